@@ -1,0 +1,1 @@
+"""The configuration of a run: its schema (`schema`), and how it is read from YAML (`load`)."""

@@ -1,0 +1,46 @@
+"""The `decoding` section: how the best translation is searched for."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from transformer_mt.config.section import NonNegative, Positive, Section
+
+
+class DecodingConfig(Section):
+    method: Literal["beam", "sample", "mbr"] = Field(
+        "beam", description="beam search (beam 1 is greedy), sampling, or minimum Bayes risk over samples"
+    )
+    beam: Positive = Field(5, le=256, description="width of the beam; 1: greedy")
+    length_penalty: float = Field(
+        0.6, ge=0, le=10, description="alpha of the GNMT length penalty ((5 + length) / 6)^alpha; 0: none"
+    )
+    coverage_penalty: float = Field(0.0, ge=0, le=10, description="beta of the GNMT coverage penalty; 0: none")
+    n_best: Positive = Field(1, le=256, description="translations to return for a sentence")
+    max_length_ratio: float = Field(
+        2.0, ge=0, le=50, description="longest translation: this many times the source's tokens ..."
+    )
+    max_length_offset: NonNegative = Field(30, description="... plus this")
+    min_length_ratio: float = Field(
+        0.0, ge=0, le=5, description="shortest translation, relative to the source's tokens"
+    )
+    no_repeat_ngram: NonNegative = Field(0, description="never repeat a run of this many tokens; 0: allow")
+    temperature: float = Field(1.0, gt=0, le=10, description="sampling: divides the logits")
+    top_k: NonNegative = Field(0, description="sampling: only the k likeliest tokens; 0: all")
+    top_p: float = Field(
+        1.0, gt=0, le=1, description="sampling: only the likeliest tokens that sum to this probability"
+    )
+    samples: Positive = Field(32, le=1024, description="mbr: number of samples")
+    utility: Literal["chrf", "bleu"] = Field("chrf", description="mbr: how samples judge each other")
+    replace_unknown: bool = Field(False, description="replace <unk> by the source word with the highest attention")
+    batch_tokens: Positive = Field(4096, description="budget of a decoding batch in source tokens times beam")
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> DecodingConfig:
+        if self.method == "beam" and self.n_best > self.beam:
+            raise ValueError(f"n_best {self.n_best} is more than the beam of {self.beam} can hold")
+        if self.max_length_ratio == 0 and self.max_length_offset == 0:
+            raise ValueError("max_length_ratio and max_length_offset are both 0: no translation would fit")
+        return self

@@ -1,0 +1,63 @@
+"""The whole config of a run, and the rules that bind its sections to each other.
+
+Each key has one home: a field with its type, range, default and one sentence. The README's reference is
+made from these fields.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from transformer_mt.config.data import DataConfig
+from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.config.model import ModelConfig
+from transformer_mt.config.section import NonNegative, Section
+from transformer_mt.config.tokenizer import AnyTokenizer, OneTokenizer, SidesConfig
+from transformer_mt.config.training import RuntimeConfig, TrainingConfig
+
+
+class Config(Section):
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)] = Field(
+        description="name of the run; its folder is runs/NAME"
+    )
+    seed: NonNegative = Field(1, description="seed of initial weights, dropout and the order of batches")
+    data: DataConfig = Field(description="languages, corpora, cleaning")
+    tokenizer: AnyTokenizer = Field(description="one tokenizer kind for both sides, or `source` and `target` apart")
+    model: ModelConfig = Field(ModelConfig(), description="the Transformer's sizes and options")
+    training: TrainingConfig = Field(description="optimizer, schedule, batches, checkpoints")
+    decoding: DecodingConfig = Field(DecodingConfig(), description="search")
+    runtime: RuntimeConfig = Field(RuntimeConfig(), description="device, precision, threads")
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Config:
+        problems = []
+        if self.model.tie_embeddings == "all" and not self.has_shared_vocabulary:
+            problems.append("model.tie_embeddings: all needs one vocabulary for both sides (tokenizer.shared: true)")
+        if isinstance(self.tokenizer, SidesConfig) and (self.tokenizer.source.shared or self.tokenizer.target.shared):
+            problems.append("tokenizer.shared cannot be true where source and target have tokenizers of their own")
+        if self.model.max_positions is not None and self.model.max_positions < self.data.max_length:
+            problems.append(
+                f"data.max_length {self.data.max_length} is more than model.max_positions {self.model.max_positions}"
+            )
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
+
+    @property
+    def source_tokenizer(self) -> OneTokenizer:
+        return self.tokenizer.source if isinstance(self.tokenizer, SidesConfig) else self.tokenizer
+
+    @property
+    def target_tokenizer(self) -> OneTokenizer:
+        return self.tokenizer.target if isinstance(self.tokenizer, SidesConfig) else self.tokenizer
+
+    @property
+    def has_shared_vocabulary(self) -> bool:
+        return not isinstance(self.tokenizer, SidesConfig) and self.tokenizer.shared
+
+    @property
+    def max_positions(self) -> int:
+        """Length of a table of learned positions: the start mark stands before max_length tokens at most."""
+        return self.model.max_positions or self.data.max_length

@@ -1,0 +1,141 @@
+"""YAML with a memory: the values of a file, and the line on which each key stands.
+
+PyYAML reads the syntax; here it is held to YAML 1.2's plain scalars (so `no` is Norwegian and `1e-9` a
+number), and duplicate keys are found. Knows nothing of the schema.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from transformer_mt.errors import TmtError, at
+
+KeyPath = tuple[str | int, ...]
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader with the booleans, nulls and numbers of YAML 1.2 (core schema)."""
+
+
+_Loader.yaml_implicit_resolvers = {}
+for _tag, _pattern, _first in (
+    ("bool", r"^(?:true|false|True|False|TRUE|FALSE)$", "tTfF"),
+    ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
+    ("int", r"^[-+]?[0-9][0-9_]*$", "-+0123456789"),
+    (
+        "float",
+        r"^[-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$|^[-+]?\.(?:inf|Inf|INF)$|^\.(?:nan|NaN|NAN)$",
+        "-+0123456789.",
+    ),
+    ("merge", r"^(?:<<)$", "<"),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first))
+
+
+def _construct_int(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
+    return int(loader.construct_scalar(node).replace("_", ""))
+
+
+def _construct_float(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> float:
+    return float(loader.construct_scalar(node).replace("_", "").replace(".inf", "inf").replace(".nan", "nan").lower())
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
+_Loader.add_constructor("tag:yaml.org,2002:float", _construct_float)
+
+
+@dataclass(frozen=True)
+class YamlSource:
+    """A parsed file. `values` is its content; `lines` maps each key path to its line, counted from 1."""
+
+    file: str
+    values: dict[str, Any]
+    lines: dict[KeyPath, int]
+
+    def place(self, path: KeyPath) -> str:
+        """Where a key stands, or the nearest key above it that is in the file."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return at(self.file, self.lines[path]) if path else self.file
+
+
+def parse_scalar(text: str) -> Any:
+    """A value as it would be read on the right of a colon, for `--set key=value`. Raises yaml.YAMLError."""
+    return yaml.load(text, Loader=_Loader)
+
+
+def read_yaml(file: str | Path) -> YamlSource:
+    """Read a config file. Raises TmtError with file and line for anything that is no plain mapping."""
+    text = _read_text(Path(file))
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        problems: list[str] = []
+        lines: dict[KeyPath, int] = {}
+        if node is not None:
+            _walk(node, (), lines, problems, str(file))
+        values = loader.construct_document(node) if node is not None else None
+    except yaml.YAMLError as error:
+        raise _syntax_error(error, str(file)) from None
+    finally:
+        loader.dispose()
+    if problems:
+        raise TmtError("\n".join(problems), remedy="Keep one of each; a later key would silently win.")
+    if not isinstance(values, dict):
+        raise TmtError(
+            "this is no config: it holds no keys",
+            place=file,
+            remedy="See `tmt init --help` for one to start from.",
+        )
+    return YamlSource(str(file), values, lines)
+
+
+def _read_text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise TmtError(
+            "no such config file",
+            place=file,
+            remedy="Check the path, or write a config with `tmt init quickstart -o FILE`.",
+        ) from None
+    except IsADirectoryError:
+        raise TmtError("this is a folder, not a config file", place=file) from None
+    except UnicodeDecodeError as error:
+        line = file.read_bytes()[: error.start].count(b"\n") + 1
+        raise TmtError("not UTF-8 text", place=at(file, line), remedy="Save the file as UTF-8.") from None
+
+
+def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: list[str], file: str) -> None:
+    """Note the line of every key and item below `node`, and keys that stand twice in one mapping."""
+    if isinstance(node, yaml.MappingNode):
+        for key_node, value_node in node.value:
+            key, line = (*path, str(key_node.value)), key_node.start_mark.line + 1
+            if key in lines:
+                name = ".".join(map(str, key))
+                problems.append(f"{at(file, line)}: key '{name}' stands twice, first on line {lines[key]}")
+            lines[key] = line
+            _walk(value_node, key, lines, problems, file)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            key = (*path, index)
+            lines[key] = item.start_mark.line + 1
+            _walk(item, key, lines, problems, file)
+
+
+def _syntax_error(error: yaml.YAMLError, file: str) -> TmtError:
+    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+    place = at(file, mark.line + 1) if mark else file
+    problem = getattr(error, "problem", None) or str(error)
+    if "'\\t'" in problem:
+        return TmtError("a tab where YAML wants spaces", place=place, remedy="Indent with spaces.")
+    return TmtError(
+        f"not valid YAML: {problem}",
+        place=place,
+        remedy="Check indentation, quotes and colons near this line.",
+    )

@@ -1,0 +1,139 @@
+"""Attention (section 3.2): the readable form, the fused kernel that computes the same, and several heads."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer_mt.model.masks import causal_mask
+from transformer_mt.model.positions import RotaryPositions
+from transformer_mt.model.watch import note, watched
+
+
+class KeyValue(NamedTuple):
+    """What a position offers to attention: keys and values, each [B, H, M, K]."""
+
+    key_BHMK: Tensor
+    value_BHMK: Tensor
+
+
+def scaled_dot_product_attention(
+    query_BHQK: Tensor,
+    key_BHMK: Tensor,
+    value_BHMK: Tensor,
+    mask_BHQM: Tensor | None = None,
+    dropout: float = 0.0,
+) -> tuple[Tensor, Tensor]:
+    """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V (equation 1), and the weights of the softmax.
+
+    mask_BHQM: bool, broadcastable to [B, H, Q, M]; True where a query may attend. None: everywhere.
+    A query that may attend nowhere gets zeros.
+    Returns the contexts [B, H, Q, K] and the weights before dropout [B, H, Q, M].
+    """
+    scores_BHQM = query_BHQK @ key_BHMK.transpose(-2, -1) / math.sqrt(query_BHQK.shape[-1])
+    note(scores_BHQM=scores_BHQM)
+    if mask_BHQM is not None:
+        scores_BHQM = scores_BHQM.masked_fill(~mask_BHQM, torch.finfo(scores_BHQM.dtype).min)
+    weights_BHQM = scores_BHQM.softmax(dim=-1)
+    if mask_BHQM is not None:
+        weights_BHQM = weights_BHQM.masked_fill(~mask_BHQM, 0.0)
+    note(weights_BHQM=weights_BHQM)
+    context_BHQK = F.dropout(weights_BHQM, dropout) @ value_BHMK
+    return context_BHQK, weights_BHQM
+
+
+class MultiHeadAttention(nn.Module):
+    """MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O, head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V).
+
+    Section 3.2.2. The matrices W^Q, W^K and W^V of all heads lie stacked in `query_key_value` [3D, D], so
+    that self-attention takes one product; `output` is W^O.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        dropout: float = 0.0,
+        bias: bool = True,
+        fused: bool = True,
+        rotary: RotaryPositions | None = None,
+    ) -> None:
+        super().__init__()
+        self.n_heads = n_heads
+        self.query_key_value = nn.Linear(d_model, 3 * d_model, bias)
+        self.output = nn.Linear(d_model, d_model, bias)
+        self.dropout = dropout
+        self.fused = fused
+        self.rotary = rotary
+
+    def forward(
+        self,
+        x_BQD: Tensor,
+        memory: Tensor | KeyValue | None = None,
+        mask_BHQM: Tensor | None = None,
+        causal: bool = False,
+    ) -> Tensor:
+        """Let each position of x ask those of `memory` (vectors [B, M, D], or their keys and values at once).
+
+        Without a memory the positions of x ask each other. causal: a position sees itself and those before
+        it (section 3.1); excludes a mask. Returns [B, Q, D].
+        """
+        if memory is None:
+            query_BHQK, memory = self.project(x_BQD)
+        else:
+            query_BHQK = self.project_query(x_BQD)
+        if isinstance(memory, Tensor):
+            memory = self.project_memory(memory)
+        return self.attend(query_BHQK, memory, mask_BHQM, causal)
+
+    def project(self, x_BQD: Tensor, start: int = 0) -> tuple[Tensor, KeyValue]:
+        """Queries, keys and values of the same positions, the first at `start`: self-attention."""
+        query_BHQK, key_BHQK, value_BHQK = map(self._split_heads, self.query_key_value(x_BQD).chunk(3, dim=-1))
+        if self.rotary is not None:
+            query_BHQK, key_BHQK = self.rotary(query_BHQK, start), self.rotary(key_BHQK, start)
+        note(query_BHQK=query_BHQK, key_BHMK=key_BHQK, value_BHMK=value_BHQK)
+        return query_BHQK, KeyValue(key_BHQK, value_BHQK)
+
+    def project_query(self, x_BQD: Tensor) -> Tensor:
+        """Queries [B, H, Q, K] to a memory (cross-attention)."""
+        query_BHQK = self._split_heads(self._project_rows(x_BQD, 0, 1))
+        note(query_BHQK=query_BHQK)
+        return query_BHQK
+
+    def project_memory(self, memory_BMD: Tensor) -> KeyValue:
+        """Keys and values of the encoder's output; the same for every target position, so computed once."""
+        key_BHMK, value_BHMK = map(self._split_heads, self._project_rows(memory_BMD, 1, 3).chunk(2, dim=-1))
+        note(key_BHMK=key_BHMK, value_BHMK=value_BHMK)
+        return KeyValue(key_BHMK, value_BHMK)
+
+    def attend(
+        self, query_BHQK: Tensor, memory: KeyValue, mask_BHQM: Tensor | None = None, causal: bool = False
+    ) -> Tensor:
+        """Attention of all heads, put together again and projected by W^O; shape [B, Q, D]."""
+        dropout = self.dropout if self.training else 0.0
+        if self.fused and not watched():
+            context_BHQK = F.scaled_dot_product_attention(
+                query_BHQK, *memory, attn_mask=mask_BHQM, dropout_p=dropout, is_causal=causal
+            )
+        else:
+            if causal:
+                mask_BHQM = causal_mask(query_BHQK.shape[2], query_BHQK.device)
+            context_BHQK, _ = scaled_dot_product_attention(query_BHQK, *memory, mask_BHQM, dropout)
+        note(context_BHQK=context_BHQK)
+        concatenated_BQD = context_BHQK.transpose(1, 2).flatten(2)
+        return self.output(concatenated_BQD)
+
+    def _project_rows(self, x_BMD: Tensor, first: int, last: int) -> Tensor:
+        """Multiply with some of the three stacked matrices only."""
+        d_model = x_BMD.shape[-1]
+        rows = slice(first * d_model, last * d_model)
+        bias = self.query_key_value.bias
+        return F.linear(x_BMD, self.query_key_value.weight[rows], None if bias is None else bias[rows])
+
+    def _split_heads(self, x_BMD: Tensor) -> Tensor:
+        """[B, M, D] to [B, H, M, K]: each head looks at its own K of the D coordinates."""
+        return x_BMD.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)

@@ -1,0 +1,49 @@
+"""Dropout (section 5.4), with masks that are cheap to draw on a CPU.
+
+PyTorch draws a float for each element, which on a CPU takes longer than the matrix product before it. Here
+one random byte decides, so the probability is rounded to a multiple of 1/256; what is kept is scaled by the
+rounded probability, so the expectation stays exact.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+
+class Dropout(nn.Module):
+    """Zero elements with probability p while training and scale the rest by 1 / (1 - p)."""
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.p == 0.0:
+            return x
+        if x.device.type == "cpu" and not torch.compiler.is_compiling():
+            return _ByteDropout.apply(x, round(self.p * 256))
+        return F.dropout(x, self.p)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
+class _ByteDropout(torch.autograd.Function):
+    """Drop an element where its random byte is below `threshold`."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, threshold: int) -> Tensor:
+        words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
+        kept = (words.view(torch.uint8)[: x.numel()] >= threshold).view(x.shape)
+        ctx.save_for_backward(kept)
+        ctx.scale = 256 / (256 - threshold)
+        return (x * kept).mul_(ctx.scale)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        (kept,) = ctx.saved_tensors
+        return (gradient * kept).mul_(ctx.scale), None

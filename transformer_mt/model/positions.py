@@ -1,0 +1,72 @@
+"""How the model knows the order of tokens (section 3.5): three ways of telling positions apart.
+
+Sinusoidal and learned positions are added to the embeddings; rotary positions (Su et al. 2021,
+arXiv:2104.09864) turn the queries and keys inside self-attention instead.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+def sinusoidal_positions(length: int, d_model: int, device: torch.device | str = "cpu") -> Tensor:
+    """PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(the same); shape [length, D]."""
+    position_T1 = torch.arange(length, dtype=torch.float32, device=device).unsqueeze(1)
+    even = torch.arange(0, d_model, 2, dtype=torch.float32, device=device)
+    angle_TI = position_T1 * torch.exp(even * (-math.log(10_000.0) / d_model))  # I = D / 2
+    return torch.stack([angle_TI.sin(), angle_TI.cos()], dim=2).reshape(length, d_model)
+
+
+class SinusoidalPositions(nn.Module):
+    """The paper's encoding; a fixed table without parameters that grows with the longest sentence seen."""
+
+    table_TD: Tensor
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.register_buffer("table_TD", sinusoidal_positions(256, d_model), persistent=False)
+
+    def forward(self, start: int, length: int) -> Tensor:
+        """Encodings of the positions start ... start + length - 1; shape [length, D]."""
+        known, d_model = self.table_TD.shape
+        if start + length > known:
+            self.table_TD = sinusoidal_positions(2 * (start + length), d_model, self.table_TD.device)
+        return self.table_TD[start : start + length]
+
+
+class LearnedPositions(nn.Module):
+    """One trained vector for each position, as in many classic implementations ("nearly identical results")."""
+
+    def __init__(self, max_positions: int, d_model: int) -> None:
+        super().__init__()
+        self.table = nn.Embedding(max_positions, d_model)
+
+    def forward(self, start: int, length: int) -> Tensor:
+        """Vectors of the positions start ... start + length - 1; shape [length, D]."""
+        assert start + length <= self.table.num_embeddings, "the caller cuts sentences at max_positions"
+        return self.table.weight[start : start + length]
+
+
+class RotaryPositions(nn.Module):
+    """Turn pairs of coordinates by an angle that grows with the position: q.k then depends on distance only."""
+
+    frequency_I: Tensor
+
+    def __init__(self, head_width: int) -> None:
+        super().__init__()
+        even = torch.arange(0, head_width, 2, dtype=torch.float32)
+        frequency_I = torch.exp(even * (-math.log(10_000.0) / head_width))  # I = K / 2
+        self.register_buffer("frequency_I", frequency_I, persistent=False)
+
+    def forward(self, x_BHQK: Tensor, start: int) -> Tensor:
+        """Turn queries or keys that stand at the positions start, start + 1, ...; same shape."""
+        position_Q = torch.arange(start, start + x_BHQK.shape[2], device=x_BHQK.device, dtype=torch.float32)
+        angle_QI = position_Q[:, None] * self.frequency_I
+        cos_QI, sin_QI = angle_QI.cos().to(x_BHQK.dtype), angle_QI.sin().to(x_BHQK.dtype)
+        left_BHQI, right_BHQI = x_BHQK.chunk(2, dim=-1)
+        turned_left = left_BHQI * cos_QI - right_BHQI * sin_QI
+        turned_right = left_BHQI * sin_QI + right_BHQI * cos_QI
+        return torch.cat([turned_left, turned_right], dim=-1)

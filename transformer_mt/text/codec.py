@@ -1,0 +1,126 @@
+"""Sentence to ids and back: casing, tokenizer and vocabulary of one side, in one object and one folder.
+
+tokenizer.json   the configured kind and its settings
+vocabulary.txt   one token a line, in the order of the ids
+...              what the tokenizer learned, in a file of its own kind
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from transformer_mt.config.tokenizer import OneTokenizer
+from transformer_mt.errors import TmtError
+from transformer_mt.text.casing import Casing
+from transformer_mt.text.tokenizers import make_tokenizer
+from transformer_mt.text.tokenizers.base import Tokenizer
+from transformer_mt.text.vocabulary import EOS, MARKS, UNK, Vocabulary
+
+SETTINGS, VOCABULARY = "tokenizer.json", "vocabulary.txt"
+
+
+class Segmenter:
+    """Casing and tokenizer: text to tokens and back. What can be trained before there is a vocabulary."""
+
+    def __init__(self, config: OneTokenizer, language: str) -> None:
+        self.config = config
+        self.language = language
+        self.casing = Casing(config.case)
+        self.tokenizer: Tokenizer = make_tokenizer(config, language)
+
+    @property
+    def lossless(self) -> bool:
+        return self.tokenizer.lossless and self.casing.lossless
+
+    def train(self, sentences: Iterable[str]) -> None:
+        """Learn from at most `training_sentences` sentences."""
+        sample: Iterable[str] = islice(sentences, self.config.training_sentences)
+        if self.config.case == "true":
+            kept = list(sample)
+            self.casing.train(kept)
+            sample = kept
+        self.tokenizer.train(self.casing.apply(sentence) for sentence in sample)
+
+    def tokenize(self, text: str) -> list[str]:
+        return self.tokenizer.tokenize(self.casing.apply(text))
+
+    def sample(self, text: str, random: random.Random) -> list[str]:
+        return self.tokenizer.sample(self.casing.apply(text), random)
+
+    def detokenize(self, tokens: Sequence[str]) -> str:
+        return self.casing.undo(self.tokenizer.detokenize(tokens))
+
+    def save(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        settings = {"language": self.language, "tokenizer": self.config.model_dump(mode="json")}
+        (folder / SETTINGS).write_text(json.dumps(settings, indent=1, ensure_ascii=False), encoding="utf-8")
+        self.casing.save(folder)
+        self.tokenizer.save(folder)
+
+    @classmethod
+    def load(cls, folder: Path) -> Segmenter:
+        settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+        segmenter = cls(TypeAdapter(OneTokenizer).validate_python(settings["tokenizer"]), settings["language"])
+        segmenter.casing.load(folder)
+        segmenter.tokenizer.load(folder)
+        return segmenter
+
+
+@dataclass(frozen=True)
+class Codec:
+    """A trained segmenter with the vocabulary that numbers its tokens."""
+
+    segmenter: Segmenter
+    vocabulary: Vocabulary
+
+    def __len__(self) -> int:
+        return len(self.vocabulary)
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of a sentence, the end mark included."""
+        return [*self.vocabulary.encode(self.segmenter.tokenize(text)), EOS]
+
+    def sample(self, text: str, random: random.Random) -> list[int]:
+        """As `encode`, with a segmentation drawn at random where the tokenizer can."""
+        return [*self.vocabulary.encode(self.segmenter.sample(text, random)), EOS]
+
+    def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
+        """A sentence again: up to the end mark, other marks left out, line breaks never.
+
+        unknown: words to write, in order, for ids UNK; where they run out an unknown word is written `<unk>`.
+        """
+        tokens, words = [], iter(unknown)
+        for index in ids:
+            if index == EOS:
+                break
+            if index == UNK:
+                tokens.append(next(words, MARKS[UNK]))
+            elif index >= len(MARKS):
+                tokens.append(self.vocabulary.tokens[index])
+        return " ".join(self.segmenter.detokenize(tokens).split())
+
+    def save(self, folder: Path) -> None:
+        self.segmenter.save(folder)
+        (folder / VOCABULARY).write_text("".join(f"{token}\n" for token in self.vocabulary.tokens), encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path) -> Codec:
+        """Raises TmtError where a file is missing or damaged."""
+        try:
+            segmenter = Segmenter.load(folder)
+            tokens = (folder / VOCABULARY).read_bytes().decode("utf-8").split("\n")[:-1]
+            return cls(segmenter, Vocabulary(tokens))
+        except FileNotFoundError as error:
+            raise TmtError("a tokenizer file is missing", place=error.filename, remedy=_REMEDY) from None
+        except (ValueError, KeyError) as error:  # bad JSON, bad settings, damaged model, bad UTF-8
+            raise TmtError(f"the tokenizer is damaged: {error}", place=folder, remedy=_REMEDY) from None
+
+
+_REMEDY = "Prepare again with `tmt prepare --force`, or copy the whole model folder again."

@@ -1,0 +1,26 @@
+"""Single characters; a space is the token `SPACE`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from transformer_mt.text.tokenizers.base import Tokenizer
+
+SPACE = "\u2581"  # the visible space that SentencePiece uses too
+
+
+class CharacterTokenizer(Tokenizer):
+    lossless = True
+
+    def tokenize(self, text: str) -> list[str]:
+        return list(text.replace(" ", SPACE))
+
+    def detokenize(self, tokens: Sequence[str]) -> str:
+        return "".join(tokens).replace(SPACE, " ")
+
+    def save(self, folder: Path) -> None:
+        pass
+
+    def load(self, folder: Path) -> None:
+        pass

@@ -1,0 +1,102 @@
+"""SentencePiece: subword pieces by byte-pair encoding or a unigram language model; lossless by design.
+
+While training a model, segmentations can be drawn at random: BPE-dropout (Provilkov et al. 2020,
+arXiv:1910.13267) or subword regularisation (Kudo 2018, arXiv:1804.10959).
+"""
+
+from __future__ import annotations
+
+import io
+import random
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import sentencepiece
+
+from transformer_mt.config.tokenizer import SentencepieceConfig
+from transformer_mt.errors import TmtError
+from transformer_mt.text.tokenizers.base import Tokenizer
+from transformer_mt.text.tokenizers.morphemes import Morphemes
+from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK
+
+FILE = "sentencepiece.model"
+
+
+class SentencepieceTokenizer(Tokenizer):
+    def __init__(self, config: SentencepieceConfig, language: str) -> None:
+        self.config = config
+        self.morphemes = Morphemes() if config.morphemes == "mecab" and language == "ko" else None
+        self.lossless = True
+        self._pieces = sentencepiece.SentencePieceProcessor()
+
+    def train(self, sentences: Iterable[str]) -> None:
+        """Raises TmtError where the corpus is too small for `vocab_size`."""
+        model = io.BytesIO()
+        sentencepiece.set_random_generator_seed(0)
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=(self._prepare(sentence) for sentence in sentences),
+                model_writer=model,
+                model_type=self.config.algorithm,
+                vocab_size=self.config.vocab_size,
+                character_coverage=self.config.character_coverage,
+                byte_fallback=self.config.byte_fallback,
+                normalization_rule_name="identity",  # cleaning has its own rules; here text must survive
+                pad_id=PAD,
+                unk_id=UNK,
+                bos_id=BOS,
+                eos_id=EOS,
+                pad_piece=MARKS[PAD],
+                unk_piece=MARKS[UNK],
+                bos_piece=MARKS[BOS],
+                eos_piece=MARKS[EOS],
+                num_threads=1,  # the trained pieces must not depend on the machine
+                max_sentence_length=1 << 20,
+                minloglevel=2,
+            )
+        except (RuntimeError, OSError) as error:
+            raise _too_small(str(error), self.config.vocab_size) from None
+        self._pieces.load_from_serialized_proto(model.getvalue())
+
+    def tokenize(self, text: str) -> list[str]:
+        return self._pieces.encode(self._prepare(text), out_type=str)
+
+    def sample(self, text: str, random: random.Random) -> list[str]:
+        if not self.config.sampling:
+            return self.tokenize(text)
+        sentencepiece.set_random_generator_seed(random.getrandbits(31))
+        return self._pieces.encode(
+            self._prepare(text), out_type=str, enable_sampling=True, alpha=self.config.sampling, nbest_size=-1
+        )
+
+    def detokenize(self, tokens: Sequence[str]) -> str:
+        text = self._pieces.decode_pieces(list(tokens))
+        return self.morphemes.join(text) if self.morphemes else text
+
+    def inventory(self) -> list[str]:
+        return [self._pieces.id_to_piece(index) for index in range(self._pieces.get_piece_size())]
+
+    def _prepare(self, text: str) -> str:
+        return self.morphemes.split(text) if self.morphemes else text
+
+    def save(self, folder: Path) -> None:
+        (folder / FILE).write_bytes(self._pieces.serialized_model_proto())
+
+    def load(self, folder: Path) -> None:
+        try:
+            self._pieces.load_from_serialized_proto((folder / FILE).read_bytes())
+        except RuntimeError as error:
+            raise ValueError(f"{folder / FILE} is damaged: {error}") from None
+
+
+def _too_small(problem: str, vocab_size: int) -> TmtError:
+    fitting = re.search(r"value <= (\d+)", problem)
+    if fitting or "high" in problem or "vocab" in problem.lower():
+        limit = f" (at most {fitting.group(1)})" if fitting else ""
+        return TmtError(
+            f"the training split is too small for {vocab_size} pieces{limit}",
+            place="tokenizer.vocab_size",
+            remedy="Lower tokenizer.vocab_size, or give more text.",
+        )
+    return TmtError(f"SentencePiece could not be trained: {problem.strip().splitlines()[-1]}", place="tokenizer")

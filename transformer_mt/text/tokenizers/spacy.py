@@ -1,0 +1,49 @@
+"""spaCy's rule tokenizers (`spacy.blank`): words and punctuation, without any model to download."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from transformer_mt.errors import TmtError
+from transformer_mt.text.spacing import Spacing
+from transformer_mt.text.tokenizers.base import Tokenizer
+
+FILE = "spacing.json"
+
+
+class SpacyTokenizer(Tokenizer):
+    """The way back uses spacing learned from the training split."""
+
+    def __init__(self, language: str) -> None:
+        import spacy
+
+        try:
+            self._split = spacy.blank(language).tokenizer
+        except ImportError as error:
+            raise TmtError(
+                f"spaCy has no tokenizer of its own for '{language}' ({str(error).splitlines()[0]})",
+                place="tokenizer.kind",
+                remedy="Use kind: soynlp (Korean), sentencepiece or whitespace for this side.",
+            ) from None
+        self.spacing = Spacing()
+
+    def train(self, sentences: Iterable[str]) -> None:
+        self.spacing = Spacing.learn(map(self._tokens_and_spaces, sentences))
+
+    def tokenize(self, text: str) -> list[str]:
+        return [token.text for token in self._split(text) if not token.is_space]
+
+    def detokenize(self, tokens: Sequence[str]) -> str:
+        return self.spacing.join(tokens)
+
+    def _tokens_and_spaces(self, text: str) -> tuple[list[str], list[bool]]:
+        tokens = [token for token in self._split(text) if not token.is_space]
+        return [token.text for token in tokens], [True, *(bool(token.whitespace_) for token in tokens[:-1])]
+
+    def save(self, folder: Path) -> None:
+        (folder / FILE).write_text(json.dumps(self.spacing.to_json(), ensure_ascii=False), encoding="utf-8")
+
+    def load(self, folder: Path) -> None:
+        self.spacing = Spacing.from_json(json.loads((folder / FILE).read_text(encoding="utf-8")))
