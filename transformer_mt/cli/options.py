@@ -1,0 +1,27 @@
+"""Options that several commands share, written once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="YAML config of the run.", show_default=False)]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a config key; may be given several times."),
+]
+DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
+ModelOption = Annotated[
+    Path | None,
+    typer.Option("--model", "-m", help="Model folder; default: the run that finished last.", show_default=False),
+]
+
+
+def print_json(value: object) -> None:
+    """The one JSON object a command prints on stdout."""
+    import json
+
+    print(json.dumps(value, ensure_ascii=False, indent=1))

@@ -1,0 +1,83 @@
+"""What a user ships: one folder with all that translating needs, and nothing that could run code.
+
+config.yaml          the resolved config
+model.safetensors    the weights
+source/, target/     tokenizer and vocabulary of each side (`text.codec`); with a shared one, only source/
+scores.json          what `tmt evaluate` measured; absent until then
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from transformer_mt.config.load import dump_config, load_config
+from transformer_mt.config.schema import Config
+from transformer_mt.errors import TmtError
+from transformer_mt.model.transformer import Transformer
+from transformer_mt.model.weights import load_weights, read_weights, save_weights
+from transformer_mt.text.codec import Codec
+from transformer_mt.text.vocabulary import PAD
+
+CONFIG, WEIGHTS, SOURCE, TARGET, SCORES = "config.yaml", "model.safetensors", "source", "target", "scores.json"
+
+
+@dataclass(frozen=True)
+class ModelDirectory:
+    """A loaded model with its two codecs."""
+
+    folder: Path
+    config: Config
+    model: Transformer
+    source: Codec
+    target: Codec
+
+
+def build_model(config: Config, source_vocab: int, target_vocab: int) -> Transformer:
+    """The model a config describes, freshly initialised from torch's generator."""
+    return Transformer(config.model, source_vocab, target_vocab, PAD, config.max_positions)
+
+
+def load_codecs(folder: Path) -> tuple[Codec, Codec]:
+    """Source and target codec of a model directory or of prepared data; one object where they are shared."""
+    source = Codec.load(folder / SOURCE)
+    return source, (Codec.load(folder / TARGET) if (folder / TARGET).exists() else source)
+
+
+def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> ModelDirectory:
+    """Raises TmtError where the folder is none, incomplete or damaged."""
+    if not (folder / CONFIG).is_file() or not (folder / WEIGHTS).is_file():
+        raise TmtError(
+            "this is no model directory (it needs config.yaml and model.safetensors)",
+            place=folder,
+            remedy="Give the `model` folder of a finished run, such as runs/NAME/model.",
+        )
+    config = load_config(folder / CONFIG)
+    source, target = load_codecs(folder)
+    model = build_model(config, len(source), len(target))
+    load_weights(model, read_weights(folder / WEIGHTS), folder / WEIGHTS)
+    return ModelDirectory(folder, config, model.to(device).eval(), source, target)
+
+
+def save_model_directory(folder: Path, config: Config, weights: Mapping[str, Tensor], codecs: Path) -> None:
+    """Write a model directory aside, then put it in place; `codecs` is a folder that holds source/ (and target/)."""
+    aside = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    (aside / CONFIG).write_text(dump_config(config), encoding="utf-8")
+    save_weights(weights, aside / WEIGHTS)
+    for side in (SOURCE, TARGET):
+        if (codecs / side).exists():
+            shutil.copytree(codecs / side, aside / side)
+    replaced = folder.with_name(f".{folder.name}.old")
+    shutil.rmtree(replaced, ignore_errors=True)
+    if folder.exists():
+        os.replace(folder, replaced)
+    os.replace(aside, folder)
+    shutil.rmtree(replaced, ignore_errors=True)

@@ -1,0 +1,70 @@
+"""Weights on disk: named tensors in safetensors, without copies of tied ones.
+
+A tied tensor is stored once, under the first of its names; loading needs no other. Knows no config.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from transformer_mt.errors import TmtError, from_os_error
+
+
+def named_weights(model: nn.Module) -> dict[str, Tensor]:
+    """Each parameter once, by its first name, detached but not copied."""
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def save_weights(weights: Mapping[str, Tensor], file: Path) -> None:
+    """Write tensors to a safetensors file. Raises OSError where the disk refuses."""
+    try:
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, file)
+    except SafetensorError as error:  # wraps what the operating system said
+        raise _as_os_error(error, file) from None
+
+
+def read_weights(file: Path) -> dict[str, Tensor]:
+    """All tensors of a safetensors file, on the CPU. Raises TmtError where it is missing or damaged."""
+    try:
+        return load_file(file)
+    except FileNotFoundError:
+        raise TmtError("the file of weights is missing", place=file, remedy=_REMEDY) from None
+    except SafetensorError as error:
+        raise TmtError(f"not a readable safetensors file ({error})", place=file, remedy=_REMEDY) from None
+    except OSError as error:
+        raise from_os_error(error, "reading weights") from None
+
+
+def load_weights(model: nn.Module, weights: Mapping[str, Tensor], place: str | Path) -> None:
+    """Copy tensors into the model. Raises TmtError that lists all that are missing, unknown or of another shape."""
+    own = dict(model.named_parameters())
+    problems = [f"missing: {name}" for name in own if name not in weights]
+    problems += [f"unknown: {name}" for name in weights if name not in own]
+    problems += [
+        f"shape of {name}: {list(weights[name].shape)} in the file, {list(own[name].shape)} in the model"
+        for name in own
+        if name in weights and weights[name].shape != own[name].shape
+    ]
+    if problems:
+        shown = problems[:10] + ([f"... and {len(problems) - 10} more"] if len(problems) > 10 else [])
+        raise TmtError("weights do not fit the model: " + "; ".join(shown), place=place, remedy=_REMEDY)
+    with torch.no_grad():
+        for name, parameter in own.items():
+            parameter.copy_(weights[name])
+
+
+_REMEDY = "Use the config.yaml that was saved beside the weights, or copy the model folder again."
+
+
+def _as_os_error(error: SafetensorError, file: Path) -> OSError:
+    import errno
+    import re
+
+    code = re.search(r"os error (\d+)", str(error))
+    return OSError(int(code.group(1)) if code else errno.EIO, str(error), str(file))
