@@ -1,0 +1,80 @@
+"""Is one system better than another, or was it luck? Paired bootstrap resampling (Koehn 2004), done by sacreBLEU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from transformer_mt.evaluation.metrics import METRICS, make_metric
+from transformer_mt.evaluation.scores import check_parallel
+
+SAMPLES = 1000
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Both systems under one metric, each with half the width of its 95 % confidence interval.
+
+    p_value: chance of a difference at least this large between systems of equal quality.
+    signature: sacreBLEU's, with the number of samples and the seed.
+    """
+
+    metric: str
+    baseline: float
+    baseline_interval: float
+    system: float
+    system_interval: float
+    p_value: float
+    signature: str
+
+    @property
+    def significant(self) -> bool:
+        return self.p_value < SIGNIFICANT
+
+
+def compare(
+    baseline: Sequence[str],
+    system: Sequence[str],
+    references: Sequence[str],
+    language: str = "",
+    metrics: Sequence[str] = METRICS,
+    samples: int = SAMPLES,
+) -> dict[str, Comparison]:
+    """Compare two systems on the same references. Keys are those of `metrics`.
+
+    The seed is sacreBLEU's fixed one, so the same lines give the same p-values.
+    Raises TmtError where the numbers of lines differ or there are none.
+    """
+    from sacrebleu.significance import PairedTest
+
+    check_parallel(baseline, "the baseline", references, "the reference")
+    check_parallel(system, "the hypothesis", references, "the reference")
+    test = PairedTest(
+        [("baseline", list(baseline)), ("system", list(system))],
+        {name: make_metric(name, language) for name in metrics},
+        [list(references)],
+        test_type="bs",
+        n_samples=samples,
+    )
+    signatures, results = test()
+    shown = [name for name in results if name != "System"]  # sacreBLEU's names, in the order of `metrics`
+    return {
+        metric: _comparison(name, results[name], str(signatures[name]))
+        for metric, name in zip(metrics, shown, strict=True)
+    }
+
+
+def _comparison(name: str, results: Sequence[Any], signature: str) -> Comparison:
+    """sacreBLEU's two results as plain floats (chrF's intervals are numpy's float32)."""
+    baseline, system = results
+    return Comparison(
+        name,
+        baseline=float(baseline.score),
+        baseline_interval=float(baseline.ci),
+        system=float(system.score),
+        system_interval=float(system.ci),
+        p_value=float(system.p_value),
+        signature=signature,
+    )

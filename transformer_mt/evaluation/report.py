@@ -1,0 +1,156 @@
+"""What an evaluation found, for people (aligned text) and for programs (one JSON object)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from transformer_mt.evaluation.comparison import Comparison
+from transformer_mt.evaluation.metrics import METRICS
+from transformer_mt.evaluation.scores import ORDERS, BleuTable, Score
+from transformer_mt.evaluation.sentences import Bucket, Example
+
+
+@dataclass(frozen=True)
+class Report:
+    """All findings about one system on one test set; what was not asked for is empty.
+
+    name:        the test set.
+    scores:      by metric, on natural text.
+    lowercased:  BLEU without regard to case; literature: BLEU in the papers' Moses-tokenised form.
+    loss:        nats a token of the references under the model.
+    best, worst: sentences by chrF.
+    """
+
+    name: str
+    sentences: int
+    length_ratio: float
+    scores: dict[str, Score]
+    lowercased: Score | None = None
+    literature: Score | None = None
+    table: BleuTable | None = None
+    loss: float | None = None
+    buckets: Sequence[Bucket] = ()
+    best: Sequence[Example] = ()
+    worst: Sequence[Example] = ()
+    comparison: dict[str, Comparison] = field(default_factory=dict)
+
+    @property
+    def perplexity(self) -> float | None:
+        """e to the loss; None without one, or where it is too large for a number."""
+        return None if self.loss is None or self.loss > 700 else math.exp(self.loss)
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """The report as plain values. `bleu`, `chrf` and `ter` are always there, null where not asked for."""
+    bleu = report.scores.get("bleu")
+    return {
+        **{name: report.scores[name].value if name in report.scores else None for name in METRICS},
+        "signature": bleu.signature if bleu else next((one.signature for one in report.scores.values()), None),
+        "signatures": {name: one.signature for name, one in report.scores.items()},
+        "test_set": report.name,
+        "sentences": report.sentences,
+        "length_ratio": report.length_ratio,
+        "loss": report.loss,
+        "perplexity": report.perplexity,
+        "lowercased_bleu": _value_and_signature(report.lowercased),
+        "literature_bleu": _value_and_signature(report.literature),
+        "bleu_table": asdict(report.table) if report.table else None,
+        "buckets": [asdict(bucket) for bucket in report.buckets],
+        "best": [asdict(example) for example in report.best],
+        "worst": [asdict(example) for example in report.worst],
+        "comparison": {name: {**asdict(one), "significant": one.significant} for name, one in report.comparison.items()}
+        or None,
+    }
+
+
+def as_text(report: Report) -> str:
+    """The report to be read, scores first, in sacreBLEU's standard form."""
+    parts = [
+        "\n".join([*(one.line for one in report.scores.values()), *_yardsticks(report)]),
+        _facts(report),
+        _table(report.table) if report.table else "",
+        _comparison(report.comparison) if report.comparison else "",
+        _buckets(report.buckets) if len(report.buckets) > 1 else "",
+        _examples("best", report.best) if report.best else "",
+        _examples("worst", report.worst) if report.worst else "",
+    ]
+    return "\n\n".join(part for part in parts if part)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Rows as columns: the first to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(f"{cell:{'<' if n == 0 else '>'}{widths[n]}}" for n, cell in enumerate(row)).rstrip() for row in rows
+    )
+
+
+def _value_and_signature(one: Score | None) -> dict[str, Any] | None:
+    return {"bleu": one.value, "signature": one.signature} if one else None
+
+
+def _yardsticks(report: Report) -> list[str]:
+    """BLEU in other forms, so named that nobody takes them for the first line."""
+    lines = []
+    if report.lowercased:
+        lines.append(f"lower-cased:  {report.lowercased.line}")
+    if report.literature:
+        lines.append(f"lower-cased, Moses-tokenised, as in papers:  {report.literature.line}")
+    return lines
+
+
+def _facts(report: Report) -> str:
+    facts = [f"{report.sentences:,} sentences of {report.name}", f"length ratio {report.length_ratio:.3f}"]
+    if report.loss is not None:
+        perplexity = "beyond measure" if report.perplexity is None else f"{report.perplexity:,.3f}"
+        facts.append(f"references: loss {report.loss:.3f}, perplexity {perplexity} a token")
+    return " · ".join(facts)
+
+
+def _table(table: BleuTable) -> str:
+    rows = [
+        ("", *(f"BLEU-{n}" for n in ORDERS)),
+        ("individual", *(f"{value:.2f}" for value in table.individual)),
+        ("cumulative", *(f"{value:.2f}" for value in table.cumulative)),
+    ]
+    return f"By n-gram order (unsmoothed, {table.tokens})\n{aligned(rows)}"
+
+
+def _comparison(comparison: dict[str, Comparison]) -> str:
+    rows = [("", "baseline", "this system", "difference", "p")]
+    for one in comparison.values():
+        rows.append(
+            (
+                one.metric,
+                f"{one.baseline:.2f} ± {one.baseline_interval:.2f}",
+                f"{one.system:.2f} ± {one.system_interval:.2f}",
+                f"{one.system - one.baseline:+.2f}",
+                f"{one.p_value:.4f}{' *' if one.significant else '  '}",
+            )
+        )
+    signature = next(iter(comparison.values())).signature
+    return (
+        "Paired bootstrap resampling (95 % intervals; * significant at p < 0.05; TER: less is better)\n"
+        f"{aligned(rows)}\n{signature}"
+    )
+
+
+def _buckets(buckets: Sequence[Bucket]) -> str:
+    rows = [("tokens", "sentences", "BLEU", "chrF2", "length ratio")]
+    for one in buckets:
+        span = f"{one.shortest} or more" if one.longest is None else f"{max(one.shortest, 1)} to {one.longest}"
+        rows.append((span, f"{one.sentences:,}", f"{one.bleu:.2f}", f"{one.chrf:.2f}", f"{one.length_ratio:.3f}"))
+    return f"By length of the reference\n{aligned(rows)}"
+
+
+def _examples(which: str, examples: Sequence[Example]) -> str:
+    parts = [f"The {len(examples)} {which} by chrF2"]
+    for one in examples:
+        source = f"\n  source      {one.source}" if one.source else ""
+        parts.append(
+            f"line {one.line}: {one.chrf:.1f}{source}\n  reference   {one.reference}\n  hypothesis  {one.hypothesis}"
+        )
+    return "\n".join(parts)
