@@ -1,0 +1,62 @@
+"""`tmt prepare`: from a corpus to ids on disk, with a report."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from transformer_mt.cli.options import ConfigOption, JsonOption, SetOption, print_json
+
+if TYPE_CHECKING:
+    from transformer_mt.config.schema import Config
+    from transformer_mt.data.prepared import Prepared
+
+
+def prepare(
+    config: ConfigOption,
+    set_: SetOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Prepare again, even if nothing changed.")] = False,
+    json: JsonOption = False,
+) -> None:
+    """Clean, split, learn tokenizers, build vocabularies, write stores; skips what is up to date."""
+    from transformer_mt.config.load import load_config
+    from transformer_mt.data.doctor import report_lines
+
+    prepared = prepare_with_progress(load_config(config, set_ or ()), force)
+    report = prepared.manifest["report"]
+    if json:
+        print_json({**report, "folder": str(prepared.folder), "files": prepared.manifest["files"]})
+    else:
+        print("\n".join([*report_lines(report), f"in {prepared.folder}, made in {report['seconds']} s"]))
+
+
+def prepare_with_progress(config: Config, force: bool = False) -> Prepared:
+    """Prepare with a bar on stderr; draws the histogram of lengths when something was written."""
+    from tqdm import tqdm
+
+    from transformer_mt.data.prepare import prepare as prepare_data
+
+    with tqdm(unit=" pairs", desc="checking data", leave=False, disable=None) as bar:
+
+        def show(doing: str, pairs: int) -> None:
+            if bar.desc != f"{doing}: ":
+                bar.reset()
+                bar.set_description(doing)
+            bar.update(pairs - bar.n)
+
+        prepared = prepare_data(config, force, show)
+    _plot_lengths(prepared)
+    return prepared
+
+
+def _plot_lengths(prepared: Prepared) -> None:
+    file = prepared.folder / "plots" / "lengths.png"
+    if file.exists():
+        return
+    from transformer_mt.reporting.plots import plot_lengths
+
+    report = prepared.manifest["report"]
+    train, languages = report["splits"]["train"], report["languages"]
+    file.parent.mkdir(exist_ok=True)
+    plot_lengths({f"{side} ({languages[side]})": train[side]["histogram"] for side in ("source", "target")}, file)

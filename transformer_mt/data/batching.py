@@ -1,0 +1,213 @@
+"""From a store to batches: which sentences stand together, in which order, and as which tensors.
+
+The order of an epoch depends on the seed and the epoch alone, so a position (epoch, update) is enough to go
+on in the middle, and every process of a group can work out the whole plan and take its own share.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from transformer_mt.data.store import Counts, Store
+from transformer_mt.text.vocabulary import BOS, EOS, PAD
+
+Sampler = Callable[[int, random.Random], tuple[Sequence[int], Sequence[int]]]  # pair number -> ids of both sides
+
+
+class Batch(NamedTuple):
+    """Padded ids. The decoder reads target_in and shall say target_out, which is one position ahead.
+
+    source_BS:     source ids, end mark included
+    target_in_BT:  start mark, then the target
+    target_out_BT: the target, then the end mark
+    """
+
+    source_BS: Tensor
+    target_in_BT: Tensor
+    target_out_BT: Tensor
+
+    @property
+    def tokens(self) -> int:
+        """Target tokens to be predicted, end marks included."""
+        return int((self.target_out_BT != PAD).sum())
+
+    def to(self, device: torch.device) -> Batch:
+        if device.type != "cuda":
+            return Batch(*(tensor.to(device) for tensor in self))
+        return Batch(*(tensor.pin_memory().to(device, non_blocking=True) for tensor in self))
+
+    def halves(self) -> tuple[Batch, Batch]:
+        """The same sentences as two batches; of a single sentence the second holds only padding."""
+        middle = (len(self.source_BS) + 1) // 2
+        first, second = Batch(*(t[:middle] for t in self)), Batch(*(t[middle:] for t in self))
+        return first, second if len(second.source_BS) else first.emptied()
+
+    def emptied(self) -> Batch:
+        """A batch of the same shape that counts for nothing: it keeps processes in step."""
+        return self._replace(target_out_BT=torch.full_like(self.target_out_BT, PAD))
+
+
+@dataclass(frozen=True)
+class BatchSize:
+    """tokens: budget of a batch, the longer side times its sentences, padding included; or a number of sentences."""
+
+    tokens: int | None = None
+    sentences: int | None = None
+
+
+def cut(sizes: Counts, limit: BatchSize) -> list[slice]:
+    """Cut a sequence of sentences into consecutive batches; one sentence is taken whatever its length.
+
+    sizes: tokens of the longer side of each sentence, in the order in which they are batched.
+    """
+    if limit.sentences is not None:
+        return [slice(i, min(i + limit.sentences, len(sizes))) for i in range(0, len(sizes), limit.sentences)]
+    assert limit.tokens is not None
+    slices, begin, widest = [], 0, 0
+    for end, size in enumerate(sizes.tolist()):
+        widest = max(widest, size)
+        if end > begin and widest * (end + 1 - begin) > limit.tokens:
+            slices.append(slice(begin, end))
+            begin, widest = end, size
+    if begin < len(sizes):
+        slices.append(slice(begin, len(sizes)))
+    return slices
+
+
+def by_length(source_lengths: Counts, target_lengths: Counts) -> Counts:
+    """An order in which neighbours have nearly equal lengths on both sides.
+
+    Sentences are sorted by target length and, within one, by source length, up and down in turn, so that
+    the source length does not jump where the target length changes. Equal ones stay in the given order.
+    """
+    serpentine = np.where(target_lengths % 2 == 0, source_lengths, -source_lengths)
+    return np.lexsort((serpentine, target_lengths))
+
+
+def epoch_pairs(parts: Sequence[tuple[int, float]], random: np.random.Generator) -> Counts:
+    """Pair numbers of an epoch, shuffled: each corpus part (size, weight) repeats its pairs `weight` times.
+
+    A fraction of a weight is drawn anew each epoch.
+    """
+    chosen, start = [], 0
+    for size, weight in parts:
+        whole = np.arange(start, start + size)
+        chosen += [whole] * int(weight)
+        extra = round((weight - int(weight)) * size)
+        if extra:
+            chosen.append(start + random.choice(size, extra, replace=False))
+        start += size
+    pairs = np.concatenate(chosen) if chosen else np.zeros(0, np.int64)
+    random.shuffle(pairs)
+    return pairs
+
+
+class Batches:
+    """The training batches of one process among `world`: update u of an epoch as a list of micro-batches.
+
+    An update takes world * accumulate batches of the plan; process r takes every world-th of them. Where the
+    plan runs out, a process gets emptied batches, so that all take the same number of steps and no pair is
+    lost.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        size: BatchSize,
+        seed: int,
+        *,
+        parts: Sequence[tuple[int, float]] | None = None,
+        bucket_by_length: bool = True,
+        accumulate: int = 1,
+        rank: int = 0,
+        world: int = 1,
+        sampler: Sampler | None = None,
+        max_length: int = 1 << 30,
+    ) -> None:
+        self.store, self.size, self.seed, self.sampler, self.max_length = store, size, seed, sampler, max_length
+        self.parts = parts or [(len(store), 1.0)]
+        self.bucket_by_length = bucket_by_length
+        self.accumulate, self.rank, self.world = accumulate, rank, world
+        self._lengths = store.source.lengths, store.target.lengths
+        self._plan: tuple[int, list[Counts]] = (-1, [])
+
+    def plan(self, epoch: int) -> list[Counts]:
+        """All batches of an epoch, for all processes, as arrays of pair numbers."""
+        if self._plan[0] != epoch:
+            self._plan = (epoch, self._make_plan(epoch))
+        return self._plan[1]
+
+    def _make_plan(self, epoch: int) -> list[Counts]:
+        generator = np.random.default_rng([self.seed, epoch])
+        pairs = epoch_pairs(self.parts, generator)
+        source, target = self._lengths[0][pairs], self._lengths[1][pairs]
+        if self.bucket_by_length:
+            order = by_length(source, target)
+            pairs, source, target = pairs[order], source[order], target[order]
+        batches = [pairs[part] for part in cut(np.maximum(source, target), self.size)]
+        generator.shuffle(batches)
+        return batches
+
+    def updates(self, epoch: int) -> int:
+        """Optimizer steps in an epoch."""
+        return -(-len(self.plan(epoch)) // (self.world * self.accumulate))
+
+    def update(self, epoch: int, number: int) -> list[Batch]:
+        """The micro-batches of this process for one update; numbers count from 0."""
+        plan = self.plan(epoch)
+        first = number * self.world * self.accumulate + self.rank
+        batches = []
+        for index in range(first, first + self.world * self.accumulate, self.world):
+            if index < len(plan):
+                batches.append(self._assemble(plan[index], epoch))
+            elif index - first < self.world:  # the first of an update must exist, in every process
+                batches.append(self._assemble(plan[-1][:1], epoch).emptied())
+        return batches
+
+    def _assemble(self, pairs: Counts, epoch: int) -> Batch:
+        if self.sampler is None:
+            return assemble(self.store, pairs)
+        sampled = [self._sample(int(pair), epoch) for pair in pairs]
+        return batch_of([ids for ids, _ in sampled], [ids for _, ids in sampled])
+
+    def _sample(self, pair: int, epoch: int) -> tuple[Sequence[int], Sequence[int]]:
+        """A segmentation drawn for this pair in this epoch; the usual one where it would be too long."""
+        assert self.sampler is not None
+        source, target = self.sampler(pair, random.Random(f"{self.seed}-{epoch}-{pair}"))
+        if max(len(source), len(target)) > self.max_length:
+            return self.store.source[pair], self.store.target[pair]
+        return source, target
+
+
+def assemble(store: Store, pairs: Counts) -> Batch:
+    """Pairs of a store as one padded batch."""
+    width = int(store.source.lengths[pairs].max()), int(store.target.lengths[pairs].max())
+    return _batch(store.source.gather(pairs, width[0], PAD), store.target.gather(pairs, width[1], PAD))
+
+
+def batch_of(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
+    """Lists of ids, end marks included, as one padded batch."""
+    return _batch(padded(sources), padded(targets))
+
+
+def padded(sentences: Sequence[Sequence[int]]) -> np.ndarray:
+    """Lists of ids filled up to the longest; [B, longest]."""
+    ids = np.full((len(sentences), max(map(len, sentences))), PAD, dtype=np.int64)
+    for row, sentence in enumerate(sentences):
+        ids[row, : len(sentence)] = sentence
+    return ids
+
+
+def _batch(source_BS: np.ndarray, target_BT: np.ndarray) -> Batch:
+    target_out_BT = torch.from_numpy(target_BT)
+    target_in_BT = torch.empty_like(target_out_BT)
+    target_in_BT[:, 0] = BOS
+    target_in_BT[:, 1:] = target_out_BT[:, :-1].masked_fill(target_out_BT[:, :-1] == EOS, PAD)
+    return Batch(torch.from_numpy(source_BS), target_in_BT, target_out_BT)

@@ -1,0 +1,92 @@
+"""Prepared data on disk, ready to be trained on: what `tmt prepare` writes and everyone else reads.
+
+source/, target/     tokenizer and vocabulary of each side (only source/ where they are shared)
+SPLIT/               a store of ids (`store`), and the text: raw in validation and test, cleaned in training
+                     where segmentations are sampled
+manifest.json        fingerprint of config and files, splits, parts with weights, and the report
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from transformer_mt.data.store import SIDES, Store
+from transformer_mt.errors import TmtError
+from transformer_mt.text.codec import Codec
+
+MANIFEST = "manifest.json"
+
+
+class Prepared:
+    """One prepared corpus. Opening it reads the manifest only."""
+
+    def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
+        self.folder, self.manifest = folder, manifest
+
+    @classmethod
+    def open(cls, folder: Path) -> Prepared:
+        """Raises TmtError where nothing was prepared, or the manifest is damaged."""
+        try:
+            return cls(folder, json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            raise TmtError(
+                "no prepared data here", place=folder, remedy="Prepare it with `tmt prepare --config C`."
+            ) from None
+        except ValueError:
+            raise TmtError(
+                "the manifest is damaged", place=folder / MANIFEST, remedy="Run `tmt prepare --config C --force`."
+            ) from None
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """train, validation, and the test sets by name."""
+        return tuple(self.manifest["splits"])
+
+    @property
+    def test_sets(self) -> tuple[str, ...]:
+        return self.splits[2:]
+
+    @property
+    def parts(self) -> list[tuple[int, float]]:
+        """Training pairs of each corpus, with its weight."""
+        return [(size, weight) for size, weight in self.manifest["parts"]]
+
+    def named(self, split: str) -> str:
+        """A split by its name; `test` is the first test set. Raises TmtError for an unknown one."""
+        if split == "test" and "test" not in self.splits and self.test_sets:
+            return self.test_sets[0]
+        if split not in self.splits:
+            raise TmtError(f"no split '{split}'", place=self.folder, remedy=f"There are: {', '.join(self.splits)}.")
+        return split
+
+    def store(self, split: str) -> Store:
+        return Store(self.folder / self.named(split))
+
+    def raw(self, split: str) -> tuple[list[str], list[str]]:
+        """Sources and references of a split as natural text."""
+        folder = self.folder / self.named(split)
+        source, target = (_lines(folder / f"{side}.txt") for side in SIDES)
+        return source, target
+
+    def codecs(self) -> tuple[Codec, Codec]:
+        """Source and target codec; one object where they are shared."""
+        source = Codec.load(self.folder / "source")
+        return source, (Codec.load(self.folder / "target") if (self.folder / "target").exists() else source)
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return list(_without_ends(file))
+    except FileNotFoundError:
+        raise TmtError(
+            "the text of this split was not kept", place=file, remedy="Only validation and test splits keep theirs."
+        ) from None
+
+
+def _without_ends(file: Path) -> Iterator[str]:
+    with file.open(encoding="utf-8", errors="surrogatepass", newline="\n") as lines:
+        for line in lines:
+            yield line.removesuffix("\n")
