@@ -1,0 +1,55 @@
+"""Rows out of an .xlsx workbook, streamed. The only module that knows openpyxl, and what it raises."""
+
+from __future__ import annotations
+
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from transformer_mt.errors import TmtError, from_os_error
+
+# What openpyxl lets through for files that are none or are damaged; SyntaxError is bad XML inside.
+_BROKEN = (zipfile.BadZipFile, zlib.error, SyntaxError, EOFError, KeyError, ValueError, TypeError)
+
+
+def open_sheets(file: Path) -> Iterator[tuple[str, Iterator[Sequence[Any]]]]:
+    """Title and rows of each sheet; a row may be shorter than others. Raises TmtError where `file` is no workbook."""
+    from openpyxl import load_workbook
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of styles and extensions, which do not touch the text
+            book = load_workbook(file, read_only=True, data_only=True)
+    except _BROKEN as error:
+        raise _broken(file, error) from None
+    except OSError as error:
+        raise from_os_error(error, "reading a workbook") from None
+    try:
+        for sheet in book.worksheets:
+            yield sheet.title, _rows(sheet, file)
+    finally:
+        book.close()
+
+
+def _rows(sheet: Any, file: Path) -> Iterator[Sequence[Any]]:
+    sheet.reset_dimensions()  # some writers record a wrong size, and rows would be missing
+    rows = sheet.iter_rows(values_only=True)
+    while True:
+        try:
+            row = next(rows, None)
+        except _BROKEN as error:
+            raise _broken(file, error) from None
+        if row is None:
+            return
+        yield row
+
+
+def _broken(file: Path, error: Exception) -> TmtError:
+    return TmtError(
+        f"this is no .xlsx workbook, or it is damaged ({error})",
+        place=file,
+        remedy="Download or copy it again; save an old .xls or a protected workbook as a plain .xlsx.",
+    )

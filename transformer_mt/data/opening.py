@@ -1,0 +1,187 @@
+"""Lines out of a text file, plain or compressed (.gz, .xz, .zst), with every mishap told by file and line.
+
+Lines end at `\\n` alone (a `\\r` before it goes too): what else Unicode calls a line break is part of a sentence.
+Knows nothing of pairs, languages or what the lines mean.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from transformer_mt.errors import TmtError, at, from_os_error
+
+_BOM = b"\xef\xbb\xbf"
+_PAGES = (b"<!doctype html", b"<html")
+_NO_TEXT = (  # how files begin that are often mistaken for text, and what to do with each
+    (b"\x1f\x8b", "is compressed with gzip", "Name it .gz, or unpack it with `gunzip`."),
+    (b"\xfd7zXZ\x00", "is compressed with xz", "Name it .xz, or unpack it with `unxz`."),
+    (b"\x28\xb5\x2f\xfd", "is compressed with zstd", "Name it .zst, or unpack it with `unzstd`."),
+    (b"PK\x03\x04", "is a ZIP archive or a spreadsheet, not text", "Unpack it, or save the sheet as text in UTF-8."),
+    (b"\xff\xfe", "is UTF-16, not UTF-8", "Convert it:  iconv -f UTF-16 -t UTF-8 OLD > NEW"),
+    (b"\xfe\xff", "is UTF-16, not UTF-8", "Convert it:  iconv -f UTF-16 -t UTF-8 OLD > NEW"),
+    (b"version https://git-lfs", "is a Git LFS pointer, not the data", "Fetch the data with `git lfs pull`."),
+)
+
+
+def read_lines(file: str | Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
+    """Number (from 1) and text of each line, without its end, in flat memory.
+
+    Raises TmtError where the file is missing, empty, truncated, damaged, a web page or not in `encoding`.
+    """
+    path = Path(file)
+    check_head(path)
+    for number, raw in enumerate(_raw_lines(path), start=1):
+        if number == 1:
+            raw = raw.removeprefix(_BOM)
+            _check_first(raw, path)
+        try:
+            text = raw.decode(encoding)
+        except UnicodeDecodeError as error:
+            raise _undecodable(error, encoding, at(path, number)) from None
+        yield number, text.removesuffix("\n").removesuffix("\r")
+
+
+def check_exists(file: Path) -> None:
+    """Raises TmtError unless `file` is a file."""
+    if file.is_dir():
+        raise TmtError("this is a folder where a file is needed", place=file, remedy="Name the file inside it.")
+    if not file.exists():
+        raise TmtError("no such file", place=file, remedy=_where(file))
+
+
+def check_head(file: Path) -> None:
+    """Raises TmtError where a file is missing, empty, or a web page, which dead hosts send in place of data."""
+    check_exists(file)
+    try:
+        with file.open("rb") as stream:
+            head = stream.read(512)
+    except OSError as error:
+        raise from_os_error(error, "reading a corpus") from None
+    if not head:
+        raise TmtError("the file is empty", place=file, remedy="Download or copy it again.")
+    if is_web_page(head):
+        raise web_page(file)
+
+
+def is_web_page(head: bytes) -> bool:
+    """Whether the first bytes of a file are those of an HTML page."""
+    return head.removeprefix(_BOM).lstrip().lower().startswith(_PAGES)
+
+
+def web_page(place: str | Path, remedy: str = "Get the data file itself, and put it in this one's place.") -> TmtError:
+    """The error for a page that came instead of a file, from `place`."""
+    message = "this is a web page, not data: some address answered with a page (a login, a notice, an error)"
+    return TmtError(message, place=place, remedy=remedy)
+
+
+def _where(file: Path) -> str:
+    folder = file.parent
+    if not folder.is_dir():
+        return f"There is no folder {folder} either; paths count from the folder where tmt was started."
+    return f"Check the name:  ls {folder}"
+
+
+def _check_first(line: bytes, path: Path) -> None:
+    if is_web_page(line[:512]):
+        raise web_page(path)
+    for magic, what, remedy in _NO_TEXT:
+        if line.startswith(magic):
+            raise TmtError(f"the file {what}", place=path, remedy=remedy)
+
+
+def _undecodable(error: UnicodeDecodeError, encoding: str, place: str) -> TmtError:
+    bad = error.object[error.start : error.start + 1].hex()
+    return TmtError(
+        f"the line is not {encoding.upper()}: byte 0x{bad} at position {error.start + 1}",
+        place=place,
+        remedy="Convert the file, for instance from Korean Windows:  iconv -f CP949 -t UTF-8 OLD > NEW",
+    )
+
+
+def _raw_lines(path: Path) -> Iterator[bytes]:
+    """Lines with their ends. What the decompressors raise becomes a TmtError with the number of the line."""
+    number = 0
+    try:
+        with _open(path) as stream:
+            for number, line in enumerate(stream, start=1):  # noqa: B007 (told below)
+                yield line
+    except EOFError:
+        raise _broken("is truncated: its end is missing", path, number + 1) from None
+    except (zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise _broken(f"is damaged, or not a {path.suffix} file at all ({error})", path, number + 1) from None
+    except OSError as error:
+        raise from_os_error(error, "reading a corpus") from None
+
+
+def _broken(what: str, path: Path, line: int) -> TmtError:
+    return TmtError(f"the file {what}", place=at(path, line), remedy="Delete it and download or copy it again.")
+
+
+def _open(path: Path) -> io.BufferedIOBase:
+    suffix = path.suffix.lower()
+    if suffix == ".gz":
+        return gzip.open(path, "rb")
+    if suffix == ".xz":
+        return lzma.open(path, "rb")
+    if suffix in (".zst", ".zstd"):
+        return io.BufferedReader(_ZstdFile(path), buffer_size=1 << 17)
+    return path.open("rb")
+
+
+class _ZstdFile(io.RawIOBase):
+    """Decompressed bytes of a .zst file of one or more frames. Unlike zstandard's own reader it raises
+    EOFError where the last frame breaks off."""
+
+    def __init__(self, path: Path) -> None:
+        self._zstd = _zstandard(path)
+        self._file = path.open("rb")
+        self._frame: Any = None
+        self._compressed, self._ready = b"", b""
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready and self._decompress():
+            pass
+        size = min(len(buffer), len(self._ready))
+        buffer[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+    def _decompress(self) -> bool:
+        """Take in a piece of the file. False at its end."""
+        piece = self._compressed or self._file.read(1 << 14)
+        if not piece:
+            if self._frame is not None:
+                raise EOFError
+            return False
+        self._frame = self._frame or self._zstd.ZstdDecompressor().decompressobj()
+        try:
+            self._ready = self._frame.decompress(piece)
+        except self._zstd.ZstdError as error:
+            raise zlib.error(str(error)) from None
+        self._compressed = self._frame.unused_data
+        if self._frame.eof:
+            self._frame = None
+        return True
+
+
+def _zstandard(path: Path) -> Any:
+    try:
+        import zstandard
+    except ImportError:
+        remedy = "pip install 'transformer_mt[zstd]'   or unpack the file with `unzstd`"
+        raise TmtError("reading .zst files needs the package zstandard", place=path, remedy=remedy) from None
+    return zstandard
