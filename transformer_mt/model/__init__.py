@@ -1,7 +1,7 @@
 """The Transformer of "Attention Is All You Need" (Vaswani et al. 2017, arXiv:1706.03762), written by hand.
 
 Read the files in this order: positions, embedding, attention, feed_forward, normalization, layers, masks,
-transformer; then cache (decoding one token at a time) and watch (looking inside).
+transformer; then cache (decoding one token at a time), watch (looking inside) and inspect (counting, measuring).
 
 Letters for tensors. A tensor that lives longer than a line wears its shape, as in `scores_BHQM`:
 
@@ -11,6 +11,7 @@ Letters for tensors. A tensor that lives longer than a line wears its shape, as 
     H  attention heads                 K  width of a head, D / H (the paper's d_k = d_v)
     W  beam width                      N  rows while decoding, B * W
     Q  positions that ask (queries)    M  positions that answer (keys and values)
+    P  rows of a table of positions    I  pairs of coordinates that turn together
 
 Masks are bool, and True means "may attend". This package knows ids and tensors; it never sees text, files
 or the optimizer.

@@ -114,6 +114,7 @@ class MultiHeadAttention(nn.Module):
         self, query_BHQK: Tensor, memory: KeyValue, mask_BHQM: Tensor | None = None, causal: bool = False
     ) -> Tensor:
         """Attention of all heads, put together again and projected by W^O; shape [B, Q, D]."""
+        assert not (causal and mask_BHQM is not None), "causal excludes a mask"
         dropout = self.dropout if self.training else 0.0
         if self.fused and not watched():
             context_BHQK = F.scaled_dot_product_attention(
@@ -122,10 +123,13 @@ class MultiHeadAttention(nn.Module):
         else:
             if causal:
                 mask_BHQM = causal_mask(query_BHQK.shape[2], query_BHQK.device)
+                note(causal_mask_11QM=mask_BHQM)
             context_BHQK, _ = scaled_dot_product_attention(query_BHQK, *memory, mask_BHQM, dropout)
         note(context_BHQK=context_BHQK)
         concatenated_BQD = context_BHQK.transpose(1, 2).flatten(2)
-        return self.output(concatenated_BQD)
+        output_BQD = self.output(concatenated_BQD)
+        note(concatenated_BQD=concatenated_BQD, output_BQD=output_BQD)
+        return output_BQD
 
     def _project_rows(self, x_BMD: Tensor, first: int, last: int) -> Tensor:
         """Multiply with some of the three stacked matrices only."""

@@ -1,8 +1,8 @@
 """Dropout (section 5.4), with masks that are cheap to draw on a CPU.
 
 PyTorch draws a float for each element, which on a CPU takes longer than the matrix product before it. Here
-one random byte decides, so the probability is rounded to a multiple of 1/256; what is kept is scaled by the
-rounded probability, so the expectation stays exact.
+one random byte decides, so the probability is rounded to a multiple of 1/256 (0.1 becomes 0.1016); what is
+kept is scaled by the rounded probability, so the expectation stays exact.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Dropout(nn.Module):
         if not self.training or self.p == 0.0:
             return x
         if x.device.type == "cpu" and not torch.compiler.is_compiling():
-            return _ByteDropout.apply(x, round(self.p * 256))
+            return _ByteDropout.apply(x, min(round(self.p * 256), 255))  # 256 would leave nothing to scale
         return F.dropout(x, self.p)
 
     def extra_repr(self) -> str:

@@ -39,4 +39,5 @@ class Embedding(nn.Module):
             positions_TD = self.positions(start, ids_BT.shape[1])
             note(positions_TD=positions_TD)
             x_BTD = x_BTD + positions_TD
+            note(sum_BTD=x_BTD)
         return self.dropout(x_BTD)

@@ -26,6 +26,7 @@ class FeedForward(nn.Module):
         self.dropout = Dropout(dropout)
 
     def forward(self, x_BTD: Tensor) -> Tensor:
+        """[B, T, D] to [B, T, D]; between them each position has F coordinates."""
         inner_BTF = self.inner(x_BTD)
         if self.gate is not None:
             inner_BTF = F.silu(self.gate(x_BTD)) * inner_BTF
@@ -34,4 +35,6 @@ class FeedForward(nn.Module):
         else:
             inner_BTF = inner_BTF.relu()
         note(inner_BTF=inner_BTF)
-        return self.outer(self.dropout(inner_BTF))
+        output_BTD = self.outer(self.dropout(inner_BTF))
+        note(output_BTD=output_BTD)
+        return output_BTD

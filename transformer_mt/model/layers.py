@@ -19,7 +19,7 @@ from transformer_mt.model.watch import note
 class Residual(nn.Module):
     """The residual connection around a sub-layer, with its normalisation and dropout.
 
-    post-norm, the paper's:  LayerNorm(x + Dropout(Sublayer(x)))
+    post-norm, the paper's:  LayerNorm(x + Dropout(Sublayer(x)))   (sections 3.1 and 5.4)
     pre-norm:                x + Dropout(Sublayer(LayerNorm(x)))   (Xiong et al. 2020, arXiv:2002.04745)
     """
 
@@ -31,8 +31,13 @@ class Residual(nn.Module):
 
     def forward(self, x_BTD: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         if self.pre:
-            return x_BTD + self.dropout(sublayer(self.norm(x_BTD)))
-        return self.norm(x_BTD + self.dropout(sublayer(x_BTD)))
+            normalized_BTD = self.norm(x_BTD)
+            note(normalized_BTD=normalized_BTD)
+            output_BTD = x_BTD + self.dropout(sublayer(normalized_BTD))
+        else:
+            output_BTD = self.norm(x_BTD + self.dropout(sublayer(x_BTD)))
+        note(output_BTD=output_BTD)
+        return output_BTD
 
 
 class EncoderLayer(nn.Module):
@@ -46,6 +51,7 @@ class EncoderLayer(nn.Module):
         self.around_feed_forward = _residual(config)
 
     def forward(self, x_BSD: Tensor, mask_BHQM: Tensor | None) -> Tensor:
+        """All source positions at once; each sees every position the mask allows."""
         x_BSD = self.around_self_attention(x_BSD, lambda x: self.self_attention(x, mask_BHQM=mask_BHQM))
         return self.around_feed_forward(x_BSD, self.feed_forward)
 
@@ -80,8 +86,9 @@ class DecoderLayer(nn.Module):
             return self.self_attention.attend(query_NH1K, so_far[0])
 
         x_N1D = self.around_self_attention(x_N1D, attend_to_past)
-        x_N1D = self.around_cross_attention(x_N1D, lambda x: self.cross_attention(x, memory, memory_mask_BHQM))
-        return self.around_feed_forward(x_N1D, self.feed_forward), so_far[0]
+        x_BWD = x_N1D.view(memory.key_BHMK.shape[0], -1, x_N1D.shape[-1])  # W rows ask the memory of one sentence
+        x_BWD = self.around_cross_attention(x_BWD, lambda x: self.cross_attention(x, memory, memory_mask_BHQM))
+        return self.around_feed_forward(x_BWD, self.feed_forward).view_as(x_N1D), so_far[0]
 
 
 class Encoder(nn.Module):

@@ -12,33 +12,36 @@ import torch
 from torch import Tensor, nn
 
 
-def sinusoidal_positions(length: int, d_model: int, device: torch.device | str = "cpu") -> Tensor:
-    """PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(the same); shape [length, D]."""
-    position_T1 = torch.arange(length, dtype=torch.float32, device=device).unsqueeze(1)
+def sinusoidal_positions(length: int, d_model: int, device: torch.device | str | None = None, start: int = 0) -> Tensor:
+    """PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(the same); section 3.5.
+
+    Returns the encodings of the positions start ... start + length - 1; shape [length, D], float32.
+    """
+    position_T1 = torch.arange(start, start + length, dtype=torch.float32, device=device).unsqueeze(1)
     even = torch.arange(0, d_model, 2, dtype=torch.float32, device=device)
     angle_TI = position_T1 * torch.exp(even * (-math.log(10_000.0) / d_model))  # I = D / 2
     return torch.stack([angle_TI.sin(), angle_TI.cos()], dim=2).reshape(length, d_model)
 
 
 class SinusoidalPositions(nn.Module):
-    """The paper's encoding; a fixed table without parameters that grows with the longest sentence seen."""
+    """The paper's encoding: a table without parameters. Positions beyond it are computed when they are met."""
 
     table_TD: Tensor
 
-    def __init__(self, d_model: int) -> None:
+    def __init__(self, d_model: int, length: int = 256) -> None:
         super().__init__()
-        self.register_buffer("table_TD", sinusoidal_positions(256, d_model), persistent=False)
+        self.register_buffer("table_TD", sinusoidal_positions(length, d_model), persistent=False)
 
     def forward(self, start: int, length: int) -> Tensor:
         """Encodings of the positions start ... start + length - 1; shape [length, D]."""
         known, d_model = self.table_TD.shape
         if start + length > known:
-            self.table_TD = sinusoidal_positions(2 * (start + length), d_model, self.table_TD.device)
+            return sinusoidal_positions(length, d_model, self.table_TD.device, start).to(self.table_TD.dtype)
         return self.table_TD[start : start + length]
 
 
 class LearnedPositions(nn.Module):
-    """One trained vector for each position, as in many classic implementations ("nearly identical results")."""
+    """One trained vector for each position, which section 3.5 found to give "nearly identical results"."""
 
     def __init__(self, max_positions: int, d_model: int) -> None:
         super().__init__()
@@ -51,7 +54,10 @@ class LearnedPositions(nn.Module):
 
 
 class RotaryPositions(nn.Module):
-    """Turn pairs of coordinates by an angle that grows with the position: q.k then depends on distance only."""
+    """Turn pairs of coordinates by an angle that grows with the position: q.k then depends on distance only.
+
+    Coordinate i is paired with i + K / 2, and turned by position / 10000^(2i / K).
+    """
 
     frequency_I: Tensor
 

@@ -7,6 +7,7 @@ import math
 from torch import Tensor, nn
 
 from transformer_mt.config.model import ModelConfig
+from transformer_mt.errors import TmtError
 from transformer_mt.model.cache import DecoderCache
 from transformer_mt.model.embedding import Embedding
 from transformer_mt.model.layers import Decoder, Encoder
@@ -16,10 +17,11 @@ from transformer_mt.model.watch import note
 
 
 class Transformer(nn.Module):
-    """Source ids to next-target-token logits.
+    """Source ids and a target prefix to the logits of each next target token.
 
     padding:       the id that fills up short sentences; it is never attended to.
-    max_positions: length of the tables of learned positions.
+    max_positions: length of the tables of positions; a hard limit where positions are learned.
+    Raises TmtError where all embeddings are tied and the vocabularies differ in size.
     """
 
     def __init__(
@@ -27,7 +29,11 @@ class Transformer(nn.Module):
     ) -> None:
         super().__init__()
         if config.tie_embeddings == "all" and source_vocab != target_vocab:
-            raise ValueError(f"tied embeddings need one vocabulary, not sizes {source_vocab} and {target_vocab}")
+            raise TmtError(
+                f"tied embeddings need one vocabulary, not two of {source_vocab} and {target_vocab} tokens",
+                place="model.tie_embeddings",
+                remedy="Give both sides the same size, or set tie_embeddings to decoder or none.",
+            )
         self.config = config
         self.padding = padding
         self.max_positions = max_positions if config.positions == "learned" else None
@@ -53,6 +59,7 @@ class Transformer(nn.Module):
     def encode(self, source_BS: Tensor) -> tuple[Tensor, Tensor | None]:
         """The encoder's output [B, S, D] and which of its positions are real [B, 1, 1, S]."""
         mask_BHQM = padding_mask(source_BS, self.padding)
+        note(source_BS=source_BS, padding_mask_B11S=mask_BHQM)
         return self.encoder(self.source_embedding(source_BS), mask_BHQM), mask_BHQM
 
     def decode(self, target_BT: Tensor, memory_BSD: Tensor, memory_mask_BHQM: Tensor | None) -> Tensor:
@@ -60,6 +67,7 @@ class Transformer(nn.Module):
 
         Padding stands on the right, so the causal mask already hides it from real positions.
         """
+        note(target_BT=target_BT)
         return self.decoder(self.target_embedding(target_BT), memory_BSD, memory_mask_BHQM)
 
     def generate_logits(self, hidden_BTD: Tensor) -> Tensor:
@@ -98,7 +106,7 @@ class Transformer(nn.Module):
 def _embedding(config: ModelConfig, vocab_size: int, max_positions: int) -> Embedding:
     positions: SinusoidalPositions | LearnedPositions | None = None
     if config.positions == "sinusoidal":
-        positions = SinusoidalPositions(config.d_model)
+        positions = SinusoidalPositions(config.d_model, max_positions)
     elif config.positions == "learned":
         positions = LearnedPositions(max_positions, config.d_model)
     return Embedding(vocab_size, config.d_model, positions, config.scale_embeddings, config.dropout)

@@ -35,7 +35,7 @@ def note(**tensors: Tensor) -> None:
 def watching(model: nn.Module, watcher: Watcher) -> Iterator[None]:
     """Let `watcher` see all notes of `model` until the block ends."""
     global _watcher
-    handles = []
+    handles, depth = [], len(_path)
     for name, module in model.named_modules():
         handles.append(module.register_forward_pre_hook(lambda module, inputs, name=name: _path.append(name)))
         handles.append(module.register_forward_hook(lambda module, inputs, output: _leave(), always_call=True))
@@ -46,6 +46,7 @@ def watching(model: nn.Module, watcher: Watcher) -> Iterator[None]:
         _watcher = before
         for handle in handles:
             handle.remove()
+        del _path[depth:]
 
 
 def _leave() -> None:
