@@ -1,0 +1,87 @@
+"""A sheet to draw on: off screen, in one style, with a Hangul font, written aside and renamed.
+
+matplotlib is imported inside the functions and used without pyplot, so that a picture leaves no state behind.
+Korean shows because a Hangul font comes with the install, as a fallback to matplotlib's own; what neither
+font can draw is shown as a box, and never warned about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#8E4585"  # told apart by the colour-blind too
+_STYLE = {
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": "#666666",
+    "axes.labelcolor": "#333333",
+    "axes.titlecolor": "#222222",
+    "axes.titlelocation": "left",
+    "axes.titlesize": 12,
+    "axes.titlepad": 10,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#E6E6E6",
+    "grid.linewidth": 0.8,
+    "legend.frameon": False,
+    "xtick.color": "#555555",
+    "ytick.color": "#555555",
+    "text.parse_math": False,  # a token may be a dollar sign
+}
+_BASE_FONT = "DejaVu Sans"  # matplotlib's own
+_BOX = "\u25a1"
+
+
+@contextmanager
+def canvas(file: Path, inches: tuple[float, float], dpi: int = 120) -> Iterator[Figure]:
+    """A figure of the given width and height, saved as PNG under `file` when the block ends well."""
+    import matplotlib
+    from matplotlib.figure import Figure
+
+    file.parent.mkdir(parents=True, exist_ok=True)
+    aside = file.with_name(f".{file.name}.new")
+    with matplotlib.rc_context({**_STYLE, "font.family": list(_font_files())}):
+        figure = Figure(figsize=inches, dpi=dpi, layout=None)
+        yield figure
+        try:
+            figure.savefig(aside, format="png")
+            aside.replace(file)
+        finally:
+            aside.unlink(missing_ok=True)
+
+
+def drawable(text: str) -> str:
+    """The text with a box for each character that no font at hand has."""
+    known = _characters()
+    return "".join(character if ord(character) in known else _BOX for character in text)
+
+
+@cache
+def _font_files() -> dict[str, str]:
+    """Files of the fonts to use, by family, the preferred one first. Makes the Hangul font known to matplotlib."""
+    from matplotlib import font_manager
+
+    found = {_BASE_FONT: font_manager.findfont(_BASE_FONT)}
+    package = find_spec("koreanize_matplotlib")  # found but never imported: importing it changes global settings
+    if package is not None and package.origin is not None:
+        file = Path(package.origin).parent / "fonts" / "NanumGothic.ttf"
+        if file.is_file():
+            font_manager.fontManager.addfont(file)
+            found["NanumGothic"] = str(file)
+    return found
+
+
+@cache
+def _characters() -> frozenset[int]:
+    from matplotlib.ft2font import FT2Font
+
+    codes = frozenset(code for file in _font_files().values() for code in FT2Font(file).get_charmap())
+    return codes - frozenset(range(32))  # a line break would break the line

@@ -1,0 +1,159 @@
+"""Pictures: learning curves, lengths of sentences, attention maps. Knows numbers and tokens; no model, no data."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from transformer_mt.errors import TmtError
+from transformer_mt.reporting.attention_map import draw_attention
+from transformer_mt.reporting.canvas import BLUE, GREEN, ORANGE, PURPLE, canvas, drawable
+from transformer_mt.reporting.history import Record, points, read_history
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike
+
+_INCHES = (8.0, 4.5)
+_FEW = 60  # points that may wear a dot each
+
+
+def plot_curves(metrics_file: Path, folder: Path) -> list[Path]:
+    """Loss, BLEU, learning rate and speed over the updates, a PNG each in `folder`; what was not measured is left out.
+
+    Raises TmtError where there is no metrics file, or nothing in it yet.
+    """
+    records = read_history(metrics_file)
+    drawn = [
+        _loss(records, folder / "loss.png"),
+        _curve(points(records, "validation", "bleu"), "BLEU of the validation set", GREEN, folder / "bleu.png", max),
+        _curve(points(records, "step", "learning_rate"), "Learning rate", PURPLE, folder / "learning_rate.png"),
+        _curve(points(records, "step", "tokens_per_second"), "Target tokens a second", BLUE, folder / "speed.png"),
+    ]
+    files = [file for file in drawn if file is not None]
+    if not files:
+        raise TmtError("nothing is measured yet", place=metrics_file, remedy="Let it train for a while first.")
+    return files
+
+
+def plot_lengths(lengths: Mapping[str, Sequence[int]], file: Path) -> Path:
+    """Histograms of sentence lengths, one for each side.
+
+    lengths: for each side (such as "source (de)") the number of sentences of n tokens at place n.
+    """
+    with canvas(file, _INCHES) as figure:
+        axes = figure.add_subplot(title="Lengths of sentences")
+        for (side, counts), color in zip(lengths.items(), (BLUE, ORANGE, GREEN, PURPLE), strict=False):
+            mean = sum(n * count for n, count in enumerate(counts)) / max(1, sum(counts))
+            edges = [n - 0.5 for n in range(len(counts) + 1)]
+            label = drawable(f"{side}: {mean:.1f} tokens on average")
+            axes.stairs(counts, edges, fill=True, color=color, alpha=0.2)
+            axes.stairs(counts, edges, color=color, linewidth=1.6, label=label)
+        _label(axes, "tokens")
+        axes.set_ylabel("sentences")
+        axes.set_xlim(left=0)
+        axes.set_ylim(bottom=0)
+        axes.legend()
+    return file
+
+
+def plot_attention(
+    maps: Mapping[str, ArrayLike],
+    rows: Mapping[str, Sequence[str]],
+    columns: Mapping[str, Sequence[str]],
+    file: Path,
+    title: str,
+) -> Path:
+    """Every attention map of a sentence: a block a kind of attention, in it a row a layer and a column a head.
+
+    maps:          weights [H, Q, M] of each attention module, by its path in the model, such as
+                   `decoder.layers.0.cross_attention`: the number is the layer, the rest names the kind.
+    rows, columns: the Q query tokens and the M key tokens, by the same paths.
+    """
+    return draw_attention(maps, rows, columns, file, title)
+
+
+def _loss(records: Sequence[Record], file: Path) -> Path | None:
+    train_x, train_y = points(records, "step", "loss")
+    valid_x, valid_y = points(records, "validation", "loss")
+    if not train_x and not valid_x:
+        return None
+    with canvas(file, _INCHES) as figure:
+        axes = figure.add_subplot(title="Loss a token")
+        if train_x:
+            axes.plot(train_x, train_y, color=BLUE, alpha=0.22, linewidth=0.8)
+            axes.plot(train_x, _smoothed(train_y), color=BLUE, linewidth=1.8, label="training")
+        if valid_x:
+            axes.plot(valid_x, valid_y, color=ORANGE, linewidth=1.8, marker=_dot(valid_x), label="validation")
+            _mark_best(axes, valid_x, valid_y, ORANGE, min)
+        _label(axes, "update")
+        _cut_off_the_start(axes, train_y + valid_y)
+        axes.legend()
+    return file
+
+
+def _curve(
+    curve: tuple[list[int], list[float]],
+    title: str,
+    color: str,
+    file: Path,
+    best: Callable[..., int] | None = None,
+) -> Path | None:
+    steps, values = curve
+    if not steps:
+        return None
+    with canvas(file, _INCHES) as figure:
+        axes = figure.add_subplot(title=title)
+        axes.plot(steps, values, color=color, linewidth=1.8, marker=_dot(steps))
+        if best is not None:
+            _mark_best(axes, steps, values, color, best)
+        _label(axes, "update")
+        axes.set_ylim(bottom=0)
+    return file
+
+
+def _smoothed(values: Sequence[float], memory: float = 0.9) -> list[float]:
+    """Running means that weigh the past less and less; the first is the first value."""
+    total = weight = 0.0
+    means = []
+    for value in values:
+        total, weight = memory * total + value, memory * weight + 1
+        means.append(total / weight)
+    return means
+
+
+def _dot(steps: Sequence[int]) -> str:
+    return "." if len(steps) <= _FEW else ""
+
+
+def _mark_best(
+    axes: Axes, steps: Sequence[int], values: Sequence[float], color: str, better: Callable[..., int]
+) -> None:
+    """A ring around the best value, and the value itself."""
+    best = better(range(len(values)), key=values.__getitem__)
+    axes.plot(steps[best], values[best], "o", color=color, markersize=9, fillstyle="none", markeredgewidth=1.5)
+    axes.annotate(
+        f"{values[best]:.2f}",
+        (steps[best], values[best]),
+        xytext=(0, 9 if better is max else -18),
+        textcoords="offset points",
+        ha="center",
+        color=color,
+    )
+
+
+def _label(axes: Axes, x: str) -> None:
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    axes.set_xlabel(x)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.margins(x=0.03, y=0.14)
+
+
+def _cut_off_the_start(axes: Axes, values: Sequence[float]) -> None:
+    """Let the first updates, when the loss still plunges, not press the rest flat."""
+    usual = sorted(values)[int(0.95 * (len(values) - 1))]
+    if len(values) > 20 and max(values) > 1.5 * usual:
+        axes.set_ylim(top=1.3 * usual)
