@@ -8,7 +8,6 @@ scores.json          what `tmt evaluate` measured; absent until then
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -78,6 +77,6 @@ def save_model_directory(folder: Path, config: Config, weights: Mapping[str, Ten
     replaced = folder.with_name(f".{folder.name}.old")
     shutil.rmtree(replaced, ignore_errors=True)
     if folder.exists():
-        os.replace(folder, replaced)
-    os.replace(aside, folder)
+        folder.replace(replaced)
+    aside.replace(folder)
     shutil.rmtree(replaced, ignore_errors=True)

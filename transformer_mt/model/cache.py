@@ -15,11 +15,11 @@ from transformer_mt.model.attention import KeyValue
 
 
 class DecoderCache(NamedTuple):
-    """One entry a decoder layer.
+    """One entry a decoder layer. Rows N = B * W: row n is a hypothesis of sentence n // W.
 
     past:        self-attention keys and values of the positions decoded so far, each [N, H, T, K]
-    memory:      cross-attention keys and values of the encoder's output, each [N, H, S, K]
-    memory_mask: which source positions are real, [N, 1, 1, S]; None where all are
+    memory:      cross-attention keys and values of the encoder's output, each [B, H, S, K]
+    memory_mask: which source positions are real, [B, 1, 1, S]; None where all are
     """
 
     past: tuple[KeyValue | None, ...]
@@ -31,18 +31,26 @@ class DecoderCache(NamedTuple):
         """Positions decoded so far."""
         return 0 if self.past[0] is None else self.past[0].key_BHMK.shape[2]
 
-    def select(self, rows_N: Tensor) -> DecoderCache:
-        """The cache of the hypotheses `rows_N`, in that order; a row may be taken several times."""
+    def select(self, sentences_B: Tensor) -> DecoderCache:
+        """The cache of these sentences, each with all its rows."""
+        n_sentences = self.memory[0].key_BHMK.shape[0]
+        rows_BW = torch.arange(self._n_rows, device=sentences_B.device).view(n_sentences, -1)
         return DecoderCache(
-            tuple(None if layer is None else _select(layer, rows_N) for layer in self.past),
-            tuple(_select(layer, rows_N) for layer in self.memory),
-            None if self.memory_mask is None else self.memory_mask.index_select(0, rows_N),
+            self.reorder(rows_BW[sentences_B].flatten()).past,
+            tuple(_select(layer, sentences_B) for layer in self.memory),
+            None if self.memory_mask is None else self.memory_mask.index_select(0, sentences_B),
         )
 
     def reorder(self, rows_N: Tensor) -> DecoderCache:
-        """`select` for rows that stay with their own sentence: the memory need not move."""
-        past = tuple(None if layer is None else _select(layer, rows_N) for layer in self.past)
-        return self._replace(past=past)
+        """The cache in which row n continues row rows_N[n] of the same sentence; the memory need not move.
+
+        A row may be continued several times, so W may grow.
+        """
+        return self._replace(past=tuple(None if layer is None else _select(layer, rows_N) for layer in self.past))
+
+    @property
+    def _n_rows(self) -> int:
+        return (self.memory[0] if self.past[0] is None else self.past[0]).key_BHMK.shape[0]
 
 
 def extended(past: KeyValue | None, new: KeyValue) -> KeyValue:

@@ -1,0 +1,155 @@
+"""Any number of sentences, as ids, through the configured search: sorted by length, batched by tokens, in order again.
+
+Knows models, ids and `DecodingConfig`; never text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.decoding.beam import BeamOptions, Coverage, beam_search
+from transformer_mt.decoding.ensemble import EnsembleCache, ensemble_step
+from transformer_mt.decoding.greedy import greedy_search
+from transformer_mt.decoding.sampling import sample
+from transformer_mt.decoding.search import Found, Limits, Step
+from transformer_mt.model.transformer import Transformer
+from transformer_mt.model.watch import attention_maps
+from transformer_mt.text.vocabulary import EOS, PAD
+
+MOST_SENTENCES = 512  # of a batch, however short they are
+
+
+@dataclass(frozen=True)
+class Request:
+    """A sentence to translate: its ids with the end mark, and the ids its translation must begin with."""
+
+    source: Sequence[int]
+    prefix: Sequence[int] = ()
+
+
+def search(
+    models: Sequence[Transformer],
+    requests: Sequence[Request],
+    decoding: DecodingConfig,
+    seed: int = 0,
+    scored: bool = True,
+) -> list[list[Found]]:
+    """What the configured search finds for each request, best first (samples: in the order drawn), in input order.
+
+    models: one, or the members of an ensemble, in eval mode, on one device. scored: False spares greedy search
+    the scores, which are then 0.
+    """
+    results: list[list[Found]] = [[] for _ in requests]
+    with torch.inference_mode():
+        for batch in batched([len(request.source) for request in requests], decoding, models[0].max_positions):
+            found = _search_batch(models, [requests[index] for index in batch], decoding, seed, scored)
+            for index, one in zip(batch, found, strict=True):
+                results[index] = one
+    return results
+
+
+def translate_ids(
+    model: Transformer, sources: Sequence[Sequence[int]], decoding: DecodingConfig, device: torch.device | str = "cpu"
+) -> list[list[int]]:
+    """The best translation of each source (ids with the end mark), without its end mark: for validation.
+
+    The model is put into eval mode meanwhile, and back.
+    """
+    assert next(model.parameters()).device.type == torch.device(device).type, "move the model to the device first"
+    training = model.training
+    model.eval()
+    try:
+        results = search([model], [Request(source) for source in sources], decoding, scored=decoding.beam > 1)
+    finally:
+        model.train(training)
+    return [list(found[0].tokens) for found in results]
+
+
+def batched(lengths: Sequence[int], decoding: DecodingConfig, max_positions: int | None = None) -> Iterator[list[int]]:
+    """Indices of sentences of similar length, at most `batch_tokens` source tokens times rows in a batch."""
+    assert max_positions is None or max(lengths, default=0) <= max_positions, "the caller cuts long sentences"
+    rows = rows_of(decoding)
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+        longest = lengths[batch[0]] if batch else lengths[index]
+        if batch and (len(batch) == MOST_SENTENCES or (len(batch) + 1) * longest * rows > decoding.batch_tokens):
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+def rows_of(decoding: DecodingConfig) -> int:
+    """Hypotheses of one sentence that are alive at once."""
+    return {"beam": decoding.beam, "sample": decoding.n_best, "mbr": decoding.samples}[decoding.method]
+
+
+def pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Tensor:
+    """Ids [B, T], filled up with PAD on the right."""
+    width = max(map(len, rows))
+    return torch.tensor([[*row, *[PAD] * (width - len(row))] for row in rows], device=device)
+
+
+def _search_batch(
+    models: Sequence[Transformer], requests: Sequence[Request], decoding: DecodingConfig, seed: int, scored: bool
+) -> list[list[Found]]:
+    device = next(models[0].parameters()).device
+    source_BS = pad([request.source for request in requests], device)
+    limits = _limits(requests, decoding, models[0].max_positions, device)
+    step, cache = _start(models, source_BS)
+    alpha = decoding.length_penalty
+    if decoding.method != "beam":
+        seeds = [_seed(request.source, seed) for request in requests]
+        temperature, top_k, top_p = decoding.temperature, decoding.top_k, decoding.top_p
+        return sample(step, cache, limits, seeds, rows_of(decoding), temperature, top_k, top_p, alpha)
+    if decoding.beam == 1 and not decoding.coverage_penalty:
+        return [[found] for found in greedy_search(step, cache, limits, alpha, scored)]
+    options = BeamOptions(decoding.beam, decoding.n_best, alpha, decoding.coverage_penalty)
+    if not options.beta:
+        return beam_search(step, cache, limits, options)
+    with attention_maps(models[0]) as maps:
+        coverage = Coverage(
+            (source_BS == PAD).float(), lambda: maps[last_cross_attention(models[0])].mean(1).flatten(0, 1)
+        )
+        return beam_search(step, cache, limits, options, coverage)
+
+
+def last_cross_attention(model: Transformer) -> str:
+    """Path of the module whose attention tells best which source token a target token comes from."""
+    return f"decoder.layers.{len(model.decoder.layers) - 1}.cross_attention"
+
+
+def _start(models: Sequence[Transformer], source_BS: Tensor) -> tuple[Step[Any], Any]:
+    if len(models) == 1:
+        return models[0].step, models[0].start(source_BS)
+    return ensemble_step([model.step for model in models]), EnsembleCache(
+        tuple(model.start(source_BS) for model in models)
+    )
+
+
+def _limits(
+    requests: Sequence[Request], decoding: DecodingConfig, max_positions: int | None, device: torch.device
+) -> Limits:
+    """Lengths relative to the source's tokens; a translation has room for its prefix and one more token."""
+    shortest, longest = [], []
+    for request in requests:
+        length = len(request.source) - (request.source[-1] == EOS)
+        steps = max(int(decoding.max_length_ratio * length) + decoding.max_length_offset, 1, len(request.prefix) + 1)
+        longest.append(steps if max_positions is None else min(steps, max_positions))
+        shortest.append(min(int(decoding.min_length_ratio * length), longest[-1] - 1))
+    prefixes = [request.prefix for request in requests]
+    return Limits.of(shortest, longest, prefixes, decoding.no_repeat_ngram, device)
+
+
+def _seed(source: Sequence[int], seed: int) -> int:
+    """A sentence's own seed: what is drawn for it depends on nothing around it."""
+    digest = hashlib.blake2b(repr((seed, list(source))).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1

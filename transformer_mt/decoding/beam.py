@@ -1,0 +1,211 @@
+"""Beam search: the W likeliest prefixes of each sentence, extended together (Wu et al. 2016, arXiv:1609.08144).
+
+Each step looks at the 2W likeliest extensions. Those among the first W that end, or reach the longest
+length, are done; the W likeliest others live on. A sentence leaves when W of its hypotheses are done, and
+before that as soon as no live one can still come among its n best, which changes nothing but the time.
+
+Knows a step function and its cache, never a model. All memory of a search is one frozen `BeamState`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Generic
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from transformer_mt.decoding.search import (
+    C,
+    Found,
+    Limits,
+    Step,
+    coverage_penalty,
+    length_penalty,
+    log_normalizer,
+    too_many_idle,
+    top_candidates,
+)
+from transformer_mt.text.vocabulary import BOS, EOS
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What a coverage penalty needs to know.
+
+    start_BS:  attention each source position has before the first step: 0, or 1 where there is nothing to cover
+    attention: asked after each step: how the newest token of each row looked at the source, [N, S]
+    """
+
+    start_BS: Tensor
+    attention: Callable[[], Tensor]
+
+
+@dataclass(frozen=True)
+class BeamOptions:
+    """beam: width W. alpha, beta: length and coverage penalty. early: leave where nothing better can come."""
+
+    beam: int
+    n_best: int = 1
+    alpha: float = 0.0
+    beta: float = 0.0
+    early: bool = True
+
+
+@dataclass(frozen=True)
+class BeamState(Generic[C]):
+    """Everything a beam search knows between two steps. W is 1 before the first."""
+
+    sentence_B: Tensor  # [B]        which sentence of the batch this is
+    tokens_BWT: Tensor  # [B, W, T]  ids of the live hypotheses, without the start mark
+    scores_BW: Tensor  # [B, W]      their log-probabilities; -inf: an empty place. All -inf: the sentence is over
+    coverage_BWS: Tensor | None  # [B, W, S]  attention each source position received; None: nobody asks
+    bar_B: Tensor  # [B]             score of the n-th best hypothesis that is done; -inf: fewer are
+    done: tuple[tuple[Found, ...], ...]  # B: hypotheses that are done
+    limits: Limits  # of the B sentences
+    cache: C  # B * W rows
+
+    def select(self, kept_B: Tensor) -> BeamState[C]:
+        """The state without the sentences that are not in kept_B."""
+        return BeamState(
+            self.sentence_B[kept_B],
+            self.tokens_BWT[kept_B],
+            self.scores_BW[kept_B],
+            None if self.coverage_BWS is None else self.coverage_BWS[kept_B],
+            self.bar_B[kept_B],
+            tuple(self.done[index] for index in kept_B.tolist()),
+            self.limits.select(kept_B),
+            self.cache.select(kept_B),
+        )
+
+
+@dataclass(frozen=True)
+class _Extensions:
+    """The 2W likeliest ways (X) to go on, likeliest first; -inf where there are fewer."""
+
+    scores_BX: Tensor
+    tokens_BX: Tensor
+    parent_BX: Tensor  # which of the W live hypotheses it extends
+
+
+def beam_search(
+    step: Step[C], cache: C, limits: Limits, options: BeamOptions, coverage: Coverage | None = None
+) -> list[list[Found]]:
+    """All hypotheses that were done for each sentence, best first; at least one, usually W, never two alike.
+
+    coverage: needed for a coverage penalty (beta), and only then.
+    """
+    assert (coverage is not None) == (options.beta > 0), "a coverage penalty needs to know where the model looks"
+    state = _start(cache, limits, coverage)
+    results: list[list[Found]] = [[] for _ in limits.longest_B]
+    while len(state.sentence_B):
+        previous_N = state.tokens_BWT[:, :, -1].flatten() if state.tokens_BWT.shape[2] else _starts(state)
+        logits_NV, cache = step(previous_N, state.cache)
+        if coverage is not None and state.coverage_BWS is not None:
+            attention_BWS = coverage.attention().unflatten(0, state.scores_BW.shape)
+            state = replace(state, coverage_BWS=state.coverage_BWS + attention_BWS)
+        state = _advance(replace(state, cache=cache), logits_NV, options)
+        state = _dismiss(state, options, results)
+    return results
+
+
+def _start(cache: C, limits: Limits, coverage: Coverage | None) -> BeamState[C]:
+    n_sentences, device = len(limits.longest_B), limits.longest_B.device
+    return BeamState(
+        torch.arange(n_sentences, device=device),
+        torch.empty(n_sentences, 1, 0, dtype=torch.long, device=device),
+        torch.zeros(n_sentences, 1, device=device),
+        None if coverage is None else coverage.start_BS[:, None, :],
+        torch.full((n_sentences,), -math.inf, device=device),
+        ((),) * n_sentences,
+        limits,
+        cache,
+    )
+
+
+def _starts(state: BeamState[C]) -> Tensor:
+    return torch.full_like(state.sentence_B, BOS)
+
+
+def _advance(state: BeamState[C], logits_NV: Tensor, options: BeamOptions) -> BeamState[C]:
+    """Put aside what is done, and let the W likeliest others live."""
+    ways = _extend(state, logits_NV, options.beam)
+    last_B1 = (state.limits.longest_B <= state.tokens_BWT.shape[2] + 1)[:, None]
+    over_BX = (ways.tokens_BX == EOS) | last_B1
+    state = _put_aside(state, ways, over_BX[:, : options.beam], options)
+    live = ways.scores_BX.masked_fill(over_BX, -math.inf).topk(options.beam, dim=-1)
+    parent_BW = ways.parent_BX.gather(1, live.indices)
+    token_BW = ways.tokens_BX.gather(1, live.indices)
+    history_BWT = _of_parents(state.tokens_BWT, parent_BW)
+    first_row_B1 = torch.arange(len(parent_BW), device=parent_BW.device)[:, None] * state.scores_BW.shape[1]
+    return replace(
+        state,
+        tokens_BWT=torch.cat([history_BWT, token_BW[:, :, None]], dim=2),
+        scores_BW=live.values,
+        coverage_BWS=None if state.coverage_BWS is None else _of_parents(state.coverage_BWS, parent_BW),
+        cache=state.cache.reorder((first_row_B1 + parent_BW).flatten()),
+    )
+
+
+def _of_parents(x_BWT: Tensor, parent_BW: Tensor) -> Tensor:
+    return x_BWT.gather(1, parent_BW[:, :, None].expand(-1, -1, x_BWT.shape[2]))
+
+
+def _extend(state: BeamState[C], logits_NV: Tensor, beam: int) -> _Extensions:
+    norm_N1 = log_normalizer(logits_NV)[:, None]
+    state.limits.forbid(logits_NV, state.tokens_BWT.flatten(0, 1))
+    logits_NX, ids_NX = top_candidates(logits_NV, 2 * beam)
+    scores_NX = logits_NX - norm_N1 + state.scores_BW.flatten()[:, None]
+    n_sentences, per_row = len(state.sentence_B), ids_NX.shape[1]
+    best = scores_NX.view(n_sentences, -1).topk(min(2 * beam, scores_NX.numel() // n_sentences), dim=-1)
+    tokens_BX = ids_NX.view(n_sentences, -1).gather(1, best.indices)
+    parent_BX = best.indices.div(per_row, rounding_mode="floor")
+    missing = (0, 2 * beam - tokens_BX.shape[1])  # a vocabulary smaller than the beam
+    return _Extensions(
+        F.pad(best.values, missing, value=-math.inf), F.pad(tokens_BX, missing, value=EOS), F.pad(parent_BX, missing)
+    )
+
+
+def _put_aside(state: BeamState[C], ways: _Extensions, over_BW: Tensor, options: BeamOptions) -> BeamState[C]:
+    """Keep the extensions that are over as done hypotheses."""
+    places = (over_BW & (ways.scores_BX[:, : options.beam] > -math.inf)).nonzero()
+    if not len(places):
+        return state
+    sentence, place = places[:, 0], places[:, 1]
+    parent = ways.parent_BX[sentence, place]
+    length = state.tokens_BWT.shape[2] + 1
+    ids = torch.cat([state.tokens_BWT[sentence, parent], ways.tokens_BX[sentence, place, None]], dim=1)
+    log_probability = ways.scores_BX[sentence, place]
+    score = log_probability / length_penalty(length, options.alpha)
+    if state.coverage_BWS is not None:
+        score = score + coverage_penalty(state.coverage_BWS[sentence, parent], options.beta)
+    done, bar_B = [list(found) for found in state.done], state.bar_B.clone()
+    for index, *found in zip(*(x.tolist() for x in (sentence, ids, log_probability, score)), strict=True):
+        done[index].append(Found(tuple(found[0]), found[1], found[2]))
+    for index in set(sentence.tolist()):
+        done[index].sort(key=lambda found: -found.score)
+        if len(done[index]) >= options.n_best:
+            bar_B[index] = done[index][options.n_best - 1].score
+    return replace(state, done=tuple(map(tuple, done)), bar_B=bar_B)
+
+
+def _dismiss(state: BeamState[C], options: BeamOptions, results: list[list[Found]]) -> BeamState[C]:
+    """Write down the results of sentences that are over, and take them out once they are many."""
+    best_B = state.scores_BW.amax(dim=1)
+    enough_B = torch.tensor([len(found) >= options.beam for found in state.done], device=best_B.device)
+    over_B = enough_B | (best_B == -math.inf)
+    if options.early:
+        # A log-probability only falls and lp only grows, so no live hypothesis can come to score more than this.
+        reach_B = best_B / length_penalty(state.limits.longest_B, options.alpha)
+        over_B = over_B | (reach_B <= state.bar_B)
+    n_over = int(over_B.sum())
+    if not n_over:
+        return state
+    if too_many_idle(n_over, len(over_B)):
+        for index in over_B.nonzero()[:, 0].tolist():
+            results[int(state.sentence_B[index])] = list(state.done[index])
+        return state.select((~over_B).nonzero()[:, 0])
+    return replace(state, scores_BW=state.scores_BW.masked_fill(over_B[:, None], -math.inf))

@@ -1,0 +1,71 @@
+"""Drawing translations at random from the model's distribution, tempered and cut to its likeliest tokens.
+
+Knows a step function and its cache, never a model. A sentence's draws come from a seed of its own, so they
+do not depend on the batch it happens to be in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from transformer_mt.decoding.greedy import follow
+from transformer_mt.decoding.search import C, Found, Limits, Step
+
+
+def sample(
+    step: Step[C],
+    cache: C,
+    limits: Limits,
+    seeds: Sequence[int],
+    samples: int = 1,
+    temperature: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    alpha: float = 0.0,
+) -> list[list[Found]]:
+    """`samples` independent translations a sentence, in the order they were drawn.
+
+    seeds: one a sentence. temperature divides the logits; top_k (0: all) and top_p (1: all) then cut the
+    distribution. The reported log-probability is that of the model itself.
+    """
+    device, longest = limits.longest_B.device, int(limits.longest_B.max())
+    chance_NT = _draw(seeds, samples, limits.longest_B.tolist(), longest).to(device)
+
+    def choose(logits_NV: Tensor, rows_N: Tensor, n_steps: int) -> Tensor:
+        kept_NV = restrict(logits_NV / temperature, top_k, top_p)
+        return pick(kept_NV.softmax(dim=-1), chance_NT[rows_N, n_steps])
+
+    return follow(step, cache, limits, samples, choose, alpha)
+
+
+def restrict(logits_NV: Tensor, top_k: int = 0, top_p: float = 1.0) -> Tensor:
+    """Minus infinity for all but the k likeliest, and then for all but the fewest that sum to at least p."""
+    if 0 < top_k < logits_NV.shape[-1]:
+        least_N1 = logits_NV.topk(top_k, dim=-1).values[:, -1:]
+        logits_NV = logits_NV.masked_fill(logits_NV < least_N1, -math.inf)
+    if top_p < 1.0:
+        sorted_NV, order_NV = logits_NV.sort(dim=-1, descending=True)
+        p_NV = sorted_NV.softmax(dim=-1)
+        beyond_NV = p_NV.cumsum(dim=-1) - p_NV >= top_p  # enough without it; never so for the likeliest
+        logits_NV = logits_NV.masked_fill(beyond_NV.gather(-1, order_NV.argsort(dim=-1)), -math.inf)
+    return logits_NV
+
+
+def pick(p_NV: Tensor, chance_N: Tensor) -> Tensor:
+    """The token at which the cumulative probability passes the row's chance in [0, 1)."""
+    cumulative_NV = p_NV.double().cumsum(dim=-1)  # float64: a chance below 1 stays below the sum
+    bar_N1 = chance_N.double()[:, None] * cumulative_NV[:, -1:]
+    return torch.searchsorted(cumulative_NV, bar_N1, right=True)[:, 0]
+
+
+def _draw(seeds: Sequence[int], samples: int, longest: Sequence[int], width: int) -> Tensor:
+    """Uniform chances [N, T], those of a sentence from its own generator."""
+    chances = torch.zeros(len(seeds), samples, width)
+    for row, (seed, length) in enumerate(zip(seeds, longest, strict=True)):
+        generator = torch.Generator().manual_seed(seed)
+        chances[row, :, :length] = torch.rand(length, samples, generator=generator).T
+    return chances.flatten(0, 1)

@@ -1,0 +1,196 @@
+"""What every search shares: the step it asks, the limits it keeps, and what it hands back.
+
+A search knows a step function and a cache it can reorder, never a model. Rows N of a batch are the
+hypotheses of its sentences, sentence by sentence: row n belongs to sentence n // W.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import torch
+from torch import Tensor
+
+from transformer_mt.text.vocabulary import BOS, EOS, PAD
+
+Self = TypeVar("Self", bound="Cache")
+
+
+class Cache(Protocol):
+    """What a step remembers of its rows."""
+
+    def select(self: Self, sentences_B: Tensor) -> Self:
+        """The cache of these sentences, each with all its rows."""
+
+    def reorder(self: Self, rows_N: Tensor) -> Self:
+        """The cache in which row n continues the row rows_N[n] of the same sentence.
+
+        There may be more rows than before: several hypotheses then continue one.
+        """
+
+
+C = TypeVar("C", bound=Cache)
+Step = Callable[[Tensor, C], tuple[Tensor, C]]  # (previous_N, cache) -> (logits_NV, longer cache)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A target sentence as ids, and what the search thinks of it.
+
+    ids:             without the start mark; the end mark comes last unless the sentence was stopped
+    log_probability: sum over all ids
+    score:           what hypotheses are ranked by: log-probability under the penalties
+    """
+
+    ids: tuple[int, ...]
+    log_probability: float
+    score: float
+
+    @property
+    def stopped(self) -> bool:
+        """Was it cut at the longest length allowed, before its end mark?"""
+        return not self.ids or self.ids[-1] != EOS
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """The ids without the end mark."""
+        return self.ids if self.stopped else self.ids[:-1]
+
+
+def length_penalty(length: int | Tensor, alpha: float) -> float | Tensor:
+    """lp(Y) = ((5 + |Y|) / 6)^alpha (Wu et al. 2016, arXiv:1609.08144, equation 14); |Y| counts the end mark."""
+    return ((5 + length) / 6) ** alpha
+
+
+def coverage_penalty(coverage_S: Tensor, beta: float) -> Tensor:
+    """cp(X; Y) = beta * sum_i log(min(attention that source position i received, 1)) (the same, equation 15).
+
+    A position nobody looked at counts as 1e-6, so that the penalty stays finite.
+    """
+    return beta * coverage_S.clamp(1e-6, 1.0).log().sum(dim=-1)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the translations of a batch must keep to.
+
+    shortest_B:      no end mark before this many tokens
+    longest_B:       steps at most, the end mark included; what has not ended then is stopped
+    prefix_BP:       ids a translation must begin with, PAD where it is free
+    no_repeat_ngram: no run of this many tokens may come twice; 0: may
+    min_steps:       the largest of shortest_B; known to the host, so that most steps need not look
+    """
+
+    shortest_B: Tensor
+    longest_B: Tensor
+    prefix_BP: Tensor
+    no_repeat_ngram: int
+    min_steps: int
+
+    @classmethod
+    def of(
+        cls,
+        shortest: Sequence[int],
+        longest: Sequence[int],
+        prefixes: Sequence[Sequence[int]] | None = None,
+        no_repeat_ngram: int = 0,
+        device: torch.device | str = "cpu",
+    ) -> Limits:
+        prefixes = prefixes or [()] * len(longest)
+        width = max(map(len, prefixes), default=0)
+        padded = [[*prefix, *[PAD] * (width - len(prefix))] for prefix in prefixes]
+        prefix_BP = torch.tensor(padded, dtype=torch.long, device=device).view(len(prefixes), width)
+        return cls(
+            torch.tensor(list(shortest), device=device),
+            torch.tensor(list(longest), device=device),
+            prefix_BP,
+            no_repeat_ngram,
+            max(shortest, default=0),
+        )
+
+    def select(self, sentences_B: Tensor) -> Limits:
+        """The limits of these sentences."""
+        shortest_B, longest_B = self.shortest_B[sentences_B], self.longest_B[sentences_B]
+        return Limits(shortest_B, longest_B, self.prefix_BP[sentences_B], self.no_repeat_ngram, self.min_steps)
+
+    def forbid(self, logits_NV: Tensor, tokens_NT: Tensor) -> None:
+        """Make minus infinity, in place, of what may not follow the tokens so far.
+
+        Padding and the start mark never may. A row with nowhere to go may end.
+        """
+        n_steps, width = tokens_NT.shape[1], logits_NV.shape[0] // len(self.longest_B)
+        forced_N = self._forced(n_steps, width)
+        forced_logit_N = None if forced_N is None else logits_NV.gather(1, forced_N[:, None])
+        end_logit_N = logits_NV[:, EOS].clone() if self.no_repeat_ngram else None
+        logits_NV[:, PAD] = -math.inf
+        logits_NV[:, BOS] = -math.inf
+        if n_steps < self.min_steps:
+            logits_NV[:, EOS].masked_fill_((self.shortest_B > n_steps).repeat_interleave(width), -math.inf)
+        if end_logit_N is not None:
+            _forbid_repeats(logits_NV, tokens_NT, self.no_repeat_ngram)
+            stuck_N = logits_NV.amax(dim=-1) == -math.inf
+            logits_NV[:, EOS] = torch.where(stuck_N, end_logit_N, logits_NV[:, EOS])
+        if forced_N is not None and forced_logit_N is not None:
+            bound_N = forced_N != PAD
+            forced_NV = torch.full_like(logits_NV, -math.inf).scatter_(1, forced_N[:, None], forced_logit_N)
+            logits_NV[bound_N] = forced_NV[bound_N]
+
+    def _forced(self, n_steps: int, width: int) -> Tensor | None:
+        if n_steps >= self.prefix_BP.shape[1]:
+            return None
+        return self.prefix_BP[:, n_steps].repeat_interleave(width)
+
+
+def _forbid_repeats(logits_NV: Tensor, tokens_NT: Tensor, n: int) -> None:
+    """Forbid each token that once followed the n - 1 newest ones."""
+    if tokens_NT.shape[1] < n:
+        return
+    windows_NXn = tokens_NT.unfold(1, n, 1)  # X windows of n tokens
+    newest_N1n = tokens_NT[:, None, tokens_NT.shape[1] - (n - 1) :]
+    repeats_NX = (windows_NXn[:, :, :-1] == newest_N1n).all(dim=-1)
+    forbidden_NX = torch.where(repeats_NX, windows_NXn[:, :, -1], PAD)  # padding is forbidden anyway
+    logits_NV.scatter_(1, forbidden_NX, -math.inf)
+
+
+def log_normalizer(logits_NV: Tensor) -> Tensor:
+    """log sum exp of each row [N]: what a logit lacks to be a log-probability.
+
+    On a CPU a few rows at a time: temporaries that fit a core's cache take a third of the time.
+    """
+    if logits_NV.device.type != "cpu":
+        return logits_NV.logsumexp(dim=-1)
+    rows = max(1, _CACHED // logits_NV.shape[1])
+    return torch.cat([chunk.logsumexp(dim=-1) for chunk in logits_NV.split(rows)])
+
+
+def too_many_idle(n_idle: int, n_all: int) -> bool:
+    """Have enough sentences ended that taking them out of the batch is worth copying the others?"""
+    return n_idle == n_all or n_idle * 8 >= n_all
+
+
+def top_candidates(logits_NV: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The `count` highest logits of each row and their ids, as `topk`, but several times as fast on a CPU.
+
+    The highest stand in the blocks with the highest maxima; only those are sorted.
+    """
+    n_rows, vocab_size = logits_NV.shape
+    n_blocks = vocab_size // _BLOCK
+    if n_blocks <= 2 * count or logits_NV.device.type != "cpu":
+        best = logits_NV.topk(min(count, vocab_size), dim=-1)
+        return best.values, best.indices
+    even, rest = n_blocks * _BLOCK, vocab_size % _BLOCK
+    blocks_NXY = logits_NV[:, :even].unflatten(1, (n_blocks, _BLOCK))
+    block_NC = blocks_NXY.amax(dim=-1).topk(count, dim=-1, sorted=False).indices
+    ids_NCY = block_NC[:, :, None] * _BLOCK + torch.arange(_BLOCK)
+    ids_NX = ids_NCY.flatten(1)
+    if rest:
+        ids_NX = torch.cat([ids_NX, torch.arange(even, vocab_size).expand(n_rows, rest)], dim=1)
+    best = logits_NV.gather(1, ids_NX).topk(count, dim=-1)
+    return best.values, ids_NX.gather(1, best.indices)
+
+
+_BLOCK = 64
+_CACHED = 1 << 18  # floats
