@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -9,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from transformer_mt.config.section import Language, Many, NonNegative, Positive, Section
 
 MULTI30K_TEST_SETS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "test_2018_flickr")
+RESERVED_SPLITS = ("train", "validation", "all")
 PHRASEBOOK_LANGUAGES = ("ko", "en", "de")
 
 Share = Annotated[int | float, Field(ge=0)]
@@ -74,6 +76,11 @@ class FilesConfig(CorpusConfig):
             raise ValueError("give either `files` (to be split) or `train`, `validation` and `test`")
         if parts is not None and getattr(self, "validation", None) is None:
             raise ValueError("`train` needs a `validation` beside it; or give `files` and let them be split")
+        if parts is None and (getattr(self, "validation", None), getattr(self, "test", None)) != (None, None):
+            raise ValueError("`files` are split; leave `validation` and `test` out, or name the training files `train`")
+        for name in getattr(self, "test", None) or {}:
+            if name in RESERVED_SPLITS or not re.fullmatch(r"\w[\w.-]*", name):
+                raise ValueError(f"'{name}' cannot name a test set; take another of letters, digits, '.', '-' and '_'")
         return self
 
 
@@ -160,10 +167,12 @@ class CleaningConfig(Section):
 
     unicode: Literal["NFC", "NFKC", "off"] = Field("NFC", description="Unicode normalisation form")
     control_characters: bool = Field(True, description="remove control and zero-width characters")
-    whitespace: bool = Field(True, description="make any run of white space one space, and trim")
+    whitespace: Literal["trim", "collapse", "off"] = Field(
+        "trim", description="trim, and make tabs and odd spaces plain ones; collapse: runs of them too; off: tabs only"
+    )
     max_repeats: NonNegative = Field(
         0,
-        description="shorten longer runs of one character in Korean to this (soynlp's repeat_normalize); 0: leave",
+        description="Korean: shorten runs of four and more equal letters to this (soynlp's repeat_normalize); 0: off",
     )
     max_characters: Positive = Field(2_000, description="drop training pairs with a longer side, in characters")
     max_ratio: float | None = Field(
@@ -184,7 +193,8 @@ class DataConfig(Section):
     cleaning: CleaningConfig = Field(CleaningConfig(), description="cleaning rules")
     max_length: Annotated[int, Field(ge=2, le=4096)] = Field(
         128,
-        description="longest sentence in tokens, end mark included; longer training pairs are dropped, longer input is cut",
+        description="longest sentence in tokens, end mark included; longer training pairs are dropped, "
+        "longer input is cut",
     )
     prepared: str = Field(
         "data/prepared", description="folder that receives prepared corpora, each under the run's name"

@@ -34,7 +34,7 @@ class ModelConfig(Section):
     layer_norm_epsilon: float = Field(1e-5, gt=0, lt=1, description="guards the division in normalisation")
     epsilon_on: Literal["variance", "deviation"] = Field(
         "variance",
-        description="add epsilon to the variance, or to the (sample) standard deviation as The Annotated Transformer does",
+        description="add epsilon to the variance, or to the (sample) standard deviation (The Annotated Transformer)",
     )
     positions: Literal["sinusoidal", "learned", "rotary"] = Field(
         "sinusoidal", description="how the model knows the order of tokens"
@@ -80,7 +80,7 @@ class ModelConfig(Section):
         if self.max_positions is not None and self.positions != "learned":
             problems.append("max_positions has a meaning only with positions: learned")
         if problems:
-            raise ValueError("; ".join(problems))
+            raise ValueError("\n".join(problems))
         return self
 
     @property

@@ -1,64 +1,117 @@
-"""The schema read as a book: which keys stand where, and the reference table of the README."""
+"""The schema read as a book: which keys stand where, and the reference tables of the README."""
 
 from __future__ import annotations
 
 import types
-import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-from annotated_types import Ge, Gt, Le, Lt
+from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+Models = tuple[type[BaseModel], ...]
 
-def keys_at(path: tuple[str | int, ...]) -> list[str]:
-    """The keys a mapping at `path` may have; over all kinds where it is one of several kinds."""
+
+def keys_at(path: Sequence[str | int], values: Any = None) -> list[str]:
+    """The keys that the mapping at `path` may have.
+
+    values: the config as it was written; where it names a `kind`, the keys of that kind, else those of all kinds.
+    """
     from transformer_mt.config.schema import Config
 
-    places: list[type[BaseModel]] = [Config]
+    places: Models = (Config,)
     for part in path:
+        values = _inside(values, part)
         if isinstance(part, str):
-            places = [model for place in places for model in _models(place.model_fields.get(part))]
+            places = tuple(model for place in places for model in _models(place.model_fields.get(part)))
+            places = _of_kind(places, values)
+        else:
+            places = _of_kind(places, values)
     return list(dict.fromkeys(key for place in places for key in place.model_fields))
 
 
+def _inside(values: Any, part: str | int) -> Any:
+    if isinstance(values, Mapping):
+        return values.get(part)
+    return values[part] if isinstance(values, list) and isinstance(part, int) and part < len(values) else None
+
+
+def _of_kind(models: Models, values: Any) -> Models:
+    named = values.get("kind") if isinstance(values, Mapping) else None
+    return tuple(model for model in models if _kind(model) == named) or models
+
+
 def reference_table() -> str:
-    """Every key of the schema as Markdown: one table for each section, with type, default and sentence."""
+    """Every key of the schema as Markdown: a table for each section, told once wherever it may stand."""
     from transformer_mt.config.schema import Config
 
-    return "\n".join(_tables(Config, "", "the top level"))
+    places: dict[Models, list[str]] = {}
+    _collect((Config,), "", places)
+    return "\n".join(line for models, paths in places.items() for line in _table(models, paths))
 
 
-def _tables(model: type[BaseModel], prefix: str, title: str) -> Iterator[str]:
-    yield f"#### {title}\n"
-    yield "| key | type | default | meaning |\n| --- | --- | --- | --- |"
-    deeper: list[tuple[type[BaseModel], str, str]] = []
-    for name, field in model.model_fields.items():
-        models = [found for found in _models(field) if found is not model]
-        yield _row(name, field, bool(models))
-        for found in models:
-            kind = found.model_fields.get("kind")
-            label = f" (kind: {get_args(kind.annotation)[0]})" if kind else ""
-            deeper.append((found, f"{prefix}{name}.", f"`{prefix}{name}`{label}"))
+def _collect(models: Models, path: str, places: dict[Models, list[str]]) -> None:
+    """Note under which paths each group of models stands, in the order of the schema."""
+    paths = next((paths for known, paths in places.items() if set(models) <= set(known)), None)
+    if paths is not None:
+        if set(places) >= {models}:
+            paths.append(path)
+        return  # told already, and so are its insides
+    places[models] = [path]
+    for model in models:
+        for name, field in model.model_fields.items():
+            inside = _models(field)
+            if inside:
+                _collect(inside, f"{path}.{name}" if path else name, places)
+
+
+@dataclass(frozen=True)
+class _Row:
+    key: str
+    type: str
+    default: str
+    range: str
+    meaning: str
+
+
+def _table(models: Models, paths: Sequence[str]) -> Iterator[str]:
+    """One section; where it comes in several kinds, a column says which kinds have the key."""
+    rows: dict[_Row, list[str]] = {}
+    for model in models:
+        for name, field in model.model_fields.items():
+            if name != "kind":
+                rows.setdefault(_row(name, field), []).append(_kind(model) or "apart")
+    kinds = [kind for kind in map(_kind, models) if kind]
+    yield f"#### {', '.join(f'`{path}`' for path in paths) if paths != [''] else 'Top level'}\n"
+    if kinds:
+        yield f"`kind` (required): {', '.join(f'`{kind}`' for kind in kinds)}.\n"
+    columns = ["key", *(["kind"] if kinds else []), "type", "default", "range", "meaning"]
+    yield f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}"
+    for row, having in rows.items():
+        kind = [", ".join(having) if len(having) < len(kinds) else "all"] if kinds else []
+        yield f"| {' | '.join([f'`{row.key}`', *kind, row.type, row.default, row.range, row.meaning])} |"
     yield ""
-    for found, path, heading in deeper:
-        if heading.startswith(("`tokenizer.source", "`tokenizer.target")):
-            continue  # the kinds of a side are those of `tokenizer`, told once
-        yield from _tables(found, path, heading)
 
 
-def _row(name: str, field: FieldInfo, is_section: bool) -> str:
-    default = field.default
-    if default is PydanticUndefined:
-        shown = "required"
-    elif isinstance(default, BaseModel):
-        shown = "see below"
+def _row(name: str, field: FieldInfo) -> _Row:
+    section = _models(field)
+    if field.default is PydanticUndefined:
+        default = "required"
+    elif isinstance(field.default, BaseModel):
+        default = ""
     else:
-        shown = f"`{_plain(default)}`"
-    kind = "section" if is_section else f"{_type_name(field.annotation)}{_range(field)}"
-    return f"| `{name}` | {kind} | {shown} | {field.description or ''} |".replace("\n", " ")
+        default = f"`{_plain(field.default)}`"
+    kind = _type_name(field.annotation)
+    return _Row(
+        name,
+        kind,
+        default,
+        "" if section else _range(field),
+        (field.description or "").replace("|", "\\|").replace("<", "&lt;"),
+    )
 
 
 def _plain(value: Any) -> str:
@@ -69,44 +122,54 @@ def _plain(value: Any) -> str:
     return str(value)
 
 
+_NAMES = {int: "int", float: "float", str: "text", bool: "bool", type(None): "null"}
+
+
 def _type_name(annotation: Any) -> str:
-    origin = get_origin(annotation)
+    origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
-        return _type_name(get_args(annotation)[0])
+        return _type_name(parts[0])
     if origin is Literal:
-        return " \\| ".join(str(value) for value in get_args(annotation))
+        return " \\| ".join(f"`{value}`" for value in parts)
     if origin in (Union, types.UnionType):
-        return " \\| ".join(dict.fromkeys(_type_name(part) for part in get_args(annotation)))
+        return " \\| ".join(dict.fromkeys(_type_name(part) for part in parts))
     if origin is tuple:
-        parts = [part for part in get_args(annotation) if part is not Ellipsis]
         return "list of " + _type_name(parts[0])
     if origin is dict:
-        return "mapping of " + _type_name(get_args(annotation)[1])
-    names = {int: "int", float: "float", str: "text", bool: "bool", type(None): "null"}
-    return names.get(annotation, getattr(annotation, "__name__", str(annotation)))
+        return "mapping of " + _type_name(parts[1])
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return "section"
+    return _NAMES.get(annotation, str(annotation))
 
 
 def _range(field: FieldInfo) -> str:
-    signs = {Ge: (">=", "ge"), Gt: (">", "gt"), Le: ("<=", "le"), Lt: ("<", "lt")}
+    signs = {Ge: (">=", "ge"), Gt: (">", "gt"), Le: ("<=", "le"), Lt: ("<", "lt"), MinLen: ("length >=", "min_length")}
     bounds = [
         f"{sign} {getattr(item, name)}"
-        for item in _metadata(field)
+        for item in [*field.metadata, *_metadata(field.annotation)]
         for kind, (sign, name) in signs.items()
         if type(item) is kind
     ]
-    return f" ({', '.join(bounds)})" if bounds else ""
+    return ", ".join(dict.fromkeys(bounds))
 
 
-def _metadata(field: FieldInfo) -> Iterator[Any]:
-    yield from field.metadata
-    for part in [field.annotation, *get_args(field.annotation)]:
-        for item in getattr(part, "__metadata__", ()):
-            yield from item.metadata if isinstance(item, FieldInfo) else [item]
+def _metadata(annotation: Any) -> Iterator[Any]:
+    """What is written beside a type, at any depth."""
+    for item in getattr(annotation, "__metadata__", ()):
+        yield from item.metadata if isinstance(item, FieldInfo) else [item]
+    if get_origin(annotation) is not Literal:
+        for part in get_args(annotation):
+            yield from _metadata(part)
 
 
-def _models(field: FieldInfo | Any) -> list[type[BaseModel]]:
+def _models(field: FieldInfo | Any) -> Models:
     """The section classes inside a field's type, in the order they are written."""
     annotation = field.annotation if isinstance(field, FieldInfo) else field
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return [annotation]
-    return [model for part in typing.get_args(annotation) for model in _models(part)]
+        return (annotation,)
+    return tuple(dict.fromkeys(model for part in get_args(annotation) for model in _models(part)))
+
+
+def _kind(model: type[BaseModel]) -> str | None:
+    field = model.model_fields.get("kind")
+    return get_args(field.annotation)[0] if field else None

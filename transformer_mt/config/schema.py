@@ -42,7 +42,7 @@ class Config(Section):
                 f"data.max_length {self.data.max_length} is more than model.max_positions {self.model.max_positions}"
             )
         if problems:
-            raise ValueError("; ".join(problems))
+            raise ValueError("\n".join(problems))
         return self
 
     @property

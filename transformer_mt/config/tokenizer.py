@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, field_validator
 
 from transformer_mt.config.section import Positive, Probability, Section
 
@@ -18,6 +18,11 @@ class TokenizerConfig(Section):
         1_000_000,
         description="at most this many training pairs are read to train the tokenizer (bounds its memory)",
     )
+
+    @field_validator("case", mode="before")
+    @classmethod
+    def _true_case(cls, value: Any) -> Any:
+        return "true" if value is True else value  # YAML reads `case: true` as a boolean
 
 
 class WordsConfig(TokenizerConfig):
@@ -71,8 +76,8 @@ OneTokenizer = Annotated[
 class SidesConfig(Section):
     """A tokenizer of its own for each side."""
 
-    source: OneTokenizer = Field(description="tokenizer of the source")
-    target: OneTokenizer = Field(description="tokenizer of the target")
+    source: OneTokenizer = Field(description="tokenizer of the source, of any kind")
+    target: OneTokenizer = Field(description="tokenizer of the target, of any kind")
 
 
 def _form(value: Any) -> str:

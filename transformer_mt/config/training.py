@@ -93,7 +93,7 @@ class TrainingConfig(Section):
         if self.average == "best" and self.keep_best == 0:
             problems.append("average: best needs keep_best of at least 1")
         if problems:
-            raise ValueError("; ".join(problems))
+            raise ValueError("\n".join(problems))
         return self
 
     @property
@@ -124,3 +124,6 @@ class RuntimeConfig(Section):
         False, description="torch.compile the model (first step takes a minute; needs a C++ compiler on CPU)"
     )
     tf32: bool = Field(True, description="let CUDA use TF32 for float32 matrix products")
+    tensorboard: bool = Field(
+        False, description="also write TensorBoard events (extra: pip install 'transformer_mt[tensorboard]')"
+    )

@@ -16,29 +16,37 @@ import yaml
 from transformer_mt.errors import TmtError, at
 
 KeyPath = tuple[str | int, ...]
+FROM_COMMAND_LINE = 1 << 30  # in place of a line: the value came from --set
+_MOST_KEYS = 10_000  # aliases of aliases grow without bound
 
 
 class _Loader(yaml.SafeLoader):
     """SafeLoader with the booleans, nulls and numbers of YAML 1.2 (core schema)."""
 
 
+class _Dumper(yaml.SafeDumper):
+    """SafeDumper that quotes what YAML 1.1 or 1.2 would take for anything but text."""
+
+
 _Loader.yaml_implicit_resolvers = {}
+_Dumper.yaml_implicit_resolvers = {first: list(pairs) for first, pairs in _Dumper.yaml_implicit_resolvers.items()}
 for _tag, _pattern, _first in (
     ("bool", r"^(?:true|false|True|False|TRUE|FALSE)$", "tTfF"),
     ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
     ("int", r"^[-+]?[0-9][0-9_]*$", "-+0123456789"),
-    (
-        "float",
-        r"^[-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$|^[-+]?\.(?:inf|Inf|INF)$|^\.(?:nan|NaN|NAN)$",
-        "-+0123456789.",
-    ),
+    ("float", r"^[-+]?(?:\.[0-9]+|[0-9][0-9_]*(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?$", "-+0123456789."),
+    ("float", r"^[-+]?\.(?:inf|Inf|INF)$|^\.(?:nan|NaN|NAN)$", "-+."),
     ("merge", r"^(?:<<)$", "<"),
 ):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first))
+    for _class in (_Loader, _Dumper):
+        _class.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first))
 
 
 def _construct_int(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
-    return int(loader.construct_scalar(node).replace("_", ""))
+    try:
+        return int(loader.construct_scalar(node).replace("_", ""))
+    except ValueError as error:  # !!int abc, or 5,000 digits
+        raise yaml.constructor.ConstructorError(problem=str(error), problem_mark=node.start_mark) from None
 
 
 def _construct_float(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> float:
@@ -57,47 +65,66 @@ class YamlSource:
     values: dict[str, Any]
     lines: dict[KeyPath, int]
 
+    def line(self, path: KeyPath) -> int:
+        """The line of a key, or of the nearest key above it that is in the file; 0 where there is none."""
+        return next((self.lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.lines), 0)
+
     def place(self, path: KeyPath) -> str:
-        """Where a key stands, or the nearest key above it that is in the file."""
-        while path and path not in self.lines:
-            path = path[:-1]
-        return at(self.file, self.lines[path]) if path else self.file
+        """Where a key stands, in words."""
+        line = self.line(path)
+        return "--set" if line == FROM_COMMAND_LINE else at(self.file, line) if line else self.file
 
 
-def parse_scalar(text: str) -> Any:
+def parse_value(text: str) -> Any:
     """A value as it would be read on the right of a colon, for `--set key=value`. Raises yaml.YAMLError."""
-    return yaml.load(text, Loader=_Loader)
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except (ValueError, RecursionError) as error:
+        raise yaml.YAMLError(str(error)) from None
+
+
+def write_yaml(values: dict[str, Any]) -> str:
+    """YAML that `read_yaml` reads as the same values."""
+    return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
 def read_yaml(file: str | Path) -> YamlSource:
     """Read a config file. Raises TmtError with file and line for anything that is no plain mapping."""
     text = _read_text(Path(file))
-    loader = _Loader(text)
     try:
-        node = loader.get_single_node()
-        problems: list[str] = []
-        lines: dict[KeyPath, int] = {}
-        if node is not None:
-            _walk(node, (), lines, problems, str(file))
-        values = loader.construct_document(node) if node is not None else None
+        values, lines, problems = _parse(text, str(file))
     except yaml.YAMLError as error:
-        raise _syntax_error(error, str(file)) from None
-    finally:
-        loader.dispose()
+        raise _syntax_error(error, str(file), text) from None
+    except RecursionError:
+        raise TmtError("nested too deeply for a config", place=file) from None
     if problems:
         raise TmtError("\n".join(problems), remedy="Keep one of each; a later key would silently win.")
     if not isinstance(values, dict):
         raise TmtError(
             "this is no config: it holds no keys",
             place=file,
-            remedy="See `tmt init --help` for one to start from.",
+            remedy="Start from one of ours: tmt init quickstart",
         )
     return YamlSource(str(file), values, lines)
 
 
+def _parse(text: str, file: str) -> tuple[Any, dict[KeyPath, int], list[str]]:
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        problems: list[str] = []
+        lines: dict[KeyPath, int] = {}
+        if node is None:
+            return None, lines, problems
+        _walk(node, (), lines, problems, file)
+        return loader.construct_document(node), lines, problems
+    finally:
+        loader.dispose()
+
+
 def _read_text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise TmtError(
             "no such config file",
@@ -113,6 +140,10 @@ def _read_text(file: Path) -> str:
 
 def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: list[str], file: str) -> None:
     """Note the line of every key and item below `node`, and keys that stand twice in one mapping."""
+    if len(lines) > _MOST_KEYS:
+        raise yaml.constructor.ConstructorError(
+            problem=f"more than {_MOST_KEYS} keys, aliases unfolded", problem_mark=node.start_mark
+        )
     if isinstance(node, yaml.MappingNode):
         for key_node, value_node in node.value:
             key, line = (*path, str(key_node.value)), key_node.start_mark.line + 1
@@ -128,7 +159,10 @@ def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: l
             _walk(item, key, lines, problems, file)
 
 
-def _syntax_error(error: yaml.YAMLError, file: str) -> TmtError:
+def _syntax_error(error: yaml.YAMLError, file: str, text: str) -> TmtError:
+    if isinstance(error, yaml.reader.ReaderError):
+        line = text[: error.position].count("\n") + 1
+        return TmtError(f"the control character U+{ord(text[error.position]):04X} is not text", place=at(file, line))
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     place = at(file, mark.line + 1) if mark else file
     problem = getattr(error, "problem", None) or str(error)

@@ -12,29 +12,43 @@ import unicodedata
 from transformer_mt.config.data import CleaningConfig
 
 # Invisible in print, ruinous in a vocabulary: zero-width characters, direction marks, byte order mark.
-_ZERO_WIDTH = "\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064\ufeff\u00ad"
-_DELETED = {ord(character): None for character in _ZERO_WIDTH}
-_CONTROLS = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
-_SPACES = re.compile(r"\s+")
+_ZERO_WIDTH = "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064\ufeff\u00ad"
+_JOINERS = "\u200c\u200d"
+_WRITTEN_WITH_JOINERS = frozenset({"fa", "ur", "ps", "ckb", "hi", "mr", "ne", "bn", "pa", "ta", "te", "kn", "ml", "si"})
+_CONTROLS = r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
+_NO_TEXT = re.compile(f"[{_CONTROLS}{_ZERO_WIDTH}]")
+_NO_TEXT_NOR_JOINERS = re.compile(f"[{_CONTROLS}{_ZERO_WIDTH}{_JOINERS}]")
+_SPACE, _SPACES, _BREAK = re.compile(r"\s"), re.compile(r"\s+"), re.compile(r"[\t\n\r\v\f\x1c-\x1f\x85\u2028\u2029]")
+_REPEATED_LETTER = re.compile(r"([^\W\d_])\1{3,}")  # never digits: 10000 won must not become 100
 _NOT_WORDS = re.compile(r"[\W_]+")
 
 
 def clean_text(text: str, rules: CleaningConfig, language: str) -> str:
-    """The sentence as the model shall see it. White space always ends up without line breaks or tabs."""
+    """The sentence as the model shall see it. Whatever the rules, tabs and line breaks become spaces."""
+    if rules.control_characters:
+        unwanted = _NO_TEXT if language in _WRITTEN_WITH_JOINERS else _NO_TEXT_NOR_JOINERS
+        text = unwanted.sub("", text)
     if rules.unicode != "off":
         text = unicodedata.normalize(rules.unicode, text)
-    if rules.control_characters:
-        text = _CONTROLS.sub("", text.translate(_DELETED))
-    text = (
-        _SPACES.sub(" ", text).strip()
-        if rules.whitespace
-        else re.sub(r"[\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029]", " ", text)
-    )
+    text = _clean_whitespace(text, rules.whitespace)
     if rules.max_repeats and language == "ko":
-        from soynlp.normalizer import repeat_normalize
-
-        text = repeat_normalize(text, num_repeats=rules.max_repeats)
+        text = _REPEATED_LETTER.sub(lambda run: _shortened(run[0], rules.max_repeats), text)
     return text
+
+
+def _clean_whitespace(text: str, rule: str) -> str:
+    if rule == "collapse":
+        return _SPACES.sub(" ", text).strip()
+    if rule == "trim":
+        return _SPACE.sub(" ", text).strip()
+    return _BREAK.sub(" ", text)
+
+
+def _shortened(run: str, longest: int) -> str:
+    """A run of one letter by soynlp's rule, which starts at four; it would lengthen those shorter than `longest`."""
+    from soynlp.normalizer import repeat_normalize
+
+    return repeat_normalize(run, num_repeats=longest) if len(run) > longest else run
 
 
 def empty_side(source: str, target: str) -> bool:

@@ -119,7 +119,7 @@ class Codec:
             return cls(segmenter, Vocabulary(tokens))
         except FileNotFoundError as error:
             raise TmtError("a tokenizer file is missing", place=error.filename, remedy=_REMEDY) from None
-        except (ValueError, KeyError) as error:  # bad JSON, bad settings, damaged model, bad UTF-8
+        except (ValueError, KeyError, TypeError) as error:  # bad JSON, bad settings, damaged model, bad UTF-8
             raise TmtError(f"the tokenizer is damaged: {error}", place=folder, remedy=_REMEDY) from None
 
 

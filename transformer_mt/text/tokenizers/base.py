@@ -9,7 +9,11 @@ from pathlib import Path
 
 
 class Tokenizer(ABC):
-    """lossless: detokenize(tokenize(text)) == text for every white-space-normalised text."""
+    """lossless: detokenize(tokenize(text)) == text for every text with single spaces and no mark of the tokenizer.
+
+    This speaks of tokens. Through ids, a token that the vocabulary lacks becomes `<unk>` with every kind;
+    SentencePiece with `byte_fallback` alone spells out what it has not seen and loses nothing.
+    """
 
     lossless: bool = False
 

@@ -1,4 +1,6 @@
-"""SentencePiece: subword pieces by byte-pair encoding or a unigram language model; lossless by design.
+"""SentencePiece: subword pieces by byte-pair encoding or a unigram language model.
+
+Its pieces are lossless; its ids too with `byte_fallback`, without which an unseen character becomes <unk>.
 
 While training a model, segmentations can be drawn at random: BPE-dropout (Provilkov et al. 2020,
 arXiv:1910.13267) or subword regularisation (Kudo 2018, arXiv:1804.10959).
@@ -24,10 +26,11 @@ FILE = "sentencepiece.model"
 
 
 class SentencepieceTokenizer(Tokenizer):
+    lossless = True
+
     def __init__(self, config: SentencepieceConfig, language: str) -> None:
         self.config = config
         self.morphemes = Morphemes() if config.morphemes == "mecab" and language == "ko" else None
-        self.lossless = True
         self._pieces = sentencepiece.SentencePieceProcessor()
 
     def train(self, sentences: Iterable[str]) -> None:
@@ -49,6 +52,7 @@ class SentencepieceTokenizer(Tokenizer):
                 eos_id=EOS,
                 pad_piece=MARKS[PAD],
                 unk_piece=MARKS[UNK],
+                unk_surface=MARKS[UNK],
                 bos_piece=MARKS[BOS],
                 eos_piece=MARKS[EOS],
                 num_threads=1,  # the trained pieces must not depend on the machine

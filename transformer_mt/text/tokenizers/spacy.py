@@ -14,7 +14,10 @@ FILE = "spacing.json"
 
 
 class SpacyTokenizer(Tokenizer):
-    """The way back uses spacing learned from the training split."""
+    """The way back uses spacing learned from the training split.
+
+    A double space is a token " ", as it is in every vocabulary counted with spaCy; the way back drops it.
+    """
 
     def __init__(self, language: str) -> None:
         import spacy
@@ -30,17 +33,17 @@ class SpacyTokenizer(Tokenizer):
         self.spacing = Spacing()
 
     def train(self, sentences: Iterable[str]) -> None:
-        self.spacing = Spacing.learn(map(self._tokens_and_spaces, sentences))
+        self.spacing = Spacing.learn(map(self._words_and_spaces, sentences))
 
     def tokenize(self, text: str) -> list[str]:
-        return [token.text for token in self._split(text) if not token.is_space]
+        return [token.text for token in self._split(text)]
 
     def detokenize(self, tokens: Sequence[str]) -> str:
         return self.spacing.join(tokens)
 
-    def _tokens_and_spaces(self, text: str) -> tuple[list[str], list[bool]]:
-        tokens = [token for token in self._split(text) if not token.is_space]
-        return [token.text for token in tokens], [True, *(bool(token.whitespace_) for token in tokens[:-1])]
+    def _words_and_spaces(self, text: str) -> tuple[list[str], list[bool]]:
+        words = self._split(" ".join(text.split()))
+        return [word.text for word in words], [True, *(bool(word.whitespace_) for word in words[:-1])]
 
     def save(self, folder: Path) -> None:
         (folder / FILE).write_text(json.dumps(self.spacing.to_json(), ensure_ascii=False), encoding="utf-8")

@@ -1,0 +1,161 @@
+"""What is wrong with a config, in sentences: every mistake at once, each with its place and the nearest right key.
+
+A model that pydantic finds faulty in one key is not checked for contradictions. So what is faulty is taken out
+and the rest is checked again, until nothing new is found.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import ValidationError
+
+from transformer_mt.config.reference import keys_at
+from transformer_mt.config.schema import Config
+from transformer_mt.config.yaml_source import KeyPath, YamlSource
+
+_ROUNDS = 5  # sections, their contradictions, and those between sections
+_WORD = re.compile(r"[a-z_]+(?:\.[a-z_]+)*")
+
+
+def find_problems(source: YamlSource) -> list[str]:
+    """One line for each mistake, in the order of the file; empty where there is none."""
+    values = copy.deepcopy(source.values)
+    faulty: set[KeyPath] = set()
+    found: dict[str, int] = {}
+    for _ in range(_ROUNDS):
+        new = []
+        for path, sentence, spoken_of in _problems(values, source):
+            if path not in faulty and not spoken_of & {key[-1] for key in faulty}:  # else our own taking out spoke
+                found.setdefault(f"{source.place(path)}: {sentence}", source.line(path))
+                new.append(path)
+        taken_out = {_take_out(values, path) for path in new} - {()}
+        if not taken_out:
+            break
+        faulty |= {*new, *taken_out}
+    return sorted(found, key=lambda sentence: found[sentence])
+
+
+Problem = tuple[KeyPath, str, set[str | int]]  # where, what, and the names of the keys it speaks of
+
+
+def _problems(values: Any, source: YamlSource) -> Iterator[Problem]:
+    for item in _errors(values):
+        path = _path_in_file(item["loc"], values)
+        if item["type"] == "value_error":
+            yield from _contradictions(str(item["ctx"]["error"]), path, source)
+        else:
+            yield path, _sentence(item, path, values), set()
+
+
+def _errors(values: Any) -> list[dict[str, Any]]:
+    try:
+        Config.model_validate(values)
+    except ValidationError as error:
+        items = [dict(item) for item in error.errors(include_url=False)]
+        return [item for item in items if not _only_a_consequence(item, items)]
+    return []
+
+
+def _only_a_consequence(item: dict[str, Any], items: list[dict[str, Any]]) -> bool:
+    """A list that is short only because its items are wrong."""
+    inside = sum(other["loc"][: len(item["loc"])] == item["loc"] for other in items)
+    return item["type"] == "too_short" and inside > 1
+
+
+def _contradictions(message: str, path: KeyPath, source: YamlSource) -> Iterator[Problem]:
+    """A section tells its contradictions in one error, a line each; each has the line of a key it names."""
+    name = ".".join(map(str, path))
+    for problem in message.splitlines():
+        keys = [path + tuple(word.split(".")) for word in _WORD.findall(problem)]
+        spot = next((key for key in keys if key in source.lines), path)
+        yield spot, f"{name}: {problem}" if name else problem, {key[-1] for key in keys}
+
+
+def _path_in_file(loc: tuple[str | int, ...], values: Any) -> KeyPath:
+    """Pydantic's location without the parts (union tags, added list levels) that the file does not have."""
+    path: list[str | int] = []
+    for position, part in enumerate(loc):
+        if isinstance(values, dict) and part in values:
+            path.append(str(part))
+            values = values[part]
+        elif isinstance(values, list) and isinstance(part, int) and part < len(values):
+            path.append(part)
+            values = values[part]
+        elif position == len(loc) - 1 and isinstance(part, str) and isinstance(values, dict):
+            path.append(part)
+    return tuple(path)
+
+
+def _take_out(values: Any, path: KeyPath) -> KeyPath:
+    """Remove a key, or the list that holds the item, so that its default stands in; the path of what was removed."""
+    while path and isinstance(path[-1], int):
+        path = path[:-1]
+    for part in path[:-1]:
+        inside = part in values if isinstance(values, dict) else isinstance(values, list) and int(part) < len(values)
+        if not inside:
+            return ()
+        values = values[part]
+    key = next((key for key in values if str(key) == path[-1]), None) if path and isinstance(values, dict) else None
+    if key is None:
+        return ()
+    del values[key]
+    return path
+
+
+def _sentence(item: dict[str, Any], path: KeyPath, values: Any) -> str:
+    name, kind, context = ".".join(map(str, path)), item["type"], item.get("ctx", {})
+    value = json.dumps(item.get("input"), ensure_ascii=False, default=str)
+    value = value if len(value) < 60 else value[:57] + "..."
+    if kind in ("extra_forbidden", "invalid_key"):
+        known = keys_at(path[:-1], values)
+        near = difflib.get_close_matches(str(path[-1]), known, n=1, cutoff=0.5)
+        return f"unknown key '{name}'" + (f"; did you mean '{near[0]}'?" if near else _known(known))
+    if kind == "missing":
+        return f"key '{name}' is missing"
+    if kind == "union_tag_not_found":
+        return f"'{name}' needs a 'kind'"
+    if kind == "union_tag_invalid":
+        tags = [tag.strip(" '") for tag in str(context["expected_tags"]).split(",")]
+        near = difflib.get_close_matches(str(context["tag"]), tags, n=1, cutoff=0.4)
+        hint = f"; did you mean '{near[0]}'?" if near else ""
+        return f"'{name}.kind' is '{context['tag']}', but must be one of {', '.join(tags)}{hint}"
+    return f"'{name}' is {value}, but {_wanted(item)}"
+
+
+def _known(keys: list[str]) -> str:
+    return f"; known here: {', '.join(keys)}" if 0 < len(keys) <= 12 else ""
+
+
+_WANTED = {
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "string_type": "must be text (in quotes, where it looks like a number)",
+    "tuple_type": "must be a list",
+    "too_short": "must not be empty",
+    "dict_type": "must be a mapping of keys",
+    "model_type": "must be a mapping of keys",
+    "model_attributes_type": "must be a mapping of keys",
+    "greater_than_equal": "must be at least {ge}",
+    "greater_than": "must be more than {gt}",
+    "less_than_equal": "must be at most {le}",
+    "less_than": "must be less than {lt}",
+    "string_pattern_mismatch": "must match the pattern {pattern}",
+}
+
+
+def _wanted(item: dict[str, Any]) -> str:
+    context = item.get("ctx", {})
+    if item["type"] in _WANTED:
+        return _WANTED[item["type"]].format(**context)
+    if item["type"] == "literal_error":
+        return f"must be one of {str(context['expected']).replace(' or ', ', ')}"
+    return item["msg"][:1].lower() + item["msg"][1:]
