@@ -1,0 +1,181 @@
+# Sourced by scripts/quickstart and scripts/test: makes the virtual environment each of them runs in.
+#
+#   begin SCRIPT "$@"            strict mode, the repository root, what is said when a step fails; answers --help
+#   environment FOLDER EXTRAS    makes or updates FOLDER with this package and its EXTRAS ("", "[test]");
+#                                does nothing where the folder already holds exactly that
+#   step "NAME: NOTE" REMEDY     says what comes next; names it, and the remedy if there is one, should it fail
+#   run COMMAND...               shows a command as one would type it, and runs it
+#
+# Variables: PYTHON (which python makes the environment), TMT_TORCH_INDEX (a package index to take torch from).
+# Written for bash 3.2 and later (macOS).
+
+begin() {
+  set -Eeuo pipefail
+  script=$1
+  root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+  cd "$root"
+  unset PYTHONPATH PYTHONHOME PIP_USER PIP_TARGET PIP_PREFIX
+  export PIP_DISABLE_PIP_VERSION_CHECK=1
+  doing="starting"
+  remedy=""
+  trap 'stopped $?' ERR
+  trap 'trap - ERR; interrupted' INT
+  case ${2:-} in -h | --help) usage && exit 0 ;; esac
+}
+
+usage() { sed -n '2,/^source/{/^source/d;s/^# \{0,1\}//;p;}' "scripts/$script"; }
+
+step() {
+  doing=${1%%:*}
+  remedy=${2:-}
+  printf '\n== %s\n' "$1"
+}
+
+run() {
+  local word
+  printf '$'
+  for word; do
+    case $word in *[[:space:]]*) printf ' "%s"' "$word" ;; *) printf ' %s' "$word" ;; esac
+  done
+  printf '\n'
+  "$@"
+}
+
+stopped() {
+  trap - ERR
+  [ "$1" -ne 130 ] || interrupted
+  printf '\n%s stopped at: %s (exit code %s). The reason stands above.\n' "$script" "$doing" "$1" >&2
+  [ -z "$remedy" ] || printf '%s\n' "$remedy" >&2
+  exit "$1"
+}
+
+interrupted() {
+  printf '\n%s: interrupted at: %s. The same command goes on from there.\n' "$script" "$doing" >&2
+  exit 130
+}
+
+refuse() { # message, remedy: a mistake or lack we can name
+  trap - ERR
+  printf '\n%s: %s\n  %s\n' "$script" "$1" "$2" >&2
+  exit 2
+}
+
+environment() {
+  venv=$1
+  extras=$2
+  if [ "$(fingerprint)" = "$(cat "$venv/.installed" 2>/dev/null)" ] && [ -x "$venv/bin/tmt" ]; then
+    step "The environment $venv is up to date"
+    return
+  fi
+  usable || create
+  install
+}
+
+# What an up-to-date environment was made of; empty where the environment cannot say (missing, half-made, broken).
+fingerprint() {
+  "$venv/bin/python" -c '
+import hashlib, pathlib, sys
+contents = b"".join(pathlib.Path(name).read_bytes() for name in ("pyproject.toml", "scripts/constraints.txt"))
+print(sys.version.split()[0], hashlib.sha256(contents).hexdigest(), *sys.argv[1:])
+' "$root/$venv" "package$extras" 2>/dev/null || true
+}
+
+usable() { # whole, of this place, and of the python that was asked for
+  [ ! -e "$venv/.unfinished" ] || return 1
+  "$venv/bin/python" -c 'import pip' 2>/dev/null || return 1
+  [ "$(sed -n 's/^# made in //p' "$venv/pyvenv.cfg")" = "$root" ] || return 1
+  [ -z "${PYTHON:-}" ] || [ "$(version_of "$PYTHON")" = "$(version_of "$venv/bin/python")" ]
+}
+
+create() {
+  find_python
+  if [ -e "$venv" ]; then
+    step "Making the environment $venv anew with $python: the one there is half-made, moved or of another Python"
+  else
+    step "Making the environment $venv with $python: $("$python" --version 2>&1)"
+  fi
+  "$python" -m venv --clear "$venv"
+  touch "$venv/.unfinished"
+  printf '# made in %s\n' "$root" >>"$venv/pyvenv.cfg"
+}
+
+version_of() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null || true; }
+
+find_python() {
+  local candidate short_of=""
+  if [ -n "${PYTHON:-}" ]; then
+    case $(version_of "$PYTHON") in
+      3.10 | 3.11 | 3.12 | 3.13) ;;
+      *) refuse "PYTHON=$PYTHON is not a Python 3.10, 3.11, 3.12 or 3.13" "Name one that is, or leave PYTHON unset." ;;
+    esac
+  fi
+  for candidate in ${PYTHON:-python3.11 python3.12 python3.13 python3.10 python3 python}; do
+    case $(version_of "$candidate") in
+      3.10 | 3.11 | 3.12 | 3.13)
+        python=$candidate
+        "$candidate" -c 'import ensurepip, venv' 2>/dev/null && return
+        short_of=$candidate
+        ;;
+    esac
+  done
+  [ -z "$short_of" ] || refuse "$short_of cannot make virtual environments" \
+    "Install its venv module (Debian, Ubuntu: sudo apt install $(version_of "$short_of" | sed 's/^/python/')-venv)."
+  refuse "no Python 3.10, 3.11, 3.12 or 3.13 was found" \
+    "Install one (python.org, your package manager, pyenv or conda), or name it: PYTHON=/path/to/python scripts/$script"
+}
+
+install() {
+  step "Installing transformer_mt$extras: about 100 packages, a few minutes the first time"
+  touch "$venv/.unfinished"
+  rm -f "$venv/.installed"
+  if [ -n "${TMT_TORCH_INDEX:-}" ]; then
+    echo "   torch comes from $TMT_TORCH_INDEX"
+    pip_install --no-deps --index-url "$TMT_TORCH_INDEX" torch
+  elif [ "$(uname -s)" = Linux ] && ! command -v nvidia-smi >/dev/null; then
+    echo "   No NVIDIA card here. The usual torch brings some GB of CUDA along; for the small build, start with"
+    echo "   TMT_TORCH_INDEX=https://download.pytorch.org/whl/cpu scripts/$script"
+  fi
+  pip_install --editable ".$extras"
+  fingerprint >"$venv/.installed"
+  rm "$venv/.unfinished"
+}
+
+pip_install() {
+  local log="$venv/install.log" status=0
+  "$venv/bin/python" -m pip install --progress-bar off --constraint scripts/constraints.txt "$@" 2>&1 |
+    tee "$log" | milestones || status=$?
+  [ "$status" -ne 0 ] || return 0
+  explain "$log" "$status"
+}
+
+milestones() { # pip in few words: the big downloads, the unpacking, the errors
+  local line name
+  while IFS= read -r line; do
+    case $line in
+      *Downloading*"("[0-9][0-9]*" MB)" | *Downloading*" GB)")
+        name=${line##*Downloading }
+        name=${name##*/}
+        echo "   fetching ${name%%-*} (${line##*(}"
+        ;;
+      "Installing collected packages:"*) echo "   unpacking $(($(wc -w <<<"$line") - 3)) packages" ;;
+      ERROR*) echo "   $line" ;;
+    esac
+  done
+}
+
+explain() {
+  local log=$1 status=$2
+  trap - ERR
+  if [ "$status" -eq 130 ]; then
+    interrupted
+  elif grep -qiE 'No space left' "$log"; then
+    refuse "the disk is full" "Free some GB and run the same command again."
+  elif grep -qE 'NewConnectionError|NameResolutionError|ConnectTimeout|ReadTimeout|Connection (broken|reset|refused)|ProxyError|SSLError|Max retries|Network is unreachable|IncompleteRead' "$log"; then
+    refuse "the packages could not be fetched: no way to the package index, or the line broke" \
+      "Check the network (and HTTPS_PROXY behind a proxy) and run the same command again; what has arrived is kept."
+  elif grep -qE 'No matching distribution found for torch' "$log"; then
+    refuse "there is no torch of the tested version for this Python and this kind of machine" \
+      "Try another Python (PYTHON=python3.11 scripts/$script), or 64-bit Linux or an Apple-silicon Mac."
+  fi
+  refuse "pip could not install the packages" "Its whole output is in $log; the last lines: $(tail -n 3 "$log")"
+}
