@@ -13,10 +13,26 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer_mt.data.store import Counts, Store
-from transformer_mt.text.vocabulary import BOS, EOS, PAD
+from transformer_mt.text.vocabulary import BOS, EOS, PAD, UNK
+
+__all__ = [
+    "BOS",
+    "EOS",
+    "PAD",
+    "UNK",
+    "Batch",
+    "BatchSize",
+    "Batches",
+    "assemble",
+    "batch_of",
+    "by_length",
+    "cut",
+    "padded",
+]
 
 Sampler = Callable[[int, random.Random], tuple[Sequence[int], Sequence[int]]]  # pair number -> ids of both sides
 
@@ -27,16 +43,26 @@ class Batch(NamedTuple):
     source_BS:     source ids, end mark included
     target_in_BT:  start mark, then the target
     target_out_BT: the target, then the end mark
+    real_N:        places of the N real tokens in the flattened target_out (found here, so no GPU need wait for it)
     """
 
     source_BS: Tensor
     target_in_BT: Tensor
     target_out_BT: Tensor
+    real_N: Tensor
+
+    @classmethod
+    def of(cls, source_BS: Tensor, target_out_BT: Tensor) -> Batch:
+        """The batch of padded sources and targets, both with their end marks."""
+        target_in_BT = torch.empty_like(target_out_BT)
+        target_in_BT[:, 0] = BOS
+        target_in_BT[:, 1:] = target_out_BT[:, :-1].masked_fill(target_out_BT[:, :-1] == EOS, PAD)
+        return cls(source_BS, target_in_BT, target_out_BT, (target_out_BT.flatten() != PAD).nonzero()[:, 0])
 
     @property
     def tokens(self) -> int:
         """Target tokens to be predicted, end marks included."""
-        return int((self.target_out_BT != PAD).sum())
+        return len(self.real_N)
 
     def to(self, device: torch.device) -> Batch:
         if device.type != "cuda":
@@ -44,14 +70,14 @@ class Batch(NamedTuple):
         return Batch(*(tensor.pin_memory().to(device, non_blocking=True) for tensor in self))
 
     def halves(self) -> tuple[Batch, Batch]:
-        """The same sentences as two batches; of a single sentence the second holds only padding."""
-        middle = (len(self.source_BS) + 1) // 2
-        first, second = Batch(*(t[:middle] for t in self)), Batch(*(t[middle:] for t in self))
-        return first, second if len(second.source_BS) else first.emptied()
+        """The first and the second half of the sentences, of which there must be two."""
+        middle = len(self.source_BS) // 2
+        first = Batch.of(self.source_BS[:middle], self.target_out_BT[:middle])
+        return first, Batch.of(self.source_BS[middle:], self.target_out_BT[middle:])
 
     def emptied(self) -> Batch:
         """A batch of the same shape that counts for nothing: it keeps processes in step."""
-        return self._replace(target_out_BT=torch.full_like(self.target_out_BT, PAD))
+        return self._replace(target_out_BT=torch.full_like(self.target_out_BT, PAD), real_N=self.real_N[:0])
 
 
 @dataclass(frozen=True)
@@ -197,7 +223,7 @@ def batch_of(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]])
     return _batch(padded(sources), padded(targets))
 
 
-def padded(sentences: Sequence[Sequence[int]]) -> np.ndarray:
+def padded(sentences: Sequence[Sequence[int]]) -> NDArray[np.int64]:
     """Lists of ids filled up to the longest; [B, longest]."""
     ids = np.full((len(sentences), max(map(len, sentences))), PAD, dtype=np.int64)
     for row, sentence in enumerate(sentences):
@@ -205,9 +231,5 @@ def padded(sentences: Sequence[Sequence[int]]) -> np.ndarray:
     return ids
 
 
-def _batch(source_BS: np.ndarray, target_BT: np.ndarray) -> Batch:
-    target_out_BT = torch.from_numpy(target_BT)
-    target_in_BT = torch.empty_like(target_out_BT)
-    target_in_BT[:, 0] = BOS
-    target_in_BT[:, 1:] = target_out_BT[:, :-1].masked_fill(target_out_BT[:, :-1] == EOS, PAD)
-    return Batch(torch.from_numpy(source_BS), target_in_BT, target_out_BT)
+def _batch(source_BS: NDArray[np.int64], target_BT: NDArray[np.int64]) -> Batch:
+    return Batch.of(torch.from_numpy(source_BS), torch.from_numpy(target_BT))

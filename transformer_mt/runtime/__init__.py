@@ -1,0 +1,1 @@
+"""The machine: devices, number formats, memory (`device`), and groups of processes (`distributed`)."""

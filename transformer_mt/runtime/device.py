@@ -1,0 +1,132 @@
+"""Where and in which number format to compute, and how to make the machine repeat itself."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import resource
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from transformer_mt.config.training import RuntimeConfig
+from transformer_mt.errors import TmtError
+
+_DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A device and the number format of its matrix products."""
+
+    device: torch.device
+    dtype: torch.dtype
+
+    def autocast(self) -> AbstractContextManager[object]:
+        """Matrix products in `dtype`; sums, norms and the softmax stay in float32."""
+        if self.dtype is torch.float32:
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=self.dtype)
+
+    @property
+    def needs_scaling(self) -> bool:
+        """float16 gradients underflow unless the loss is scaled; bfloat16 has the range of float32."""
+        return self.dtype is torch.float16
+
+    def synchronize(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+    def describe(self) -> str:
+        name = (
+            torch.cuda.get_device_name(self.device)
+            if self.device.type == "cuda"
+            else f"{torch.get_num_threads()} threads"
+        )
+        return f"{self.device} ({name}), {str(self.dtype).removeprefix('torch.')}"
+
+
+def set_up(config: RuntimeConfig, local_rank: int = 0, world: int = 1) -> Machine:
+    """Choose the device and prepare it. Raises TmtError where the wanted one is not there."""
+    device = pick_device(config.device, local_rank)
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    elif world > 1 and device.type == "cpu":
+        torch.set_num_threads(max(1, torch.get_num_threads() // world))
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+        torch.backends.cuda.matmul.allow_tf32 = config.tf32
+        torch.backends.cudnn.allow_tf32 = config.tf32
+    elif device.type == "cpu":
+        torch.set_flush_denormal(True)
+        keep_freed_memory()
+    return Machine(device, _dtype(config.precision, device))
+
+
+def pick_device(name: str, local_rank: int = 0) -> torch.device:
+    """The device of a name; `auto` takes cuda, else mps, else cpu. Raises TmtError where there is none."""
+    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if name == "auto":
+        name = next(kind for kind in ("cuda", "mps", "cpu") if there[kind])
+    if not there.get(name, False):
+        known = name in there
+        raise TmtError(
+            f"no {name} device on this machine" if known else f"'{name}' is no device",
+            place="--device",
+            remedy=f"Use --device auto, or one of: {', '.join(kind for kind, is_there in there.items() if is_there)}.",
+        )
+    return torch.device(name, local_rank) if name == "cuda" else torch.device(name)
+
+
+def _dtype(precision: str, device: torch.device) -> torch.dtype:
+    if precision == "auto":
+        fast = device.type == "cuda" and torch.cuda.is_bf16_supported()
+        return torch.bfloat16 if fast else torch.float32
+    if precision == "float16" and device.type == "cpu":
+        raise TmtError("float16 trains on a GPU only", place="runtime.precision", remedy="Use float32 or bfloat16.")
+    return _DTYPES[precision]
+
+
+def seed_everything(seed: int) -> None:
+    random.seed(seed)
+    np.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+
+
+def random_states(device: torch.device) -> dict[str, torch.Tensor]:
+    """The states of the generators that training draws from."""
+    states = {"cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        states["cuda"] = torch.cuda.get_rng_state(device)
+    return states
+
+
+def restore_random_states(states: dict[str, torch.Tensor], device: torch.device) -> None:
+    torch.set_rng_state(states["cpu"])
+    if device.type == "cuda" and "cuda" in states:
+        torch.cuda.set_rng_state(states["cuda"], device)
+
+
+def keep_freed_memory() -> None:
+    """Let glibc keep freed memory instead of giving it back to the system after each large tensor.
+
+    Otherwise each step maps and zeroes the same pages anew, which takes a good part of a step's time.
+    """
+    m_trim_threshold, m_mmap_threshold = -1, -3
+    try:
+        libc = ctypes.CDLL("libc.so.6")
+        libc.mallopt(m_mmap_threshold, 1 << 30)
+        libc.mallopt(m_trim_threshold, 1 << 30)
+    except (OSError, AttributeError):  # another C library: nothing to tune
+        pass
+
+
+def peak_memory(device: torch.device) -> int:
+    """Bytes at most in use so far: of the device, or of this process on a CPU."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return used if sys.platform == "darwin" else used * 1024

@@ -1,0 +1,88 @@
+"""A group of processes that train one model, or a process alone: the only place that knows ranks.
+
+`torchrun` starts the processes and tells each its rank through the environment; without it the group has
+one member and every function here returns at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+Result = TypeVar("Result")
+PATIENCE = timedelta(hours=2)  # others wait while rank 0 validates or prepares data
+
+
+@dataclass(frozen=True)
+class World:
+    """rank: number of this process; size: how many there are; local_rank: number on this machine."""
+
+    rank: int = 0
+    size: int = 1
+    local_rank: int = 0
+
+    @property
+    def is_main(self) -> bool:
+        """Only this process writes files and talks."""
+        return self.rank == 0
+
+    def sums(self, values: Sequence[float], device: torch.device) -> list[float]:
+        """Each value summed over all processes."""
+        if self.size == 1:
+            return list(values)
+        tensor = torch.tensor(values, dtype=torch.float64, device=device)
+        dist.all_reduce(tensor)
+        return tensor.tolist()
+
+    def from_main(self, make: Callable[[], Result]) -> Result:
+        """What `make` returns on rank 0, for everybody; what it raises there is raised everywhere."""
+        if self.size == 1:
+            return make()
+        box: list[Any] = [None, None]
+        if self.is_main:
+            try:
+                box[0] = make()
+            except Exception as error:
+                box[1] = error
+        dist.broadcast_object_list(box)
+        if box[1] is not None:
+            raise box[1]
+        return box[0]
+
+    def gather(self, value: Result) -> list[Result]:
+        """The values of all processes, in the order of their ranks."""
+        if self.size == 1:
+            return [value]
+        values: list[Any] = [None] * self.size
+        dist.all_gather_object(values, value)
+        return values
+
+    def parallel(self, module: nn.Module, device: torch.device) -> nn.Module:
+        """The module with gradients averaged over the processes after each backward pass."""
+        if self.size == 1:
+            return module
+        ids = [device.index] if device.type == "cuda" else None
+        return nn.parallel.DistributedDataParallel(module, device_ids=ids, gradient_as_bucket_view=True)
+
+
+@contextmanager
+def join_world(device: str) -> Iterator[World]:
+    """Join the group that `torchrun` started, or be alone. device: `cuda` talks through NCCL, others through gloo."""
+    if "RANK" not in os.environ or int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield World()
+        return
+    world = World(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), int(os.environ.get("LOCAL_RANK", "0")))
+    on_gpus = device in ("auto", "cuda") and torch.cuda.is_available()
+    dist.init_process_group("cpu:gloo,cuda:nccl" if on_gpus else "gloo", timeout=PATIENCE)
+    try:
+        yield world
+    finally:
+        dist.destroy_process_group()

@@ -1,0 +1,1 @@
+"""Training: schedule, loss, optimizer, checkpoints and the loop. Knows ids and tensors, never text."""

@@ -1,0 +1,46 @@
+"""An exponential moving average of the weights: smoother than the last ones, often a better translator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+
+class MovingAverage:
+    """average = decay * average + (1 - decay) * weights, after each step; early on with a smaller decay."""
+
+    def __init__(self, model: nn.Module, decay: float) -> None:
+        self.decay = decay
+        self.weights = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+
+    @torch.no_grad()
+    def update(self, model: nn.Module, step: int) -> None:
+        decay = min(self.decay, (1 + step) / (10 + step))
+        current = [parameter.detach() for parameter in model.parameters()]
+        torch._foreach_lerp_(list(self.weights.values()), current, 1 - decay)
+
+    def load(self, weights: Mapping[str, Tensor]) -> None:
+        for name, tensor in self.weights.items():
+            tensor.copy_(weights[name])
+
+
+@contextmanager
+def averaged(model: nn.Module, average: MovingAverage | None) -> Iterator[None]:
+    """Let the model work with the averaged weights for a while."""
+    if average is None:
+        yield
+        return
+    parameters = dict(model.named_parameters())
+    own = {name: parameter.detach().clone() for name, parameter in parameters.items()}
+    with torch.no_grad():
+        for name, parameter in parameters.items():
+            parameter.copy_(average.weights[name])
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for name, parameter in parameters.items():
+                parameter.copy_(own[name])

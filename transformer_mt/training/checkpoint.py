@@ -1,0 +1,195 @@
+"""Checkpoints that survive being killed at any instant: written aside, fsynced, checksummed, renamed.
+
+step-0000500/   model.safetensors      weights
+                optimizer.safetensors  moments of each weight, states of the random generators
+                average.safetensors    moving average of the weights, where one is kept
+                state.json             TrainState
+                SHA256SUMS             of the files above
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from transformer_mt.errors import TmtError, from_os_error
+from transformer_mt.model.weights import read_weights, save_weights
+from transformer_mt.training.state import TrainState
+
+WEIGHTS, OPTIMIZER, AVERAGE, STATE, SUMS = (
+    "model.safetensors",
+    "optimizer.safetensors",
+    "average.safetensors",
+    "state.json",
+    "SHA256SUMS",
+)
+
+
+@dataclass
+class Checkpoint:
+    """All that training needs to go on as if nothing had happened. random: generator states by rank and device."""
+
+    state: TrainState
+    weights: Mapping[str, Tensor]
+    moments: Mapping[str, Tensor]
+    average: Mapping[str, Tensor] | None = None
+
+
+class DamagedError(ValueError):
+    """A checkpoint whose files are missing or differ from their checksums."""
+
+
+class Checkpoints:
+    """The `checkpoints` folder of a run."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, step: int) -> Path:
+        return self.folder / f"step-{step:07d}"
+
+    def steps(self) -> list[int]:
+        """Steps of all complete checkpoints, oldest first."""
+        return sorted(int(path.name.removeprefix("step-")) for path in self.folder.glob("step-*") if path.is_dir())
+
+    def write(self, checkpoint: Checkpoint) -> Path:
+        """Raises TmtError where the disk refuses; what was there before is then untouched."""
+        place = self.path(checkpoint.state.step)
+        aside = self.folder / f".{place.name}.new"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(aside, ignore_errors=True)
+            aside.mkdir()
+            _fill(aside, checkpoint)
+            if place.exists():
+                shutil.rmtree(place)
+            aside.rename(place)
+            _sync(self.folder)
+        except OSError as error:
+            shutil.rmtree(aside, ignore_errors=True)
+            kept = self.steps()
+            failed = from_os_error(error, f"writing the checkpoint of step {checkpoint.state.step}")
+            if kept:
+                failed.remedy += f" The last good checkpoint is {self.path(kept[-1])}."
+            raise failed from None
+        return place
+
+    def read(self, step: int) -> Checkpoint:
+        """Raises DamagedError where a file is missing or its checksum differs."""
+        folder = self.path(step)
+        verify(folder)
+        try:
+            state = TrainState.from_json(json.loads((folder / STATE).read_text(encoding="utf-8")))
+        except ValueError as error:
+            raise DamagedError(f"{folder / STATE}: {error}") from None
+        average = read_weights(folder / AVERAGE) if (folder / AVERAGE).exists() else None
+        return Checkpoint(state, read_weights(folder / WEIGHTS), read_weights(folder / OPTIMIZER), average)
+
+    def newest(self) -> tuple[Checkpoint | None, list[str]]:
+        """The newest checkpoint that is whole, and what was wrong with newer ones."""
+        problems: list[str] = []
+        for step in reversed(self.steps()):
+            try:
+                return self.read(step), problems
+            except DamagedError as damage:
+                problems.append(str(damage))
+        return None, problems
+
+    def keep(self, steps: Iterable[int]) -> None:
+        """Remove all checkpoints but these, and what a killed process left."""
+        kept = {self.path(step).name for step in steps}
+        for path in [*self.folder.glob("step-*"), *self.folder.glob(".step-*.new")]:
+            if path.name not in kept:
+                shutil.rmtree(path, ignore_errors=True)
+
+    def mean_weights(self, steps: Iterable[int]) -> dict[str, Tensor]:
+        """The mean of the weights of several checkpoints (of their moving averages, where they have them)."""
+        total: dict[str, Tensor] = {}
+        steps = list(steps)
+        for step in steps:
+            folder = self.path(step)
+            try:
+                verify(folder)
+            except DamagedError as damage:
+                raise TmtError(str(damage), remedy="Average other checkpoints, or train on.") from None
+            for name, tensor in read_weights(_shipped(folder)).items():
+                total[name] = total[name] + tensor.double() if name in total else tensor.double()
+        return {name: (tensor / len(steps)).float() for name, tensor in total.items()}
+
+
+def _shipped(folder: Path) -> Path:
+    return folder / AVERAGE if (folder / AVERAGE).exists() else folder / WEIGHTS
+
+
+def _fill(folder: Path, checkpoint: Checkpoint) -> None:
+    save_weights(checkpoint.weights, folder / WEIGHTS)
+    save_weights(checkpoint.moments, folder / OPTIMIZER)
+    if checkpoint.average is not None:
+        save_weights(checkpoint.average, folder / AVERAGE)
+    (folder / STATE).write_text(json.dumps(checkpoint.state.to_json(), indent=1), encoding="utf-8")
+    files = sorted(path for path in folder.iterdir())
+    (folder / SUMS).write_text("".join(f"{_sha256(file)}  {file.name}\n" for file in files), encoding="utf-8")
+    for file in [*files, folder / SUMS, folder]:
+        _sync(file)
+
+
+def verify(folder: Path) -> None:
+    """Compare the files with their checksums. Raises DamagedError."""
+    try:
+        sums = (folder / SUMS).read_text(encoding="utf-8").splitlines()
+        wanted = [line.split("  ", 1) for line in sums]
+        for digest, name in wanted:
+            if _sha256(folder / name) != digest:
+                raise DamagedError(f"{folder / name} is damaged (its checksum differs)")
+        missing = {WEIGHTS, OPTIMIZER, STATE} - {name for _, name in wanted}
+    except OSError as error:
+        raise DamagedError(f"{error.filename} is missing or cannot be read") from None
+    except ValueError as error:
+        raise error if isinstance(error, DamagedError) else DamagedError(f"{folder / SUMS} is damaged") from None
+    if missing:
+        raise DamagedError(f"{folder / SUMS} is damaged")
+
+
+def _sha256(file: Path) -> str:
+    digest = hashlib.sha256()
+    with file.open("rb") as opened:
+        while block := opened.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _sync(path: Path) -> None:
+    """Make the system write a file or a folder's entries to the disk now."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def moments_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """The optimizer's state as named tensors, `exp_avg/encoder...`."""
+    return {
+        f"{kind}/{name}": value
+        for name, parameter in model.named_parameters()
+        for kind, value in optimizer.state.get(parameter, {}).items()
+    }
+
+
+def load_moments(model: nn.Module, optimizer: torch.optim.Optimizer, moments: Mapping[str, Tensor]) -> None:
+    """Undo `moments_of`. Before the first step there is nothing to load."""
+    for name, parameter in model.named_parameters():
+        found = {key.partition("/")[0]: value for key, value in moments.items() if key.partition("/")[2] == name}
+        if found:
+            optimizer.state[parameter] = {
+                kind: value if kind == "step" and not parameter.is_cuda else value.to(parameter.device)
+                for kind, value in found.items()
+            }

@@ -1,0 +1,127 @@
+"""Label-smoothed cross-entropy (section 5.4) of the generator's output, without a tensor of all logits.
+
+With V words and N tokens the logits are by far the largest tensor of a step. They are made for a few rows at
+a time, turned into loss and gradients at once, and forgotten; the smoothing term needs no pass of its own:
+
+    log p_v     = z_v - log Z,                      z = h W^T + b
+    loss        = -(1 - e) log p_y - e / V * sum_v log p_v
+                = log Z - (1 - e) z_y - e * (h . mean_v W_v + mean b)
+    d loss / dz = softmax(z) - (1 - e) [v = y] - e / V
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+CPU_ROWS, GPU_ROWS = 256, 8192  # rows of logits at a time: what fits a cache, what fills a GPU
+
+
+class LossSums(NamedTuple):
+    """Sums over target tokens, not means: the caller divides by the tokens of the whole update.
+
+    smoothed: what is minimised. nll: -log p of the targets, for reports (no gradient).
+    """
+
+    smoothed: Tensor
+    nll: Tensor
+
+
+def smoothed_cross_entropy(
+    hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, target_N: Tensor, smoothing: float
+) -> LossSums:
+    """Loss of the generator `logits = hidden @ weight^T + bias`, summed over N tokens (padding left out before).
+
+    Equal to F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum").
+    """
+    smoothed, nll = _ChunkedLoss.apply(hidden_ND, weight_VD, bias_V, target_N, smoothing)
+    return LossSums(smoothed, nll)
+
+
+class _ChunkedLoss(torch.autograd.Function):
+    """Forward computes the gradients as well; backward only scales them."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, target_N: Tensor, smoothing: float
+    ) -> tuple[Tensor, Tensor]:
+        dtype = _matmul_dtype(hidden_ND)
+        h_ND, w_VD = hidden_ND.to(dtype), weight_VD.to(dtype)
+        mean_D = weight_VD.mean(dim=0)
+        mean_bias = 0.0 if bias_V is None else bias_V.mean()
+        wants_gradient = any(ctx.needs_input_grad)
+        grads = _Gradients(hidden_ND, weight_VD, bias_V) if wants_gradient else None
+        smoothed = torch.zeros((), device=hidden_ND.device)
+        nll = torch.zeros((), device=hidden_ND.device)
+        rows = CPU_ROWS if hidden_ND.device.type == "cpu" else GPU_ROWS
+        for start in range(0, len(target_N), rows):
+            h_nD, y_n = h_ND[start : start + rows], target_N[start : start + rows]
+            z_nV = F.linear(h_nD, w_VD, None if bias_V is None else bias_V.to(dtype)).float()
+            max_n1 = z_nV.max(dim=1, keepdim=True).values
+            z_y_n = z_nV.gather(1, y_n[:, None])[:, 0]
+            exp_nV = z_nV.sub_(max_n1).exp_()
+            sum_n1 = exp_nV.sum(dim=1, keepdim=True)
+            log_Z_n = (sum_n1.log() + max_n1)[:, 0]
+            mean_z_n = hidden_ND[start : start + rows].float() @ mean_D.float() + mean_bias
+            nll += (log_Z_n - z_y_n).sum()
+            smoothed += (log_Z_n - (1 - smoothing) * z_y_n - smoothing * mean_z_n).sum()
+            if grads is not None:
+                grads.add_softmax(start, h_nD, w_VD, exp_nV, sum_n1)
+        if grads is not None:
+            grads.subtract_targets(hidden_ND, weight_VD, mean_D, target_N, smoothing)
+            ctx.save_for_backward(grads.hidden_ND, grads.weight_VD, grads.bias_V)
+        ctx.mark_non_differentiable(nll)
+        return smoothed, nll
+
+    @staticmethod
+    def backward(ctx: Any, scale: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        hidden_ND, weight_VD, bias_V = ctx.saved_tensors
+        return hidden_ND * scale, weight_VD * scale, None if bias_V is None else bias_V * scale, None, None
+
+
+class _Gradients:
+    """d loss / d hidden, weight and bias, gathered chunk by chunk."""
+
+    def __init__(self, hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None) -> None:
+        self.hidden_ND = torch.empty_like(hidden_ND, dtype=torch.float32)
+        self.weight_VD = torch.zeros_like(weight_VD, dtype=torch.float32)
+        self.bias_V = None if bias_V is None else torch.zeros_like(bias_V, dtype=torch.float32)
+
+    def add_softmax(self, start: int, h_nD: Tensor, w_VD: Tensor, exp_nV: Tensor, sum_n1: Tensor) -> None:
+        """softmax(z): the division by Z is done on the narrow side of each product."""
+        e_nV = exp_nV.to(h_nD.dtype)
+        self.hidden_ND[start : start + len(h_nD)] = (e_nV @ w_VD).float() / sum_n1
+        scaled_nD = (h_nD.float() / sum_n1).to(h_nD.dtype)
+        if e_nV.dtype is torch.float32:
+            self.weight_VD.addmm_(e_nV.T, scaled_nD)
+        else:
+            self.weight_VD += e_nV.T @ scaled_nD
+        if self.bias_V is not None:
+            self.bias_V += (1 / sum_n1[:, 0]) @ exp_nV
+
+    def subtract_targets(
+        self, hidden_ND: Tensor, weight_VD: Tensor, mean_D: Tensor, target_N: Tensor, smoothing: float
+    ) -> None:
+        """-(1 - e) [v = y] - e / V, as rows of the narrow tensors."""
+        vocabulary, hidden_ND = len(weight_VD), hidden_ND.float()
+        self.hidden_ND -= (1 - smoothing) * weight_VD[target_N] + smoothing * mean_D
+        self.weight_VD.index_add_(0, target_N, hidden_ND, alpha=-(1 - smoothing))
+        self.weight_VD -= hidden_ND.sum(dim=0) * (smoothing / vocabulary)
+        if self.bias_V is not None:
+            self.bias_V -= (1 - smoothing) * torch.bincount(target_N, minlength=vocabulary)
+            self.bias_V -= smoothing / vocabulary * len(target_N)
+
+
+def _matmul_dtype(hidden_ND: Tensor) -> torch.dtype:
+    kind = hidden_ND.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else hidden_ND.dtype
+
+
+def symmetric_divergence(one_ND: Tensor, other_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None) -> Tensor:
+    """R-Drop's term (Liang et al. 2021, arXiv:2106.14448), summed: (KL(p || q) + KL(q || p)) / 2 of two passes."""
+    p_NV = F.linear(one_ND, weight_VD, bias_V).float().log_softmax(dim=-1)
+    q_NV = F.linear(other_ND, weight_VD, bias_V).float().log_softmax(dim=-1)
+    return 0.5 * ((p_NV.exp() - q_NV.exp()) * (p_NV - q_NV)).sum()

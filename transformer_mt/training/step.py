@@ -1,0 +1,49 @@
+"""One forward pass from a batch to its loss sums: the module that is run in parallel and compiled."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from transformer_mt.data.batching import BOS, EOS, PAD, UNK
+from transformer_mt.model.transformer import Transformer
+from transformer_mt.training.loss import LossSums, smoothed_cross_entropy, symmetric_divergence
+
+
+class TrainingStep(nn.Module):
+    """Model and loss in one. r_drop and word_dropout as in the config; both draw from torch's generator."""
+
+    def __init__(self, model: Transformer, smoothing: float, r_drop: float = 0.0, word_dropout: float = 0.0) -> None:
+        super().__init__()
+        self.model = model
+        self.smoothing, self.r_drop, self.word_dropout = smoothing, r_drop, word_dropout
+
+    def forward(self, source_BS: Tensor, target_in_BT: Tensor, target_out_BT: Tensor, real_N: Tensor) -> LossSums:
+        """Sums over the real target tokens. Padding is left out before the generator, so it costs nothing there."""
+        if self.word_dropout:
+            source_BS, target_in_BT = self._blank(source_BS), self._blank(target_in_BT)
+        target_N = target_out_BT.flatten()[real_N]
+        if self.r_drop:
+            return self._two_passes(source_BS, target_in_BT, target_N, real_N)
+        hidden_ND = self.model(source_BS, target_in_BT).flatten(0, 1)[real_N]
+        return self._loss(hidden_ND, target_N)
+
+    def _loss(self, hidden_ND: Tensor, target_N: Tensor) -> LossSums:
+        generator = self.model.generator
+        return smoothed_cross_entropy(hidden_ND, generator.weight, generator.bias, target_N, self.smoothing)
+
+    def _two_passes(self, source_BS: Tensor, target_in_BT: Tensor, target_N: Tensor, real_N: Tensor) -> LossSums:
+        """The mean loss of two passes with different dropout, plus r_drop times their divergence."""
+        hidden = self.model(torch.cat([source_BS, source_BS]), torch.cat([target_in_BT, target_in_BT]))
+        one_ND, other_ND = (half.flatten(0, 1)[real_N] for half in hidden.chunk(2))
+        one, other = self._loss(one_ND, target_N), self._loss(other_ND, target_N)
+        generator = self.model.generator
+        divergence = symmetric_divergence(one_ND, other_ND, generator.weight, generator.bias)
+        smoothed = (one.smoothed + other.smoothed) / 2 + self.r_drop * divergence
+        return LossSums(smoothed, (one.nll + other.nll) / 2)
+
+    def _blank(self, ids_BT: Tensor) -> Tensor:
+        """Some words as <unk>; never the marks."""
+        word_BT = (ids_BT != PAD) & (ids_BT != BOS) & (ids_BT != EOS)
+        chosen_BT = torch.rand(ids_BT.shape, device=ids_BT.device) < self.word_dropout
+        return ids_BT.masked_fill(word_BT & chosen_BT, UNK)
