@@ -63,15 +63,20 @@ def _verify(file: Path, sha256: str, place: str | Path, remedy: str) -> None:
 
 def _folder(base: str) -> Path | None:
     """The folder that `base` means; None for an address on the web."""
-    parts = urlsplit(base)
+    try:
+        parts = urlsplit(base)
+    except ValueError as error:
+        raise TmtError(f"this is no address: {error}", place=base, remedy=_BASES) from None
     if parts.scheme in ("http", "https"):
         return None
     if parts.scheme == "file":
         return Path(url2pathname(parts.path))
     if "://" in base:
-        remedy = "Give an address that begins with http:// or https://, or a folder."
-        raise TmtError(f"'{parts.scheme}' is no kind of address that can be read", place=base, remedy=remedy)
+        raise TmtError(f"'{parts.scheme}' is no kind of address that can be read", place=base, remedy=_BASES)
     return Path(base).expanduser()
+
+
+_BASES = "Give an address that begins with http:// or https://, or a folder."
 
 
 def _download(reception: Reception, file: Path, sha256: str) -> None:

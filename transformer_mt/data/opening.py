@@ -90,6 +90,10 @@ def _where(file: Path) -> str:
 def _check_first(line: bytes, path: Path) -> None:
     if is_web_page(line[:512]):
         raise web_page(path)
+    if line[257:262] == b"ustar":
+        raise TmtError(
+            "the file is a tar archive", place=path, remedy="Unpack it with `tar -xf` and name what is inside."
+        )
     for magic, what, remedy in _NO_TEXT:
         if line.startswith(magic):
             raise TmtError(f"the file {what}", place=path, remedy=remedy)

@@ -17,7 +17,7 @@ from transformer_mt.errors import TmtError
 if TYPE_CHECKING:
     from requests import Response
 
-_PIECE = 1 << 16  # bytes
+_PIECE = 1 << 13  # bytes; what has arrived of a piece is lost where the other side falls silent
 _NOTHING_LEFT = 416  # HTTP's answer to a request for bytes beyond the end
 
 
@@ -87,7 +87,7 @@ class Reception:
             total = start + int(length) if length.isdigit() else None
             self._write(response, start, total)
         if total is not None and self.have() < total:
-            raise BrokenError(f"the connection broke off after {self.have():,} of {total:,} bytes")
+            raise BrokenError(f"the connection broke off ({self.have():,} bytes of {total:,} have arrived)")
         return None
 
     def _write(self, response: Response, start: int, total: int | None) -> None:
@@ -121,7 +121,8 @@ class Reception:
         except requests.exceptions.SSLError as error:
             raise TmtError(f"no safe connection: {_reason(error)}", place=self.address, remedy=self.remedy) from None
         except (requests.Timeout, requests.ConnectionError, HTTPError) as error:
-            raise BrokenError(f"cannot fetch from {urlsplit(self.address).netloc}: {_reason(error)}") from None
+            arrived = f" ({have:,} bytes have arrived)" if (have := self.have()) else ""
+            raise BrokenError(f"cannot fetch from {urlsplit(self.address).netloc}{arrived}: {_reason(error)}") from None
         except requests.RequestException as error:
             raise TmtError(f"this address cannot be used: {error}", place=self.address, remedy=self.remedy) from None
 

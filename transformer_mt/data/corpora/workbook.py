@@ -7,7 +7,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from transformer_mt.errors import TmtError, from_os_error
 
@@ -17,21 +17,31 @@ _BROKEN = (zipfile.BadZipFile, zlib.error, SyntaxError, EOFError, KeyError, Valu
 
 def open_sheets(file: Path) -> Iterator[tuple[str, Iterator[Sequence[Any]]]]:
     """Title and rows of each sheet; a row may be shorter than others. Raises TmtError where `file` is no workbook."""
+    with _opened(file) as stream:
+        book = _load(stream, file)
+        try:
+            for sheet in book.worksheets:
+                yield sheet.title, _rows(sheet, file)
+        finally:
+            book.close()
+
+
+def _opened(file: Path) -> BinaryIO:
+    try:
+        return file.open("rb")  # opened here, and not by openpyxl, which leaves a broken workbook open
+    except OSError as error:
+        raise from_os_error(error, "reading a workbook") from None
+
+
+def _load(stream: BinaryIO, file: Path) -> Any:
     from openpyxl import load_workbook
 
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of styles and extensions, which do not touch the text
-            book = load_workbook(file, read_only=True, data_only=True)
+            return load_workbook(stream, read_only=True, data_only=True)
     except _BROKEN as error:
         raise _broken(file, error) from None
-    except OSError as error:
-        raise from_os_error(error, "reading a workbook") from None
-    try:
-        for sheet in book.worksheets:
-            yield sheet.title, _rows(sheet, file)
-    finally:
-        book.close()
 
 
 def _rows(sheet: Any, file: Path) -> Iterator[Sequence[Any]]:

@@ -1,0 +1,255 @@
+"""Parallel files and tables: what is read, in which order, and what is said when a file does not fit."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from transformer_mt.config.data import Corpus as CorpusConfig
+from transformer_mt.data.corpora import Corpus, Pair, open_corpus
+from transformer_mt.errors import TmtError
+
+PAIRS = [("eins", "one"), ("zwei", "two"), ("drei", "three")]
+
+
+def _corpus(source: str = "de", target: str = "en", **config: Any) -> Corpus:
+    return open_corpus(TypeAdapter(CorpusConfig).validate_python(config), source, target)
+
+
+def _sides(corpus: Corpus, split: str = "all") -> list[tuple[str, str]]:
+    return [(pair.source, pair.target) for pair in corpus.read(split)]
+
+
+def _complaint(corpus: Corpus, split: str = "all") -> TmtError:
+    with pytest.raises(TmtError) as caught:
+        list(corpus.read(split))
+    return caught.value
+
+
+def _file(folder: Path, name: str, text: str) -> str:
+    content = text.encode()
+    (folder / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return str(folder / name)
+
+
+def _text_pair(folder: Path, name: str, pairs: list[tuple[str, str]] = PAIRS) -> dict[str, str]:
+    sides = {"source": [source for source, _ in pairs], "target": [target for _, target in pairs]}
+    return {side: _file(folder, f"{name}.{side}.gz", "\n".join(lines) + "\n") for side, lines in sides.items()}
+
+
+def _jsonl(rows: list[Any]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+# Parallel files
+
+
+def test_files_to_be_split_come_whole_with_their_places(tmp_path: Path) -> None:
+    one, two = _text_pair(tmp_path, "one"), _text_pair(tmp_path, "two", [("vier", "four")])
+    corpus = _corpus(kind="text", files=[one, two], split={"validation": 2, "test": 1, "seed": 5})
+    assert corpus.splits() == ("all",)
+    assert corpus.split_config is not None
+    assert corpus.split_config.seed == 5
+    assert _sides(corpus) == [*PAIRS, ("vier", "four")]
+    assert [pair.place for pair in corpus.read("all")] == [
+        *(f"{one['source']}:{line}" for line in (1, 2, 3)),
+        f"{two['source']}:1",
+    ]
+
+
+def test_files_per_split_keep_to_their_split(tmp_path: Path) -> None:
+    names = ("train", "validation", "old", "new")
+    parts = {name: _text_pair(tmp_path, name, [(name, name.upper())]) for name in names}
+    corpus = _corpus(
+        kind="text",
+        train=parts["train"],
+        validation=parts["validation"],
+        test={name: parts[name] for name in ("old", "new")},
+    )
+    assert corpus.split_config is None
+    assert corpus.splits() == names
+    assert [_sides(corpus, name) for name in names] == [[(name, name.upper())] for name in names]
+    assert corpus.files() == [Path(file) for part in parts.values() for file in part.values()]
+
+
+@pytest.mark.parametrize(("n_source", "n_target"), [(3, 2), (2, 3), (1_000, 1)])
+def test_files_that_do_not_align_are_told_with_both_lengths(tmp_path: Path, n_source: int, n_target: int) -> None:
+    files = {"source": _file(tmp_path, "a", "x\n" * n_source), "target": _file(tmp_path, "b", "y\n" * n_target)}
+    error = _complaint(_corpus(kind="text", files=files))
+    assert f"{files['source']} has {n_source:,} lines" in error.message
+    assert f"{files['target']} has {n_target:,}" in error.message
+    shorter = files["source"] if n_source < n_target else files["target"]
+    assert error.place == f"{shorter}:{min(n_source, n_target)}"
+
+
+def test_empty_lines_keep_their_place_in_the_alignment(tmp_path: Path) -> None:
+    files = {"source": _file(tmp_path, "a", "x\n\nz"), "target": _file(tmp_path, "b", "1\n2\n3\n")}
+    assert _sides(_corpus(kind="text", files=files)) == [("x", "1"), ("", "2"), ("z", "3")]
+
+
+def test_a_missing_file_is_told_before_anything_is_read(tmp_path: Path) -> None:
+    files = _text_pair(tmp_path, "one")
+    corpus = _corpus(kind="text", files=[files, {**files, "target": str(tmp_path / "gone.en")}])
+    with pytest.raises(TmtError, match="no such file") as caught:
+        corpus.fetch()
+    assert caught.value.place == str(tmp_path / "gone.en")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"files": "a.tsv", "test": "b.tsv"},
+        {"files": "a.tsv", "validation": "b.tsv"},
+        {"train": "a.tsv", "validation": "b.tsv", "test": {"train": "c.tsv"}},
+        {"train": "a.tsv", "validation": "b.tsv", "test": {"../up": "c.tsv"}},
+        {"train": "a.tsv"},
+        {},
+    ],
+)
+def test_splits_that_contradict_each_other_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        _corpus(kind="tsv", **wrong)
+
+
+# Tables
+
+
+def _table(folder: Path, kind: str, rows: list[list[str]]) -> str:
+    separator = {"tsv": "\t", "csv": ","}[kind]
+    return _file(folder, f"table.{kind}", "".join(separator.join(row) + "\n" for row in rows))
+
+
+@pytest.mark.parametrize("kind", ["tsv", "csv"])
+def test_columns_by_number_need_no_header(tmp_path: Path, kind: str) -> None:
+    rows = [[target, "note", source] for source, target in PAIRS]
+    corpus = _corpus(kind=kind, files=_table(tmp_path, kind, rows), source_column=2, target_column=0)
+    assert _sides(corpus) == PAIRS
+    assert [pair.place.rsplit(":")[-1] for pair in corpus.read("all")] == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("kind", ["tsv", "csv"])
+@pytest.mark.parametrize("columns", [("German", "English"), ("German", 2)])
+def test_a_column_by_name_means_a_header(tmp_path: Path, kind: str, columns: tuple[str | int, str | int]) -> None:
+    rows = [["German", "note", " English "], *([source, "", target] for source, target in PAIRS)]
+    file = _table(tmp_path, kind, rows)
+    corpus = _corpus(kind=kind, files=file, source_column=columns[0], target_column=columns[1])
+    assert _sides(corpus) == PAIRS
+    assert next(corpus.read("all")).place == f"{file}:2"
+
+
+@pytest.mark.parametrize("kind", ["tsv", "csv"])
+def test_a_missing_column_names_those_there_are(tmp_path: Path, kind: str) -> None:
+    file = _table(tmp_path, kind, [["German", "English"], ["a", "b"]])
+    error = _complaint(_corpus(kind=kind, files=file, source_column="Germann", target_column="English"))
+    assert error.place == f"{file}:1"
+    assert "did you mean 'German'?" in error.message
+    assert "German | English" in error.remedy
+
+
+@pytest.mark.parametrize("kind", ["tsv", "csv"])
+def test_a_row_with_too_few_columns_is_told_with_its_line(tmp_path: Path, kind: str) -> None:
+    file = _table(tmp_path, kind, [["a", "b"], ["c", "d"], ["alone"]])
+    error = _complaint(_corpus(kind=kind, files=file))
+    assert error.place == f"{file}:3"
+    assert "1 column" in error.message
+    assert "alone" in error.remedy
+
+
+def test_quotes_are_text_in_tsv_and_quotes_in_csv(tmp_path: Path) -> None:
+    rows = [['"say', 'yes"'], ["a", 'b"c']]
+    assert _sides(_corpus(kind="tsv", files=_table(tmp_path, "tsv", rows))) == [tuple(row) for row in rows]
+    file = _file(tmp_path, "quoted.csv", '"one, two","say ""yes"""\n\n"two\nlines",b\nlast,c\n')
+    corpus = _corpus(kind="csv", files=file)
+    assert list(corpus.read("all")) == [
+        Pair("one, two", 'say "yes"', f"{file}:1"),
+        Pair("two\nlines", "b", f"{file}:3"),
+        Pair("last", "c", f"{file}:5"),
+    ]
+
+
+@pytest.mark.parametrize("row", ['"never closed,b', '"closed" too early,b'])
+def test_broken_quoting_is_told_where_the_row_begins(tmp_path: Path, row: str) -> None:
+    file = _file(tmp_path, "broken.csv", f'a,b\n"two\nlines",b\n{row}\nc,d\n')
+    error = _complaint(_corpus(kind="csv", files=file))
+    assert error.place == f"{file}:4"
+    assert "broken row" in error.message
+
+
+def test_csv_with_another_delimiter_and_windows_line_ends(tmp_path: Path) -> None:
+    file = _file(tmp_path, "a.csv", "\ufeffde;en\r\neins;one\r\n")
+    corpus = _corpus(kind="csv", files=file, delimiter=";", source_column="de", target_column="en")
+    assert _sides(corpus) == [("eins", "one")]
+
+
+# JSON lines
+
+
+def test_jsonl_reaches_into_objects(tmp_path: Path) -> None:
+    rows = [{"translation": {"de": source, "en": target}} for source, target in PAIRS]
+    file = _file(tmp_path, "a.jsonl.gz", _jsonl(rows) + "\n")
+    corpus = _corpus(kind="jsonl", files=file, source_column="translation.de", target_column="translation.en")
+    assert _sides(corpus) == PAIRS
+
+
+def test_jsonl_prefers_a_key_with_a_dot_in_its_name(tmp_path: Path) -> None:
+    file = _file(tmp_path, "a.jsonl", _jsonl([{"a.b": "dotted", "a": {"b": "nested"}, "target": 7}]))
+    assert _sides(_corpus(kind="jsonl", files=file, source_column="a.b")) == [("dotted", "7")]
+
+
+def test_jsonl_null_is_an_empty_side(tmp_path: Path) -> None:
+    file = _file(tmp_path, "a.jsonl", _jsonl([{"source": None, "target": "x"}]))
+    assert _sides(_corpus(kind="jsonl", files=file)) == [("", "x")]
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ('{"source": "a", "target": ', "not JSON"),
+        ('{"source": "a", "target": "b"} {}', "not JSON"),
+        ('["a", "b"]', "a list"),
+        ('{"source": "a", "targt": "b"}', "did you mean 'targt'?"),
+        ('{"source": "a", "target": ["b"]}', "a list"),
+        ("[" * 100_000, "not JSON"),
+    ],
+)
+def test_jsonl_lines_that_hold_no_pair_are_told_with_their_line(tmp_path: Path, line: str, what: str) -> None:
+    file = _file(tmp_path, "a.jsonl", _jsonl([{"source": "a", "target": "b"}]) + line + "\n")
+    error = _complaint(_corpus(kind="jsonl", files=file))
+    assert error.place == f"{file}:2"
+    assert what in error.message
+
+
+# The phrasebook
+
+
+def test_the_phrasebook_gives_as_many_pairs_as_asked_for_and_needs_no_files() -> None:
+    corpus = _corpus(source="ko", kind="phrasebook", train=30, validation=5, test=7)
+    corpus.fetch()
+    assert corpus.files() == []
+    assert corpus.split_config is None
+    counts = {split: len(list(corpus.read(split))) for split in corpus.splits()}
+    assert counts == {"train": 30, "validation": 5, "test": 7}
+    assert list(corpus.read("train")) == list(corpus.read("train"))
+
+
+# Real corpora
+
+
+@pytest.mark.corpora
+def test_openly_licensed_korean_is_read_whole(corpora: Path) -> None:
+    folder = corpora / "ko-en"
+    if not folder.is_dir():
+        pytest.skip(f"no {folder}")
+    tatoeba = _corpus("ko", kind="tsv", files=str(folder / "tatoeba_en-ko.tsv"), source_column=1, target_column=0)
+    assert len(_sides(tatoeba)) == 3_798
+    parts = {
+        split: {side: str(folder / f"jhe.{name}.{language}") for side, language in (("source", "ko"), ("target", "en"))}
+        for split, name in (("train", "dev"), ("validation", "eval"))
+    }
+    jhe = _corpus("ko", kind="text", **parts)
+    assert {split: len(_sides(jhe, split)) for split in jhe.splits()} == {"train": 720, "validation": 720}

@@ -1,0 +1,204 @@
+"""AI Hub's files in all their forms. Workbooks are made here; the real ones are read where they are at hand."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openpyxl import Workbook
+
+from transformer_mt.config.data import AihubConfig
+from transformer_mt.data.corpora import Corpus, open_corpus
+from transformer_mt.errors import TmtError
+
+HEADER = ["SID", "원문", "번역문"]
+ROWS = [[1, "하나", "one"], [2, "둘", "two"]]
+PAIRS = [("하나", "one"), ("둘", "two")]
+
+
+def _corpus(*files: Path, source: str = "ko", target: str = "en") -> Corpus:
+    config = AihubConfig.model_validate({"kind": "aihub", "files": [str(file) for file in files]})
+    return open_corpus(config, source, target)
+
+
+def _sides(corpus: Corpus) -> list[tuple[str, str]]:
+    return [(pair.source, pair.target) for pair in corpus.read("all")]
+
+
+def _complaint(*files: Path) -> TmtError:
+    corpus = _corpus(*files)
+    with pytest.raises(TmtError) as caught:
+        list(corpus.read("all"))
+    return caught.value
+
+
+def _workbook(file: Path, *sheets: list[list[Any]]) -> Path:
+    book = Workbook()
+    book.remove(book.active)
+    for number, rows in enumerate(sheets, start=1):
+        sheet = book.create_sheet(f"Sheet{number}")
+        for row in rows:
+            sheet.append(row)
+    book.save(file)
+    return file
+
+
+def _json(file: Path, value: Any) -> Path:
+    file.write_text(json.dumps(value, ensure_ascii=False), encoding="utf-8")
+    return file
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        ["SID", "원문", "번역문"],
+        ["id", "ko", "en"],
+        ["No", "Korean", "ENGLISH"],
+        ["번호", " 한국어", "영어 "],
+        ["번호", unicodedata.normalize("NFD", "한국어"), "영어  검수"],
+    ],
+)
+def test_columns_are_found_by_their_headers(tmp_path: Path, header: list[str]) -> None:
+    file = _workbook(tmp_path / "a.xlsx", [header, *ROWS])
+    assert _sides(_corpus(file)) == PAIRS
+    assert _sides(_corpus(file, source="en", target="ko")) == [(english, korean) for korean, english in PAIRS]
+    assert [pair.place for pair in _corpus(file).read("all")] == [f"{file}:2", f"{file}:3"]
+
+
+def test_a_header_may_stand_below_a_title_and_on_several_sheets(tmp_path: Path) -> None:
+    titled = [["Corpus of 2019"], [], HEADER, ROWS[0]]
+    file = _workbook(tmp_path / "a.xlsx", [["About this file"]], titled, [HEADER, ROWS[1]])
+    assert _sides(_corpus(file)) == PAIRS
+    assert [pair.place for pair in _corpus(file).read("all")] == [f"{file}:4", f"{file}[Sheet3]:2"]
+
+
+def test_cells_without_text_become_empty_sides_and_numbers_become_text(tmp_path: Path) -> None:
+    rows = [[1, None, "one"], [2, "둘"], [3, 3, 2.5]]
+    file = _workbook(tmp_path / "a.xlsx", [HEADER, *rows])
+    assert _sides(_corpus(file)) == [("", "one"), ("둘", ""), ("3", "2.5")]
+
+
+def test_a_wrong_size_written_into_the_sheet_hides_no_rows(tmp_path: Path) -> None:
+    right, wrong = _workbook(tmp_path / "right.xlsx", [HEADER, *ROWS]), tmp_path / "wrong.xlsx"
+    with zipfile.ZipFile(right) as old, zipfile.ZipFile(wrong, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name).replace(b'<dimension ref="A1:C3"', b'<dimension ref="A1"'))
+    assert wrong.read_bytes() != right.read_bytes()
+    assert _sides(_corpus(wrong)) == PAIRS
+
+
+@pytest.mark.parametrize("wrap", [lambda items: items, lambda items: {"version": 1, "data": items}])
+@pytest.mark.parametrize("keys", [("ko", "en"), ("원문", "번역문")])
+def test_json_lists(tmp_path: Path, wrap: Any, keys: tuple[str, str]) -> None:
+    items = [{"sn": number, keys[0]: korean, keys[1]: english} for number, (korean, english) in enumerate(PAIRS)]
+    file = _json(tmp_path / "a.json", wrap(items))
+    assert _sides(_corpus(file)) == PAIRS
+    assert [pair.place for pair in _corpus(file).read("all")] == [f"{file}:1", f"{file}:2"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "cp949"])
+def test_csv_in_the_encodings_of_korean_excel(tmp_path: Path, encoding: str) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text('SID,원문,번역문\r\n1,하나,one\r\n2,"둘","two"\r\n', encoding=encoding, newline="")
+    assert _sides(_corpus(file)) == PAIRS
+
+
+def test_a_folder_is_read_by_name_with_what_excel_leaves_behind_left_out(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    _workbook(tmp_path / "1(2).xlsx", [HEADER, ROWS[1]])
+    _workbook(tmp_path / "1(1).xlsx", [HEADER, ROWS[0]])
+    _json(tmp_path / "sub" / "3.json", [{"ko": "셋", "en": "three"}])
+    (tmp_path / "~$1(1).xlsx").write_bytes(b"lock")
+    (tmp_path / "._1(1).xlsx").write_bytes(b"resource fork")
+    (tmp_path / "readme.txt").write_text("terms", encoding="utf-8")
+    corpus = _corpus(tmp_path)
+    assert _sides(corpus) == [*PAIRS, ("셋", "three")]
+    assert [file.name for file in corpus.files()] == ["1(1).xlsx", "1(2).xlsx", "3.json"]
+
+
+@pytest.mark.parametrize("suffix", ["xlsx", "csv", "json"])
+def test_missing_columns_are_told_with_those_found(tmp_path: Path, suffix: str) -> None:
+    file = tmp_path / f"a.{suffix}"
+    if suffix == "xlsx":
+        _workbook(file, [["SID", "원문", "비고"], *ROWS])
+    elif suffix == "csv":
+        file.write_text("SID,원문,비고\n1,하나,one\n", encoding="utf-8")
+    else:
+        _json(file, [{"SID": 1, "원문": "하나", "비고": "one"}])
+    error = _complaint(file)
+    assert error.place.startswith(str(file))
+    assert "번역문" in error.message
+    assert "SID | 원문 | 비고" in error.remedy
+
+
+@pytest.mark.parametrize("suffix", ["xlsx", "csv", "json"])
+def test_a_web_page_is_called_one(tmp_path: Path, suffix: str) -> None:
+    file = tmp_path / f"a.{suffix}"
+    file.write_text("<!DOCTYPE html><html>log in</html>", encoding="utf-8")
+    assert "web page" in _complaint(file).message
+
+
+def test_a_spreadsheet_that_is_none_or_is_cut_off(tmp_path: Path) -> None:
+    good = _workbook(tmp_path / "good.xlsx", [HEADER, *ROWS * 200]).read_bytes()
+    damaged = bytearray(good)
+    with zipfile.ZipFile(tmp_path / "good.xlsx") as archive:
+        start = archive.getinfo("xl/worksheets/sheet1.xml").header_offset
+    damaged[start + 200 : start + 260] = bytes(60)
+    empty = tmp_path / "zip.xlsx"
+    with zipfile.ZipFile(empty, "w") as archive:
+        archive.writestr("hello.txt", "no sheet")
+    contents = [b"\xd0\xcf\x11\xe0old Excel", b"just text", good[: len(good) // 2], empty.read_bytes(), bytes(damaged)]
+    for number, content in enumerate(contents):
+        file = tmp_path / f"bad{number}.xlsx"
+        file.write_bytes(content)
+        error = _complaint(file)
+        assert error.place == str(file), number
+        assert "no .xlsx workbook" in error.message, number
+
+
+def test_json_that_is_broken_or_holds_no_pairs(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"data": [\n{"ko": "하나",\n "en": }]}', encoding="utf-8")
+    assert _complaint(broken).place == f"{broken}:3"
+    assert "no list of pairs" in _complaint(_json(tmp_path / "b.json", {"items": 3})).message
+    assert _complaint(_json(tmp_path / "c.json", [{"ko": "하나", "en": "one"}, 5])).place.endswith("c.json:2")
+    assert "where a sentence" in _complaint(_json(tmp_path / "d.json", [{"ko": ["하나"], "en": "one"}])).message
+
+
+def test_csv_that_is_in_no_known_encoding_is_told_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_bytes("SID,원문,번역문\n1,하나,".encode() + b"\xff\xff\n")
+    assert _complaint(file).place == f"{file}:2"
+
+
+def test_folders_without_files_say_what_to_do(tmp_path: Path) -> None:
+    assert "README" in _complaint(tmp_path).remedy
+    (tmp_path / "1.zip").write_bytes(b"PK")
+    assert "Unpack" in _complaint(tmp_path).remedy
+    assert "no such file" in _complaint(tmp_path / "none.xlsx").message
+    (tmp_path / "old.xls").write_bytes(b"\xd0\xcf\x11\xe0")
+    assert ".xlsx" in _complaint(tmp_path / "old.xls").remedy
+
+
+def test_languages_without_korean_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(TmtError, match="Korean"):
+        _corpus(tmp_path, source="de", target="en")
+
+
+@pytest.mark.corpora
+def test_the_real_workbooks_hold_what_is_known_of_them(corpora: Path) -> None:
+    folder = corpora / "aihub"
+    if not folder.is_dir():
+        pytest.skip(f"no {folder}")
+    corpus = _corpus(folder)
+    corpus.fetch()
+    pairs = list(corpus.read("all"))
+    assert len(pairs) == 21_500
+    assert all(any("가" <= letter <= "힣" for letter in pair.source) for pair in pairs[:1_000])
+    assert 24 < sum(len(pair.source) for pair in pairs) / len(pairs) < 28
+    assert 9 < sum(len(pair.target.split()) for pair in pairs) / len(pairs) < 11
+    assert len({pair.place for pair in pairs}) == len(pairs)
