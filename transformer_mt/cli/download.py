@@ -27,8 +27,8 @@ def download(
     for name, outcome in fetch_all(folder, mirror):
         print(f"{folder / name}: {outcome}", file=sys.stderr)
         outcomes.append(outcome)
-    if set(outcomes) == {"verified"}:
-        print(f"All {len(outcomes)} files were there already.", file=sys.stderr)
+    if "fetched and verified" not in outcomes:
+        print(f"Nothing to fetch: {outcomes.count('verified')} files were there already.", file=sys.stderr)
 
 
 def _check(corpus: str) -> None:
