@@ -52,7 +52,7 @@ def draw_attention(
     blocks = _blocks(maps, rows, columns)
     cell = _cell(max(len(tokens) for block in blocks for tokens in (block.rows, block.columns)))
     left = _MARGIN + 0.25 + max(_written(block.rows) for block in blocks)
-    width = left + max(_width(block, cell) for block in blocks) + _MARGIN
+    width = left + max(_width(block, cell) + _written(block.rows) for block in blocks) + _MARGIN
     height = _TITLE + sum(_height(block, cell) for block in blocks)
     with canvas(file, (max(width, 6.0), height), dpi=100) as figure:
         figure.text(_MARGIN / figure.get_figwidth(), 1 - 0.3 / height, drawable(title), fontsize=16, va="top")
@@ -107,8 +107,12 @@ def _width(block: Block, cell: float) -> float:
 
 
 def _height(block: Block, cell: float) -> float:
-    maps = len(block.layers) * (len(block.rows) * cell + _GAP) - _GAP
-    return _HEADING + maps + _written(block.columns) + _BETWEEN
+    return _HEADING + len(block.layers) * _row_height(block, cell) + _BETWEEN
+
+
+def _row_height(block: Block, cell: float) -> float:
+    """A layer's maps and the tokens beneath them."""
+    return len(block.rows) * cell + _written(block.columns) + _GAP
 
 
 def _draw_block(figure: Figure, block: Block, left: float, top: float, cell: float) -> None:
@@ -117,20 +121,22 @@ def _draw_block(figure: Figure, block: Block, left: float, top: float, cell: flo
     across, down = len(block.columns) * cell, len(block.rows) * cell
     figure.text(_MARGIN / full_width, top / full_height, block.name, fontsize=13, va="top")
     for layer, map_HQM in enumerate(block.layers):
-        bottom = top - _HEADING - (layer + 1) * (down + _GAP) + _GAP
+        bottom = top - _HEADING - layer * _row_height(block, cell) - down
         for head in range(block.heads):
             x = left + head * (across + _GAP)
             axes = figure.add_axes((x / full_width, bottom / full_height, across / full_width, down / full_height))
             _draw_map(axes, map_HQM[head])
             axes.set_yticks([])
             axes.set_xticks([])
+            _write(axes, "x", block.columns, cell)
             if head == 0:
                 _write(axes, "y", block.rows, cell)
                 y = (bottom + down / 2) / full_height
                 name = f"layer {layer + 1}"
                 figure.text(_MARGIN / full_width, y, name, rotation=90, va="center", ha="center", color="#555555")
-            if layer == len(block.layers) - 1:
-                _write(axes, "x", block.columns, cell)
+            if head == block.heads - 1 and head > 0:
+                _write(axes, "y", block.rows, cell)
+                axes.yaxis.tick_right()
             if layer == 0:
                 axes.set_title(f"head {head + 1}", fontsize=9, loc="center", pad=5, color="#555555")
 
@@ -168,4 +174,4 @@ def _draw_scale(figure: Figure) -> None:
     axes.set_xticks([0, 25, 50, 75, 100], ["0", "\u00bc", "\u00bd", "\u00be", "1"], fontsize=8)
     axes.set_yticks([])
     axes.tick_params(length=2)
-    axes.set_title("attention weight", fontsize=8, loc="center", pad=3, color="#555555")
+    axes.set_title("how much a row's token attends to a column's", fontsize=8, loc="center", pad=3, color="#555555")

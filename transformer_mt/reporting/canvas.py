@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#8E4585"  # told apart by the colour-blind too
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": "#666666",
@@ -69,7 +69,7 @@ def _font_files() -> dict[str, str]:
     """Files of the fonts to use, by family, the preferred one first. Makes the Hangul font known to matplotlib."""
     from matplotlib import font_manager
 
-    found = {_BASE_FONT: font_manager.findfont(_BASE_FONT)}
+    found = {_BASE_FONT: str(font_manager.findfont(_BASE_FONT))}
     package = find_spec("koreanize_matplotlib")  # found but never imported: importing it changes global settings
     if package is not None and package.origin is not None:
         file = Path(package.origin).parent / "fonts" / "NanumGothic.ttf"

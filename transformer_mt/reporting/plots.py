@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,9 +52,9 @@ def plot_lengths(lengths: Mapping[str, Sequence[int]], file: Path) -> Path:
             label = drawable(f"{side}: {mean:.1f} tokens on average")
             axes.stairs(counts, edges, fill=True, color=color, alpha=0.2)
             axes.stairs(counts, edges, color=color, linewidth=1.6, label=label)
-        _label(axes, "tokens")
+        _label(axes, _cut_off_the_longest(axes, lengths.values()))
         axes.set_ylabel("sentences")
-        axes.set_xlim(left=0)
+        axes.yaxis.set_major_formatter(axes.xaxis.get_major_formatter())
         axes.set_ylim(bottom=0)
         axes.legend()
     return file
@@ -108,18 +110,20 @@ def _curve(
         axes.plot(steps, values, color=color, linewidth=1.8, marker=_dot(steps))
         if best is not None:
             _mark_best(axes, steps, values, color, best)
+            axes.legend(loc="lower right")
         _label(axes, "update")
         axes.set_ylim(bottom=0)
     return file
 
 
-def _smoothed(values: Sequence[float], memory: float = 0.9) -> list[float]:
-    """Running means that weigh the past less and less; the first is the first value."""
-    total = weight = 0.0
+def _smoothed(values: Sequence[float]) -> list[float]:
+    """Means over the neighbours on both sides, so that the line does not lag behind; fewer of them at the ends."""
+    reach = len(values) // 80
     means = []
-    for value in values:
-        total, weight = memory * total + value, memory * weight + 1
-        means.append(total / weight)
+    for place in range(len(values)):
+        near = min(reach, place, len(values) - 1 - place)
+        window = values[place - near : place + near + 1]
+        means.append(sum(window) / len(window))
     return means
 
 
@@ -130,26 +134,34 @@ def _dot(steps: Sequence[int]) -> str:
 def _mark_best(
     axes: Axes, steps: Sequence[int], values: Sequence[float], color: str, better: Callable[..., int]
 ) -> None:
-    """A ring around the best value, and the value itself."""
+    """A ring around the best value, told in the legend."""
     best = better(range(len(values)), key=values.__getitem__)
-    axes.plot(steps[best], values[best], "o", color=color, markersize=9, fillstyle="none", markeredgewidth=1.5)
-    axes.annotate(
-        f"{values[best]:.2f}",
-        (steps[best], values[best]),
-        xytext=(0, 9 if better is max else -18),
-        textcoords="offset points",
-        ha="center",
-        color=color,
-    )
+    label = f"best: {values[best]:.2f} at {steps[best]:,}"
+    axes.plot(steps[best], values[best], "o", color=color, markersize=9, fillstyle="none", label=label)
 
 
 def _label(axes: Axes, x: str) -> None:
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
     axes.set_xlabel(x)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, steps=[1, 2, 2.5, 5, 10]))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.margins(x=0.03, y=0.14)
+
+
+def _cut_off_the_longest(axes: Axes, lengths: Iterable[Sequence[int]]) -> str:
+    """Let a few very long sentences not press the rest into a corner; returns the label that says so."""
+    right, longest = 1, 1
+    for counts in lengths:
+        so_far = list(accumulate(counts))
+        if so_far and so_far[-1]:
+            right = max(right, bisect_left(so_far, 0.998 * so_far[-1]))
+            longest = max(longest, bisect_left(so_far, so_far[-1]))
+    if longest < 1.5 * right:
+        axes.set_xlim(0, longest + 1)
+        return "tokens"
+    axes.set_xlim(0, 1.25 * right)
+    return f"tokens (the longest: {longest:,})"
 
 
 def _cut_off_the_start(axes: Axes, values: Sequence[float]) -> None:

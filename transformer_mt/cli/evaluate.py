@@ -1,0 +1,270 @@
+"""`tmt evaluate`: how good are a model's translations, or those in a file?"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from transformer_mt.cli.options import DeviceOption, JsonOption, print_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from transformer_mt.config.decoding import DecodingConfig
+    from transformer_mt.config.schema import Config
+    from transformer_mt.decoding.translator import Translator
+    from transformer_mt.evaluation.examine import Words
+    from transformer_mt.evaluation.report import Report
+
+FileOption = Path | None
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be translated and compared with what. sources: empty when not known."""
+
+    name: str
+    sources: list[str]
+    references: list[str]
+
+
+@dataclass(frozen=True)
+class Output:
+    """Translations, and what only their translator could tell."""
+
+    lines: list[str]
+    words: Words | None = None
+    loss: float | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+def evaluate(
+    bleu: Annotated[bool, typer.Option("--bleu", help="BLEU. Without --bleu, --chrf, --ter: all three.")] = False,
+    chrf: Annotated[bool, typer.Option("--chrf", help="chrF.")] = False,
+    ter: Annotated[bool, typer.Option("--ter", help="TER, the translation edit rate.")] = False,
+    model: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--model", "-m", help="Model folder; several are used together. Default: the run that finished last."
+        ),
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option("--split", help="Split of the model's data, such as validation. Default: its first test set."),
+    ] = None,
+    source: Annotated[FileOption, typer.Option("--source", help="Sentences to translate, instead of a split.")] = None,
+    reference: Annotated[FileOption, typer.Option("--reference", help="Their translations by people.")] = None,
+    hypothesis: Annotated[
+        FileOption, typer.Option("--hypothesis", help="Score these translations; none are made.")
+    ] = None,
+    baseline: Annotated[
+        FileOption, typer.Option("--baseline", help="Another system's translations, or its model folder.")
+    ] = None,
+    tokenized: Annotated[
+        bool, typer.Option("--tokenized", help="Also lower-cased BLEU, and on Moses tokens as in papers.")
+    ] = False,
+    tokenized_reference: Annotated[
+        FileOption, typer.Option("--tokenized-reference", help="For --tokenized: the references as published.")
+    ] = None,
+    language: Annotated[
+        str | None, typer.Option("--language", help="Target language (ISO code). Default: the model's.")
+    ] = None,
+    beam: Annotated[int | None, typer.Option("--beam", help="Beam width; 1: greedy. Default: the model's.")] = None,
+    length_penalty: Annotated[
+        float | None, typer.Option("--length-penalty", help="GNMT length penalty. Default: the model's.")
+    ] = None,
+    device: DeviceOption = "auto",
+    json: JsonOption = False,
+) -> None:
+    """Score translations against references: BLEU, chrF, TER with signatures, examples, and significance."""
+    from transformer_mt.evaluation.examine import System, examine
+    from transformer_mt.evaluation.metrics import METRICS, bleu_tokenizer
+    from transformer_mt.evaluation.report import as_json, as_text
+
+    _check_options(split, source, reference, hypothesis)
+    metrics = [name for name, wanted in zip(METRICS, (bleu, chrf, ter), strict=True) if wanted] or list(METRICS)
+    needs_model = bool(model) or hypothesis is None or reference is None
+    folders = _folders(model) if needs_model else []
+    config = _config(folders[0]) if folders else None
+    target = language or (config.data.target if config else "")
+    task = _task(config, split, source, reference)
+    decoding = _decoding(config, beam, length_penalty) if config else None
+    output = Output(_lines(hypothesis)) if hypothesis else _translate(folders, decoding, device, task, with_loss=True)
+    system = System(
+        name=task.name,
+        hypotheses=output.lines,
+        references=task.references,
+        language=target,
+        sources=task.sources,
+        baseline=_baseline(baseline, decoding, device, task),
+        tokenized_references=_tokenized(tokenized, tokenized_reference, task, target),
+        words=output.words,
+        loss=output.loss,
+    )
+    if notice := bleu_tokenizer(target).notice:
+        print(f"tmt: {notice}", file=sys.stderr)
+    report = examine(system, metrics, _bleu_of_tokens() if "bleu" in metrics else None)
+    if len(folders) == 1 and hypothesis is None:
+        _store(folders[0], report, output.settings)
+    if json:
+        print_json(as_json(report))
+    else:
+        print(as_text(report))
+
+
+def _check_options(split: str | None, source: FileOption, reference: FileOption, hypothesis: FileOption) -> None:
+    from transformer_mt.errors import TmtError
+
+    if reference is not None and split is not None:
+        raise TmtError("--split and --reference both name the test set", remedy="Give one of them.")
+    if source is not None and reference is None:
+        raise TmtError("--source has no --reference to be compared with", remedy="Add --reference FILE.")
+    if reference is not None and source is None and hypothesis is None:
+        raise TmtError(
+            "--reference alone leaves nothing to score",
+            remedy="Add --source FILE to have it translated, or --hypothesis FILE to score translations at hand.",
+        )
+
+
+def _folders(models: Sequence[Path] | None) -> list[Path]:
+    from transformer_mt.cli.models import find_model
+
+    return [find_model(folder) for folder in models] if models else [find_model(None)]
+
+
+def _config(folder: Path) -> Config:
+    from transformer_mt.config.load import load_config
+    from transformer_mt.errors import TmtError
+
+    file = folder / "config.yaml"
+    if not file.is_file():
+        raise TmtError("this is no model folder", place=folder, remedy="Give the `model` folder of a finished run.")
+    return load_config(file)
+
+
+def _lines(file: Path) -> list[str]:
+    from transformer_mt.data.opening import read_lines
+
+    return [line for _, line in read_lines(file)]
+
+
+def _task(config: Config | None, split: str | None, source: FileOption, reference: FileOption) -> Task:
+    """The files given, or a split of the model's data."""
+    from transformer_mt.data.prepared import Prepared
+    from transformer_mt.errors import TmtError
+    from transformer_mt.evaluation.scores import check_parallel
+
+    if reference is not None:
+        task = Task(reference.name, _lines(source) if source else [], _lines(reference))
+        if source is not None:
+            check_parallel(task.sources, str(source), task.references, str(reference))
+        return task
+    assert config is not None
+    folder = Path(config.data.prepared) / config.name
+    if not folder.is_dir():
+        raise TmtError(
+            "the data this model was trained on is not here, so it has no test set",
+            place=folder,
+            remedy="Start tmt where it was trained, or name files:  --source FILE --reference FILE",
+        )
+    prepared = Prepared.open(folder)
+    name = prepared.named(split or "test")
+    return Task(name, *prepared.raw(name))
+
+
+def _decoding(config: Config, beam: int | None, length_penalty: float | None) -> DecodingConfig:
+    """The model's own settings with those of the command line over them."""
+    from pydantic import ValidationError
+
+    from transformer_mt.config.decoding import DecodingConfig
+    from transformer_mt.errors import TmtError
+
+    given = {"beam": beam, "length_penalty": length_penalty}
+    values = config.decoding.model_dump() | {key: value for key, value in given.items() if value is not None}
+    try:
+        return DecodingConfig.model_validate(values)
+    except ValidationError as error:
+        raise TmtError("; ".join(str(item["msg"]) for item in error.errors()), place="--beam") from None
+
+
+def _translate(
+    folders: Sequence[Path], decoding: DecodingConfig | None, device: str, task: Task, with_loss: bool = False
+) -> Output:
+    from tqdm import tqdm
+
+    from transformer_mt.decoding.translator import Translator
+    from transformer_mt.runtime.device import pick_device
+
+    translator = Translator.load(folders, decoding, str(pick_device(device)))
+    progress = tqdm(translator.translate(task.sources), "translating", len(task.sources), leave=False, disable=None)
+    translations = list(progress)
+    loss = None
+    if with_loss:
+        nats, tokens = translator.reference_loss(task.sources, task.references)
+        loss = nats / tokens
+    return Output(
+        [translation.text for translation in translations],
+        _words(translator, [translation.tokens for translation in translations], task.references),
+        loss,
+        {"decoding": translator.decoding.model_dump(mode="json")},
+    )
+
+
+def _words(translator: Translator, hypotheses: list[Any], references: list[str]) -> Words | None:
+    """The model's own tokens, where they are words: what the table of n-gram orders is counted on elsewhere."""
+    from transformer_mt.evaluation.examine import Words
+
+    segmenter = translator.target.segmenter
+    kind = segmenter.config.kind
+    if kind not in ("spacy", "soynlp", "whitespace"):
+        return None
+    return Words(f"the model's {kind} words", hypotheses, [segmenter.tokenize(line) for line in references])
+
+
+def _baseline(file: FileOption, decoding: DecodingConfig | None, device: str, task: Task) -> list[str]:
+    """A file of translations, or the translations of another model."""
+    from transformer_mt.errors import TmtError
+
+    if file is None:
+        return []
+    if not file.is_dir():
+        return _lines(file)
+    if not task.sources:
+        raise TmtError("a model as baseline needs sentences to translate", place=file, remedy="Add --source FILE.")
+    folders = _folders([file])
+    return _translate(folders, decoding or _config(folders[0]).decoding, device, task).lines
+
+
+def _tokenized(wanted: bool, published: FileOption, task: Task, language: str) -> list[str]:
+    """The references in the papers' form: as published, or brought into it."""
+    from transformer_mt.evaluation.scores import moses_tokenized
+
+    if published is not None:
+        return _lines(published)
+    return moses_tokenized(task.references, language) if wanted else []
+
+
+def _bleu_of_tokens() -> Any:
+    from transformer_mt.text.vocabulary import bleu_of_tokens
+
+    return bleu_of_tokens
+
+
+def _store(folder: Path, report: Report, settings: dict[str, Any]) -> None:
+    """Keep the figures beside the model; where that folder cannot be written, say so and go on."""
+    from datetime import datetime, timezone
+
+    from transformer_mt.evaluation.record import store_scores
+    from transformer_mt.evaluation.report import as_json
+
+    told_elsewhere = ("test_set", "buckets", "best", "worst", "comparison", "signature")
+    figures = {key: value for key, value in as_json(report).items() if key not in told_elsewhere}
+    figures["date"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    try:
+        store_scores(folder / "scores.json", report.name, settings, figures)
+    except OSError as error:
+        print(f"tmt: the scores were not stored with the model: {error}", file=sys.stderr)
