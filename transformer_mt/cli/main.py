@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,6 +20,8 @@ app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+
+_UsageError: Any = typer.BadParameter.__base__  # what typer raises for every mistake in the arguments
 
 
 def _version(wanted: bool) -> None:
@@ -37,44 +39,55 @@ def tmt(
     """Train a Transformer on your own sentences, from a YAML file, and translate with it."""
 
 
-def _add_commands() -> None:
-    from importlib import import_module
-
-    for name in COMMANDS:
-        app.command(name)(getattr(import_module(f"transformer_mt.cli.{name}"), name))
-
-
 COMMANDS = ("init", "download", "prepare", "train", "translate", "evaluate", "inspect", "average", "plot", "export")
 
 
 def run() -> None:
     """The console script: run a command and turn what goes wrong into one message and an exit code."""
-    _add_commands()
-    sys.exit(_run(typer.main.get_command(app)))
+    arguments = sys.argv[1:]
+    _add_commands(arguments)
+    sys.exit(_run(arguments))
 
 
-def _run(command: typer.core.TyperGroup | object) -> int:
-    import click
+def _add_commands(arguments: list[str]) -> None:
+    """Only the command that is asked for is imported; all of them where help or a typing mistake lists them."""
+    from importlib import import_module
 
+    first = arguments[0] if arguments else ""
+    if first == "--version":
+        return
+    for name in (first,) if first in COMMANDS else COMMANDS:
+        app.command(name)(getattr(import_module(f"transformer_mt.cli.{name}"), name))
+
+
+def _run(arguments: list[str]) -> int:
     from transformer_mt.errors import INTERRUPTED, USER_FAULT, TmtError, from_os_error
 
     try:
-        code = command(standalone_mode=False)  # type: ignore[operator]
+        code = _invoke(arguments)
         sys.stdout.flush()
-        return code if isinstance(code, int) else 0
+        return code
     except TmtError as error:
         return _tell(str(error), error.exit_code)
-    except click.exceptions.Abort:
+    except (typer.Abort, KeyboardInterrupt):
         return _tell("interrupted", INTERRUPTED)
-    except click.ClickException as error:
+    except _UsageError as error:
         error.show()
         return USER_FAULT
-    except KeyboardInterrupt:
-        return _tell("interrupted", INTERRUPTED)
     except BrokenPipeError:
         return _leave_quietly()
     except OSError as error:
         return _tell(str(from_os_error(error, "running this command")), USER_FAULT)
+
+
+def _invoke(arguments: list[str]) -> int:
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context("tmt", arguments) as context:  # not command.main(): it exits 1 on a broken pipe
+            command.invoke(context)
+    except typer.Exit as leave:
+        return leave.exit_code
+    return 0
 
 
 def _tell(message: str, code: int) -> int:
