@@ -1,0 +1,116 @@
+"""Decoding a token at a time with the cache is decoding all at once; rows and sentences may move about."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from transformer_mt.config.model import ModelConfig
+from transformer_mt.model.transformer import Transformer
+
+PAD = 0
+CLOSE = {"rtol": 1e-10, "atol": 1e-10}
+
+
+def model(**options: object) -> Transformer:
+    torch.manual_seed(3)
+    config = ModelConfig(
+        **{"d_model": 16, "n_heads": 4, "d_ff": 24, "encoder_layers": 1, "decoder_layers": 2, **options}
+    )
+    return Transformer(config, 13, 11, PAD, max_positions=9).double().eval()
+
+
+def sources(*lengths: int) -> Tensor:
+    torch.manual_seed(4)
+    source_BS = torch.randint(1, 13, (len(lengths), max(lengths)))
+    for row, length in enumerate(lengths):
+        source_BS[row, length:] = PAD
+    return source_BS
+
+
+def step_by_step(transformer: Transformer, source_BS: Tensor, target_BT: Tensor) -> Tensor:
+    cache, logits = transformer.start(source_BS), []
+    for position in range(target_BT.shape[1]):
+        assert cache.length == position
+        logits_NV, cache = transformer.step(target_BT[:, position], cache)
+        logits.append(logits_NV)
+    return torch.stack(logits, dim=1)
+
+
+@pytest.mark.parametrize("attention", ["handmade", "fused"])
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"normalization": "rms", "activation": "swiglu", "bias": False}, {"tie_embeddings": "decoder"}],
+    ids=["classic", "modern", "tied"],
+)
+@torch.no_grad()
+def test_cached_decoding_is_uncached_decoding(positions, norm, attention, options):
+    transformer = model(positions=positions, norm=norm, attention=attention, **options)
+    source_BS, target_BT = sources(6, 3, 1), torch.randint(1, 11, (3, 9))
+    expected_BTV = transformer.generate_logits(transformer(source_BS, target_BT))
+    assert_close(step_by_step(transformer, source_BS, target_BT), expected_BTV, **CLOSE)
+
+
+@torch.no_grad()
+def test_sinusoidal_decoding_goes_on_beyond_the_table():
+    transformer = model(positions="sinusoidal")
+    longer = Transformer(transformer.config, 13, 11, PAD, max_positions=40).double().eval()
+    longer.load_state_dict(transformer.state_dict())
+    source_BS, target_BT = sources(30, 12), torch.randint(1, 11, (2, 33))
+    expected_BTV = longer.generate_logits(longer(source_BS, target_BT))
+    assert_close(step_by_step(transformer, source_BS, target_BT), expected_BTV, **CLOSE)
+    assert_close(transformer.generate_logits(transformer(source_BS, target_BT)), expected_BTV, **CLOSE)
+
+
+@torch.no_grad()
+def test_reordered_rows_go_on_as_the_prefixes_they_continue():
+    """Two sentences, the first step with one row each, then three rows each that swap their pasts."""
+    transformer = model(positions="rotary")
+    source_BS = sources(5, 3)
+    first_B, second_N, third_N = (
+        torch.tensor([2, 3]),
+        torch.tensor([4, 5, 6, 7, 8, 9]),
+        torch.tensor([1, 2, 3, 4, 5, 6]),
+    )
+    _, cache = transformer.step(first_B, transformer.start(source_BS))
+    cache = cache.reorder(torch.tensor([0, 0, 0, 1, 1, 1]))
+    _, cache = transformer.step(second_N, cache)
+    continued_N = torch.tensor([2, 2, 0, 4, 3, 5])
+    logits_NV, _ = transformer.step(third_N, cache.reorder(continued_N))
+
+    prefixes_NT = torch.stack([first_B.repeat_interleave(3), second_N[continued_N], third_N], dim=1)
+    expected_NTV = transformer.generate_logits(transformer(source_BS.repeat_interleave(3, dim=0), prefixes_NT))
+    assert_close(logits_NV, expected_NTV[:, -1], **CLOSE)
+
+
+@torch.no_grad()
+def test_selected_sentences_go_on_without_the_finished_ones():
+    transformer = model()
+    source_BS = sources(5, 3, 4)
+    _, cache = transformer.step(torch.tensor([2, 2, 2]), transformer.start(source_BS))
+    _, cache = transformer.step(torch.tensor([3, 4, 5, 6, 7, 8]), cache.reorder(torch.tensor([0, 0, 1, 1, 2, 2])))
+    kept = torch.tensor([2, 0])
+    logits_NV, cache = transformer.step(torch.tensor([9, 10, 1, 2]), cache.select(kept))
+
+    prefixes_NT = torch.tensor([[2, 7, 9], [2, 8, 10], [2, 3, 1], [2, 4, 2]])
+    expected_NTV = transformer.generate_logits(transformer(source_BS[kept].repeat_interleave(2, dim=0), prefixes_NT))
+    assert_close(logits_NV, expected_NTV[:, -1], **CLOSE)
+    assert cache.length == 3
+
+
+@torch.no_grad()
+def test_a_step_leaves_the_cache_it_was_given_as_it_was():
+    transformer = model()
+    _, cache = transformer.step(torch.tensor([2]), transformer.start(sources(4)))
+    before = [tensor.clone() for layer in cache.past for tensor in layer]
+    one, _ = transformer.step(torch.tensor([3]), cache)
+    transformer.step(torch.tensor([4]), cache)
+    again, _ = transformer.step(torch.tensor([3]), cache)
+    assert torch.equal(one, again)
+    assert all(
+        torch.equal(old, new) for old, new in zip(before, (t for layer in cache.past for t in layer), strict=True)
+    )

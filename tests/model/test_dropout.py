@@ -1,0 +1,75 @@
+"""Dropout's statistics: what is zeroed, what is scaled, and that the gradient wears the same mask."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from transformer_mt.model.dropout import Dropout
+
+MANY = 400_003  # no multiple of 8: the last random word is used in part
+
+
+@pytest.mark.parametrize("p", [0.02, 0.1, 0.3, 0.5, 0.9])
+def test_zero_rate_scale_and_expectation(p):
+    torch.manual_seed(0)
+    output = Dropout(p).train()(torch.ones(MANY))
+    rounded = round(p * 256) / 256
+    dropped = (output == 0).double().mean().item()
+    assert abs(dropped - rounded) < 5 * math.sqrt(rounded * (1 - rounded) / MANY)
+    assert output[output != 0].unique().tolist() == [pytest.approx(1 / (1 - rounded))]
+    assert output.double().mean().item() == pytest.approx(1.0, abs=5 * math.sqrt(rounded / (1 - rounded) / MANY))
+
+
+def test_elements_are_dropped_independently():
+    """Neighbours in each distance up to two random words, and two calls, agree no more often than by chance."""
+    torch.manual_seed(1)
+    dropout = Dropout(0.5).train()
+    kept, again = ((dropout(torch.ones(MANY)) != 0).double() - 0.5 for _ in range(2))
+    bound = 5 * 0.25 / math.sqrt(MANY)
+    assert abs((kept * again).mean().item()) < bound
+    for distance in range(1, 17):
+        assert abs((kept[distance:] * kept[:-distance]).mean().item()) < bound
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3, 5), (2, 3, 8), (0, 4)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_the_gradient_wears_the_mask_of_the_output(shape, dtype):
+    torch.manual_seed(2)
+    x = torch.ones(shape, dtype=dtype, requires_grad=True)
+    output = Dropout(0.4).train()(x)
+    assert output.shape == x.shape
+    assert output.dtype == dtype
+    output.sum().backward()
+    assert torch.equal(x.grad, output.detach())  # both are the mask times the scale, where x is 1
+
+
+def test_a_strided_input_keeps_its_places():
+    torch.manual_seed(3)
+    x = torch.arange(1.0, 13.0).view(3, 4).t()
+    output = Dropout(0.5).train()(x)
+    kept = output != 0
+    assert torch.equal(output[kept], (x * 2)[kept])
+
+
+def test_same_seed_same_mask_and_nothing_happens_in_eval_or_at_zero():
+    x = torch.randn(1000)
+    dropout = Dropout(0.3).train()
+    torch.manual_seed(4)
+    first = dropout(x)
+    torch.manual_seed(4)
+    assert torch.equal(first, dropout(x))
+    assert not torch.equal(first, dropout(x))
+    state = torch.get_rng_state()
+    assert dropout.eval()(x) is x
+    assert Dropout(0.0).train()(x) is x
+    assert torch.equal(state, torch.get_rng_state()), "nothing drawn where nothing is dropped"
+
+
+def test_the_highest_rates_stay_finite():
+    torch.manual_seed(5)
+    output = Dropout(0.9999).train()(torch.ones(100_000))
+    assert output.isfinite().all()
+    assert output.max().item() == 256
