@@ -31,7 +31,8 @@ class Comparison:
 
     @property
     def significant(self) -> bool:
-        return self.p_value < SIGNIFICANT
+        """Equal scores never are: sacreBLEU gives two equal systems the smallest p-value there is."""
+        return self.p_value < SIGNIFICANT and self.system != self.baseline
 
 
 def compare(

@@ -1,0 +1,110 @@
+"""The report for programs keeps its keys; the one for people begins with the scores."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+
+from transformer_mt.evaluation.examine import System, Words, examine
+from transformer_mt.evaluation.record import read_scores, store_scores
+from transformer_mt.evaluation.report import aligned, as_json, as_text
+from transformer_mt.evaluation.scores import moses_tokenized
+from transformer_mt.text.vocabulary import bleu_of_tokens
+
+KEYS = {"bleu", "chrf", "ter", "signature", "signatures", "sentences", "length_ratio", "bleu_table", "buckets", "best",
+        "worst", "comparison", "loss", "perplexity", "lowercased_bleu", "literature_bleu", "test_set"}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def report(systems):
+    system = System(
+        name="test_made_up",
+        hypotheses=systems.good,
+        references=systems.references,
+        language="de",
+        sources=[f"source {n}" for n in range(len(systems.references))],
+        baseline=systems.bad,
+        tokenized_references=moses_tokenized(systems.references, "de"),
+        loss=math.log(5.0),
+    )
+    return examine(system, bleu_of_tokens=bleu_of_tokens)
+
+
+def test_json_has_every_key_and_survives_a_round_trip(report):
+    values = as_json(report)
+    assert set(values) == KEYS
+    assert json.loads(json.dumps(values)) == json.loads(json.dumps(values, allow_nan=False))
+    assert values["signature"] == values["signatures"]["bleu"] == report.scores["bleu"].signature
+    assert values["perplexity"] == pytest.approx(5.0)
+    assert values["sentences"] == 80
+    assert len(values["best"]) == len(values["worst"]) == 10
+    assert set(values["comparison"]) == {"bleu", "chrf", "ter"}
+    assert values["comparison"]["bleu"]["system"] == pytest.approx(values["bleu"])
+
+
+def test_what_was_not_asked_for_is_null(systems):
+    values = as_json(examine(System("t", systems.good, systems.references), ("chrf",)))
+    assert set(values) == KEYS
+    assert values["chrf"] > 0
+    assert values["signature"] == values["signatures"]["chrf"]
+    for key in ("bleu", "ter", "bleu_table", "comparison", "loss", "perplexity", "lowercased_bleu", "literature_bleu"):
+        assert values[key] is None
+
+
+def test_text_begins_with_bleu_in_its_standard_form(report):
+    text = as_text(report)
+    assert text.split("\n")[0] == report.scores["bleu"].line
+    assert text.startswith("BLEU|nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:")
+    for part in ("loss 1.609, perplexity 5.000 a token", "cumulative", "length ratio", "The 10 worst", "source 3\n"):
+        assert part in text
+
+
+def test_the_other_yardsticks_are_named_and_never_first(report):
+    lower, papers = as_text(report).split("\n")[3:5]
+    assert lower.startswith("lower-cased:")
+    assert "case:lc" in lower
+    assert papers.startswith("lower-cased, Moses-tokenised, as in papers:")
+    assert "tok:none" in papers
+
+
+def test_words_of_the_model_fill_the_table_where_they_are_given():
+    words = Words("the model's words", [["a", "b"]], [["a", "c"]])
+    report = examine(System("t", ["xx"], ["yy"], words=words), ("bleu",), bleu_of_tokens)
+    assert report.table.individual[0] == pytest.approx(50)
+    assert "the model's words" in as_text(report)
+
+
+def test_a_hopeless_loss_has_no_perplexity(systems):
+    values = as_json(examine(System("t", systems.good, systems.references, loss=1e4), ("chrf",)))
+    assert values["loss"] == 1e4
+    assert values["perplexity"] is None
+
+
+def test_columns_are_aligned():
+    assert aligned([("a", "b"), ("long", "100")]) == "a       b\nlong  100"
+
+
+class TestRecord:
+    def test_test_sets_stand_side_by_side(self, tmp_path):
+        file = tmp_path / "scores.json"
+        store_scores(file, "one", {"decoding": 1}, {"bleu": 10.0})
+        store_scores(file, "two", {"decoding": 1}, {"bleu": 20.0})
+        assert {name: entry["bleu"] for name, entry in read_scores(file).items()} == {"one": 10.0, "two": 20.0}
+        assert [path.name for path in tmp_path.iterdir()] == ["scores.json"]
+
+    def test_a_figure_not_measured_again_stays_only_under_the_same_settings(self, tmp_path):
+        file = tmp_path / "scores.json"
+        store_scores(file, "t", {"decoding": 1}, {"bleu": 10.0, "chrf": 30.0})
+        store_scores(file, "t", {"decoding": 1}, {"bleu": 11.0, "chrf": None})
+        assert read_scores(file)["t"] == {"bleu": 11.0, "chrf": 30.0, "decoding": 1}
+        store_scores(file, "t", {"decoding": 2}, {"bleu": 12.0, "chrf": None})
+        assert read_scores(file)["t"] == {"bleu": 12.0, "decoding": 2}
+
+    @pytest.mark.parametrize("damage", ["", "{", "[1]", "\x00"])
+    def test_a_damaged_file_is_begun_anew(self, tmp_path, damage):
+        file = tmp_path / "scores.json"
+        file.write_text(damage)
+        store_scores(file, "t", {}, {"bleu": 1.0})
+        assert read_scores(file) == {"t": {"bleu": 1.0}}
