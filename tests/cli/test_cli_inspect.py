@@ -176,7 +176,8 @@ def test_sizes_come_from_prepared_data(tmp_path: Path):
 
 def test_sizes_come_from_a_sentencepiece_tokenizer(tmp_path: Path):
     text = CONFIG.replace("{kind: whitespace}", "{kind: sentencepiece, vocab_size: 500, shared: true}")
-    value = told("--config", tiny(tmp_path, text), "--set", "model.tie_embeddings=all")
+    unprepared = ("--set", f"data.prepared={tmp_path / 'nothing'}")
+    value = told("--config", tiny(tmp_path, text), "--set", "model.tie_embeddings=all", *unprepared)
     assert value["tensors"][0]["shape"] == [500, 8]
 
 

@@ -81,6 +81,15 @@ def test_an_exception_leaks_nothing(transformer):
     assert "decoder.layers.0.cross_attention" in maps, "paths are right again"
 
 
+def test_paths_stay_right_where_an_exception_is_caught_inside(transformer):
+    paths = []
+    with watching(transformer, lambda path, name, tensor: paths.append(path)):
+        with pytest.raises(RuntimeError):
+            transformer.encoder.layers[0](torch.zeros(1, 2, 3), None)  # of the wrong width
+        transformer.generate_logits(torch.zeros(1, 1, 16))
+    assert paths[-1] == ""
+
+
 def test_the_inner_watcher_sees_and_then_the_outer_one_again(transformer):
     outer, inner = [], []
     with watching(transformer, lambda path, name, tensor: outer.append(name)):
