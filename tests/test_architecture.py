@@ -1,0 +1,301 @@
+"""The house rules, read off the source: who may import whom, what no file may hold, and how long things may be.
+
+Each rule names the offender as file:line, so that the message is the way to the mend.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "transformer_mt"
+
+# Every room: the parts of the package it may import, beside itself and `errors`.
+ROOMS: dict[str, set[str]] = {
+    "errors": set(),
+    "config": set(),
+    "text": {"config"},
+    "runtime": {"config"},
+    "reporting": {"config"},
+    "evaluation": {"config"},
+    "data": {"config", "text"},
+    "model": {"config"},
+    "decoding": {"config", "model", "text"},
+    "training": {"config", "data", "model", "runtime", "reporting"},
+    "export": {"config", "model", "training.checkpoint", "decoding.model_directory"},
+}
+# Searching knows a step, not a model; of text only the numbers of <s> and </s>.
+SEARCHES = {"decoding.greedy", "decoding.beam", "decoding.sampling"}
+# What a room may take from outside, where that is less than everything.
+OUTSIDE: dict[str, set[str]] = {
+    "errors": set(),
+    "config": {"pydantic", "pydantic_core", "annotated_types", "yaml"},
+}
+WITHOUT_TORCH = {"errors", "config", "text", "evaluation"}
+LONGEST_FILE = 400
+LONGEST_FUNCTION = 60
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module: who asks (dotted, without the package's name), for what, where, and when."""
+
+    by: str
+    of: str
+    place: str
+    at_the_top: bool
+
+
+def _modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+@functools.cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+def _name(path: Path) -> str:
+    inside = path.relative_to(PACKAGE).with_suffix("")
+    return ".".join(part for part in inside.parts if part != "__init__")
+
+
+def _place(path: Path, line: int) -> str:
+    return f"{path.relative_to(ROOT)}:{line}"
+
+
+def _walk(node: ast.AST, inside: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    """Every node, and whether it waits for a call or for a type checker."""
+    for child in ast.iter_child_nodes(node):
+        waits = inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        waits = waits or (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test))
+        yield child, waits
+        yield from _walk(child, waits)
+
+
+def _imported(node: ast.AST, by: str, is_package: bool) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    origin = node.module or ""
+    if node.level:
+        here = ["transformer_mt", *by.split(".")] if by else ["transformer_mt"]
+        here = here[: len(here) - node.level + is_package]
+        origin = ".".join([*here, origin]).rstrip(".")
+    if origin in {"transformer_mt", *(f"transformer_mt.{room}" for room in ROOMS)}:
+        return [f"{origin}.{alias.name}" for alias in node.names]  # may name a room or a file of one
+    return [origin]
+
+
+@functools.cache
+def _imports() -> tuple[Import, ...]:
+    return tuple(
+        Import(_name(path), of, _place(path, getattr(node, "lineno", 0)), not waits)
+        for path in _modules()
+        for node, waits in _walk(_tree(path))
+        for of in _imported(node, _name(path), path.name == "__init__.py")
+    )
+
+
+def _room(name: str) -> str:
+    return name.split(".")[0]
+
+
+def _ours() -> Iterator[tuple[Import, str]]:
+    """Imports of the package's own modules, and what they name without the package's name."""
+    for one in _imports():
+        if _room(one.of) == "transformer_mt":
+            yield one, one.of.removeprefix("transformer_mt").lstrip(".")
+
+
+def _outside() -> Iterator[Import]:
+    return (one for one in _imports() if _room(one.of) not in {"transformer_mt", *sys.stdlib_module_names})
+
+
+def _within(name: str, places: set[str]) -> bool:
+    return any(name == place or name.startswith(f"{place}.") for place in places)
+
+
+def _told(offences: list[str]) -> str:
+    return "\n  ".join(["against the house rules:", *offences])
+
+
+def test_the_imports_are_read() -> None:
+    assert _within("beam", {"beam"})
+    assert not _within("beams", {"beam"})
+    read = ast.parse("from . import masks\nfrom ..errors import at\nimport torch.nn as nn").body
+    found = [_imported(node, "model.layers", False) for node in read]
+    assert found == [["transformer_mt.model.masks"], ["transformer_mt.errors.at"], ["torch.nn"]]
+    assert len(list(_ours())) > 100
+    assert {"torch", "pydantic", "typer"} <= {one.of for one in _outside()}
+
+
+def test_every_file_belongs_to_a_known_room() -> None:
+    assert {_room(_name(path)) for path in _modules()} <= {"", "cli", *ROOMS}
+
+
+def test_nothing_imports_upward() -> None:
+    offences = [
+        f"{one.place}  {one.by} imports {target}"
+        for one, target in _ours()
+        if _room(one.by) in ROOMS
+        and target.split(".")[0] != "__version__"
+        and not _within(target, {_room(one.by), "errors", *ROOMS[_room(one.by)]})
+    ]
+    assert not offences, _told(offences)
+
+
+def test_the_root_imports_no_room() -> None:
+    assert not [one.place for one in _imports() if one.by == "" and one.of != "__future__"]
+
+
+def test_searches_know_no_model_and_no_text() -> None:
+    offences = [
+        f"{one.place}  {one.by} imports {target}"
+        for one, target in _ours()
+        if one.by in SEARCHES and not _within(target, {"decoding", "errors", "text.vocabulary"})
+    ]
+    assert not offences, _told(offences)
+
+
+def test_low_rooms_take_only_what_they_may_from_outside() -> None:
+    offences = [
+        f"{one.place}  {one.by} imports {one.of}"
+        for one in _outside()
+        if _room(one.of) not in OUTSIDE.get(_room(one.by), {_room(one.of)})
+    ]
+    assert not offences, _told(offences)
+
+
+def test_rooms_without_tensors_never_ask_for_torch() -> None:
+    offences = [
+        f"{one.place}  {one.by} imports {one.of}"
+        for one in _outside()
+        if _room(one.of) == "torch" and _room(one.by) in WITHOUT_TORCH
+    ]
+    assert not offences, _told(offences)
+
+
+def test_commands_import_only_typer_before_they_are_called() -> None:
+    light = {"typer", "transformer_mt.cli", "transformer_mt.errors", "transformer_mt.__version__"}
+    offences = [
+        f"{one.place}  {one.by} imports {one.of}: put it inside the command's function"
+        for one in _imports()
+        if one.at_the_top and _room(one.by) == "cli" and not _within(one.of, {*light, *sys.stdlib_module_names})
+    ]
+    assert not offences, _told(offences)
+
+
+def test_help_of_all_commands_loads_nothing_heavy() -> None:
+    code = (
+        "import json, sys; from transformer_mt.cli import main; main._add_commands(['--help']);"
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = set(json.loads(answer.stdout))
+    heavy = {"torch", "numpy", "pydantic", "yaml", "spacy", "rich", "tqdm", "sacrebleu", "requests", "matplotlib"}
+    assert "typer" in loaded
+    assert not heavy & loaded
+
+
+def test_torchtext_has_one_door() -> None:
+    assert {one.by for one in _outside() if _room(one.of) == "torchtext"} == {"text.vocabulary"}
+
+
+UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+UNSAFE_NAMES = {
+    *("torch.load", "torch.save", "eval", "exec"),
+    *("yaml.Loader", "yaml.FullLoader", "yaml.UnsafeLoader", "yaml.unsafe_load", "yaml.full_load"),
+}
+
+
+def test_a_stranger_s_file_cannot_run_code() -> None:
+    offences = [f"{one.place}  {one.of}" for one in _imports() if _room(one.of) in UNSAFE_MODULES]
+    for path in [*_modules(), *ROOT.glob("scripts/*.py")]:
+        for node in ast.walk(_tree(path)):
+            named = isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node) in UNSAFE_NAMES
+            allowed = (
+                isinstance(node, ast.keyword) and node.arg == "allow_pickle" and ast.unparse(node.value) != "False"
+            )
+            if named or allowed:
+                offences.append(f"{_place(path, getattr(node, 'lineno', 0))}  {ast.unparse(node)}")
+    assert not offences, _told(offences)
+
+
+def test_no_file_is_long() -> None:
+    lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in _modules()}
+    offences = [_place(path, length) for path, length in lengths.items() if length > LONGEST_FILE]
+    assert not offences, _told(offences)
+
+
+def test_no_function_is_long() -> None:
+    offences = []
+    for path in _modules():
+        for node in ast.walk(_tree(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                length = (node.end_lineno or 0) - node.lineno + 1
+                if length > LONGEST_FUNCTION:
+                    offences.append(f"{_place(path, node.lineno)}  {node.name} has {length} lines")
+    assert not offences, _told(offences)
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    assert not (bare := [_place(path, 1) for path in _modules() if not ast.get_docstring(_tree(path))]), _told(bare)
+
+
+def test_there_are_no_drawers() -> None:
+    drawers = {"utils.py", "util.py", "helpers.py", "helper.py", "common.py", "misc.py"}
+    assert not [str(path) for path in _modules() if path.name in drawers]
+
+
+@functools.cache
+def _tracked() -> tuple[Path, ...]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+        cwd=ROOT,
+        capture_output=True,
+        check=False,
+    )
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    paths = (ROOT / name for name in listed.stdout.decode().split("\0") if name)
+    return tuple(path for path in paths if path.is_file())
+
+
+def test_no_file_names_a_path_of_somebody_s_machine() -> None:
+    homes = "|".join(["/wo" + "rk/", "/ro" + "ot/", "/ho" + "me/[a-z]", "/Us" + "ers/[a-z]", "/tm" + "p/w/"])
+    paths = re.compile(rf"(?<![\w.~$}}])(?:{homes})")
+    neighbour = re.compile(r"\.\./sha" + "red")
+    offences = []
+    for path in _tracked():
+        try:
+            lines = path.read_text(encoding="utf-8").splitlines()
+        except UnicodeDecodeError:
+            continue
+        gate = path == ROOT / ".ci" / "run"
+        offences += [
+            _place(path, number)
+            for number, line in enumerate(lines, 1)
+            if paths.search(line) or (not gate and neighbour.search(line))
+        ]
+    assert not offences, _told(offences)
+
+
+def test_no_corpus_or_model_is_in_the_repository() -> None:
+    large = [
+        f"{path.relative_to(ROOT)} ({path.stat().st_size:,} bytes)"
+        for path in _tracked()
+        if path.stat().st_size > 1_000_000
+    ]
+    assert not large, _told(large)

@@ -1,0 +1,321 @@
+"""What an installation promises: declared dependencies, versions that agree, a wheel that is whole, the two scripts.
+
+The scripts run here in a copy of the project's outline with a pip that installs nothing, so that the paths a newcomer
+meets (second run, half-made environment, no network, no Python) are tested in seconds.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+# Names under which a distribution is imported, where they differ.
+IMPORTED_AS = {
+    "pyyaml": "yaml",
+    "python-mecab-ko": "mecab",
+}
+# Declared, but for their data or beside another package; never imported.
+NEVER_IMPORTED = {
+    "koreanize-matplotlib",  # the Hangul font of the plots
+    "tensorboard",  # what torch.utils.tensorboard needs
+}
+TOOLS = {"ruff", "mypy", "types-pyyaml", "types-tqdm", "pytest-timeout", "hatchling", "editables"}
+FEATURES = sorted(set(PROJECT["optional-dependencies"]) - {"test", "dev"})
+
+
+def _requirements(lines: list[str]) -> dict[str, Requirement]:
+    requirements = [Requirement(line) for line in lines]
+    return {canonicalize_name(one.name): one for one in requirements}
+
+
+def _module(distribution: str) -> str:
+    return IMPORTED_AS.get(distribution, distribution.replace("-", "_"))
+
+
+def _imported(folder: Path) -> dict[str, str]:
+    """Third-party modules that the Python files of a folder import, each with one place."""
+    found: dict[str, str] = {}
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module or ""]
+            for name in names:
+                found[name.split(".")[0]] = f"{path.relative_to(ROOT)}:{node.lineno}"
+    own = {"transformer_mt", "conftest", *sys.stdlib_module_names}
+    return {name: place for name, place in found.items() if name not in own}
+
+
+def _declared(*extras: str) -> dict[str, Requirement]:
+    lines = list(PROJECT["dependencies"])
+    for extra in extras:
+        lines += PROJECT["optional-dependencies"][extra]
+    declared = _requirements(lines)
+    declared.pop("transformer-mt", None)
+    return declared
+
+
+def test_everything_imported_is_declared() -> None:
+    declared = {_module(name) for name in _declared(*FEATURES)}
+    missing = {name: place for name, place in _imported(ROOT / "transformer_mt").items() if name not in declared}
+    assert not missing, f"imported, but not in pyproject.toml: {missing}"
+
+
+def test_everything_declared_is_imported() -> None:
+    imported = _imported(ROOT / "transformer_mt")
+    unused = {name for name in _declared(*FEATURES) if _module(name) not in imported} - NEVER_IMPORTED
+    assert not unused, f"in pyproject.toml, but imported nowhere: {unused}"
+
+
+def test_what_the_tests_import_is_declared() -> None:
+    declared = {_module(name) for name in _declared(*FEATURES, "test")}
+    missing = {name: place for name, place in _imported(ROOT / "tests").items() if name not in declared}
+    assert not missing, f"imported by tests, but not in the extra `test`: {missing}"
+
+
+def test_the_packages_asked_for_are_dependencies() -> None:
+    asked = {"torch", "spacy", "soynlp", "torchtext", "sacrebleu", "tqdm", "pyyaml"}
+    assert asked <= set(_declared())
+    assert str(_declared()["torchtext"].specifier) == "==0.6.0"
+
+
+def _constraints() -> list[Requirement]:
+    lines = (ROOT / "scripts" / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    return [Requirement(line) for line in lines if line and not line.startswith("#")]
+
+
+@pytest.mark.parametrize("python", ["3.10", "3.11", "3.12", "3.13"])
+def test_the_constraints_pin_each_direct_dependency_once_within_its_range(python: str) -> None:
+    pins: dict[str, Version] = {}
+    for one in _constraints():
+        if one.marker is None or one.marker.evaluate({"python_version": python}):
+            (specifier,) = one.specifier
+            assert specifier.operator == "==", one
+            assert canonicalize_name(one.name) not in pins, one
+            pins[canonicalize_name(one.name)] = Version(specifier.version)
+    for name, wanted in _declared(*FEATURES, "test", "dev").items():
+        if wanted.marker and not wanted.marker.evaluate({"python_version": python}):
+            continue
+        assert name in pins, f"{name} is declared, but not pinned in scripts/constraints.txt"
+        assert wanted.specifier.contains(pins[name]), f"{wanted} excludes the tested {pins[name]}"
+    assert pins["torch"] == Version("2.13.0")
+
+
+def test_the_version_has_one_home() -> None:
+    import transformer_mt
+
+    assert "version" in PROJECT["dynamic"]
+    assert re.search(rf"^## \[{re.escape(transformer_mt.__version__)}\]", _text("CHANGELOG.md"), re.MULTILINE)
+
+
+def _text(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def test_the_wheel_holds_the_package_its_configs_and_its_licence(tmp_path: Path) -> None:
+    pytest.importorskip("hatchling")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    sources = {str(path.relative_to(ROOT)) for path in (ROOT / "transformer_mt").rglob("*.py")}
+    configs = {f"transformer_mt/{path.relative_to(ROOT)}" for path in (ROOT / "configs").rglob("*.yaml")}
+    assert sources <= names
+    assert configs
+    assert configs <= names
+    assert any(name.endswith("/LICENSE") for name in names)
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"transformer_mt"}
+
+
+# ---- the scripts ----
+
+FAKE_PIP = """#!/usr/bin/env bash
+# stands where the environment's python would be
+case "$*" in
+  *"-m pip install"*)
+    echo "$*" >> pip.log
+    [ ! -e no-network ] || { echo "ERROR: NewConnectionError: no route"; exit 1; }
+    [ ! -e interrupted ] || kill -KILL $PPID
+    printf '#!/usr/bin/env bash\\necho "tmt $*"\\n[ ! -e "fail-$1" ] || { echo "because of this" >&2; exit 2; }\\n' \\
+      > "$(dirname "$0")/tmt"
+    chmod +x "$(dirname "$0")/tmt"
+    echo "Installing collected packages: one, two"
+    ;;
+  "-m "*) echo "ran $*" ;;
+  *) exec REAL "$@" ;;
+esac
+"""
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """The outline of the project, where `python -m venv` gives an environment whose pip only pretends."""
+    clone = tmp_path / "a clone"
+    shutil.copytree(ROOT / "scripts", clone / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", clone)
+    tools = clone / "tools"
+    tools.mkdir()
+    (clone / "fake").write_text(FAKE_PIP.replace("REAL", sys.executable))
+    python = tools / "python3.11"
+    python.write_text(
+        "#!/usr/bin/env bash\n"
+        f'if [ "${{1:-}} ${{2:-}}" != "-m venv" ]; then exec {sys.executable} "$@"; fi\n'
+        'rm -rf "$4"; mkdir -p "$4/bin"; cp fake "$4/bin/python"; chmod +x "$4/bin/python"; echo > "$4/pyvenv.cfg"\n'
+    )
+    python.chmod(0o755)
+    return clone
+
+
+def _script(clone: Path, name: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PATH": f"{clone / 'tools'}:/usr/bin:/bin", **variables}
+    environment.pop("PYTHON", None) if "PYTHON" not in variables else None
+    command = ["bash", str(clone / "scripts" / name), *arguments]
+    return subprocess.run(command, cwd=clone.parent, env=environment, capture_output=True, text=True, check=False)
+
+
+def _installations(clone: Path) -> list[str]:
+    log = clone / "pip.log"
+    return log.read_text().splitlines() if log.exists() else []
+
+
+def test_quickstart_trains_scores_and_translates(clone: Path) -> None:
+    done = _script(clone, "quickstart", "--device", "cpu")
+    assert done.returncode == 0, done.stderr
+    said = [line for line in done.stdout.splitlines() if line.startswith("tmt ")]
+    assert said[0] == "tmt train --config configs/quickstart.yaml --device cpu"
+    assert said[1].startswith("tmt evaluate --bleu")
+    assert said[2].startswith("tmt translate")
+    assert len(re.findall(r"[.?]", said[2])) == 3
+    assert all("-c" in line or "--constraint" in line for line in _installations(clone))
+
+
+def test_the_second_time_installs_nothing(clone: Path) -> None:
+    for name in ("quickstart", "test"):
+        assert _script(clone, name).returncode == 0
+        before = _installations(clone)
+        again = _script(clone, name)
+        assert again.returncode == 0
+        assert "up to date" in again.stdout
+        assert _installations(clone) == before
+
+
+def test_changed_dependencies_are_installed_into_the_environment_there_is(clone: Path) -> None:
+    _script(clone, "quickstart")
+    (clone / ".venv" / "mark").touch()
+    with (clone / "pyproject.toml").open("a") as file:
+        file.write("\n# changed\n")
+    assert _script(clone, "quickstart").returncode == 0
+    assert len(_installations(clone)) == 2
+    assert (clone / ".venv" / "mark").exists()
+
+
+def test_a_half_made_environment_is_made_anew(clone: Path) -> None:
+    (clone / "interrupted").touch()
+    assert _script(clone, "quickstart").returncode != 0
+    (clone / "interrupted").unlink()
+    (clone / ".venv" / "mark").touch()
+    again = _script(clone, "quickstart")
+    assert again.returncode == 0, again.stderr
+    assert "half-made" in again.stdout
+    assert not (clone / ".venv" / "mark").exists()
+
+
+def test_a_clone_that_moved_makes_its_environment_anew(clone: Path) -> None:
+    _script(clone, "quickstart")
+    moved = clone.rename(clone.parent / "elsewhere")
+    done = _script(moved, "quickstart")
+    assert done.returncode == 0, done.stderr
+    assert len(_installations(moved)) == 2
+
+
+def test_without_a_network_it_says_so(clone: Path) -> None:
+    (clone / "no-network").touch()
+    done = _script(clone, "test")
+    assert done.returncode == 2
+    assert "Check the network" in done.stderr
+    (clone / "no-network").unlink()
+    assert _script(clone, "test").returncode == 0
+
+
+def test_a_failing_step_is_named_and_nothing_runs_after_it(clone: Path) -> None:
+    (clone / "fail-evaluate").touch()
+    done = _script(clone, "quickstart")
+    assert done.returncode == 2
+    assert done.stderr.index("because of this") < done.stderr.index("quickstart stopped at: Scoring")
+    assert "tmt translate" not in done.stdout
+
+
+def test_an_unsuitable_python_is_refused_by_name(clone: Path) -> None:
+    done = _script(clone, "quickstart", PYTHON="/bin/false")
+    assert done.returncode == 2
+    assert "PYTHON=/bin/false" in done.stderr
+    assert not (clone / ".venv").exists()
+
+
+def test_no_python_at_all_is_told(clone: Path) -> None:
+    for name in ("python3.10", "python3.11", "python3.12", "python3.13", "python3", "python"):
+        (clone / "tools" / name).write_text("#!/bin/sh\nexit 127\n")
+        (clone / "tools" / name).chmod(0o755)
+    done = _script(clone, "quickstart")
+    assert done.returncode == 2
+    assert "no Python 3.10, 3.11, 3.12 or 3.13" in done.stderr
+
+
+def test_torch_can_come_from_an_index_of_its_own(clone: Path) -> None:
+    assert _script(clone, "quickstart", TMT_TORCH_INDEX="https://index.invalid").returncode == 0
+    first, second = _installations(clone)
+    assert "--index-url https://index.invalid torch" in first
+    assert "index.invalid" not in second
+
+
+def test_arguments_of_test_go_to_pytest_alone(clone: Path) -> None:
+    everything = _script(clone, "test").stdout
+    assert [tool for tool in ("ruff check", "ruff format", "mypy", "pytest") if f"ran -m {tool}" in everything] == [
+        *("ruff check", "ruff format", "mypy", "pytest")
+    ]
+    some = _script(clone, "test", "tests/model", "-x").stdout
+    assert "ran -m pytest tests/model -x" in some
+    assert "ruff" not in some
+
+
+@pytest.mark.parametrize("name", ["quickstart", "test"])
+def test_help_explains_and_does_nothing(clone: Path, name: str) -> None:
+    done = _script(clone, name, "--help")
+    assert done.returncode == 0
+    assert f"./scripts/{name}" in done.stdout
+    assert "PYTHON=" in done.stdout
+    assert "source" not in done.stdout
+    assert not _installations(clone)
+
+
+def test_the_scripts_can_be_executed() -> None:
+    for name in ("scripts/quickstart", "scripts/test", ".ci/run"):
+        assert os.access(ROOT / name, os.X_OK), f"chmod +x {name}"
+
+
+def test_the_installed_command_is_ours() -> None:
+    entries = importlib.metadata.entry_points(group="console_scripts", name="tmt")
+    if not entries:
+        pytest.skip("transformer_mt is not installed here")
+    assert [entry.value for entry in entries] == ["transformer_mt.cli.main:run"]
