@@ -81,6 +81,7 @@ def evaluate(
     json: JsonOption = False,
 ) -> None:
     """Score translations against references: BLEU, chrF, TER with signatures, examples, and significance."""
+    from transformer_mt.cli.models import find_models, search_settings
     from transformer_mt.evaluation.examine import System, examine
     from transformer_mt.evaluation.metrics import METRICS, bleu_tokenizer
     from transformer_mt.evaluation.report import as_json, as_text
@@ -88,11 +89,11 @@ def evaluate(
     _check_options(split, source, reference, hypothesis)
     metrics = [name for name, wanted in zip(METRICS, (bleu, chrf, ter), strict=True) if wanted] or list(METRICS)
     needs_model = bool(model) or hypothesis is None or reference is None
-    folders = _folders(model) if needs_model else []
+    folders = find_models(model) if needs_model else []
     config = _config(folders[0]) if folders else None
     target = language or (config.data.target if config else "")
     task = _task(config, split, source, reference)
-    decoding = _decoding(config, beam, length_penalty) if config else None
+    decoding = search_settings(folders[0], {"beam": beam, "length_penalty": length_penalty}) if folders else None
     output = Output(_lines(hypothesis)) if hypothesis else _translate(folders, decoding, device, task, with_loss=True)
     system = System(
         name=task.name,
@@ -116,6 +117,19 @@ def evaluate(
         print(as_text(report))
 
 
+def evaluate_split(folder: Path, split: str, device: str) -> str:
+    """Score a model on a split of its data, keep the figures with it, and tell BLEU and chrF with their signatures."""
+    from transformer_mt.evaluation.examine import System, examine
+
+    config = _config(folder)
+    task = _task(config, split, None, None)
+    output = _translate([folder], config.decoding, device, task)
+    system = System(task.name, output.lines, task.references, config.data.target, task.sources, words=output.words)
+    report = examine(system, ("bleu", "chrf"), _bleu_of_tokens())
+    _store(folder, report, output.settings)
+    return "\n".join(f"{task.name}  {score.line}" for score in report.scores.values())
+
+
 def _check_options(split: str | None, source: FileOption, reference: FileOption, hypothesis: FileOption) -> None:
     from transformer_mt.errors import TmtError
 
@@ -128,12 +142,6 @@ def _check_options(split: str | None, source: FileOption, reference: FileOption,
             "--reference alone leaves nothing to score",
             remedy="Add --source FILE to have it translated, or --hypothesis FILE to score translations at hand.",
         )
-
-
-def _folders(models: Sequence[Path] | None) -> list[Path]:
-    from transformer_mt.cli.models import find_model
-
-    return [find_model(folder) for folder in models] if models else [find_model(None)]
 
 
 def _config(folder: Path) -> Config:
@@ -176,21 +184,6 @@ def _task(config: Config | None, split: str | None, source: FileOption, referenc
     return Task(name, *prepared.raw(name))
 
 
-def _decoding(config: Config, beam: int | None, length_penalty: float | None) -> DecodingConfig:
-    """The model's own settings with those of the command line over them."""
-    from pydantic import ValidationError
-
-    from transformer_mt.config.decoding import DecodingConfig
-    from transformer_mt.errors import TmtError
-
-    given = {"beam": beam, "length_penalty": length_penalty}
-    values = config.decoding.model_dump() | {key: value for key, value in given.items() if value is not None}
-    try:
-        return DecodingConfig.model_validate(values)
-    except ValidationError as error:
-        raise TmtError("; ".join(str(item["msg"]) for item in error.errors()), place="--beam") from None
-
-
 def _translate(
     folders: Sequence[Path], decoding: DecodingConfig | None, device: str, task: Task, with_loss: bool = False
 ) -> Output:
@@ -227,6 +220,7 @@ def _words(translator: Translator, hypotheses: list[Any], references: list[str])
 
 def _baseline(file: FileOption, decoding: DecodingConfig | None, device: str, task: Task) -> list[str]:
     """A file of translations, or the translations of another model."""
+    from transformer_mt.cli.models import find_model
     from transformer_mt.errors import TmtError
 
     if file is None:
@@ -235,8 +229,7 @@ def _baseline(file: FileOption, decoding: DecodingConfig | None, device: str, ta
         return _lines(file)
     if not task.sources:
         raise TmtError("a model as baseline needs sentences to translate", place=file, remedy="Add --source FILE.")
-    folders = _folders([file])
-    return _translate(folders, decoding or _config(folders[0]).decoding, device, task).lines
+    return _translate([find_model(file)], decoding, device, task).lines
 
 
 def _tokenized(wanted: bool, published: FileOption, task: Task, language: str) -> list[str]:

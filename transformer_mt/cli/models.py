@@ -1,8 +1,13 @@
-"""Which model a command means when none is named: that of the run that finished last."""
+"""Which models a command means (when none is named: that of the run that finished last), and how they search."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from transformer_mt.config.decoding import DecodingConfig
 
 RUNS = Path("runs")
 
@@ -26,3 +31,35 @@ def find_model(given: Path | None) -> Path:
             remedy="Train one:  tmt train --config configs/quickstart.yaml   or name one:  --model DIR",
         )
     return finished[-1].parent
+
+
+def find_models(given: Sequence[Path] | None) -> list[Path]:
+    """The given folders, at least one. Raises TmtError as `find_model` does."""
+    return [find_model(folder) for folder in given] if given else [find_model(None)]
+
+
+def search_settings(folder: Path, given: Mapping[str, Any]) -> DecodingConfig:
+    """A model's own search settings, with what the command line changes; None changes nothing.
+
+    Raises TmtError where the two do not fit together, or a value is out of range.
+    """
+    from pydantic import ValidationError
+
+    from transformer_mt.config.decoding import DecodingConfig
+    from transformer_mt.config.load import load_config
+    from transformer_mt.errors import TmtError
+
+    file = folder / "config.yaml"
+    own = load_config(file).decoding if file.is_file() else DecodingConfig()
+    changes = {key: value for key, value in given.items() if value is not None}
+    if changes.get("n_best", 1) > own.beam and "beam" not in changes:
+        changes["beam"] = changes["n_best"]  # a beam as wide as what is asked of it
+    if "beam" in changes and "n_best" not in changes:
+        changes["n_best"] = min(own.n_best, changes["beam"])
+    try:
+        return DecodingConfig.model_validate({**own.model_dump(), **changes})
+    except ValidationError as error:
+        problems = [(".".join(map(str, item["loc"])), item["msg"]) for item in error.errors()]
+        place = "".join(f"--{name.replace('_', '-')}" for name, _ in problems[:1] if name)
+        said = "; ".join(message.removeprefix("Value error, ") for _, message in problems)
+        raise TmtError(said[:1].lower() + said[1:], place=place, remedy="See the command's --help.") from None

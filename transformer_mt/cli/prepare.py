@@ -37,10 +37,13 @@ def prepare_with_progress(config: Config, force: bool = False) -> Prepared:
 
     from transformer_mt.data.prepare import prepare as prepare_data
 
+    doing_now = ""
     with tqdm(unit=" pairs", desc="checking data", leave=False, disable=None) as bar:
 
         def show(doing: str, pairs: int) -> None:
-            if bar.desc != f"{doing}: ":
+            nonlocal doing_now
+            if doing != doing_now:
+                doing_now = doing
                 bar.reset()
                 bar.set_description(doing)
             bar.update(pairs - bar.n)

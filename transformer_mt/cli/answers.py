@@ -1,0 +1,127 @@
+"""How translations are written: plain lines, with scores, n best, or one JSON object; to stdout or to a file.
+
+Whatever stands in a translation, it never adds or takes a line. A file appears under its name when it is whole.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    from transformer_mt.decoding.translator import Hypothesis, Translation
+
+Form = Callable[[int, str, "Translation"], str]  # (line number, line, its translation) -> what to write
+
+_MOST_NOTES = 20
+
+
+def form_of(scores: bool, n_best: int) -> Form:
+    """Plain: the text. scores: score, tab, text. n_best above 1: line number, score and text, tab-separated,
+    as many lines for each input line as there are different translations, at most n_best."""
+    if n_best > 1:
+        return lambda number, line, translation: "".join(
+            f"{number}\t{_score(one.score)}\t{one.text}\n" for one in translation.n_best
+        )
+    if scores:
+        return lambda number, line, translation: f"{_score(translation.score)}\t{translation.text}\n"
+    return lambda number, line, translation: f"{translation.text}\n"
+
+
+def as_json(number: int, line: str, translation: Translation) -> str:
+    """One line: a member of the list `translations`."""
+    value: dict[str, Any] = {"line": number, "source": line, "source_tokens": translation.source_tokens}
+    value |= _hypothesis(translation.n_best[0])
+    if len(translation.n_best) > 1:
+        value["n_best"] = [_hypothesis(one) for one in translation.n_best]
+    value["notes"] = translation.notes
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _hypothesis(one: Hypothesis) -> dict[str, Any]:
+    return {"text": one.text, "score": round(one.score, 4), "tokens": one.tokens, "alignment": one.alignment}
+
+
+def _score(score: float) -> str:
+    return f"{score:.4f}"
+
+
+class Writer:
+    """Writes translations to a stream of bytes as they come; `close` completes a JSON object."""
+
+    def __init__(self, stream: BinaryIO, form: Form | None, head: dict[str, str]) -> None:
+        """form: None for JSON, whose object then begins with the keys of `head`."""
+        self._stream = stream
+        self._form = form
+        self.written = 0
+        if form is None:
+            opening = json.dumps(head, ensure_ascii=False, indent=1)[:-2]
+            self._put(f'{opening},\n "translations": [')
+
+    def write(self, line: str, translation: Translation) -> None:
+        self.written += 1
+        if self._form is None:
+            self._put(f"{',' if self.written > 1 else ''}\n  {as_json(self.written, line, translation)}")
+        else:
+            self._put(self._form(self.written, line, translation))
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def close(self) -> None:
+        if self._form is None:
+            self._put("\n ]\n}\n")
+        self._stream.flush()
+
+    def _put(self, text: str) -> None:
+        self._stream.write(text.encode("utf-8", "replace"))
+
+
+@contextmanager
+def opened(output: Path | None) -> Iterator[BinaryIO]:
+    """stdout, or a file that is written aside and takes its name when the block ends well."""
+    if output is None:
+        yield sys.stdout.buffer
+        return
+    output = Path(os.path.realpath(output))
+    if output.exists() and not output.is_file():  # a device or a pipe
+        with output.open("wb") as stream:
+            yield stream
+        return
+    aside = output.with_name(f".{output.name}.{os.getpid()}.part")
+    try:
+        with aside.open("wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        aside.replace(output)
+    finally:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+
+
+class Notes:
+    """Tells on stderr what was lost, line by line at first, and at the end of how many lines more."""
+
+    def __init__(self, say: Callable[[str], object]) -> None:
+        self._say = say
+        self._told = 0
+        self._untold = 0
+
+    def tell(self, number: int, notes: tuple[str, ...]) -> None:
+        if not notes:
+            return
+        if self._told < _MOST_NOTES:
+            self._told += 1
+            self._say(f"tmt: line {number}: {'; '.join(notes)}")
+        else:
+            self._untold += 1
+
+    def close(self) -> None:
+        if self._untold:
+            self._say(f"tmt: and {self._untold} more lines with such notes (--json tells all)")

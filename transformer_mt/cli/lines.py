@@ -1,0 +1,159 @@
+"""Where lines to translate come from: a file, a pipe that may never end, or a person at a prompt.
+
+A line ends at \\n and nowhere else; a last line without one counts. Lines come in batches: of a file many at
+once, of a pipe whatever is there already, so that the first answer need not wait for the last question.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import stat
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+BATCH = 2048  # lines
+_PIECE = 1 << 16  # bytes of a pipe that are read at once
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def is_regular(file: Path) -> bool:
+    """An ordinary file, that can be read twice; not a pipe or a device."""
+    return file.is_file() and stat.S_ISREG(file.stat().st_mode)
+
+
+def check_file(file: Path) -> int:
+    """Number of lines of a file. Raises TmtError at the first line that is not UTF-8, OSError where unreadable."""
+    from transformer_mt.errors import TmtError, at
+
+    number = 0
+    with file.open("rb") as stream:
+        for number, line in enumerate(stream, 1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise TmtError(
+                    f"this line is not UTF-8 (byte {line[error.start]:#04x} at its position {error.start + 1})",
+                    place=at(file, number),
+                    remedy="Convert the file first:  iconv -f ENCODING -t utf-8",
+                ) from None
+    return number
+
+
+def file_batches(file: Path) -> Iterator[list[str]]:
+    """The lines of a checked file."""
+    with file.open("rb") as stream:
+        lines = (_text(line, first) for first, line in _with_first(stream))
+        while batch := list(islice(lines, BATCH)):
+            yield batch
+
+
+def pipe_batches(descriptor: int, warn: Callable[[int], None]) -> Iterator[list[str]]:
+    """Whatever lines are there already, at least one a batch; waits for it.
+
+    Bytes that are no UTF-8 become U+FFFD, and `warn` hears the line's number. A thread reads ahead, a little.
+    """
+    pieces: queue.Queue[list[bytes] | OSError | None] = queue.Queue(maxsize=8)
+    threading.Thread(target=_read_ahead, args=(descriptor, pieces), daemon=True).start()
+    number = 0
+    for lines in _waiting(pieces):
+        batch = []
+        for line in lines:
+            number += 1
+            try:
+                batch.append(_text(line, number == 1))
+            except UnicodeDecodeError:
+                batch.append(line.decode("utf-8", "replace").removesuffix("\n"))
+                warn(number)
+        yield batch
+
+
+def prompt_batches(prompt: str) -> Iterator[list[str]]:
+    """What a person types, line by line, with history; empty lines are skipped. Ctrl-D ends, Ctrl-C clears the line.
+
+    Ctrl-C on an empty line raises KeyboardInterrupt.
+    """
+    ask = _editing_prompt(prompt) if sys.stdout.isatty() else _plain_prompt(prompt)
+    while True:
+        try:
+            line = ask()
+        except EOFError:
+            print(file=sys.stderr)
+            return
+        if line.strip():
+            yield [line]
+
+
+def _editing_prompt(prompt: str) -> Callable[[], str]:
+    try:
+        import readline
+    except ImportError:  # Windows
+        return lambda: input(prompt)
+
+    def ask() -> str:
+        while True:
+            try:
+                return input(prompt)
+            except KeyboardInterrupt:
+                if not readline.get_line_buffer():
+                    raise
+                print()
+
+    return ask
+
+
+def _plain_prompt(prompt: str) -> Callable[[], str]:
+    """The answers go to a file, where a prompt has no business."""
+
+    def ask() -> str:
+        print(prompt, end="", file=sys.stderr, flush=True)
+        line = sys.stdin.readline()
+        if not line:
+            raise EOFError
+        return line.removesuffix("\n")
+
+    return ask
+
+
+def _with_first(stream: Iterator[bytes]) -> Iterator[tuple[bool, bytes]]:
+    for index, line in enumerate(stream):
+        yield index == 0, line
+
+
+def _text(line: bytes, first: bool) -> str:
+    return line.removeprefix(_BYTE_ORDER_MARK if first else b"").removesuffix(b"\n").decode("utf-8")
+
+
+def _read_ahead(descriptor: int, pieces: queue.Queue[list[bytes] | OSError | None]) -> None:
+    rest: list[bytes] = []  # parts of a line whose end has not come
+    try:
+        while piece := os.read(descriptor, _PIECE):
+            *ended, last = piece.split(b"\n")
+            if ended:
+                ended[0] = b"".join([*rest, ended[0]])
+                rest = []
+                pieces.put(ended)
+            rest.append(last)
+        if any(rest):
+            pieces.put([b"".join(rest)])
+        pieces.put(None)
+    except OSError as error:
+        pieces.put(error)
+
+
+def _waiting(pieces: queue.Queue[list[bytes] | OSError | None]) -> Iterator[list[bytes]]:
+    """Wait for lines, then take those that came meanwhile too."""
+    over = False
+    while not over:
+        lines: list[bytes] = []
+        while not over and len(lines) < BATCH and (not lines or not pieces.empty()):
+            piece = pieces.get()
+            if isinstance(piece, OSError):
+                raise piece
+            over = piece is None
+            lines += piece or []
+        if lines:
+            yield lines

@@ -1,0 +1,221 @@
+"""`tmt train`: from a config to a model; the same command goes on after an interruption, and under torchrun."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from transformer_mt.cli.options import ConfigOption, SetOption
+
+if TYPE_CHECKING:
+    from transformer_mt.config.schema import Config
+    from transformer_mt.data.batching import Batches, Sampler
+    from transformer_mt.data.prepared import Prepared
+    from transformer_mt.model.transformer import Transformer
+    from transformer_mt.reporting.events import Events
+    from transformer_mt.runtime.device import Machine
+    from transformer_mt.runtime.distributed import World
+    from transformer_mt.training.run_directory import RunDirectory
+    from transformer_mt.training.state import TrainState
+    from transformer_mt.training.validation import BleuOf
+
+SAMPLES = 3  # translations shown after each validation
+DeviceChoice = Annotated[
+    str | None, typer.Option("--device", help="auto, cpu, cuda or mps. Default: runtime.device.", show_default=False)
+]
+
+
+def train(
+    config: ConfigOption,
+    set_: SetOption = None,
+    run_dir: Annotated[
+        Path | None, typer.Option("--run-dir", help="Folder of the run; default: runs/NAME.", show_default=False)
+    ] = None,
+    device: DeviceChoice = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start anew; a former run is kept beside it.")] = False,
+) -> None:
+    """Train a model: prepare its data if needed, go on where it was interrupted, print the test score."""
+    from transformer_mt.config.load import load_config
+    from transformer_mt.runtime.distributed import join_world
+
+    overrides = [*(set_ or ()), *([f"runtime.device={device}"] if device else [])]
+    settings = load_config(config, overrides)
+    with join_world(settings.runtime.device) as world:
+        _train(settings, run_dir or Path("runs") / settings.name, fresh, world)
+
+
+def _train(config: Config, folder: Path, fresh: bool, world: World) -> None:
+    from transformer_mt.cli.prepare import prepare_with_progress
+    from transformer_mt.reporting.events import Events
+    from transformer_mt.runtime.device import set_up
+    from transformer_mt.training.run_directory import RunDirectory
+
+    machine = set_up(config.runtime, world.local_rank, world.size)
+    prepared = world.from_main(lambda: prepare_with_progress(config))
+    run = RunDirectory(folder)
+    aside = world.from_main(lambda: _open(run, config, prepared, fresh))
+    events = Events(folder, silent=not world.is_main, tensorboard=config.runtime.tensorboard)
+    if aside is not None:
+        events.say(f"the former run is kept in {aside}")
+    try:
+        state = _run_training(config, prepared, run, machine, world, events)
+        if world.is_main:
+            _finish(config, prepared, run, state, events)
+    finally:
+        events.close()
+
+
+def _open(run: RunDirectory, config: Config, prepared: Prepared, fresh: bool) -> Path | None:
+    from transformer_mt.training.run_directory import facts_of
+
+    aside = run.set_aside() if fresh else None
+    run.open(config, facts_of(prepared.manifest["files"]))
+    return aside
+
+
+def _run_training(
+    config: Config, prepared: Prepared, run: RunDirectory, machine: Machine, world: World, events: Events
+) -> TrainState:
+    from transformer_mt.decoding.model_directory import build_model
+    from transformer_mt.runtime.device import seed_everything
+    from transformer_mt.training.trainer import Trainer
+
+    seed_everything(config.seed)
+    source, target = prepared.codecs()
+    model = build_model(config, len(source), len(target)).to(machine.device)
+    batches = _batches(config, prepared, world)
+    if not run.checkpoints.steps():
+        _introduce(config, prepared, model, batches, run, machine, world, events)
+    bleu_of = _bleu_of(config, prepared, machine) if config.training.bleu_sentences and world.is_main else None
+    trainer = Trainer(config, model, batches, prepared.store("validation"), bleu_of, run, machine, world, events)
+    return trainer.train()
+
+
+def _batches(config: Config, prepared: Prepared, world: World) -> Batches:
+    from transformer_mt.data.batching import Batches, BatchSize
+    from transformer_mt.data.prepare import samples_segmentations
+
+    settings = config.training
+    return Batches(
+        prepared.store("train"),
+        BatchSize(settings.token_budget, settings.batch_sentences),
+        config.seed,
+        parts=prepared.parts,
+        bucket_by_length=settings.bucket_by_length,
+        accumulate=settings.accumulate,
+        rank=world.rank,
+        world=world.size,
+        sampler=_sampler(prepared) if samples_segmentations(config) else None,
+        max_length=config.data.max_length,
+    )
+
+
+def _sampler(prepared: Prepared) -> Sampler:
+    """Segments a training pair anew each time it is asked for it."""
+    sources, targets = prepared.raw("train")
+    source, target = prepared.codecs()
+
+    def sample(pair: int, random: Any) -> tuple[list[int], list[int]]:
+        return source.sample(sources[pair], random), target.sample(targets[pair], random)
+
+    return sample
+
+
+def _bleu_of(config: Config, prepared: Prepared, machine: Machine) -> BleuOf:
+    """Greedy translations of the first validation sentences, scored by sacreBLEU."""
+    from itertools import islice
+
+    from transformer_mt.decoding.batches import translate_ids
+    from transformer_mt.evaluation.scores import score
+    from transformer_mt.training.validation import BleuResult, Sample
+
+    store, target = prepared.store("validation"), prepared.codecs()[1]
+    sources, references = (list(islice(side, config.training.bleu_sentences)) for side in prepared.raw("validation"))
+    ids = [store.source[number] for number in range(len(sources))]
+    greedy = config.decoding.model_copy(update={"method": "beam", "beam": 1, "n_best": 1})
+
+    def bleu_of(model: Transformer) -> BleuResult:
+        translations = [target.decode(found) for found in translate_ids(model, ids, greedy, machine.device)]
+        bleu = score(translations, references, config.data.target, ["bleu"])["bleu"].value
+        shown = [len(ids) * place // SAMPLES for place in range(min(SAMPLES, len(ids)))]
+        return BleuResult(bleu, [Sample(sources[i], references[i], translations[i]) for i in shown])
+
+    return bleu_of
+
+
+def _introduce(
+    config: Config,
+    prepared: Prepared,
+    model: Transformer,
+    batches: Batches,
+    run: RunDirectory,
+    machine: Machine,
+    world: World,
+    events: Events,
+) -> None:
+    """What is going to happen, before it does: data, model, machine, memory."""
+    from transformer_mt.training.trainer import memory_estimate
+
+    plan, report = batches.plan(1), prepared.manifest["report"]
+    lengths = batches.store.source.lengths, batches.store.target.lengths
+    largest = max(sum(int(side[pairs].max()) for side in lengths) * len(pairs) for pairs in plan)
+    sizes = sorted(set(report["vocabulary"].values()))
+    events.say(f"run        {run.folder}")
+    events.say(
+        f"data       {len(batches.store):,} training pairs {config.data.source}-{config.data.target},"
+        f" vocabulary {' and '.join(f'{size:,}' for size in sizes)}; {batches.updates(1):,} updates an epoch"
+    )
+    events.say(f"model      {sum(p.numel() for p in model.parameters()):,} parameters")
+    processes = f", {world.size} processes" if world.size > 1 else ""
+    needed = memory_estimate(model, largest, config) / 2**20
+    events.say(f"machine    {machine.describe()}{processes}; a step needs about {needed:,.0f} MiB")
+    events.record("started", pairs=len(batches.store), updates=batches.updates(1), device=machine.describe())
+
+
+def _finish(config: Config, prepared: Prepared, run: RunDirectory, state: TrainState, events: Events) -> None:
+    """Average, ship, draw, and score on the test set."""
+    from transformer_mt.decoding.model_directory import save_model_directory
+    from transformer_mt.reporting.events import METRICS
+    from transformer_mt.reporting.plots import plot_curves
+    from transformer_mt.training.trainer import final_steps
+
+    events.say(f"done: {state.stopped}. {_how_to_go_on(state)}")
+    steps = final_steps(state, config, run.checkpoints.steps())
+    if not _is_shipped(run, steps):
+        save_model_directory(run.model, config, run.checkpoints.mean_weights(steps), prepared.folder)
+        (run.model / ".steps").write_text(repr(steps), encoding="utf-8")
+    events.say(f"model      {run.model} ({_named(steps)})")
+    plot_curves(run.folder / METRICS, run.folder / "plots")
+    events.say(f"plots      {run.folder / 'plots'}")
+    events.record("finished", step=state.step, reason=state.stopped, seconds=round(state.seconds, 1), averaged=steps)
+    if prepared.test_sets:
+        _score(config, prepared, run, events)
+
+
+def _is_shipped(run: RunDirectory, steps: list[int]) -> bool:
+    """Does model/ already hold the mean of these checkpoints?"""
+    file = run.model / ".steps"
+    return file.exists() and file.read_text(encoding="utf-8") == repr(steps)
+
+
+def _how_to_go_on(state: TrainState) -> str:
+    limit = state.stopped.split(" ")[0]
+    return f"To train on, raise it: --set training.{limit}=..." if limit.startswith("max_") else ""
+
+
+def _named(steps: list[int]) -> str:
+    if len(steps) == 1:
+        return f"checkpoint of step {steps[0]:,}"
+    return f"mean of the checkpoints of steps {', '.join(f'{step:,}' for step in steps)}"
+
+
+def _score(config: Config, prepared: Prepared, run: RunDirectory, events: Events) -> None:
+    """The test score, printed on stdout and kept with the model."""
+    from transformer_mt.cli.evaluate import evaluate_split
+
+    for name in prepared.test_sets:
+        scores = evaluate_split(run.model, name, config.runtime.device)
+        events.record("test", split=name, scores=scores.splitlines())
+        print(scores, flush=True)

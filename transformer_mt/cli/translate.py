@@ -1,0 +1,201 @@
+"""`tmt translate`: arguments, a file, a pipe, or a prompt; one line out for each line in."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from transformer_mt.cli.options import DeviceOption
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from transformer_mt.cli.answers import Form
+    from transformer_mt.config.decoding import DecodingConfig
+    from transformer_mt.decoding.translator import Translator
+
+SAMPLING, FORMS = "Sampling", "Output"
+
+
+def translate(
+    text: Annotated[
+        list[str] | None, typer.Argument(metavar="[TEXT]...", help="Sentences; without any: a pipe, or a prompt.")
+    ] = None,
+    model: Annotated[
+        list[Path] | None,
+        typer.Option("--model", "-m", help="Model folder; default: the run that finished last. Several: an ensemble."),
+    ] = None,
+    input_: Annotated[Path | None, typer.Option("--input", "-i", help="File of sentences, one a line.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write, once it is whole.")] = None,
+    beam: Annotated[int | None, typer.Option(min=1, help="Width of the beam; 1 is greedy.")] = None,
+    n_best: Annotated[
+        int | None, typer.Option(min=1, help="Up to N lines for each: line number, score, text, between tabs.")
+    ] = None,
+    length_penalty: Annotated[float | None, typer.Option(help="GNMT length penalty; 0: none.")] = None,
+    prefix: Annotated[str, typer.Option(help="What every translation must begin with.")] = "",
+    replace_unknown: Annotated[
+        bool | None, typer.Option("--replace-unknown", help="Write the source word for a word unknown to the model.")
+    ] = None,
+    sample: Annotated[bool, typer.Option("--sample", help="Draw translations at random.")] = False,
+    mbr: Annotated[bool, typer.Option("--mbr", help="Draw many, keep the one the others agree with.")] = False,
+    samples: Annotated[int | None, typer.Option(min=1, help="Number of samples for --mbr.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="Divides the logits when sampling.")] = None,
+    top_k: Annotated[int | None, typer.Option(min=0, help="Sample from the k likeliest tokens; 0: all.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Sample from the likeliest tokens of this probability.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of sampling.")] = 1,
+    scores: Annotated[bool, typer.Option("--scores", help="Write score, tab, text.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="One JSON object with tokens, scores and alignments.")] = False,
+    attention: Annotated[Path | None, typer.Option(metavar="PNG", help="Draw the attention of one sentence.")] = None,
+    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; default: one for each core.")] = None,
+    engine: Annotated[str, typer.Option(help="tmt, or ctranslate2 for an exported model.")] = "tmt",
+    device: DeviceOption = "auto",
+) -> None:
+    """Translate sentences: exactly one line out for each line in, in order."""
+    _check_usage(text, input_, output, attention, engine)
+    from transformer_mt.cli.models import find_models, search_settings
+
+    folders = find_models(model)
+    method = "mbr" if mbr else "sample" if sample else None
+    given = {"beam": beam, "n_best": n_best, "length_penalty": length_penalty, "samples": samples}
+    given |= {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+    decoding = search_settings(folders[0], {**given, "method": method, "replace_unknown": replace_unknown})
+    translator = _load(engine, folders, decoding, device, threads, seed)
+    if attention is not None:
+        _draw(translator, (text or [""])[0], attention)
+    from transformer_mt.cli.answers import form_of
+
+    form = None if json else form_of(scores, decoding.n_best)
+    _translate_all(translator, text, input_, output, form, prefix, {"model": str(folders[0])})
+
+
+def _check_usage(
+    text: list[str] | None, input_: Path | None, output: Path | None, attention: Path | None, engine: str
+) -> None:
+    """Raises TmtError where options contradict each other."""
+    from transformer_mt.errors import TmtError
+
+    if text and input_:
+        raise TmtError("sentences on the command line and --input exclude each other", remedy="Give one of them.")
+    if input_ is not None and not input_.exists():
+        raise TmtError("no such file", place=input_, remedy="Check the path after --input.")
+    if input_ is not None and input_.is_dir():
+        raise TmtError("this is a folder, not a file", place=input_, remedy="Name a file of sentences, one a line.")
+    if output is not None and output.is_dir():
+        raise TmtError("this is a folder, not a file", place=output, remedy="Name a file to write.")
+    if output is not None and not output.absolute().parent.is_dir():
+        raise TmtError("no such folder", place=output.parent, remedy="Make it first:  mkdir -p")
+    if input_ and output and output.exists() and output.samefile(input_):
+        raise TmtError("--output is the same file as --input", place=output, remedy="Name another file.")
+    if attention is not None and len(text or []) != 1:
+        raise TmtError(
+            "--attention draws exactly one sentence", remedy='For example:  tmt translate "..." --attention map.png'
+        )
+    if engine not in ("tmt", "ctranslate2"):
+        raise TmtError(f"'{engine}' is no engine", place="--engine", remedy="Use tmt or ctranslate2.")
+
+
+def _load(
+    engine: str, folders: list[Path], decoding: DecodingConfig, device: str, threads: int | None, seed: int
+) -> Translator:
+    if engine == "ctranslate2":
+        from transformer_mt.errors import TmtError
+        from transformer_mt.export.ctranslate2 import load_engine
+
+        if len(folders) > 1:
+            raise TmtError("--engine ctranslate2 takes one model", remedy="Use --engine tmt for an ensemble.")
+        return load_engine(folders[0], decoding, threads)
+    import torch
+
+    from transformer_mt.decoding.translator import Translator
+    from transformer_mt.runtime.device import keep_freed_memory, pick_device
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+    keep_freed_memory()
+    return Translator.load(folders, decoding, str(pick_device(device)), seed)
+
+
+def _draw(translator: Translator, line: str, file: Path) -> None:
+    from transformer_mt.errors import TmtError
+    from transformer_mt.reporting.plots import plot_attention
+
+    if not hasattr(translator, "attention"):
+        raise TmtError("--attention needs --engine tmt", remedy="CTranslate2 does not hand its attention out.")
+    seen = translator.attention(line)
+    plot_attention(seen.maps, seen.rows, seen.columns, file, line)
+    print(f"tmt: wrote {file}", file=sys.stderr)
+
+
+def _translate_all(
+    translator: Translator,
+    text: list[str] | None,
+    input_: Path | None,
+    output: Path | None,
+    form: Form | None,
+    prefix: str,
+    head: dict[str, str],
+) -> None:
+    """Read, translate and write batch by batch; notes and progress go to stderr."""
+    from functools import partial
+
+    from transformer_mt.cli.answers import Notes, Writer, opened
+    from transformer_mt.cli.lines import check_file, is_regular
+
+    known = check_file(input_) if input_ is not None and is_regular(input_) else None
+    with _progress(known) as bar, opened(output) as stream:
+        notes = Notes(partial(print if bar is None else bar.write, file=sys.stderr))
+        writer = Writer(stream, form, head)
+        for batch in _batches(text, input_, known is not None, notes, translator):
+            prefixes = [prefix] * len(batch) if prefix else None
+            answers = translator.translate(batch, prefixes, align=form is None)
+            for line, translation in zip(batch, answers, strict=True):
+                writer.write(line, translation)
+                notes.tell(writer.written, translation.notes)
+                if bar is not None:
+                    bar.update()
+            writer.flush()
+        writer.close()
+        notes.close()
+
+
+def _batches(
+    text: list[str] | None, input_: Path | None, checked: bool, notes: Any, translator: Translator
+) -> Iterator[list[str]]:
+    """Sentences of the command line, a file, a pipe or a prompt."""
+    import os
+
+    from transformer_mt.cli.lines import file_batches, pipe_batches, prompt_batches
+
+    def warn(number: int) -> None:
+        notes.tell(number, ("not UTF-8; each wrong byte was read as U+FFFD",))
+
+    if text:
+        return iter([[os.fsencode(sentence).decode("utf-8", "replace") for sentence in text]])
+    if input_ is not None and checked:
+        return file_batches(input_)
+    if input_ is not None:
+        return pipe_batches(os.open(input_, os.O_RDONLY), warn)
+    if sys.stdin is None:
+        return iter(())
+    if sys.stdin.isatty():
+        data = translator.config.data
+        print("tmt: one sentence a line; Ctrl-D leaves", file=sys.stderr)
+        return prompt_batches(f"{data.source} > {data.target}: ")
+    return pipe_batches(sys.stdin.fileno(), warn)
+
+
+@contextmanager
+def _progress(known: int | None) -> Iterator[tqdm[Any] | None]:
+    """A bar for a file of known length, where a person watches."""
+    if known is None or not sys.stderr.isatty():
+        yield None
+        return
+    from tqdm import tqdm
+
+    with tqdm(total=known, unit=" lines", file=sys.stderr, dynamic_ncols=True) as bar:
+        yield bar
