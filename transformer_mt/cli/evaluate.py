@@ -73,7 +73,9 @@ def evaluate(
     language: Annotated[
         str | None, typer.Option("--language", help="Target language (ISO code). Default: the model's.")
     ] = None,
-    beam: Annotated[int | None, typer.Option("--beam", help="Beam width; 1: greedy. Default: the model's.")] = None,
+    beam: Annotated[
+        int | None, typer.Option("--beam", min=1, help="Beam width; 1: greedy. Default: the model's.")
+    ] = None,
     length_penalty: Annotated[
         float | None, typer.Option("--length-penalty", help="GNMT length penalty. Default: the model's.")
     ] = None,
@@ -93,7 +95,8 @@ def evaluate(
     config = _config(folders[0]) if folders else None
     target = language or (config.data.target if config else "")
     task = _task(config, split, source, reference)
-    decoding = search_settings(folders[0], {"beam": beam, "length_penalty": length_penalty}) if folders else None
+    given = {"beam": beam, "length_penalty": length_penalty}
+    decoding = search_settings(folders[0], given) if folders else None
     output = Output(_lines(hypothesis)) if hypothesis else _translate(folders, decoding, device, task, with_loss=True)
     system = System(
         name=task.name,
@@ -101,7 +104,7 @@ def evaluate(
         references=task.references,
         language=target,
         sources=task.sources,
-        baseline=_baseline(baseline, decoding, device, task),
+        baseline=_baseline(baseline, given, device, task),
         tokenized_references=_tokenized(tokenized, tokenized_reference, task, target),
         words=output.words,
         loss=output.loss,
@@ -190,8 +193,9 @@ def _translate(
     from tqdm import tqdm
 
     from transformer_mt.decoding.translator import Translator
-    from transformer_mt.runtime.device import pick_device
+    from transformer_mt.runtime.device import keep_freed_memory, pick_device
 
+    keep_freed_memory()
     translator = Translator.load(folders, decoding, str(pick_device(device)))
     progress = tqdm(translator.translate(task.sources), "translating", len(task.sources), leave=False, disable=None)
     translations = list(progress)
@@ -218,9 +222,9 @@ def _words(translator: Translator, hypotheses: list[Any], references: list[str])
     return Words(f"the model's {kind} words", hypotheses, [segmenter.tokenize(line) for line in references])
 
 
-def _baseline(file: FileOption, decoding: DecodingConfig | None, device: str, task: Task) -> list[str]:
+def _baseline(file: FileOption, given: dict[str, Any], device: str, task: Task) -> list[str]:
     """A file of translations, or the translations of another model."""
-    from transformer_mt.cli.models import find_model
+    from transformer_mt.cli.models import find_model, search_settings
     from transformer_mt.errors import TmtError
 
     if file is None:
@@ -229,7 +233,8 @@ def _baseline(file: FileOption, decoding: DecodingConfig | None, device: str, ta
         return _lines(file)
     if not task.sources:
         raise TmtError("a model as baseline needs sentences to translate", place=file, remedy="Add --source FILE.")
-    return _translate([find_model(file)], decoding, device, task).lines
+    folder = find_model(file)
+    return _translate([folder], search_settings(folder, given), device, task).lines
 
 
 def _tokenized(wanted: bool, published: FileOption, task: Task, language: str) -> list[str]:

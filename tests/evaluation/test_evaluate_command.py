@@ -1,0 +1,254 @@
+"""`tmt evaluate` from end to end: files and models, what it prints, what it stores, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from transformer_mt.cli import main
+from transformer_mt.cli.evaluate import evaluate_split
+from transformer_mt.config.schema import Config
+from transformer_mt.decoding.model_directory import build_model, save_model_directory
+from transformer_mt.decoding.translator import Translator
+from transformer_mt.evaluation.scores import score
+from transformer_mt.text.codec import Codec, Segmenter
+from transformer_mt.text.vocabulary import MARKS, Vocabulary
+
+SOURCES = ["a b c d", "b c", "d d a", "c", "a c b"] * 3
+REFERENCES = ["A B C D", "B C", "D D A", "C", "A C B"] * 3
+
+
+@pytest.fixture
+def tmt(monkeypatch, capsys):
+    """Run `tmt evaluate` with these arguments: exit code, stdout, stderr."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["tmt", "evaluate", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            main.run()
+        out, err = capsys.readouterr()
+        return left.value.code, out, err
+
+    return run
+
+
+@pytest.fixture
+def files(systems, write):
+    """Arguments that score the good system's file."""
+    return "--hypothesis", write("good", systems.good), "--reference", write("references", systems.references)
+
+
+def _codec(language, letters):
+    segmenter = Segmenter(_config("x").source_tokenizer, language)
+    return Codec(segmenter, Vocabulary([*MARKS, *letters]))
+
+
+def _config(prepared):
+    return Config.model_validate(
+        {
+            "name": "tiny",
+            "data": {"source": "de", "target": "en", "corpus": {"kind": "phrasebook"}, "prepared": str(prepared)},
+            "tokenizer": {"kind": "whitespace"},
+            "model": {"d_model": 8, "n_heads": 2, "d_ff": 8, "encoder_layers": 1, "decoder_layers": 1},
+            "training": {"max_epochs": 1},
+            "decoding": {"beam": 2, "max_length_ratio": 1.0, "max_length_offset": 2},
+        }
+    )
+
+
+@pytest.fixture
+def model(tmp_path):
+    """An untrained model of nine words, with a validation set and two test sets."""
+    config = _config(tmp_path / "prepared")
+    codecs = tmp_path / "codecs"
+    _codec("de", "abcd").save(codecs / "source")
+    _codec("en", "ABCD").save(codecs / "target")
+    torch.manual_seed(1)
+    folder = tmp_path / "runs" / "tiny" / "model"
+    save_model_directory(folder, config, build_model(config, 8, 8).state_dict(), codecs)
+    splits = ("train", "validation", "test_one", "test_two")
+    for split in splits:
+        place = tmp_path / "prepared" / "tiny" / split
+        place.mkdir(parents=True)
+        (place / "source.txt").write_text("".join(f"{line}\n" for line in SOURCES))
+        (place / "target.txt").write_text("".join(f"{line}\n" for line in REFERENCES))
+    (tmp_path / "prepared" / "tiny" / "manifest.json").write_text(json.dumps({"splits": splits, "parts": []}))
+    return folder
+
+
+class TestFiles:
+    def test_json_is_one_object_with_the_contracts_keys(self, tmt, files, systems):
+        code, out, err = tmt(*files, "--json")
+        values = json.loads(out)
+        assert (code, err) == (0, "")
+        expected = score(systems.good, systems.references)
+        assert {name: values[name] for name in expected} == {name: one.value for name, one in expected.items()}
+        assert values["signature"] == expected["bleu"].signature
+        assert values["sentences"] == len(systems.references)
+        assert values["bleu_table"]["cumulative"][3] > 0
+
+    def test_people_get_text_that_begins_with_the_scores(self, tmt, files, systems):
+        code, out, err = tmt(*files)
+        assert (code, err) == (0, "")
+        lines = [one.line for one in score(systems.good, systems.references).values()]
+        assert out.split("\n")[:3] == lines
+
+    def test_only_the_metrics_asked_for(self, tmt, files):
+        _, out, _ = tmt(*files, "--chrf")
+        assert out.startswith("chrF2|")
+        assert "BLEU|" not in out
+        assert "TER|" not in out
+
+    def test_a_baseline_is_compared(self, tmt, files, systems, write):
+        _, out, _ = tmt(*files, "--chrf", "--baseline", write("bad", systems.bad), "--json")
+        comparison = json.loads(out)["comparison"]
+        assert set(comparison) == {"chrf"}
+        assert comparison["chrf"]["significant"]
+
+    def test_tokenised_scores_on_request(self, tmt, files):
+        _, out, _ = tmt(*files, "--bleu", "--tokenized", "--language", "de", "--json")
+        values = json.loads(out)
+        assert "case:lc" in values["lowercased_bleu"]["signature"]
+        assert "tok:none" in values["literature_bleu"]["signature"]
+
+    def test_a_published_tokenised_reference_is_taken_as_it_is(self, tmt, write):
+        arguments = "--hypothesis", write("h", ["Ein Hund, sagt er."]), "--reference", write("r", ["Ein Hund sagt er."])
+        published = write("tok", ["ein hund , sagt er ."])
+        _, out, _ = tmt(*arguments, "--tokenized-reference", published, "--language", "de", "--json")
+        assert json.loads(out)["literature_bleu"]["bleu"] == pytest.approx(100)
+
+    def test_lines_end_at_line_feeds_alone(self, tmt, write):
+        lines = [
+            "Ein\u2028Hund läuft über die Wiese",
+            "Zwei\x0cKatzen\x85 schlafen\r am Tag",
+            "\tHunde\x1dbellen laut heute",
+        ]
+        _, out, _ = tmt("--hypothesis", write("h", lines), "--reference", write("r", lines), "--json")
+        assert json.loads(out)["sentences"] == 3
+        assert json.loads(out)["bleu"] == pytest.approx(100)
+
+    def test_korean_says_on_stderr_when_it_is_not_split_into_morphemes(self, tmt, write, monkeypatch):
+        from transformer_mt.evaluation import metrics
+
+        monkeypatch.setattr(metrics, "find_spec", lambda name: None)
+        korean = "--hypothesis", write("h", ["나는 책을 읽었다."]), "--reference", write("r", ["나는 책을 읽었다."])
+        code, out, err = tmt(*korean, "--language", "ko", "--json")
+        assert code == 0
+        assert json.loads(out)["signature"].count("tok:13a")
+        assert "sacrebleu[ko]" in err
+
+    def test_torch_stays_outside_where_no_table_is_asked_for(self, systems, write):
+        arguments = [
+            "--hypothesis",
+            write("good", systems.good),
+            "--reference",
+            write("r", systems.references),
+            "--ter",
+        ]
+        program = (
+            "import sys\nfrom transformer_mt.cli import main\n"
+            "try:\n    main.run()\nexcept SystemExit as left:\n    sys.exit(left.code or 'torch' in sys.modules)"
+        )
+        command = [sys.executable, "-c", program, "evaluate", *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+class TestModel:
+    def test_a_test_set_is_translated_scored_and_stored(self, tmt, model):
+        code, out, _ = tmt("--model", model, "--json", "--device", "cpu")
+        values = json.loads(out)
+        translator = Translator.load([model])
+        translations = [translation.text for translation in translator.translate(SOURCES)]
+        nats, tokens = translator.reference_loss(SOURCES, REFERENCES)
+        assert code == 0
+        assert values["test_set"] == "test_one"
+        assert values["chrf"] == score(translations, REFERENCES, "en")["chrf"].value
+        assert values["loss"] == pytest.approx(nats / tokens)
+        assert values["perplexity"] == pytest.approx(2.718281828 ** (nats / tokens))
+        assert values["best"][0]["source"] in SOURCES
+        assert "whitespace words" in values["bleu_table"]["tokens"]
+        stored = json.loads((model / "scores.json").read_text())["test_one"]
+        assert {key: stored[key] for key in ("bleu", "chrf", "ter", "sentences", "signatures", "loss")} == {
+            key: values[key] for key in ("bleu", "chrf", "ter", "sentences", "signatures", "loss")
+        }
+        assert stored["decoding"]["beam"] == 2
+        assert stored["date"].startswith("20")
+
+    def test_options_of_the_search_reach_it_and_are_stored(self, tmt, model):
+        tmt(
+            "--model", model, "--split", "validation", "--beam", 1, "--length-penalty", 0.0, "--chrf", "--device", "cpu"
+        )
+        stored = json.loads((model / "scores.json").read_text())["validation"]
+        assert (stored["decoding"]["beam"], stored["decoding"]["length_penalty"]) == (1, 0.0)
+        assert "bleu" not in stored
+
+    def test_a_hypothesis_file_is_scored_on_the_models_split(self, tmt, model, write):
+        _, out, _ = tmt("--model", model, "--split", "test_two", "--hypothesis", write("h", REFERENCES), "--json")
+        assert json.loads(out)["chrf"] == pytest.approx(100)
+        assert json.loads(out)["loss"] is None
+        assert not (model / "scores.json").exists(), "these are not the model's translations"
+
+    def test_files_of_ones_own(self, tmt, model, write):
+        files = "--source", write("s", SOURCES[:4]), "--reference", write("r", REFERENCES[:4])
+        _, out, _ = tmt("--model", model, *files, "--chrf", "--json", "--device", "cpu")
+        assert (json.loads(out)["sentences"], json.loads(out)["test_set"]) == (4, "r")
+
+    def test_the_score_after_training_is_the_same(self, tmt, model):
+        told = evaluate_split(model, "test_one", "cpu")
+        stored = json.loads((model / "scores.json").read_text())["test_one"]
+        _, out, _ = tmt("--model", model, "--json", "--device", "cpu")
+        assert stored["chrf"] == json.loads(out)["chrf"]
+        assert stored["signatures"]["bleu"] in told
+
+    def test_another_model_as_baseline_and_an_ensemble(self, tmt, model):
+        arguments = "--chrf", "--json", "--device", "cpu", "--baseline", model.parent
+        code, out, _ = tmt("--model", model, "--model", model, *arguments)
+        comparison = json.loads(out)["comparison"]["chrf"]
+        assert code == 0
+        assert comparison["baseline"] == pytest.approx(comparison["system"])
+        assert not comparison["significant"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--source", "{r}"), "has no --reference"),
+        (("--reference", "{r}"), "leaves nothing to score"),
+        (("--reference", "{r}", "--hypothesis", "{r}", "--split", "test"), "both name the test set"),
+        (("--reference", "{r}", "--hypothesis", "{missing}"), "missing: no such file"),
+        (("--reference", "{r}", "--hypothesis", "{short}"), "has 1 lines"),
+        (("--reference", "{r}", "--hypothesis", "{empty}"), "empty: the file is empty"),
+        (("--reference", "{r}", "--hypothesis", "{latin}"), "latin:2: "),
+        (("--reference", "{r}", "--hypothesis", "{r}", "--baseline", "{short}"), "the baseline has 1 lines"),
+        (("--reference", "{r}", "--hypothesis", "{r}", "--tokenized-reference", "{short}"), "the tokenised reference"),
+        (("--model", "{missing}"), "no such model folder"),
+        (("--model", "{model}", "--split", "nowhere"), "no split 'nowhere'"),
+        (("--model", "{model}", "--beam", "0"), "--beam"),
+        (("--model", "{model}", "--source", "{short}", "--reference", "{r}"), "has 1 lines"),
+    ],
+)
+def test_mistakes_are_told_in_one_message_with_exit_code_2(tmt, model, write, tmp_path, arguments, message):
+    places = {
+        "r": write("r", ["eins", "zwei"]),
+        "short": write("short", ["eins"]),
+        "empty": write("empty", []),
+        "latin": tmp_path / "latin",
+        "missing": tmp_path / "missing",
+        "model": model,
+    }
+    places["latin"].write_bytes(b"gut\nschlecht \xfc\n")
+    code, out, err = tmt(*(argument.format(**places) for argument in arguments))
+    assert (code, out) == (2, "")
+    assert message in err
+
+
+def test_a_model_without_its_data_says_what_to_do(tmt, model, tmp_path):
+    (tmp_path / "prepared").rename(tmp_path / "elsewhere")
+    code, _, err = tmt("--model", model)
+    assert code == 2
+    assert "--source FILE --reference FILE" in err
