@@ -1,14 +1,18 @@
 """Upper and lower case: kept, lowered, or true (a sentence start written as the word is written elsewhere).
 
-Truecasing is sacremoses' port of the Moses truecaser.
+Truecasing is sacremoses' port of the Moses truecaser. That wants text tokenised its own way, so it is shown the
+words and sentence ends alone; all between them stays as it was.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 FILE = "truecase.txt"
+_WORD = re.compile(r"\w+(?:['’-]\w+)*|[.?!]")
+_SENTENCE_START = re.compile(r"(?:^|[.?!]\s)[^\w\s]*\w")
 
 
 class Casing:
@@ -28,19 +32,20 @@ class Casing:
 
     def train(self, sentences: Iterable[str]) -> None:
         if self._truecaser is not None:
-            self._truecaser.train([sentence.split() for sentence in sentences])
+            self._truecaser.train([_WORD.findall(sentence) for sentence in sentences])
 
     def apply(self, text: str) -> str:
         if self.kind == "lower":
             return text.lower()
         if self._truecaser is not None:
-            return " ".join(self._truecaser.truecase(text))
+            words = iter(self._truecaser.truecase(" ".join(_WORD.findall(text)), use_known=True))
+            return _WORD.sub(lambda _: next(words), text)
         return text
 
     def undo(self, text: str) -> str:
         """Sentence starts in upper case again; lowered case is lost."""
         if self.kind == "true":
-            return text[:1].upper() + text[1:]
+            return _SENTENCE_START.sub(lambda start: start[0][:-1] + start[0][-1].upper(), text)
         return text
 
     def save(self, folder: Path) -> None:

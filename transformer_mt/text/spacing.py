@@ -16,8 +16,9 @@ Pair = tuple[str, str]
 
 _QUOTES = frozenset({'"', "'", "``", "''"})
 # What is believed until the text speaks against it; a corpus of captions may hold no question mark.
-_LEFT = frozenset([*".,;:!?%)]}…'", "...", "n't", "'s", "'re", "'ve", "'ll", "'m", "'d"])
-_RIGHT = frozenset("([{$#")
+_CLITICS = ("n't", "'s", "'re", "'ve", "'ll", "'m", "'d")
+_LEFT = frozenset([*".,;:!?%)]}…'”", "...", *_CLITICS, *(clitic.replace("'", "’") for clitic in _CLITICS)])
+_RIGHT = frozenset("([{$#„")
 _ENOUGH = 2  # neighbours more for sticking than against it; one may be a slip of the typist
 _ROUNDS = 4  # left and right explain each other's evidence away; a few rounds settle it
 

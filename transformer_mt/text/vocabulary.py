@@ -20,8 +20,9 @@ class Vocabulary:
         if tuple(tokens[: len(MARKS)]) != MARKS:
             raise ValueError(f"a vocabulary begins with {', '.join(MARKS)}")
         self.tokens = list(tokens)
-        self._ids = {token: index for index, token in enumerate(self.tokens)}
-        if len(self._ids) != len(self.tokens):
+        # Marks are missing here: a sentence that spells out "</s>" must not end early.
+        self._ids = {token: index for index, token in enumerate(self.tokens) if index >= len(MARKS)}
+        if len({*MARKS, *self._ids}) != len(self.tokens):
             twice = next(token for token, count in Counter(self.tokens).items() if count > 1)
             raise ValueError(f"token '{twice}' stands twice")
 
@@ -30,9 +31,9 @@ class Vocabulary:
         """The words of a corpus by frequency, equal ones alphabetically. max_size leaves the marks out."""
         from torchtext.vocab import Vocab
 
-        for mark in MARKS:
-            counts.pop(mark, None)  # a corpus that spells out a mark must not gain power over the model
-        return cls(Vocab(counts, max_size=max_size, min_freq=min_frequency, specials=list(MARKS)).itos)
+        # A corpus that spells out a mark must not gain power over the model.
+        words = Counter({word: count for word, count in counts.items() if word not in MARKS})
+        return cls(Vocab(words, max_size=max_size, min_freq=min_frequency, specials=list(MARKS)).itos)
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -43,6 +44,7 @@ class Vocabulary:
     __hash__ = None  # type: ignore[assignment]
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
+        """Ids of words; a word that is spelt like a mark is UNK like any other that is not listed."""
         find = self._ids.get
         return [find(token, UNK) for token in tokens]
 

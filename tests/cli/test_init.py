@@ -1,0 +1,96 @@
+"""`tmt init`: a config to start from, never over a file that is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from transformer_mt.cli.init import ORDER, _shipped, init
+from transformer_mt.config.load import load_config
+from transformer_mt.errors import USER_FAULT, TmtError
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+NAMES = [path.relative_to(CONFIGS).with_suffix("").as_posix() for path in sorted(CONFIGS.rglob("*.yaml"))]
+
+
+@pytest.fixture
+def tmt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A function that runs `tmt init` with arguments in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    app = typer.Typer()
+    app.command()(init)
+
+    def run(*arguments: str) -> Result:
+        return CliRunner().invoke(app, arguments)
+
+    return run
+
+
+def _fault(result: Result) -> TmtError:
+    assert isinstance(result.exception, TmtError)
+    assert result.exception.exit_code == USER_FAULT
+    return result.exception
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_shipped_config_is_written_as_it_is(tmt, name: str) -> None:
+    result = tmt(name)
+    written = Path(f"{name.rsplit('/', 1)[-1]}.yaml")
+    assert result.exit_code == 0
+    assert written.read_bytes() == (CONFIGS / f"{name}.yaml").read_bytes()
+    assert load_config(written).name
+    assert result.stdout == ""
+    assert f"tmt train --config {written}" in result.stderr
+
+
+def test_it_writes_where_it_is_told(tmt, tmp_path: Path) -> None:
+    assert tmt("files.yaml", "-o", "mine.yaml").exit_code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.yaml"]
+
+
+def test_a_dash_means_stdout(tmt, tmp_path: Path) -> None:
+    assert tmt("files", "--output", "-").stdout == (CONFIGS / "files.yaml").read_text(encoding="utf-8")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_there_stays_as_it_is(tmt, tmp_path: Path) -> None:
+    (tmp_path / "files.yaml").write_text("mine")
+    fault = _fault(tmt("files"))
+    assert fault.place == "files.yaml"
+    assert "-o" in fault.remedy
+    assert (tmp_path / "files.yaml").read_text() == "mine"
+
+
+def test_places_that_cannot_be_written(tmt, tmp_path: Path) -> None:
+    assert "folder" in _fault(tmt("files", "-o", str(tmp_path))).message
+    assert "no such folder" in _fault(tmt("files", "-o", "none/c.yaml")).message
+
+
+@pytest.mark.parametrize(("name", "nearest"), [("flies", "files"), ("multi30k-ende", "multi30k-en-de")])
+def test_an_unknown_name_is_told_the_nearest(tmt, tmp_path: Path, name: str, nearest: str) -> None:
+    fault = _fault(tmt(name))
+    assert f"Did you mean '{nearest}'?" in fault.remedy
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_is_no_way_out_of_the_folder(tmt) -> None:
+    assert "no config is called" in _fault(tmt("../pyproject")).message
+
+
+def test_the_configs_to_start_from_come_first() -> None:
+    names = list(_shipped())
+    assert sorted(names) == sorted(NAMES)
+    assert [name for name in names if name in ORDER] == names[: len([name for name in names if name in ORDER])]
+
+
+def test_an_installed_package_carries_its_configs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a wheel they lie inside the package."""
+    package = tmp_path / "transformer_mt"
+    (package / "configs" / "classics").mkdir(parents=True)
+    (package / "configs" / "quickstart.yaml").write_text("name: inside\n")
+    (package / "configs" / "classics" / "paper.yaml").write_text("name: paper\n")
+    monkeypatch.setattr("importlib.resources.files", lambda name: package)
+    assert list(_shipped()) == ["quickstart", "classics/paper"]

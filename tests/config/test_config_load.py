@@ -1,0 +1,153 @@
+"""Reading configs: YAML's plain words and numbers, overrides, and back to YAML without loss."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_mt.config.load import differences, dump_config, load_config
+from transformer_mt.config.schema import Config
+from transformer_mt.config.yaml_source import parse_value, read_yaml, write_yaml
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+SHIPPED = sorted(CONFIGS.rglob("*.yaml"))
+LEAST = {
+    "name": "trial",
+    "data": {"source": "ko", "target": "en", "corpus": {"kind": "phrasebook"}},
+    "tokenizer": {"kind": "sentencepiece"},
+    "training": {"max_epochs": 1},
+}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    place = tmp_path / "c.yaml"
+    place.write_text(write_yaml(LEAST), encoding="utf-8")
+    return place
+
+
+@pytest.mark.parametrize("shipped", SHIPPED, ids=lambda path: path.relative_to(CONFIGS).as_posix())
+def test_every_shipped_config_is_sound(shipped: Path, tmp_path: Path) -> None:
+    config = load_config(shipped)
+    (tmp_path / "again.yaml").write_text(dump_config(config), encoding="utf-8")
+    assert load_config(tmp_path / "again.yaml") == config
+    assert shipped.read_text(encoding="utf-8").startswith("#"), "a shipped config says first what it is for"
+
+
+def test_there_are_shipped_configs() -> None:
+    assert {"files"} <= {path.stem for path in SHIPPED}
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("no", "no"), ("yes", "yes"), ("on", "on"), ("off", "off"), ("y", "y"), ("NO", "NO"),
+        ("true", True), ("False", False), ("null", None), ("~", None), ("", None),
+        ("1e-9", 1e-9), ("1E5", 1e5), ("4.", 4.0), (".5", 0.5), ("-3", -3), ("1_000", 1000), ("010", 10), ("08", 8),
+        ("1:30", "1:30"), ("2024-01-02", "2024-01-02"), ("0x10", "0x10"), ("1.2.3", "1.2.3"), ("=", "="),
+        ("'1'", "1"), ("[1, no]", [1, "no"]), ("{a: 1e3}", {"a": 1000.0}),
+    ],
+)  # fmt: skip
+def test_yaml_as_version_1_2_means_it(text: str, value: object) -> None:
+    parsed = parse_value(text)
+    assert parsed == value
+    assert type(parsed) is type(value)
+
+
+def test_norwegian_is_a_language(file: Path) -> None:
+    changed = ["data.source=no", "data.corpus={kind: tsv, files: a.tsv}"]
+    assert load_config(file, changed).data.source == "no"
+
+
+def test_truecase_is_no_boolean(file: Path) -> None:
+    config = load_config(file, ["tokenizer.case=true"])
+    assert config.source_tokenizer.case == "true"
+    assert "case: 'true'" in dump_config(config)
+
+
+def test_overrides_reach_new_and_old_keys_and_items_of_lists(file: Path) -> None:
+    file.write_text(write_yaml({**LEAST, "training": {"max_epochs": 1, "betas": [0.9, 0.98]}}))
+    overrides = ["training.max_epochs=3", "model.dropout=0.2", "training.betas.1=0.999", "decoding={beam: 2}"]
+    config = load_config(file, overrides)
+    assert (config.training.max_epochs, config.model.dropout, config.decoding.beam) == (3, 0.2, 2)
+    assert config.training.betas == (0.9, 0.999)
+
+
+def test_a_later_override_wins(file: Path) -> None:
+    assert load_config(file, ["seed=2", "seed=3"]).seed == 3
+
+
+def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(file: Path) -> None:
+    file.write_bytes(b"\xef\xbb\xbf" + write_yaml(LEAST).replace("\n", "\r\n").encode())
+    assert load_config(file).name == "trial"
+
+
+def test_lines_are_those_of_the_keys(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("# first\n\na:\n  b: [1,\n    2]\n  c: {d: 3}\n")
+    lines = read_yaml(tmp_path / "c.yaml").lines
+    assert lines[("a",)] == 3
+    assert lines[("a", "b", 1)] == 5
+    assert lines[("a", "c", "d")] == 6
+
+
+def test_differences_name_the_keys(file: Path) -> None:
+    one, other = load_config(file), load_config(file, ["model.d_ff=64", "tokenizer={kind: spacy}"])
+    told = differences(one, other)
+    assert "model.d_ff: 2048 | 64" in told
+    assert "tokenizer.kind: sentencepiece | spacy" in told
+    assert "tokenizer.vocab_size: 8000 | absent" in told
+    assert differences(one, one) == []
+
+
+def test_a_config_cannot_be_changed(file: Path) -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        load_config(file).seed = 2  # type: ignore[misc]
+
+
+scalars = st.none() | st.booleans() | st.integers(-(10**12), 10**12) | st.floats(allow_nan=False, allow_infinity=False)
+words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=12)
+tricky = st.sampled_from(["no", "1e9", "08", "1:30", "~", "null", "0o7", "1_0", "<<", "=", "2024-01-02", ".5", "a: b"])
+trees = st.recursive(
+    scalars | words | tricky, lambda inner: st.lists(inner) | st.dictionaries(words | tricky, inner), max_leaves=8
+)
+
+
+@given(value=trees)
+def test_any_value_survives_writing_and_reading(value: object) -> None:
+    assert parse_value(write_yaml({"key": value})) == {"key": value}
+
+
+@given(
+    name=st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._-]{0,20}", fullmatch=True),
+    directory=words,
+    epsilon=st.floats(1e-300, 0.5),
+    seed=st.integers(0, 2**63),
+    heads=st.integers(1, 8),
+    case=st.sampled_from(["keep", "lower", "true"]),
+)
+def test_a_dumped_config_reads_as_the_same(
+    tmp_path_factory: pytest.TempPathFactory,
+    name: str,
+    directory: str,
+    epsilon: float,
+    seed: int,
+    heads: int,
+    case: str,
+) -> None:
+    config = Config.model_validate(
+        LEAST
+        | {
+            "name": name,
+            "seed": seed,
+            "data": LEAST["data"] | {"prepared": directory},  # type: ignore[operator]
+            "model": {"n_heads": heads, "d_model": heads * 6},
+            "tokenizer": {"source": {"kind": "soynlp", "case": case}, "target": {"kind": "character"}},
+            "training": {"epsilon": epsilon, "max_steps": 1},
+        }
+    )
+    file = tmp_path_factory.getbasetemp() / "dumped.yaml"
+    file.write_text(dump_config(config), encoding="utf-8")
+    assert load_config(file) == config

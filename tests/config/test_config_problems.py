@@ -1,0 +1,206 @@
+"""What a user reads who made mistakes in a config: each with file and line, all at once, exit code 2."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from transformer_mt.config.load import load_config
+from transformer_mt.errors import USER_FAULT, TmtError
+
+SOUND = """\
+name: trial
+data:
+  source: ko
+  target: en
+  corpus: {kind: phrasebook}
+tokenizer: {kind: sentencepiece}
+training: {max_epochs: 1}
+"""
+
+
+@pytest.fixture
+def told(tmp_path: Path):
+    """A function from a config's text (and overrides) to the lines of the error it causes, the file's name cut off."""
+
+    def tell(text: str | bytes, *overrides: str) -> list[str]:
+        file = tmp_path / "c.yaml"
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+        with pytest.raises(TmtError) as error:
+            load_config(file, overrides)
+        assert error.value.exit_code == USER_FAULT
+        return str(error.value).replace(str(file), "c.yaml").splitlines()
+
+    return tell
+
+
+def test_a_sound_config_is_read(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text(SOUND)
+    config = load_config(tmp_path / "c.yaml")
+    assert (config.name, config.training.max_epochs, config.model.d_model) == ("trial", 1, 512)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("seed: one", "'seed' is \"one\", but must be a whole number"),
+        ("seed: 1.5", "'seed' is 1.5, but must be a whole number"),
+        ("seed: -1", "'seed' is -1, but must be at least 0"),
+        ("seed: true", "'seed' is true, but must be a whole number"),
+        ("model: {dropout: 1.0}", "'model.dropout' is 1.0, but must be less than 1.0"),
+        ("model: {dropout: .nan}", "'model.dropout' is NaN, but must be a finite number"),
+        ("model: {norm: before}", "'model.norm' is \"before\", but must be one of 'pre', 'post'"),
+        ("model: 3", "'model' is 3, but must be a mapping of keys"),
+        ("runtime: {compile: yes}", "'runtime.compile' is \"yes\", but must be true or false"),
+        ("decoding: {beam: 257}", "'decoding.beam' is 257, but must be at most 256"),
+        ("decoding: {temperature: 0}", "'decoding.temperature' is 0, but must be more than 0"),
+        ("modle: {}", "unknown key 'modle'; did you mean 'model'?"),
+        ("model: {d_modle: 3}", "unknown key 'model.d_modle'; did you mean 'd_model'?"),
+        ("model: {d_model: 10, n_heads: 3}", "model: d_model 10 is not divisible by n_heads 3"),
+        ("model: {tie_embeddings: true}", "needs one vocabulary for both sides"),
+        ("decoding: {beam: 4, n_best: 8}", "n_best 8 is more than the beam of 4 can hold"),
+        ("1: 3", "unknown key '1'; known here: name, seed"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(told, line: str, message: str) -> None:
+    head, remedy = told(f"{SOUND}{line}\n")
+    assert head.startswith("c.yaml:8: ")
+    assert message in head
+    assert "c.yaml" in remedy
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ("{kind: phrasebook}", "{kind: phrasebok}", "did you mean 'phrasebook'?"),
+        ("{kind: phrasebook}", "{train: 5}", "'data.corpus' needs a 'kind'"),
+        ("{kind: phrasebook}", "{kind: tsv}", "give either `files`"),
+        ("{kind: phrasebook}", "{kind: tsv, files: a.tsv, column: 3}", "unknown key 'data.corpus.column'"),
+        ("{kind: phrasebook}", "{kind: multi30k, test_sets: [test_2015]}", "no test set of Multi30k"),
+        ("{kind: phrasebook}", "{kind: tsv, train: a.tsv}", "`train` needs a `validation`"),
+        ("target: en", "target: ko", "needs two languages"),
+        ("target: en", "target: fr", "corpus 'phrasebook' has ko, en, de, not ko-fr"),
+        ("target: en", "target: English", "must match the pattern"),
+        ("source: ko", "sorce: ko", "did you mean 'source'?"),
+    ],
+)
+def test_a_mistake_in_the_data_section(told, before: str, after: str, message: str) -> None:
+    problems = told(SOUND.replace(before, after))
+    assert any(message in problem for problem in problems)
+    assert problems[0].startswith(tuple(f"c.yaml:{line}: " for line in range(2, 6)))
+
+
+def test_suggestions_are_of_the_kind_that_is_named(told) -> None:
+    head, _ = told(SOUND.replace("{kind: phrasebook}", "{kind: tsv, files: a, test_sets: [a]}"))
+    assert "did you mean 'test'?" in head  # `test_sets` is a key, but of another kind
+
+
+def test_all_mistakes_at_once_in_the_order_of_the_file(told) -> None:
+    text = SOUND.replace("max_epochs: 1", "max_epochs: 0, patience: x") + (
+        "model:\n  d_model: 10\n  n_heads: 3\n  dropuot: 0.1\n  dropout: 2\ndecoding: {beam: 2, n_best: 3, beem: 1}\n"
+    )
+    *problems, remedy = told(text)
+    assert [problem.split(": ")[0] for problem in problems] == [f"c.yaml:{n}" for n in (7, 7, 9, 11, 12, 13, 13)]
+    assert "these 7 keys" in remedy
+
+
+def test_a_contradiction_is_not_invented_from_defaults(told) -> None:
+    """d_model is faulty; its default 512, which is not divisible by 7, must not be held against n_heads."""
+    assert len(told(SOUND + "model: {d_model: wide, n_heads: 7}\n")) == 2
+    assert len(told(SOUND.replace("max_epochs: 1", "max_epochs: many"))) == 2
+
+
+def test_several_contradictions_of_a_section_have_a_line_each(told) -> None:
+    text = SOUND.replace(
+        "{max_epochs: 1}", "\n  schedule: noam\n  learning_rate: 1\n  monitor: bleu\n  bleu_sentences: 0"
+    )
+    problems = told(text)
+    assert [line.split(": ", 2)[0] for line in problems[:-1]] == ["c.yaml:7", "c.yaml:8", "c.yaml:10"]
+
+
+def test_a_key_that_stands_twice(told) -> None:
+    head, _ = told(SOUND + "model:\n  d_ff: 3\n  d_ff: 4\n")
+    assert head == "c.yaml:10: key 'model.d_ff' stands twice, first on line 9"
+
+
+def test_missing_keys_are_all_named(told) -> None:
+    assert [line for line in told("data: {}\n") if "is missing" in line] == [
+        "c.yaml: key 'name' is missing",
+        "c.yaml: key 'tokenizer' is missing",
+        "c.yaml: key 'training' is missing",
+        "c.yaml:1: key 'data.source' is missing",
+        "c.yaml:1: key 'data.target' is missing",
+        "c.yaml:1: key 'data.corpus' is missing",
+    ]
+
+
+def test_a_tokenizer_for_each_side(told) -> None:
+    sides = "{source: {kind: soynlp, vocab_size: 3}, target: {kind: spacy, min_freq: 3}}"
+    problems = told(SOUND.replace("{kind: sentencepiece}", sides))
+    assert "c.yaml:6: unknown key 'tokenizer.target.min_freq'; did you mean 'min_frequency'?" in problems
+    assert any("'tokenizer.source.vocab_size'" in problem for problem in problems)
+    assert (
+        "key 'tokenizer.target' is missing"
+        in told(SOUND.replace("{kind: sentencepiece}", "{source: {kind: spacy}}"))[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        ("", "c.yaml", "holds no keys"),
+        ("# nothing but a comment\n", "c.yaml", "holds no keys"),
+        ("- a\n- b\n", "c.yaml", "holds no keys"),
+        ("just words", "c.yaml", "holds no keys"),
+        ("a:\n\tb: 3\n", "c.yaml:2", "a tab where YAML wants spaces"),
+        ("a: [1, 2\nb: 3\n", "c.yaml:2", "not valid YAML"),
+        ("a: 1\n---\nb: 1\n", "c.yaml:2", "another document"),
+        ("a: 1\nb: !!python/object/apply:os.system [ls]\n", "c.yaml:2", "not valid YAML"),
+        ("a: 1\nb: !!int abc\n", "c.yaml:2", "not valid YAML"),
+        ("a: 1\nb: " + "9" * 5000, "c.yaml:2", "not valid YAML"),
+        ("a: 1\nb: \x00\n", "c.yaml:2", "U+0000"),
+        (b"a: 1\nb: 2\nc: \xff\n", "c.yaml:3", "not UTF-8"),
+        ("[" * 3000, "c.yaml", "nested too deeply"),
+        ("a: &a [*a]\n", "c.yaml", "nested too deeply"),
+        ("a: &a [1,1,1,1,1,1,1,1,1,1]\n" + "".join(
+            f"{x}: &{x} [{','.join(['*' + y] * 10)}]\n" for y, x in zip("abcdefg", "bcdefgh", strict=True)
+        ), "c.yaml:1", "more than 10000 keys"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_no_config(told, text: str | bytes, place: str, message: str) -> None:
+    head = told(text)[0]
+    assert head.startswith(f"{place}: ")
+    assert message in head
+
+
+def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
+    with pytest.raises(TmtError, match="no such config file") as error:
+        load_config(tmp_path / "none.yaml")
+    assert "tmt init" in error.value.remedy
+    with pytest.raises(TmtError, match="a folder, not a config file"):
+        load_config(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("training.max_epochs=0", "--set: 'training.max_epochs' is 0, but must be at least 1"),
+        ("training.max_epoch=3", "--set: unknown key 'training.max_epoch'; did you mean 'max_epochs'?"),
+        ("training.betas=[0.9, 1.2]", "--set: 'training.betas.1' is 1.2, but must be less than 1.0"),
+        ("seed=no", "--set: 'seed' is \"no\", but must be a whole number"),
+        ("seed", "--set: 'seed' is no override"),
+        ("=3", "--set: '=3' is no override"),
+        ("model.d_ff=[1", "--set: the value of 'model.d_ff=[1' is not valid YAML"),
+        ("data.corpus.kind.x=3", "--set: 'data.corpus.kind.x=3': there is nothing at 'x' to set"),
+        ("data.corpus.kind.x.y=3", "--set: 'data.corpus.kind.x.y=3': there is nothing at 'x' to set a key in"),
+    ],
+)
+def test_overrides_are_checked_alike(told, override: str, message: str) -> None:
+    assert told(SOUND, override)[0] == message
+
+
+def test_mistakes_of_file_and_override_are_told_together(told) -> None:
+    file, override, _ = told(SOUND + "seed: x\n", "name=a/b")
+    assert file.startswith("c.yaml:8: 'seed'")
+    assert override.startswith("--set: 'name'")

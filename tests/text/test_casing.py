@@ -1,0 +1,59 @@
+"""Case kept, lowered, or true."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_mt.text.casing import Casing
+
+SENTENCES = ["The dog sees Anna.", "Yesterday the dog, a big one, met Anna. The end came.", "It saw the US."]
+
+
+@pytest.fixture(scope="module")
+def truecase() -> Casing:
+    casing = Casing("true")
+    casing.train(SENTENCES)
+    return casing
+
+
+def test_kept_and_lowered() -> None:
+    assert Casing("keep").apply("Über Köln") == "Über Köln"
+    assert Casing("lower").apply("Über KÖLN") == "über köln"
+    assert Casing("lower").undo("über köln") == "über köln"
+    assert [Casing(kind).lossless for kind in ("keep", "lower", "true")] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "cased"),
+    [
+        ("The dog sees Anna.", "the dog sees Anna."),
+        ("Anna sees  the dog. The US saw Anna!", "Anna sees  the dog. the US saw Anna!"),
+        ("„The dog“ <b> a|b 3.5", "„the dog“ <b> a|b 3.5"),
+        ("Unknown Words STAY", "Unknown Words STAY"),
+        ("", ""),
+        ("...", "..."),
+    ],
+)
+def test_a_sentence_start_is_written_as_elsewhere(truecase: Casing, text: str, cased: str) -> None:
+    assert truecase.apply(text) == cased
+    assert truecase.undo(cased) == text
+
+
+@given(text=st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=40))
+def test_truecasing_changes_case_alone(text: str) -> None:
+    casing = Casing("true")
+    casing.train(SENTENCES)
+    assert casing.apply(text).casefold() == text.casefold()
+
+
+def test_it_is_saved_and_loaded(truecase: Casing, tmp_path: Path) -> None:
+    truecase.save(tmp_path)
+    loaded = Casing("true")
+    loaded.load(tmp_path)
+    for sentence in SENTENCES:
+        assert loaded.apply(sentence) == truecase.apply(sentence)
+    Casing("lower").save(tmp_path / "nowhere")  # nothing learned, nothing written

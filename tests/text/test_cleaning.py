@@ -1,0 +1,123 @@
+"""Each cleaning rule by itself: what it changes, what it leaves, and what it says of a pair."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_mt.config.data import CleaningConfig
+from transformer_mt.text.cleaning import (
+    clean_text,
+    empty_side,
+    fault_of_lengths,
+    fault_of_training_pair,
+    leak_key,
+    pair_key,
+)
+
+DEFAULT = CleaningConfig()
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
+
+
+def rules(**changed: object) -> CleaningConfig:
+    return CleaningConfig.model_validate(changed)
+
+
+@pytest.mark.parametrize(
+    ("changed", "text", "clean"),
+    [
+        ({}, unicodedata.normalize("NFD", "한국 Köln"), "한국 Köln"),
+        ({}, "Ａ", "Ａ"),
+        ({"unicode": "NFKC"}, "Ａ①ﬁ", "A1fi"),
+        ({"unicode": "off"}, "o\u0308", "o\u0308"),
+        ({}, "a\u200bb\ufeffc\u00add\x07e\u200d", "abcde"),
+        ({"control_characters": False}, "a\u200bb", "a\u200bb"),
+        ({}, "  a\t b\u00a0c\u3000 d\r\n", "a  b c  d"),
+        ({"whitespace": "collapse"}, "  a\t b\u00a0c\u3000 d\r\n", "a b c d"),
+        ({"whitespace": "off"}, " a\tb\u00a0c\u2028d ", " a b\u00a0c d "),
+        ({}, "ㅋㅋㅋㅋㅋㅋ", "ㅋㅋㅋㅋㅋㅋ"),
+        ({"max_repeats": 2}, "ㅋㅋㅋㅋㅋㅋ 와  하하하하", "ㅋㅋ 와  하하"),
+        ({"max_repeats": 2}, "10000원 ㅋㅋㅋ", "10000원 ㅋㅋㅋ"),
+        ({"max_repeats": 5}, "ㅋㅋㅋㅋ", "ㅋㅋㅋㅋ"),
+    ],
+)
+def test_a_rule_changes_this_and_no_more(changed: dict[str, object], text: str, clean: str) -> None:
+    assert clean_text(text, rules(**changed), "ko") == clean
+
+
+def test_repeats_are_shortened_in_korean_alone() -> None:
+    assert clean_text("oooooh", rules(max_repeats=2), "en") == "oooooh"
+
+
+def test_joiners_stay_where_they_are_spelling() -> None:
+    assert clean_text("می\u200cخواهم", DEFAULT, "fa") == "می\u200cخواهم"
+    assert clean_text("a\u200cb\u200b", DEFAULT, "en") == "ab"
+
+
+@given(text=texts, unicode=st.sampled_from(["NFC", "NFKC", "off"]), spaces=st.sampled_from(["trim", "collapse", "off"]))
+def test_clean_text_is_one_line_and_clean_already(text: str, unicode: str, spaces: str) -> None:
+    config = rules(unicode=unicode, whitespace=spaces)
+    clean = clean_text(text, config, "en")
+    assert len(clean.splitlines()) <= 1
+    assert "\t" not in clean
+    assert clean_text(clean, config, "en") == clean
+
+
+@given(text=texts)
+def test_with_all_rules_off_words_stay_as_they_are(text: str) -> None:
+    off = rules(unicode="off", control_characters=False, whitespace="off")
+    assert clean_text(text, off, "ko").split() == text.split()
+
+
+def test_empty_sides() -> None:
+    assert empty_side("", "a")
+    assert empty_side("a", " \u3000")
+    assert not empty_side("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("changed", "source", "target", "fault"),
+    [
+        ({}, "a", "b", None),
+        ({}, "a", "a", "identical sides"),
+        ({"identical": False}, "a", "a", None),
+        ({"max_characters": 3}, "abc", "d", None),
+        ({"max_characters": 3}, "a", "abcd", "too many characters"),
+    ],
+)
+def test_what_speaks_against_a_pair(changed: dict[str, object], source: str, target: str, fault: str | None) -> None:
+    assert fault_of_training_pair(source, target, rules(**changed)) == fault
+
+
+@pytest.mark.parametrize(
+    ("changed", "lengths", "fault"),
+    [
+        ({}, (10, 10), None),
+        ({}, (11, 10), "longer than max_length"),
+        ({}, (2, 11), "longer than max_length"),
+        ({}, (1, 9), None),
+        ({}, (1, 10), "length ratio"),
+        ({"max_ratio": 2.0}, (5, 2), "length ratio"),
+        ({"max_ratio": None}, (1, 10), None),
+    ],
+)
+def test_what_speaks_against_lengths(changed: dict[str, object], lengths: tuple[int, int], fault: str | None) -> None:
+    assert fault_of_lengths(*lengths, max_length=10, rules=rules(**changed)) == fault
+
+
+def test_pair_keys_tell_pairs_apart() -> None:
+    assert pair_key("a", "b") == pair_key("a", "b")
+    assert len({pair_key("a", "b"), pair_key("b", "a"), pair_key("ab", ""), pair_key("A", "b")}) == 4
+    assert len(pair_key("a", "b")) == 16
+
+
+def test_leaks_are_the_same_sentence_to_a_reader() -> None:
+    seen = leak_key("Ein Hund.", "A dog.", "pair")
+    assert seen == leak_key("ein  Hund", "A dog !", "pair")
+    assert seen != leak_key("ein Hund", "the dog", "pair")
+    assert leak_key("Ein Hund.", "A dog.", "source") == leak_key("ein hund", "the dog", "source")
+    assert leak_key("?", "a", "pair") != leak_key("!", "a", "pair")  # punctuation is all there is to compare
+    assert leak_key("ab", "c", "pair") != leak_key("a", "bc", "pair")

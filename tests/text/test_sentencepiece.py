@@ -1,0 +1,119 @@
+"""SentencePiece: sizes, marks, unseen characters, sampled segmentations, morphemes."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from transformer_mt.config.tokenizer import SentencepieceConfig
+from transformer_mt.errors import TmtError
+from transformer_mt.text.codec import Codec, Segmenter
+from transformer_mt.text.tokenizers.sentencepiece import SentencepieceTokenizer
+from transformer_mt.text.vocabulary import EOS, MARKS, UNK, Vocabulary
+
+_DRAW = random.Random(5)
+_WORDS = ["".join(_DRAW.choices("aeinorstl", k=_DRAW.randint(2, 6))) for _ in range(60)]
+TEXT = [" ".join(["the tower", *_DRAW.choices(_WORDS, k=5)]) for _ in range(60)]
+
+
+def tokenizer(language: str = "en", sentences: list[str] = TEXT, **values: object) -> SentencepieceTokenizer:
+    config = SentencepieceConfig.model_validate({"kind": "sentencepiece", "vocab_size": 60, **values})
+    made = SentencepieceTokenizer(config, language)
+    made.train(sentences)
+    return made
+
+
+def codec(**values: object) -> Codec:
+    config = SentencepieceConfig.model_validate({"kind": "sentencepiece", "vocab_size": 60, **values})
+    segmenter = Segmenter(config, "en")
+    segmenter.train(TEXT)
+    return Codec(segmenter, Vocabulary(segmenter.tokenizer.inventory() or []))
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+def test_the_inventory_is_as_large_as_asked_and_begins_with_the_marks(algorithm: str) -> None:
+    pieces = tokenizer(algorithm=algorithm, vocab_size=40).inventory()
+    assert len(pieces) == len(set(pieces)) == 40
+    assert tuple(pieces[:4]) == MARKS
+    assert Vocabulary(pieces).tokens == pieces
+
+
+def test_a_corpus_too_small_says_so() -> None:
+    with pytest.raises(TmtError, match="too small for 8000 pieces") as error:
+        tokenizer(vocab_size=8000)
+    assert error.value.place == "tokenizer.vocab_size"
+    with pytest.raises(TmtError):
+        tokenizer(sentences=[])
+
+
+def test_unseen_characters_are_unknown_or_spelt_in_bytes() -> None:
+    plain, spelling = codec(), codec(vocab_size=330, byte_fallback=True)
+    assert UNK in plain.encode("the 탑")
+    assert plain.decode(plain.encode("the 탑")) == "the <unk>"
+    assert plain.decode(plain.encode("the 탑"), ["탑"]) == "the 탑"
+    assert UNK not in spelling.encode("the 탑 😀")
+    assert spelling.decode(spelling.encode("the 탑 😀")) == "the 탑 😀"
+
+
+def test_double_spaces_are_none_of_its_business() -> None:
+    made = tokenizer()
+    assert made.tokenize("the  lone   tower ") == made.tokenize("the lone tower")
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+def test_sampled_segmentations_differ_and_repeat_by_seed(algorithm: str) -> None:
+    made = tokenizer(algorithm=algorithm, sampling=0.4)
+    text = "the tower in the rose"
+
+    def draw(seed: int) -> list[tuple[str, ...]]:
+        generator = random.Random(seed)
+        return [tuple(made.sample(text, generator)) for _ in range(20)]
+
+    assert draw(1) == draw(1)
+    assert draw(1) != draw(2)
+    assert len(set(draw(1))) > 3
+    assert {made.detokenize(tokens) for tokens in draw(1)} == {text}
+    assert len(made.tokenize(text)) <= min(map(len, draw(1))) or algorithm == "unigram"
+    assert made.tokenize(text) == made.tokenize(text)
+
+
+def test_a_codec_samples_ids_with_the_end_mark() -> None:
+    made = codec(sampling=0.5)
+    drawn = {tuple(made.sample("the tower rose", random.Random(seed))) for seed in range(10)}
+    assert len(drawn) > 1
+    assert all(ids[-1] == EOS for ids in drawn)
+    assert {made.decode(ids) for ids in drawn} == {"the tower rose"}
+
+
+def test_a_damaged_model_is_told(tmp_path: Path) -> None:
+    made = tokenizer()
+    made.save(tmp_path)
+    file = tmp_path / "sentencepiece.model"
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(ValueError, match="damaged"):
+        made.load(tmp_path)
+
+
+KOREAN = ["친구는 학교에서 책을 읽었습니다.", "선생님이 도서관에 가셨어요!", "우리는 바다를 보고 싶었다."] * 5
+
+
+def test_morphemes_are_split_and_joined_back() -> None:
+    pytest.importorskip("mecab", reason="needs the extra `mecab`")
+    made = tokenizer("ko", KOREAN, vocab_size=64, morphemes="mecab")
+    for sentence in [*KOREAN, "처음 보는 문장입니다 (hello, 3.5) 😀", "", "a"]:
+        assert made.detokenize(made.tokenize(sentence)) == sentence
+    assert made.morphemes is not None
+    assert made.morphemes.split("학교에서 책을") == "학교 에서 \u2583 책 을"
+
+
+def test_morphemes_are_a_matter_of_korean() -> None:
+    assert tokenizer("en", morphemes="mecab").morphemes is None
+
+
+def test_morphemes_without_mecab_name_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "mecab", None)
+    with pytest.raises(TmtError) as error:
+        tokenizer("ko", morphemes="mecab")
+    assert "transformer_mt[mecab]" in error.value.remedy
