@@ -20,7 +20,18 @@ if TYPE_CHECKING:
     from transformer_mt.evaluation.examine import Words
     from transformer_mt.evaluation.report import Report
 
-FileOption = Path | None
+File = Path | None
+_MODEL = "Model folder; several are used together. Default: the run that finished last."
+_SPLIT = "Split of the model's data, such as validation. Default: its first test set."
+_SOURCE = "Sentences to translate, instead of a split."
+_REFERENCE = "Their translations by people, line by line."
+_HYPOTHESIS = "Score these translations; none are made."
+_BASELINE = "Another system's translations, or its model folder: compared by paired bootstrap resampling."
+_TOKENIZED = "Also lower-cased BLEU, and BLEU on lower-cased Moses tokens as in papers."
+_PUBLISHED = "The references as published for --tokenized, such as *.lc.norm.tok.de."
+_LANGUAGE = "Target language (ISO code). Default: the model's."
+_BEAM = "Beam width; 1: greedy. Default: the model's."
+_LENGTH_PENALTY = "GNMT length penalty. Default: the model's."
 
 
 @dataclass(frozen=True)
@@ -46,39 +57,17 @@ def evaluate(
     bleu: Annotated[bool, typer.Option("--bleu", help="BLEU. Without --bleu, --chrf, --ter: all three.")] = False,
     chrf: Annotated[bool, typer.Option("--chrf", help="chrF.")] = False,
     ter: Annotated[bool, typer.Option("--ter", help="TER, the translation edit rate.")] = False,
-    model: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--model", "-m", help="Model folder; several are used together. Default: the run that finished last."
-        ),
-    ] = None,
-    split: Annotated[
-        str | None,
-        typer.Option("--split", help="Split of the model's data, such as validation. Default: its first test set."),
-    ] = None,
-    source: Annotated[FileOption, typer.Option("--source", help="Sentences to translate, instead of a split.")] = None,
-    reference: Annotated[FileOption, typer.Option("--reference", help="Their translations by people.")] = None,
-    hypothesis: Annotated[
-        FileOption, typer.Option("--hypothesis", help="Score these translations; none are made.")
-    ] = None,
-    baseline: Annotated[
-        FileOption, typer.Option("--baseline", help="Another system's translations, or its model folder.")
-    ] = None,
-    tokenized: Annotated[
-        bool, typer.Option("--tokenized", help="Also lower-cased BLEU, and on Moses tokens as in papers.")
-    ] = False,
-    tokenized_reference: Annotated[
-        FileOption, typer.Option("--tokenized-reference", help="For --tokenized: the references as published.")
-    ] = None,
-    language: Annotated[
-        str | None, typer.Option("--language", help="Target language (ISO code). Default: the model's.")
-    ] = None,
-    beam: Annotated[
-        int | None, typer.Option("--beam", min=1, help="Beam width; 1: greedy. Default: the model's.")
-    ] = None,
-    length_penalty: Annotated[
-        float | None, typer.Option("--length-penalty", help="GNMT length penalty. Default: the model's.")
-    ] = None,
+    model: Annotated[list[Path] | None, typer.Option("--model", "-m", metavar="DIR", help=_MODEL)] = None,
+    split: Annotated[str | None, typer.Option("--split", metavar="NAME", help=_SPLIT)] = None,
+    source: Annotated[File, typer.Option("--source", metavar="FILE", help=_SOURCE)] = None,
+    reference: Annotated[File, typer.Option("--reference", metavar="FILE", help=_REFERENCE)] = None,
+    hypothesis: Annotated[File, typer.Option("--hypothesis", metavar="FILE", help=_HYPOTHESIS)] = None,
+    baseline: Annotated[File, typer.Option("--baseline", metavar="FILE", help=_BASELINE)] = None,
+    tokenized: Annotated[bool, typer.Option("--tokenized", help=_TOKENIZED)] = False,
+    tokenized_reference: Annotated[File, typer.Option("--tokenized-reference", metavar="FILE", help=_PUBLISHED)] = None,
+    language: Annotated[str | None, typer.Option("--language", help=_LANGUAGE)] = None,
+    beam: Annotated[int | None, typer.Option("--beam", min=1, help=_BEAM)] = None,
+    length_penalty: Annotated[float | None, typer.Option("--length-penalty", help=_LENGTH_PENALTY)] = None,
     device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> None:
@@ -133,7 +122,7 @@ def evaluate_split(folder: Path, split: str, device: str) -> str:
     return "\n".join(f"{task.name}  {score.line}" for score in report.scores.values())
 
 
-def _check_options(split: str | None, source: FileOption, reference: FileOption, hypothesis: FileOption) -> None:
+def _check_options(split: str | None, source: File, reference: File, hypothesis: File) -> None:
     from transformer_mt.errors import TmtError
 
     if reference is not None and split is not None:
@@ -163,7 +152,7 @@ def _lines(file: Path) -> list[str]:
     return [line for _, line in read_lines(file)]
 
 
-def _task(config: Config | None, split: str | None, source: FileOption, reference: FileOption) -> Task:
+def _task(config: Config | None, split: str | None, source: File, reference: File) -> Task:
     """The files given, or a split of the model's data."""
     from transformer_mt.data.prepared import Prepared
     from transformer_mt.errors import TmtError
@@ -222,7 +211,7 @@ def _words(translator: Translator, hypotheses: list[Any], references: list[str])
     return Words(f"the model's {kind} words", hypotheses, [segmenter.tokenize(line) for line in references])
 
 
-def _baseline(file: FileOption, given: dict[str, Any], device: str, task: Task) -> list[str]:
+def _baseline(file: File, given: dict[str, Any], device: str, task: Task) -> list[str]:
     """A file of translations, or the translations of another model."""
     from transformer_mt.cli.models import find_model, search_settings
     from transformer_mt.errors import TmtError
@@ -237,7 +226,7 @@ def _baseline(file: FileOption, given: dict[str, Any], device: str, task: Task) 
     return _translate([folder], search_settings(folder, given), device, task).lines
 
 
-def _tokenized(wanted: bool, published: FileOption, task: Task, language: str) -> list[str]:
+def _tokenized(wanted: bool, published: File, task: Task, language: str) -> list[str]:
     """The references in the papers' form: as published, or brought into it."""
     from transformer_mt.evaluation.scores import moses_tokenized
 

@@ -117,14 +117,10 @@ def _curve(
 
 
 def _smoothed(values: Sequence[float]) -> list[float]:
-    """Means over the neighbours on both sides, so that the line does not lag behind; fewer of them at the ends."""
+    """Means over the neighbours on both sides, so that the line does not lag behind."""
     reach = len(values) // 80
-    means = []
-    for place in range(len(values)):
-        near = min(reach, place, len(values) - 1 - place)
-        window = values[place - near : place + near + 1]
-        means.append(sum(window) / len(window))
-    return means
+    windows = (values[max(0, place - reach) : place + reach + 1] for place in range(len(values)))
+    return [sum(window) / len(window) for window in windows]
 
 
 def _dot(steps: Sequence[int]) -> str:
