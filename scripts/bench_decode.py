@@ -1,0 +1,182 @@
+"""How fast is decoding? Sentences and output tokens a second, greedy and beam 5, with one thread and with all.
+
+    python scripts/bench_decode.py                            random weights of size Tiny, forced length
+    python scripts/bench_decode.py --model runs/NAME/model --input sentences.txt [--ctranslate2 EXPORTED]
+
+Without a model the sentences are random ids and every translation has exactly --forced-length tokens, which
+makes the work the same for any program: CTranslate2, where installed, does it side by side with random
+weights of the same shapes. With a model and sentences it is timed on the folder that `tmt export` made of it.
+Each figure is the best of --repeat runs. Measure on a quiet machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.config.model import ModelConfig
+from transformer_mt.decoding.batches import Request, search
+from transformer_mt.decoding.model_directory import load_model_directory
+from transformer_mt.model.transformer import Transformer
+from transformer_mt.runtime.device import keep_freed_memory
+from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK
+
+TINY = ModelConfig(
+    d_model=128, n_heads=4, d_ff=256, encoder_layers=4, decoder_layers=4, tie_embeddings="all", output_bias=False
+)
+SOURCE_TOKENS = 16  # of a random sentence
+Translate = Callable[[int], tuple[int, int]]  # beam -> (sentences, output tokens)
+
+
+def main() -> None:
+    options = _arguments()
+    keep_freed_memory()
+    os.environ.setdefault("CT2_VERBOSE", "-1")
+    print(f"{'engine':<12} {'search':<7} {'threads':>7} {'sentences/s':>12} {'tokens/s':>9}")
+    threads = {1, options.threads or os.cpu_count() or 1}
+    with tempfile.TemporaryDirectory() as folder:
+        for count in sorted(threads):
+            for name, translate in _engines(options, count, Path(folder)):
+                for beam in (1, 5):
+                    seconds, sentences, tokens = _best(translate, beam, options.repeat)
+                    search_name = "greedy" if beam == 1 else f"beam {beam}"
+                    row = f"{name:<12} {search_name:<7} {count:>7} {sentences / seconds:>12,.1f}"
+                    print(f"{row} {tokens / seconds:>9,.0f}", flush=True)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=Path, help="model folder; default: random weights of size Tiny")
+    parser.add_argument("--input", type=Path, help="with --model: a file of sentences")
+    parser.add_argument("--ctranslate2", type=Path, help="with --model: the same model as `tmt export` wrote it")
+    parser.add_argument("--sentences", type=int, default=512, help="number of sentences; of a file the first ones")
+    parser.add_argument("--forced-length", type=int, default=20, help="without --model: tokens of each translation")
+    parser.add_argument("--batch-tokens", type=int, default=4096, help="source tokens times beam in a batch")
+    parser.add_argument("--vocabulary", type=int, default=8_000, help="without --model: size of the vocabulary")
+    parser.add_argument("--threads", type=int, help="beside one thread, measure this many; default: all cores")
+    parser.add_argument("--repeat", type=int, default=3)
+    options = parser.parse_args()
+    if (options.model is None) != (options.input is None):
+        parser.error("--model and --input belong together")
+    return options
+
+
+def _engines(options: argparse.Namespace, threads: int, folder: Path) -> list[tuple[str, Translate]]:
+    torch.set_num_threads(threads)
+    if options.model is not None:
+        directory = load_model_directory(options.model)
+        lines = options.input.read_text(encoding="utf-8").split("\n")[: options.sentences]
+        sources = [directory.source.encode(line)[-directory.config.data.max_length :] for line in lines if line.strip()]
+        engines = [("tmt", _ours(directory.model, sources, directory.config.decoding, options))]
+        if options.ctranslate2 is None:
+            return engines
+        words = directory.source.vocabulary.tokens
+        return [*engines, _ctranslate2(options.ctranslate2, sources, words, threads, options, None)]
+    torch.manual_seed(0)
+    model = Transformer(TINY, options.vocabulary, options.vocabulary, PAD).eval()
+    shape = (options.sentences, SOURCE_TOKENS)
+    sources = [[*row, EOS] for row in torch.randint(len(MARKS), options.vocabulary, shape).tolist()]
+    forced = options.forced_length
+    ratio = {"max_length_ratio": 0.0, "max_length_offset": forced, "min_length_ratio": forced / SOURCE_TOKENS}
+    engines = [("tmt", _ours(model, sources, DecodingConfig(**ratio), options))]
+    try:
+        exported = _random_ctranslate2(folder, options.vocabulary)
+    except ImportError:
+        print("CTranslate2 is not installed (pip install ctranslate2): measured alone")
+        return engines
+    words = [*MARKS, *(f"w{index}" for index in range(len(MARKS), options.vocabulary))]
+    return [*engines, _ctranslate2(exported, sources, words, threads, options, forced)]
+
+
+def _ours(
+    model: Transformer, sources: Sequence[Sequence[int]], decoding: DecodingConfig, options: argparse.Namespace
+) -> Translate:
+    def translate(beam: int) -> tuple[int, int]:
+        wanted = decoding.model_copy(update={"beam": beam, "n_best": 1, "batch_tokens": options.batch_tokens})
+        results = search([model], [Request(source) for source in sources], wanted)
+        return len(results), sum(len(found[0].ids) for found in results)
+
+    return translate
+
+
+def _ctranslate2(
+    folder: Path,
+    sources: Sequence[Sequence[int]],
+    words: Sequence[str],
+    threads: int,
+    options: argparse.Namespace,
+    forced: int | None,
+) -> tuple[str, Translate]:
+    import ctranslate2
+
+    engine = ctranslate2.Translator(str(folder), intra_threads=threads, inter_threads=1, compute_type="float32")
+    tokens = [[words[index] for index in source] for source in sources]
+    length: dict[str, Any] = {} if forced is None else {"min_decoding_length": forced, "max_decoding_length": forced}
+
+    def translate(beam: int) -> tuple[int, int]:
+        budget = {"max_batch_size": max(1, options.batch_tokens // beam), "batch_type": "tokens"}
+        results = engine.translate_batch(tokens, beam_size=beam, length_penalty=0.6, **budget, **length)
+        ends = 0 if forced is not None else len(results)  # we count the end mark, it does not
+        return len(results), sum(len(result.hypotheses[0]) for result in results) + ends
+
+    return "ctranslate2", translate
+
+
+def _random_ctranslate2(folder: Path, vocabulary: int) -> Path:
+    """A CTranslate2 model of size Tiny with random weights. Raises ImportError where it is not installed."""
+    import numpy as np
+    from ctranslate2.specs import TransformerSpec
+    from ctranslate2.specs.model_spec import LayerSpec
+
+    spec = TransformerSpec.from_config((TINY.encoder_layers, TINY.decoder_layers), TINY.n_heads, pre_norm=True)
+    d_model, d_ff = TINY.d_model, TINY.d_ff
+    random = np.random.default_rng(0)
+
+    sizes = {"/embeddings": vocabulary, "/projection": vocabulary, "/ffn/linear_0": d_ff}
+    sizes |= {"/self_attention/linear_0": 3 * d_model, "/attention/linear_1": 2 * d_model}
+
+    def fill(part: Any, path: str) -> None:
+        for name, value in list(vars(part).items()):
+            if name in ("gamma", "beta"):
+                setattr(part, name, np.full(d_model, name == "gamma", dtype=np.float32))
+            elif name == "weight":
+                rows = next((size for end, size in sizes.items() if path.endswith(end)), d_model)
+                columns = d_ff if path.endswith("/ffn/linear_1") else d_model
+                part.weight = random.normal(0, 0.05, (rows, columns)).astype(np.float32)
+            elif isinstance(value, list):
+                for index, item in enumerate(value):
+                    fill(item, f"{path}/embeddings" if name == "embeddings" else f"{path}/{name}_{index}")
+            elif isinstance(value, LayerSpec):
+                fill(value, f"{path}/{name}")
+
+    fill(spec, "")
+    words = [*MARKS, *(f"w{index}" for index in range(len(MARKS), vocabulary))]
+    spec.register_source_vocabulary(words)
+    spec.register_target_vocabulary(words)
+    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = MARKS[UNK], MARKS[BOS], MARKS[EOS]
+    spec.config.decoder_start_token = MARKS[BOS]
+    spec.validate()
+    spec.save(str(folder))
+    return folder
+
+
+def _best(translate: Translate, beam: int, repeat: int) -> tuple[float, int, int]:
+    """Seconds of the fastest run, sentences, output tokens."""
+    times = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        sentences, tokens = translate(beam)
+        times.append(time.perf_counter() - start)
+    return min(times), sentences, tokens
+
+
+if __name__ == "__main__":
+    main()

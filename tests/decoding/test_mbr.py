@@ -1,0 +1,31 @@
+"""Minimum Bayes risk picks what the samples agree on, by sacreBLEU's own scores."""
+
+from __future__ import annotations
+
+import pytest
+import sacrebleu
+
+from transformer_mt.decoding.mbr import consensus, sentence_utility
+
+SAMPLES = ["the cat sat on the mat", "the cat sat on a mat", "a cat sat on the mat", "stock prices fell sharply"]
+
+
+@pytest.mark.parametrize("utility", ["chrf", "bleu"])
+def test_the_consensus_wins_and_the_outlier_loses(utility: str) -> None:
+    ranked = consensus(SAMPLES, utility)
+    assert ranked[0][0] == "the cat sat on the mat"
+    assert ranked[-1][0] == "stock prices fell sharply"
+    assert sorted(text for text, _ in ranked) == sorted(SAMPLES)
+
+
+def test_expected_utility_is_the_mean_over_all_samples_also_equal_ones() -> None:
+    samples = ["ab c", "ab c", "ab d"]
+    ranked = dict(consensus(samples, "chrf"))
+    assert list(ranked) == ["ab c", "ab d"]
+    for text, expected in ranked.items():
+        scores = [sacrebleu.sentence_chrf(text, [other]).score for other in samples]
+        assert expected == pytest.approx(sum(scores) / 3)
+
+
+def test_bleu_of_a_sentence_uses_the_orders_it_has() -> None:
+    assert sentence_utility("bleu")("good morning", "good morning") == pytest.approx(100)

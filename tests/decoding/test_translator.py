@@ -1,0 +1,152 @@
+"""Text in, text out: one answer a line whatever stands in it, and honest notes on what was lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.decoding.translator import Translator
+from transformer_mt.errors import TmtError
+
+EOS, BOS = 3, 2
+
+
+@pytest.fixture(scope="module")
+def translator(tiny_model: Path) -> Translator:
+    return Translator.load([tiny_model])
+
+
+def with_search(tiny_model: Path, **options: object) -> Translator:
+    return Translator.load([tiny_model], DecodingConfig(max_length_ratio=1.0, max_length_offset=5, **options))
+
+
+@pytest.fixture(scope="module")
+def greedy(tiny_model: Path) -> Translator:
+    return Translator.load([tiny_model], DecodingConfig(beam=1, max_length_ratio=0.5, max_length_offset=2))
+
+
+@settings(max_examples=50)
+@given(lines=st.lists(st.text(max_size=20), max_size=8), chunk_size=st.sampled_from([1, 3, 100]))
+def test_one_answer_without_line_breaks_for_each_line(greedy: Translator, lines: list[str], chunk_size: int) -> None:
+    answers = list(greedy.translate(lines, chunk_size=chunk_size))
+    assert len(answers) == len(lines)
+    for line, answer in zip(lines, answers, strict=True):
+        assert answer.text.splitlines() in ([], [answer.text])
+        if not line.strip():
+            assert answer.text == ""
+
+
+def test_chunks_and_neighbours_change_nothing(translator: Translator) -> None:
+    lines = ["hello", "", "a b c d", "zzzz", "   ", "quite a long sentence"]
+    together = list(translator.translate(lines))
+    assert [one.text for one in together] == [one.text for line in lines for one in translator.translate([line])]
+    assert [one.text for one in translator.translate(lines, chunk_size=2)] == [one.text for one in together]
+
+
+def test_only_a_chunk_of_lines_is_read_before_the_first_answer(translator: Translator) -> None:
+    read = []
+
+    def lines() -> object:
+        for index in range(100):
+            read.append(index)
+            yield "ab"
+
+    next(iter(translator.translate(lines(), chunk_size=4)))
+    assert len(read) == 4
+
+
+def test_what_is_lost_is_told(translator: Translator) -> None:
+    (long,) = translator.translate(["word " * 5000])
+    assert "cut to 23 of 24999 tokens" in long.notes[0]
+    assert len(long.source_tokens) == 23
+    (unknown,) = translator.translate(["aÜbÜé"])
+    assert unknown.notes[0] == "3 unknown words: Ü, é"
+    (one,) = translator.translate(["ab"])
+    assert not any("unknown" in note or "cut" in note for note in one.notes)
+
+
+def test_n_best_differ_in_text_and_come_best_first(tiny_model: Path) -> None:
+    (answer,) = with_search(tiny_model, beam=8, n_best=8).translate(["hello"])
+    texts = [one.text for one in answer.n_best]
+    assert len(set(texts)) == len(texts) > 1
+    assert [one.score for one in answer.n_best] == sorted((one.score for one in answer.n_best), reverse=True)
+    assert (answer.text, answer.score, answer.tokens) == (texts[0], answer.n_best[0].score, answer.n_best[0].tokens)
+
+
+@pytest.mark.parametrize("options", [{"method": "sample", "n_best": 4}, {"method": "mbr", "samples": 6}])
+def test_sampling_repeats_itself_by_seed(tiny_model: Path, options: dict[str, object]) -> None:
+    first, again = (list(with_search(tiny_model, **options).translate(["hello", "ab"])) for _ in range(2))
+    assert first == again
+    other = Translator.load([tiny_model], with_search(tiny_model, **options).decoding, seed=99)
+    assert list(other.translate(["hello", "ab"])) != first
+
+
+def test_prefixes_are_kept(translator: Translator) -> None:
+    answers = list(translator.translate(["hello", "abc"], ["ein ", ""]))
+    assert answers[0].text.startswith("ein")
+    with pytest.raises(TmtError, match="prefix has 60 tokens"):
+        list(translator.translate(["hello"], ["x" * 60]))
+
+
+def test_reference_loss_is_the_sum_over_references(translator: Translator) -> None:
+    sources, references = ["hello", "ab", "q"], ["xyz", "a", "some words"]
+    total, count = translator.reference_loss(sources, references)
+    assert count == 4 + 2 + 11
+    model, expected = translator.models[0], 0.0
+    for source, reference in zip(sources, references, strict=True):
+        target = translator.target.encode(reference)
+        with torch.inference_mode():
+            hidden = model(torch.tensor([translator.source.encode(source)]), torch.tensor([[BOS, *target[:-1]]]))
+            log_p = model.generate_logits(hidden)[0].log_softmax(-1)
+        expected -= float(log_p[range(len(target)), target].sum())
+    assert total == pytest.approx(expected, rel=1e-5)
+
+
+def test_attention_maps_have_their_tokens_at_their_axes(translator: Translator) -> None:
+    seen = translator.attention("abc", ["x", "y"])
+    shapes = {path: (len(seen.rows[path]), len(seen.columns[path])) for path in seen.maps}
+    assert {path.split(".")[0] + path.split(".")[-1]: shape for path, shape in shapes.items()} == {
+        "encoderself_attention": (4, 4),
+        "decoderself_attention": (3, 3),
+        "decodercross_attention": (3, 4),
+    }
+    for path, weights_HQM in seen.maps.items():
+        assert weights_HQM.shape == (2, *shapes[path])
+        np.testing.assert_allclose(weights_HQM.sum(-1), 1.0, rtol=1e-5)
+    assert seen.rows["decoder.layers.1.cross_attention"] == ("x", "y", "</s>")
+    assert seen.columns["decoder.layers.1.cross_attention"] == ("a", "b", "c", "</s>")
+    assert seen.columns["decoder.layers.0.self_attention"] == ("<s>", "x", "y")
+
+
+def test_alignments_point_where_the_last_layer_looks(translator: Translator) -> None:
+    (answer,) = translator.translate(["abc def"], align=True)
+    seen = translator.attention("abc def", answer.tokens).maps["decoder.layers.1.cross_attention"]
+    words = seen.mean(0)[: len(answer.tokens), :-1]  # without both end marks
+    assert answer.n_best[0].alignment == tuple(words.argmax(-1).tolist())
+
+
+def test_an_unknown_word_is_replaced_by_what_it_was_made_of(tiny_model: Path) -> None:
+    translator = with_search(tiny_model, beam=1, replace_unknown=True)
+    with torch.no_grad():
+        translator.models[0].generator.bias[1] = 50.0  # now it writes nothing but <unk>
+    (answer,) = translator.translate(["Ü"])
+    assert set(answer.text) == {"Ü"}
+    assert set(answer.tokens) == {"<unk>"}
+
+
+def test_an_ensemble_of_strangers_is_refused(tiny_model: Path, tmp_path: Path) -> None:
+    import shutil
+
+    stranger = tmp_path / "model"
+    shutil.copytree(tiny_model, stranger)
+    file = stranger / "source" / "vocabulary.txt"
+    lines = file.read_text().splitlines()
+    file.write_text("\n".join([*lines[:4], *reversed(lines[4:])]) + "\n")
+    with pytest.raises(TmtError, match="vocabulary differs"):
+        Translator.load([tiny_model, stranger])

@@ -1,0 +1,251 @@
+"""`tmt translate` as a person and a script meet it: in its own process, with its own pipes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pexpect
+import pytest
+
+TMT = [sys.executable, "-m", "transformer_mt.cli.main", "translate"]
+ROOT = Path(__file__).resolve().parents[2]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "TERM": "dumb"}
+NASTY = [
+    "plain",
+    "",
+    "   ",
+    "\t\t",
+    "ends with a carriage return\r",
+    "a\rb\x0bc\x0cd\x1ce\x1df\x1eg\x85h\u2028i\u2029j",
+    "\u2028",
+    "\u200b\ufeff\u00ad",
+    "emoji 👩‍👩‍👧‍👦 🇰🇷",
+    "tab\tseparated\tfields",
+    "안녕하세요, 만나서 반갑습니다.",
+    "</s> <s> <pad> <unk>",
+    "null \x00 and bell \x07",
+    "combining e\u0301\u0301\u0301",
+    "x" * 3000,
+    "word " * 5000,
+    "\U0010ffff\ufffe",
+    "last",
+]
+
+
+def translate(model: Path, *arguments: str, stdin: bytes = b"", code: int = 0) -> tuple[bytes, str]:
+    done = subprocess.run(
+        [*TMT, "--model", str(model), *arguments],
+        input=stdin,
+        capture_output=True,
+        env=ENVIRONMENT,
+        timeout=60,
+        check=False,
+    )
+    error = done.stderr.decode()
+    assert done.returncode == code, error
+    assert "Traceback" not in error
+    return done.stdout, error
+
+
+def test_exactly_one_line_out_for_each_line_in_whatever_stands_in_it(tiny_model: Path, tmp_path: Path) -> None:
+    text = "\n".join(NASTY).encode()
+    piped, error = translate(tiny_model, stdin=text)
+    assert piped.count(b"\n") == len(NASTY)
+    assert piped.decode().splitlines() == piped.decode().removesuffix("\n").split("\n")  # no other separator either
+    empty = [index for index, line in enumerate(piped.split(b"\n")[:-1]) if not line]
+    assert {1, 2, 3, 6, 7} <= set(empty)
+    assert f"line {len(NASTY) - 2}: cut to 23 of 24999 tokens" in error
+
+    source, target = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_bytes(text + b"\n")
+    stdout, _ = translate(tiny_model, "--input", str(source), "--output", str(target))
+    assert stdout == b""
+    assert target.read_bytes() == piped, "a file and a pipe say the same, and so does a last line that is ended"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["in.txt", "out.txt"]
+
+
+def test_arguments_scores_and_n_best(tiny_model: Path) -> None:
+    plain = translate(tiny_model, "hello", " ", "abc")[0].decode().split("\n")
+    assert len(plain) == 4
+    assert plain[1] == ""
+    scored = [
+        line.split("\t") for line in translate(tiny_model, "--scores", "hello", "", "abc")[0].decode().splitlines()
+    ]
+    assert [text for _, text in scored] == plain[:3]
+    assert all(float(score) <= 0 for score, _ in scored)
+    rows = [
+        line.split("\t") for line in translate(tiny_model, "--n-best", "4", "hello", "", "abc")[0].decode().splitlines()
+    ]
+    assert [row[0] for row in rows] == sorted(row[0] for row in rows)
+    assert {row[0] for row in rows} == {"1", "2", "3"}
+    for number in "13":
+        scores = [float(score) for line, score, _ in rows if line == number]
+        assert 1 < len(scores) <= 4
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_json_is_one_object_that_tells_all(tiny_model: Path) -> None:
+    value = json.loads(translate(tiny_model, "--json", "abcÜ", "")[0])
+    first, second = value["translations"]
+    assert (first["line"], first["source"], first["source_tokens"]) == (1, "abcÜ", ["a", "b", "c", "Ü"])
+    assert first["notes"][0] == "1 unknown word: Ü"
+    assert len(first["alignment"]) == len(first["tokens"])
+    assert all(0 <= place < 4 for place in first["alignment"])
+    assert second["text"] == ""
+    assert json.loads(translate(tiny_model, "--json", stdin=b"")[0])["translations"] == []
+
+
+def test_a_pipe_is_answered_line_by_line(tiny_model: Path) -> None:
+    with subprocess.Popen(
+        [*TMT, "--model", str(tiny_model)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        answers = []
+        for line in (b"hello\n", b"\n", b"abc\n"):
+            process.stdin.write(line)
+            process.stdin.flush()
+            answers.append(process.stdout.readline())  # would wait for ever if nobody answered
+        process.stdin.write(b"no line end")
+        process.stdin.close()
+        rest = process.stdout.read()
+        assert process.wait(30) == 0
+    expected = translate(tiny_model, "hello", "", "abc", "no line end")[0]
+    assert b"".join(answers) + rest == expected
+
+
+def test_bytes_that_are_no_utf8(tiny_model: Path, tmp_path: Path) -> None:
+    piped, error = translate(tiny_model, stdin=b"one\n\xff\xfe two\nthree\n")
+    assert piped.count(b"\n") == 3
+    assert "line 2: not UTF-8" in error
+    file, target = tmp_path / "in.txt", tmp_path / "out.txt"
+    file.write_bytes(b"one\n\xff\xfe two\nthree\n")
+    _, error = translate(tiny_model, "-i", str(file), "-o", str(target), code=2)
+    assert f"{file}:2: this line is not UTF-8" in error
+    assert not target.exists()
+
+
+def test_a_killed_translation_leaves_no_half_file(tiny_model: Path, tmp_path: Path) -> None:
+    source, target = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("some words here\n" * 60_000)
+    for stop in (signal.SIGKILL, signal.SIGINT):
+        process = subprocess.Popen(
+            [*TMT, "-m", str(tiny_model), "-i", str(source), "-o", str(target)], stderr=subprocess.PIPE, env=ENVIRONMENT
+        )
+        deadline = time.monotonic() + 40
+        while not any(file.stat().st_size for file in tmp_path.glob(".out.txt*")) and time.monotonic() < deadline:
+            assert process.poll() is None, "it was over before it could be killed"
+            time.sleep(0.02)
+        process.send_signal(stop)
+        _, error = process.communicate(timeout=30)
+        assert not target.exists()
+        if stop == signal.SIGINT:
+            assert process.returncode == 130
+            assert error.decode().strip() == "tmt: interrupted"
+            assert not list(tmp_path.glob(f".out.txt.{process.pid}*"))
+
+
+def test_whoever_stops_reading_is_left_in_peace(tiny_model: Path) -> None:
+    process = subprocess.Popen(
+        [*TMT, "-m", str(tiny_model), "--beam", "1"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdin.write(b"a\n")
+    process.stdin.flush()
+    process.stdout.readline()
+    process.stdout.close()
+    process.stdin.write(b"b\n" * 10)
+    process.stdin.close()
+    assert process.wait(30) == 0
+    assert process.stderr.read().decode().count("tmt:") == process.stderr.read().decode().count("tmt: line")
+    process.stderr.close()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--model", "nowhere", "x"], "no such model folder"),
+        (["--input", "nowhere.txt"], "no such file"),
+        (["--input", "in.txt", "text"], "exclude each other"),
+        (["--input", "in.txt", "--output", "in.txt"], "same file"),
+        (["--output", "no/such/out.txt", "x"], "no such folder"),
+        (["--attention", "map.png", "one", "two"], "exactly one sentence"),
+        (["--engine", "steam", "x"], "is no engine"),
+        (["--top-p", "7", "x"], "--top-p"),
+        (["--n-best", "4", "--beam", "2", "x"], "n_best 4 is more than the beam of 2"),
+        ([], "no finished run"),
+    ],
+)
+def test_mistakes_are_told_with_exit_code_2(tiny_model: Path, tmp_path: Path, arguments: list[str], said: str) -> None:
+    (tmp_path / "in.txt").write_text("hello\n")
+    model = [] if not arguments or "--model" in arguments else ["--model", str(tiny_model)]
+    done = subprocess.run(
+        [*TMT, *model, *arguments], cwd=tmp_path, capture_output=True, text=True, env=ENVIRONMENT, check=False
+    )
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert (tmp_path / "in.txt").read_text() == "hello\n"
+
+
+def test_sampling_and_ensembles_from_the_command_line(tiny_model: Path) -> None:
+    draw = [translate(tiny_model, "--sample", "--seed", seed, "hello", "abc")[0] for seed in ("1", "1", "2")]
+    assert draw[0] == draw[1] != draw[2]
+    assert translate(tiny_model, "--mbr", "--samples", "5", "hello")[0].count(b"\n") == 1
+    assert translate(tiny_model, "--model", str(tiny_model), "hello")[0] == translate(tiny_model, "hello")[0]
+    assert translate(tiny_model, "--prefix", "abc", "hello", "x")[0].split(b"\n")[0].startswith(b"abc")
+
+
+def test_attention_is_drawn(tiny_model: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "map.png"
+    stdout, error = translate(tiny_model, "hello", "--attention", str(picture))
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert stdout.count(b"\n") == 1
+    assert str(picture) in error
+
+
+def test_the_prompt_answers_remembers_and_leaves(tiny_model: Path) -> None:
+    prompt = "en > de: "
+    expected = translate(tiny_model, "hello")[0].decode().strip()
+    child = pexpect.spawn(TMT[0], [*TMT[1:], "-m", str(tiny_model)], env=ENVIRONMENT, encoding="utf-8", timeout=30)
+    child.expect_exact(prompt)
+    child.sendline("hello")
+    child.expect_exact(expected)
+    child.expect_exact(prompt)
+    child.sendline("   ")
+    child.expect_exact(prompt)
+    child.send("\x1b[A\x1b[A\r")  # history: up, beyond the empty line
+    child.expect_exact("hello")
+    child.expect_exact(expected)
+    child.expect_exact(prompt)
+    child.sendeof()
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+
+
+def test_ctrl_c_leaves_the_prompt_with_130(tiny_model: Path) -> None:
+    child = pexpect.spawn(TMT[0], [*TMT[1:], "-m", str(tiny_model)], env=ENVIRONMENT, encoding="utf-8", timeout=30)
+    child.expect_exact("en > de: ")
+    child.sendintr()
+    child.expect_exact("tmt: interrupted")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 130

@@ -1,0 +1,241 @@
+"""Laws of search, over a random language: what follows a prefix is drawn once and known to no formula."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from transformer_mt.decoding.beam import BeamOptions, Coverage, beam_search
+from transformer_mt.decoding.greedy import greedy_search
+from transformer_mt.decoding.search import Found, Limits, coverage_penalty, length_penalty, top_candidates
+
+PAD, UNK, BOS, EOS = 0, 1, 2, 3
+VOCABULARY = 7
+
+
+@dataclass(frozen=True)
+class Prefixes:
+    """A cache that knows each row's prefix literally; rows of a sentence stand together."""
+
+    sentences: tuple[int, ...]
+    rows: tuple[tuple[int, ...], ...]
+
+    def select(self, sentences_B: Tensor) -> Prefixes:
+        width = len(self.rows) // len(self.sentences)
+        kept = sentences_B.tolist()
+        rows = [row for index in kept for row in self.rows[index * width : (index + 1) * width]]
+        return Prefixes(tuple(self.sentences[index] for index in kept), tuple(rows))
+
+    def reorder(self, rows_N: Tensor) -> Prefixes:
+        return Prefixes(self.sentences, tuple(self.rows[index] for index in rows_N.tolist()))
+
+
+class RandomLanguage:
+    """Logits that depend on the sentence and the whole prefix, and on nothing else."""
+
+    def __init__(self, seed: int, sharpness: float = 1.5, vocabulary: int = VOCABULARY) -> None:
+        self.seed, self.sharpness, self.vocabulary = seed, sharpness, vocabulary
+
+    def logits(self, sentence: int, prefix: tuple[int, ...]) -> list[float]:
+        draw = random.Random(repr((self.seed, sentence, prefix)))
+        return [draw.gauss(0, self.sharpness) for _ in range(self.vocabulary)]
+
+    def log_probability(self, sentence: int, ids: tuple[int, ...]) -> float:
+        total = 0.0
+        for place, index in enumerate(ids):
+            logits = torch.tensor(self.logits(sentence, (BOS, *ids[:place])), dtype=torch.float64)
+            total += float(logits.log_softmax(0)[index])
+        return total
+
+    def start(self, sentences: int, first: int = 0) -> Prefixes:
+        return Prefixes(tuple(range(first, first + sentences)), ((),) * sentences)
+
+    def step(self, previous_N: Tensor, cache: Prefixes) -> tuple[Tensor, Prefixes]:
+        before = cache.rows if len(cache.rows) == len(previous_N) else [()] * len(previous_N)
+        rows = tuple((*row, new) for row, new in zip(before, previous_N.tolist(), strict=True))
+        width = len(rows) // len(cache.sentences)
+        logits = [self.logits(cache.sentences[index // width], row) for index, row in enumerate(rows)]
+        return torch.tensor(logits), Prefixes(cache.sentences, rows)
+
+
+def limits(sentences: int, longest: int = 5, **options: Any) -> Limits:
+    return Limits.of(options.pop("shortest", [0] * sentences), [longest] * sentences, **options)
+
+
+def beams(language: RandomLanguage, bounds: Limits, first: int = 0, **options: Any) -> list[list[Found]]:
+    start = language.start(len(bounds.longest_B), first)
+    return beam_search(language.step, start, bounds, BeamOptions(**options))
+
+
+def all_sentences(longest: int) -> list[tuple[int, ...]]:
+    """Everything that can be written in at most `longest` steps: ended, or stopped at the last."""
+    letters = [index for index in range(VOCABULARY) if index not in (PAD, BOS, EOS)]
+    ended = [(*words, EOS) for n in range(longest) for words in itertools.product(letters, repeat=n)]
+    return ended + list(itertools.product(letters, repeat=longest))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
+def test_a_beam_of_one_is_greedy_search(seed: int, alpha: float) -> None:
+    language = RandomLanguage(seed)
+    greedy = greedy_search(language.step, language.start(12), limits(12, 8), alpha)
+    for one, several in zip(greedy, beams(language, limits(12, 8), beam=1, alpha=alpha), strict=True):
+        assert [found.ids for found in several] == [one.ids]
+        assert several[0].score == pytest.approx(one.score, abs=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
+def test_an_exhaustive_beam_finds_the_best_of_all_sentences(seed: int, alpha: float) -> None:
+    language, longest = RandomLanguage(seed), 3
+    ranked = sorted(
+        ((language.log_probability(0, ids) / ((5 + len(ids)) / 6) ** alpha, ids) for ids in all_sentences(longest)),
+        reverse=True,
+    )
+    (found,) = beams(language, limits(1, longest), beam=200, n_best=10, alpha=alpha)
+    assert [one.ids for one in found[:10]] == [ids for _, ids in ranked[:10]]
+    assert [one.score for one in found[:10]] == pytest.approx([score for score, _ in ranked[:10]], abs=1e-4)
+    (greedy,) = greedy_search(language.step, language.start(1), limits(1, longest), alpha)
+    assert found[0].score >= greedy.score - 1e-5
+
+
+@pytest.mark.parametrize("beam", [1, 2, 5])
+def test_many_sentences_at_once_are_each_alone(beam: int) -> None:
+    language = RandomLanguage(9, sharpness=2.0)
+    together = beams(language, limits(20, 9), beam=beam, alpha=0.6)
+    for index, found in enumerate(together):
+        (alone,) = beams(language, limits(1, 9), first=index, beam=beam, alpha=0.6)
+        assert [(one.ids, pytest.approx(one.score, abs=1e-5)) for one in alone] == [
+            (one.ids, one.score) for one in found
+        ]
+
+
+@pytest.mark.parametrize("beam", [2, 4, 50])
+def test_the_list_of_hypotheses_is_sorted_and_holds_none_twice(beam: int) -> None:
+    language = RandomLanguage(2)
+    for index, found in enumerate(beams(language, limits(10, 4), beam=beam, n_best=min(beam, 8), alpha=0.8)):
+        assert len({one.ids for one in found}) == len(found) >= min(beam, 8)
+        assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+        for one in found:
+            assert one.log_probability == pytest.approx(language.log_probability(index, one.ids), abs=1e-4)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize("n_best", [1, 3])
+def test_leaving_early_changes_nothing_but_the_time(alpha: float, n_best: int) -> None:
+    found, rows = {}, {True: 0, False: 0}
+    for early in (True, False):
+        language = RandomLanguage(5, sharpness=3.0)
+
+        def counted(previous_N: Tensor, cache: Prefixes) -> tuple[Tensor, Prefixes]:
+            rows[early] += len(previous_N)  # noqa: B023
+            return language.step(previous_N, cache)  # noqa: B023
+
+        options = BeamOptions(6, n_best, alpha, early=early)
+        results = beam_search(counted, language.start(30), limits(30, 12), options)
+        found[early] = [best[:n_best] for best in results]
+    assert found[True] == found[False]
+    assert rows[True] <= rows[False]
+    if alpha == 0.0 and n_best == 1:  # a live hypothesis can then reach no more than it has
+        assert rows[True] < 0.8 * rows[False]
+
+
+def test_lengths_are_kept_to() -> None:
+    language = RandomLanguage(1)
+    bounds = limits(8, 6, shortest=[0, 1, 2, 3, 4, 5, 3, 3])
+    for found, least in zip(beams(language, bounds, beam=4, n_best=4), bounds.shortest_B.tolist(), strict=True):
+        for one in found:
+            assert least <= len(one.tokens) <= 6
+            assert len(one.ids) <= 6
+            assert one.stopped == (one.ids[-1] != EOS)
+            assert not {PAD, BOS} & set(one.ids)
+
+
+def test_a_sentence_of_its_own_longest_length_is_stopped_there_and_scored_so() -> None:
+    language = RandomLanguage(1)
+    bounds = Limits.of([2, 5], [3, 6])
+    for index, found in enumerate(beams(language, bounds, beam=3)):
+        assert max(len(one.ids) for one in found) <= [3, 6][index]
+        (alone,) = beams(language, Limits.of([[2, 5][index]], [[3, 6][index]]), first=index, beam=3)
+        assert [one.ids for one in alone] == [one.ids for one in found]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_no_run_of_tokens_comes_twice(n: int) -> None:
+    language = RandomLanguage(3, sharpness=1.0)
+    bounds = limits(10, 12, shortest=[4] * 10, no_repeat_ngram=n)
+    searches = [[one] for one in greedy_search(language.step, language.start(10), bounds)]
+    for found in [*searches, *beams(language, bounds, beam=4)]:
+        for one in found:
+            runs = [one.tokens[start : start + n] for start in range(len(one.tokens) - n + 1)]
+            assert len(set(runs)) == len(runs), one
+    free = greedy_search(language.step, language.start(10), limits(10, 12, shortest=[11] * 10))
+    assert any(len(set(one.tokens)) < len(one.tokens) for one in free), "the language never repeats itself anyway"
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_a_prefix_is_kept_and_what_follows_is_what_follows_it(beam: int) -> None:
+    language, prefixes = RandomLanguage(4), [(5, 6), (), (4, 4, 4)]
+    bounds = limits(3, 7, prefixes=prefixes, no_repeat_ngram=1 if beam == 3 else 0)
+    for index, (found, prefix) in enumerate(zip(beams(language, bounds, beam=beam), prefixes, strict=True)):
+        assert found
+        for one in found:
+            assert one.ids[: len(prefix)] == prefix
+            assert one.log_probability == pytest.approx(language.log_probability(index, one.ids), abs=1e-4)
+    greedy = greedy_search(language.step, language.start(3), bounds)
+    assert [one.ids[: len(prefix)] for one, prefix in zip(greedy, prefixes, strict=True)] == prefixes
+
+
+def test_penalties_have_the_published_form() -> None:
+    assert length_penalty(1, 0.6) == 1.0
+    assert length_penalty(7, 2.0) == pytest.approx(4.0)
+    assert length_penalty(25, 0.0) == 1.0
+    looked = torch.tensor([[0.5, 1.7, 1.0], [0.25, 0.25, 2.0]])
+    assert coverage_penalty(looked, 0.2).tolist() == pytest.approx([0.2 * math.log(0.5), 0.4 * math.log(0.25)])
+
+
+def test_a_coverage_penalty_prefers_the_hypothesis_that_read_everything() -> None:
+    """Two words are equally likely; the one the penalty cares for is the one that looks at the rest of the source."""
+    skips, reads = 4, 5
+    logits = torch.full((VOCABULARY,), -50.0)
+    looks = {skips: [1.0, 0.0, 0.0], reads: [0.0, 1.0, 0.0], BOS: [1.0, 0.0, 0.0]}
+    seen: list[list[float]] = []
+
+    def step(previous_N: Tensor, cache: Prefixes) -> tuple[Tensor, Prefixes]:
+        seen[:] = [looks[index] for index in previous_N.tolist()]
+        rows = logits.repeat(len(previous_N), 1)
+        for row, index in enumerate(previous_N.tolist()):
+            rows[row, [skips, reads] if index == BOS else [EOS]] = torch.tensor([0.1, 0.0] if index == BOS else [0.0])
+        return rows, cache
+
+    def first(beta: float) -> Found:
+        start = torch.tensor([[0.0, 0.0, 1.0]])  # the third position is padding
+        coverage = Coverage(start, lambda: torch.tensor(seen)) if beta else None
+        cache = Prefixes((0,), ((),))
+        fixed = Prefixes((0,), ((), ()))
+        options = BeamOptions(2, 2, beta=beta)
+        (found,) = beam_search(lambda p, c: (step(p, c)[0], fixed), cache, limits(1, 4), options, coverage)
+        return found[0]
+
+    assert first(0.0).tokens == (skips,)
+    assert first(1.0).tokens == (reads,)
+    assert first(1.0).score == pytest.approx(first(1.0).log_probability, abs=1e-5), "all was looked at: no penalty"
+
+
+@pytest.mark.parametrize(("vocabulary", "count"), [(500, 4), (8000, 10), (8001, 10), (1283, 9)])
+def test_top_candidates_are_the_highest(vocabulary: int, count: int) -> None:
+    torch.manual_seed(vocabulary)
+    logits_NV = torch.randn(9, vocabulary)
+    logits_NV[0, 100:] = -math.inf
+    logits_NV[1, -1] = 9.0
+    values_NC, ids_NC = top_candidates(logits_NV, count)
+    expected = logits_NV.topk(count, dim=-1)
+    assert torch.equal(values_NC, expected.values)
+    assert torch.equal(ids_NC, expected.indices)
