@@ -210,6 +210,20 @@ def test_quickstart_trains_scores_and_translates(clone: Path) -> None:
     assert all("-c" in line or "--constraint" in line for line in _installations(clone))
 
 
+def test_quickstart_translates_new_sentences_of_known_words() -> None:
+    from transformer_mt.config.load import load_config
+    from transformer_mt.data.corpora.phrasebook import generate
+
+    (corpus,) = load_config(ROOT / "configs" / "quickstart.yaml").data.corpus
+    assert corpus.kind == "phrasebook"
+    training = {korean for korean, _ in generate("ko", "en", "train", corpus.train, corpus.seed)}
+    words = {word for sentence in training for word in sentence.split()}
+    sentences = re.findall(r'^  "(.+)"$', _text("scripts/quickstart"), re.MULTILINE)
+    assert len(sentences) == 3
+    assert not training & set(sentences)
+    assert {word for sentence in sentences for word in sentence.split()} <= words
+
+
 def test_the_second_time_installs_nothing(clone: Path) -> None:
     for name in ("quickstart", "test"):
         assert _script(clone, name).returncode == 0
