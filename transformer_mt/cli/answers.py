@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
-    from transformer_mt.decoding.translator import Hypothesis, Translation
+    from transformer_mt.decoding.interpreter import Hypothesis, Translation
 
 Form = Callable[[int, str, "Translation"], str]  # (line number, line, its translation) -> what to write
 

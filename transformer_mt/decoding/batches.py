@@ -138,15 +138,20 @@ def _start(models: Sequence[Transformer], source_BS: Tensor) -> tuple[Step[Any],
 def _limits(
     requests: Sequence[Request], decoding: DecodingConfig, max_positions: int | None, device: torch.device
 ) -> Limits:
-    """Lengths relative to the source's tokens; a translation has room for its prefix and one more token."""
-    shortest, longest = [], []
-    for request in requests:
-        length = len(request.source) - (request.source[-1] == EOS)
-        steps = max(int(decoding.max_length_ratio * length) + decoding.max_length_offset, 1, len(request.prefix) + 1)
-        longest.append(steps if max_positions is None else min(steps, max_positions))
-        shortest.append(min(int(decoding.min_length_ratio * length), longest[-1] - 1))
+    shortest, longest = zip(*(allowed_lengths(request, decoding, max_positions) for request in requests), strict=True)
     prefixes = [request.prefix for request in requests]
     return Limits.of(shortest, longest, prefixes, decoding.no_repeat_ngram, device)
+
+
+def allowed_lengths(request: Request, decoding: DecodingConfig, max_positions: int | None) -> tuple[int, int]:
+    """Fewest tokens before the end mark, and most tokens with it, relative to the source's tokens.
+
+    A translation has room for its prefix and one more token, but never for more than the model has positions.
+    """
+    length = len(request.source) - (request.source[-1] == EOS)
+    longest = max(int(decoding.max_length_ratio * length) + decoding.max_length_offset, 1, len(request.prefix) + 1)
+    longest = longest if max_positions is None else min(longest, max_positions)
+    return min(int(decoding.min_length_ratio * length), longest - 1), longest
 
 
 def _seed(source: Sequence[int], seed: int) -> int:

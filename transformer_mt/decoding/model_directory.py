@@ -9,7 +9,8 @@ scores.json          what `tmt evaluate` measured; absent until then
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,15 +66,31 @@ def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> Mo
 
 
 def save_model_directory(folder: Path, config: Config, weights: Mapping[str, Tensor], codecs: Path) -> None:
-    """Write a model directory aside, then put it in place; `codecs` is a folder that holds source/ (and target/)."""
+    """Write a model directory; `codecs` is a folder that holds source/ (and target/)."""
+    with written_aside(folder) as aside:
+        (aside / CONFIG).write_text(dump_config(config), encoding="utf-8")
+        save_weights(weights, aside / WEIGHTS)
+        copy_codecs(codecs, aside)
+
+
+def copy_codecs(codecs: Path, folder: Path) -> None:
+    """Copy source/ (and target/, where the two are not shared) into another folder."""
+    for side in (SOURCE, TARGET):
+        if (codecs / side).exists():
+            shutil.copytree(codecs / side, folder / side)
+
+
+@contextmanager
+def written_aside(folder: Path) -> Iterator[Path]:
+    """An empty folder to fill, which takes the place of `folder` when the block ends well; what was there goes."""
     aside = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
-    (aside / CONFIG).write_text(dump_config(config), encoding="utf-8")
-    save_weights(weights, aside / WEIGHTS)
-    for side in (SOURCE, TARGET):
-        if (codecs / side).exists():
-            shutil.copytree(codecs / side, aside / side)
+    try:
+        yield aside
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
     replaced = folder.with_name(f".{folder.name}.old")
     shutil.rmtree(replaced, ignore_errors=True)
     if folder.exists():

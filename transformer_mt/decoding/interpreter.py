@@ -1,0 +1,197 @@
+"""Text in, text out around any search: lines are read, and what was found for them is told.
+
+Knows text, ids and `DecodingConfig`; which engine searches, and where, is a subclass's business. Reading files,
+printing and progress are the caller's; lines come and go one by one, in constant memory.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.config.schema import Config
+from transformer_mt.decoding.batches import Request
+from transformer_mt.decoding.mbr import consensus
+from transformer_mt.decoding.search import Found
+from transformer_mt.errors import TmtError
+from transformer_mt.text.cleaning import clean_text
+from transformer_mt.text.codec import Codec
+from transformer_mt.text.vocabulary import EOS, UNK
+
+CHUNK = 2048  # lines that are read, sorted by length and translated together
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One translation. alignment: for each token the place of its source token; None unless asked for."""
+
+    text: str
+    tokens: tuple[str, ...]
+    score: float
+    alignment: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Translation:
+    """What became of one line. n_best: at least one, best first, no two with the same text."""
+
+    source_tokens: tuple[str, ...]
+    n_best: tuple[Hypothesis, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        return self.n_best[0].text
+
+    @property
+    def score(self) -> float:
+        return self.n_best[0].score
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        return self.n_best[0].tokens
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A line on its way into the model."""
+
+    tokens: tuple[str, ...]
+    ids: tuple[int, ...]
+    prefix: tuple[int, ...]
+    notes: tuple[str, ...]
+
+
+_SILENCE = Translation((), (Hypothesis("", (), 0.0, ()),))
+
+
+class Interpreter(ABC):
+    """Two codecs and search settings around an engine that searches."""
+
+    def __init__(self, config: Config, source: Codec, target: Codec, decoding: DecodingConfig | None = None) -> None:
+        self.config = config
+        self.decoding = decoding or config.decoding
+        self.source = source
+        self.target = target
+
+    @abstractmethod
+    def _search(self, requests: Sequence[Request]) -> list[list[Found]]:
+        """What `decoding` finds for each request, best first (samples: in any order)."""
+
+    @abstractmethod
+    def _align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[int]]:
+        """For each target id, the source position it comes from."""
+
+    def translate(
+        self,
+        lines: Iterable[str],
+        prefixes: Iterable[str] | None = None,
+        chunk_size: int = CHUNK,
+        align: bool = False,
+    ) -> Iterator[Translation]:
+        """One translation for each line, in order. A line of white space becomes an empty one.
+
+        prefixes: what the translations must begin with, one a line. chunk_size: lines taken from `lines` before
+        the first answer. align: also say which source token each target token comes from.
+        """
+        iterator, starts = iter(lines), iter(prefixes) if prefixes is not None else None
+        while chunk := list(islice(iterator, chunk_size)):
+            given = list(islice(starts, len(chunk))) if starts is not None else [""] * len(chunk)
+            sources = [self._read(line, prefix) for line, prefix in zip(chunk, given, strict=True)]
+            spoken = [index for index, source in enumerate(sources) if source.tokens]
+            answers = self._answer([sources[index] for index in spoken], align)
+            found = dict(zip(spoken, answers, strict=True))
+            yield from (found.get(index, _SILENCE) for index in range(len(chunk)))
+
+    def _clean(self, line: str, side: str) -> str:
+        language = self.config.data.source if side == "source" else self.config.data.target
+        return clean_text(line, self.config.data.cleaning, language)
+
+    def _read(self, line: str, prefix: str) -> _Source:
+        """Clean, split and number a line; say what is lost on the way."""
+        tokens = self.source.segmenter.tokenize(self._clean(line, "source")) if line.strip() else []
+        most, notes = self.config.data.max_length - 1, []
+        if len(tokens) > most:
+            notes.append(f"cut to {most} of {len(tokens)} tokens (the model's longest sentence)")
+            tokens = tokens[:most]
+        ids = self.source.vocabulary.encode(tokens)
+        unknown = [token for token, index in zip(tokens, ids, strict=True) if index == UNK]
+        if unknown:
+            shown = ", ".join(dict.fromkeys(self.source.segmenter.detokenize([token]) for token in unknown[:5]))
+            more = ", ..." if len(unknown) > 5 else ""
+            notes.append(f"{len(unknown)} unknown {'word' if len(unknown) == 1 else 'words'}: {shown}{more}")
+        return _Source(tuple(tokens), (*ids, EOS), self._prefix_ids(prefix), tuple(notes))
+
+    def _prefix_ids(self, prefix: str) -> tuple[int, ...]:
+        if not prefix.strip():
+            return ()
+        ids = self.target.encode(self._clean(prefix, "target"))[:-1]
+        if len(ids) > self.config.data.max_length - 2:
+            raise TmtError(
+                f"the prefix has {len(ids)} tokens; the model writes at most {self.config.data.max_length}",
+                remedy="Give a shorter prefix.",
+            )
+        return tuple(ids)
+
+    def _answer(self, sources: Sequence[_Source], align: bool) -> list[Translation]:
+        found = self._search([Request(one.ids, one.prefix) for one in sources])
+        found = [self._chosen(candidates) for candidates in found]
+        aligned = self._alignments(sources, found, align)
+        return [
+            self._translation(source, candidates, alignments, align)
+            for source, candidates, alignments in zip(sources, found, aligned, strict=True)
+        ]
+
+    def _chosen(self, found: list[Found]) -> list[Found]:
+        """The n best with different texts."""
+        texts: dict[str, Found] = {}
+        for candidate in found:
+            texts.setdefault(self.target.decode(candidate.ids), candidate)
+        if self.decoding.method == "mbr":
+            every = [self.target.decode(candidate.ids) for candidate in found]
+            ranked = consensus(every, self.decoding.utility)
+            texts = {text: Found(texts[text].ids, texts[text].log_probability, score) for text, score in ranked}
+        chosen = list(texts.values())
+        if self.decoding.method == "sample":
+            chosen.sort(key=lambda candidate: -candidate.score)
+        return chosen[: self.decoding.n_best]
+
+    def _alignments(
+        self, sources: Sequence[_Source], found: Sequence[Sequence[Found]], wanted: bool
+    ) -> list[list[list[int]]]:
+        """For each hypothesis of each source, where its tokens come from; empty where nobody needs to know."""
+        empty: list[list[list[int]]] = [[[] for _ in candidates] for candidates in found]
+        needed = [
+            (row, place)
+            for row, candidates in enumerate(found)
+            for place, candidate in enumerate(candidates)
+            if candidate.ids and (wanted or (self.decoding.replace_unknown and UNK in candidate.ids))
+        ]
+        rows = self._align([sources[row].ids for row, _ in needed], [found[row][at].ids for row, at in needed])
+        for (row, place), alignment in zip(needed, rows, strict=True):
+            empty[row][place] = alignment
+        return empty
+
+    def _translation(
+        self, source: _Source, found: Sequence[Found], alignments: Sequence[Sequence[int]], aligned: bool
+    ) -> Translation:
+        notes = source.notes
+        if found[0].stopped:
+            notes = (*notes, f"the translation was stopped after {len(found[0].ids)} tokens")
+        n_best = tuple(
+            self._hypothesis(source, candidate, alignment, aligned)
+            for candidate, alignment in zip(found, alignments, strict=True)
+        )
+        return Translation(source.tokens, n_best, notes)
+
+    def _hypothesis(self, source: _Source, found: Found, alignment: Sequence[int], aligned: bool) -> Hypothesis:
+        unknown: list[str] = []
+        if self.decoding.replace_unknown:
+            places = [place for index, place in zip(found.ids, alignment, strict=False) if index == UNK]
+            unknown = [self.source.segmenter.detokenize([source.tokens[place]]) for place in places]
+        tokens = tuple(self.target.vocabulary.decode(found.tokens))
+        text = self.target.decode(found.ids, unknown)
+        return Hypothesis(text, tokens, found.score, tuple(alignment[: len(tokens)]) if aligned else None)
