@@ -1,0 +1,268 @@
+"""Training speed: our Transformer-Tiny and, side by side, JoeyNMT's on the same data, vocabulary and sizes.
+
+    python scripts/bench_train.py --data data/multi30k [--joey PYTHON] [--threads 1] [--steps 30] [--rounds 2]
+
+--joey names a Python that has JoeyNMT 2.3.0 installed (an environment of its own:
+`python -m venv /tmp/joey && /tmp/joey/bin/pip install joeynmt==2.3.0 importlib_metadata "setuptools<80"`); without it
+only ours is measured. Both train in turn, `rounds` times, on Multi30k en-de with one shared BPE vocabulary, and the
+medians of target tokens/s are told, with peak memory and the ratio. The share of the cores' matrix peak is measured
+with a plain product of large matrices.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+
+SIZES = {"d_model": 128, "n_heads": 4, "d_ff": 256, "encoder_layers": 4, "decoder_layers": 4, "dropout": 0.3}
+
+
+def main() -> None:
+    options = parse()
+    if options.worker:
+        print(json.dumps(measure_ours(options)))
+        return
+    environment = {**os.environ, "OMP_NUM_THREADS": str(options.threads), "PYTHONPATH": str(Path.cwd())}
+    with tempfile.TemporaryDirectory() as folder:
+        scratch = Path(folder)
+        ours, theirs = [], []
+        for _ in range(options.rounds):
+            ours.append(run_ours(options, environment))
+            if options.joey:
+                theirs.append(run_joey(options, scratch, environment))
+    tell(options, ours, theirs)
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path("data/multi30k"), help="folder of the Multi30k files")
+    parser.add_argument("--joey", type=Path, help="a Python with JoeyNMT installed")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=30, help="measured updates, after 5 that are not")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--batch-tokens", type=int, default=4096)
+    parser.add_argument("--vocabulary", type=int, default=10_000)
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def run_ours(options: argparse.Namespace, environment: dict[str, str]) -> dict[str, float]:
+    command = [sys.executable, __file__, *sys.argv[1:], "--worker"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def measure_ours(options: argparse.Namespace) -> dict[str, float]:
+    """Updates as `tmt train` does them, timed without validation and checkpoints."""
+    from transformer_mt.config.load import load_config
+    from transformer_mt.data.batching import Batches, BatchSize
+    from transformer_mt.data.prepare import prepare
+    from transformer_mt.decoding.model_directory import build_model
+    from transformer_mt.runtime.device import set_up
+    from transformer_mt.training.optimizer import make_optimizer
+    from transformer_mt.training.step import TrainingStep
+
+    with tempfile.TemporaryDirectory() as folder:
+        config = load_config(write_config(Path(folder), options))
+        set_up(config.runtime)
+        prepared = prepare(config)
+        source, target = prepared.codecs()
+        model = build_model(config, len(source), len(target))
+        step, optimizer = TrainingStep(model, 0.1), make_optimizer(model, config.training)
+        for group in optimizer.param_groups:
+            group["lr"] = 1e-4
+        batches = Batches(prepared.store("train"), BatchSize(tokens=options.batch_tokens), seed=1)
+        tokens = assembly = 0.0
+        started = 0.0
+        for number in range(5 + options.steps):
+            if number == 5:
+                started, tokens, assembly = time.perf_counter(), 0, 0.0
+            before = time.perf_counter()
+            (batch,) = batches.update(1, number % batches.updates(1))
+            assembly += time.perf_counter() - before
+            (step(*batch).smoothed / batch.tokens).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            tokens += batch.tokens
+        seconds = time.perf_counter() - started
+        epoch = int(prepared.store("train").target.lengths.sum())
+    return {
+        "tokens_per_second": tokens / seconds,
+        "assembly_share": assembly / seconds,
+        "seconds_an_epoch": epoch * seconds / tokens,
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "gflops": tokens / seconds * flops_a_token(config.model, len(target)) / 1e9,
+        "peak_gflops": matrix_peak(),
+    }
+
+
+def write_config(folder: Path, options: argparse.Namespace) -> Path:
+    values = {
+        "name": "bench-train",
+        "data": {
+            "source": "en",
+            "target": "de",
+            "corpus": {"kind": "multi30k", "directory": str(options.data)},
+            "prepared": str(folder / "prepared"),
+        },
+        "tokenizer": {"kind": "sentencepiece", "vocab_size": options.vocabulary, "shared": True},
+        "model": {**SIZES, "tie_embeddings": "all"},
+        "training": {"batch_tokens": options.batch_tokens, "max_epochs": 1},
+        "runtime": {"device": "cpu", "threads": options.threads},
+    }
+    file = folder / "config.yaml"
+    file.write_text(json.dumps(values), encoding="utf-8")  # JSON is YAML
+    return file
+
+
+def flops_a_token(sizes: object, vocabulary: int) -> float:
+    """Floating-point operations of a step for one target token (and its source token): 6 a weight that multiplies.
+
+    The products of attention itself are left out: at these lengths they are below 3 %.
+    """
+    d, f = sizes.d_model, sizes.d_ff  # type: ignore[attr-defined]
+    encoder = sizes.encoder_layers * (4 * d * d + 2 * d * f)  # type: ignore[attr-defined]
+    decoder = sizes.decoder_layers * (8 * d * d + 2 * d * f)  # type: ignore[attr-defined]
+    return 6.0 * (encoder + decoder + d * vocabulary)
+
+
+def matrix_peak() -> float:
+    """GFLOP/s of a product of two 2,048 x 2,048 matrices on the threads in use, the best of ten."""
+    a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
+    best = 1e9
+    for _ in range(10):
+        started = time.perf_counter()
+        a @ b
+        best = min(best, time.perf_counter() - started)
+    return 2 * 2048**3 / best / 1e9
+
+
+def run_joey(options: argparse.Namespace, scratch: Path, environment: dict[str, str]) -> dict[str, float]:
+    """JoeyNMT as installed, stopped after some updates; it logs its own tokens a second."""
+    folder = scratch / "joey"
+    if not folder.exists():
+        prepare_joey(options, folder)
+    log = folder / "model" / "train.log"
+    command = [str(options.joey), "-m", "joeynmt", "train", str(folder / "joey.yaml")]
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    peak, speeds = 0.0, []
+    deadline = time.monotonic() + 900
+    while process.poll() is None and time.monotonic() < deadline and len(speeds) < 3:
+        time.sleep(2)
+        peak = max(peak, resident_mib(process.pid))
+        text = log.read_text(encoding="utf-8") if log.exists() else ""
+        speeds = [float(number) for number in re.findall(r"Tokens per Sec:\s+([\d.]+)", text)]
+    process.kill()
+    process.wait()
+    if not speeds:
+        raise SystemExit(f"JoeyNMT logged no speed; run it by hand:  {' '.join(command)}")
+    return {"tokens_per_second": statistics.median(speeds), "peak_mib": peak}
+
+
+def resident_mib(pid: int) -> float:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    except OSError:
+        return 0.0
+    found = re.search(r"VmHWM:\s+(\d+)", status)
+    return int(found.group(1)) / 1024 if found else 0.0
+
+
+def prepare_joey(options: argparse.Namespace, folder: Path) -> None:
+    """The same sentences and the same vocabulary in the files JoeyNMT reads."""
+    from transformer_mt.config.load import load_config
+    from transformer_mt.data.prepare import prepare
+
+    folder.mkdir()
+    prepared = prepare(load_config(write_config(folder, options)))
+    codec, _ = prepared.codecs()
+    (folder / "vocab.txt").write_text("\n".join(["<unk>", "<pad>", "<s>", "</s>", *codec.vocabulary.tokens[4:]]) + "\n")
+    for split, name in (("train", "train"), ("validation", "dev")):
+        store = prepared.store(split)
+        for language, side in (("en", store.source), ("de", store.target)):
+            rows = (" ".join(codec.vocabulary.decode(side[row][:-1])) for row in range(len(side)))
+            (folder / f"{name}.{language}").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (folder / "joey.yaml").write_text(joey_config(options, folder), encoding="utf-8")
+
+
+def joey_config(options: argparse.Namespace, folder: Path) -> str:
+    side = (
+        '{{lang: "{}", max_length: 128, lowercase: False, level: "word", voc_limit: 100000, voc_min_freq: 1,'
+        ' voc_file: "{}"}}'
+    )
+    stack = (
+        "{type: transformer, num_layers: 4, num_heads: 4, embeddings: {embedding_dim: 128, scale: True},"
+        " hidden_size: 128, ff_size: 256, dropout: 0.3}"
+    )
+    return f"""
+name: bench
+joeynmt_version: "2.3.0"
+model_dir: {folder / "model"}
+use_cuda: False
+fp16: False
+random_seed: 1
+data:
+  train: {folder / "train"}
+  dev: {folder / "dev"}
+  dataset_type: plain
+  src: {side.format("en", folder / "vocab.txt")}
+  trg: {side.format("de", folder / "vocab.txt")}
+testing: {{beam_size: 1, batch_size: 1024, batch_type: token}}
+training:
+  optimizer: adam
+  adam_betas: [0.9, 0.98]
+  scheduling: warmupinversesquareroot
+  learning_rate_warmup: 2000
+  learning_rate: 0.0005
+  loss: crossentropy
+  label_smoothing: 0.1
+  batch_size: {options.batch_tokens}
+  batch_type: token
+  normalization: tokens
+  epochs: 1
+  updates: 1000
+  validation_freq: 100000
+  logging_freq: 5
+  overwrite: True
+  shuffle: True
+model:
+  initializer: xavier_uniform
+  embed_initializer: xavier_uniform
+  tied_embeddings: True
+  tied_softmax: True
+  encoder: {stack}
+  decoder: {stack}
+"""
+
+
+def tell(options: argparse.Namespace, ours: list[dict[str, float]], theirs: list[dict[str, float]]) -> None:
+    def median(rows: list[dict[str, float]], key: str) -> float:
+        return statistics.median(row[key] for row in rows)
+
+    share = median(ours, "gflops") / median(ours, "peak_gflops")
+    print(f"threads {options.threads}, batch {options.batch_tokens} tokens, vocabulary {options.vocabulary:,}")
+    print(
+        f"transformer_mt  {median(ours, 'tokens_per_second'):8,.0f} target tokens/s"
+        f"  {median(ours, 'seconds_an_epoch'):6,.0f} s an epoch  peak {median(ours, 'peak_mib'):6,.0f} MiB"
+        f"  {median(ours, 'gflops'):.0f} GFLOP/s, {share:.0%} of the measured matrix peak"
+        f"  batch assembly {median(ours, 'assembly_share'):.1%}"
+    )
+    if theirs:
+        speed = median(theirs, "tokens_per_second")
+        print(f"JoeyNMT 2.3.0   {speed:8,.0f} target tokens/s  peak {median(theirs, 'peak_mib'):6,.0f} MiB")
+        print(f"ratio           {median(ours, 'tokens_per_second') / speed:8.1f}")
+
+
+if __name__ == "__main__":
+    main()
