@@ -157,7 +157,7 @@ milestones() { # pip in few words: the big downloads, the unpacking, the errors
         name=${name##*/}
         echo "   fetching ${name%%-*} (${line##*(}"
         ;;
-      "Installing collected packages:"*) echo "   unpacking $(($(wc -w <<<"$line") - 3)) of them" ;;
+      "Installing collected packages:"*) echo "   packages to unpack: $(($(wc -w <<<"$line") - 3))" ;;
       *"Retrying ("*) echo "   the package index does not answer; trying again" ;;
       ERROR*) echo "   $line" ;;
     esac
