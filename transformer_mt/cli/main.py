@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -50,14 +51,24 @@ def run() -> None:
 
 
 def _add_commands(arguments: list[str]) -> None:
-    """Only the command that is asked for is imported; all of them where help or a typing mistake lists them."""
+    """The command that is asked for; or all by name, with a sentence each and no options, where help lists them."""
+    first = arguments[0] if arguments else ""
+    if first in COMMANDS:
+        app.command(first)(_command(first))
+    elif first != "--version":
+        for name in COMMANDS:
+            app.command(name, short_help=(_command(name).__doc__ or "").split("\n")[0])(_listed)
+
+
+def _command(name: str) -> Callable[..., None]:
     from importlib import import_module
 
-    first = arguments[0] if arguments else ""
-    if first == "--version":
-        return
-    for name in (first,) if first in COMMANDS else COMMANDS:
-        app.command(name)(getattr(import_module(f"transformer_mt.cli.{name}"), name))
+    command: Callable[..., None] = getattr(import_module(f"transformer_mt.cli.{name}"), name)
+    return command
+
+
+def _listed() -> None:
+    """Stands for a command in a list of them: to look at every option of every command takes longer than the rest."""
 
 
 def _run(arguments: list[str]) -> int:
