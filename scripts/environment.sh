@@ -63,11 +63,12 @@ refuse() { # message, remedy: a mistake or lack we can name
 environment() {
   venv=$1
   extras=$2
-  if [ "$(fingerprint)" = "$(cat "$venv/.installed" 2>/dev/null)" ] && [ -x "$venv/bin/tmt" ]; then
+  if ! usable; then
+    create
+  elif [ "$(fingerprint)" = "$(cat "$venv/.installed" 2>/dev/null)" ] && [ -x "$venv/bin/tmt" ]; then
     step "The environment $venv is up to date"
     return
   fi
-  usable || create
   install
 }
 
@@ -80,19 +81,23 @@ print(sys.version.split()[0], hashlib.sha256(contents).hexdigest(), *sys.argv[1:
 ' "$root/$venv" "package$extras" 2>/dev/null || true
 }
 
-usable() { # whole, of this place, and of the python that was asked for
+usable() { # whole, not moved since, and of the python that was asked for
   [ ! -e "$venv/.unfinished" ] || return 1
   "$venv/bin/python" -c 'import pip' 2>/dev/null || return 1
-  [ "$(sed -n 's/^# made in //p' "$venv/pyvenv.cfg")" = "$root" ] || return 1
+  case $(made_in) in "" | "$root") ;; *) return 1 ;; esac
   [ -z "${PYTHON:-}" ] || [ "$(version_of "$PYTHON")" = "$(version_of "$venv/bin/python")" ]
 }
 
+made_in() { sed -n 's/^# made in //p' "$venv/pyvenv.cfg" 2>/dev/null || true; }
+
 create() {
   find_python
-  if [ -e "$venv" ]; then
-    step "Making the environment $venv anew with $python: the one there is half-made, moved or of another Python"
-  else
+  if [ ! -e "$venv" ]; then
     step "Making the environment $venv with $python: $("$python" --version 2>&1)"
+  elif [ -z "$(made_in)" ] && [ -n "$(version_of "$venv/bin/python")" ] && [ ! -e "$venv/.unfinished" ]; then
+    refuse "$venv was made by somebody else, and not with $python" "Move it away, or leave PYTHON unset to use it."
+  else
+    step "Making the environment $venv anew with $python: the one there is half-made, moved or of another Python"
   fi
   "$python" -m venv --clear "$venv"
   touch "$venv/.unfinished"
@@ -103,13 +108,9 @@ version_of() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/de
 
 find_python() {
   local candidate short_of=""
-  if [ -n "${PYTHON:-}" ]; then
-    case $(version_of "$PYTHON") in
-      3.10 | 3.11 | 3.12 | 3.13) ;;
-      *) refuse "PYTHON=$PYTHON is not a Python 3.10, 3.11, 3.12 or 3.13" "Name one that is, or leave PYTHON unset." ;;
-    esac
-  fi
-  for candidate in ${PYTHON:-python3.11 python3.12 python3.13 python3.10 python3 python}; do
+  set -- python3.11 python3.12 python3.13 python3.10 python3 python
+  [ -z "${PYTHON:-}" ] || set -- "$PYTHON"
+  for candidate; do
     case $(version_of "$candidate") in
       3.10 | 3.11 | 3.12 | 3.13)
         python=$candidate
@@ -119,7 +120,9 @@ find_python() {
     esac
   done
   [ -z "$short_of" ] || refuse "$short_of cannot make virtual environments" \
-    "Install its venv module (Debian, Ubuntu: sudo apt install $(version_of "$short_of" | sed 's/^/python/')-venv)."
+    "Install its venv module (Debian, Ubuntu: sudo apt install python$(version_of "$short_of")-venv)."
+  [ -z "${PYTHON:-}" ] ||
+    refuse "PYTHON=$PYTHON is not a Python 3.10, 3.11, 3.12 or 3.13" "Name one that is, or leave PYTHON unset."
   refuse "no Python 3.10, 3.11, 3.12 or 3.13 was found" \
     "Install one (python.org, your package manager, pyenv or conda), or name it: PYTHON=/path/to/python scripts/$script"
 }

@@ -263,6 +263,25 @@ def test_a_clone_that_moved_makes_its_environment_anew(clone: Path) -> None:
     assert len(_installations(moved)) == 2
 
 
+def test_another_python_makes_its_environment_anew(clone: Path) -> None:
+    _script(clone, "quickstart")
+    other = clone / "tools" / "python3.12"
+    says = "case $* in *version_info*) echo 3.12; exit ;; esac\n"
+    other.write_text((clone / "tools" / "python3.11").read_text().replace("if [", says + "if [", 1))
+    other.chmod(0o755)
+    done = _script(clone, "quickstart", PYTHON=str(other))
+    assert "anew" in done.stdout
+    assert len(_installations(clone)) == 2
+
+
+def test_an_environment_of_the_user_s_own_is_used_and_kept(clone: Path) -> None:
+    subprocess.run([clone / "tools" / "python3.11", "-m", "venv", "--clear", ".venv"], cwd=clone, check=True)
+    (clone / ".venv" / "mark").touch()
+    assert _script(clone, "quickstart").returncode == 0
+    assert len(_installations(clone)) == 1
+    assert (clone / ".venv" / "mark").exists()
+
+
 def test_without_a_network_it_says_so(clone: Path) -> None:
     (clone / "no-network").touch()
     done = _script(clone, "test")
