@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from transformer_mt.cli.answers import Form
     from transformer_mt.config.decoding import DecodingConfig
-    from transformer_mt.decoding.translator import Translator
+    from transformer_mt.decoding.interpreter import Interpreter
 
 SAMPLING, FORMS = "Sampling", "Output"
 
@@ -52,7 +52,9 @@ def translate(
     json: Annotated[bool, typer.Option("--json", help="One JSON object with tokens, scores and alignments.")] = False,
     attention: Annotated[Path | None, typer.Option(metavar="PNG", help="Draw the attention of one sentence.")] = None,
     threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; default: one for each core.")] = None,
-    engine: Annotated[str, typer.Option(help="tmt, or ctranslate2 for an exported model.")] = "tmt",
+    engine: Annotated[
+        str, typer.Option(help="tmt or ctranslate2; a folder of `tmt export` needs the second anyway.")
+    ] = "tmt",
     device: DeviceOption = "auto",
 ) -> None:
     """Translate sentences: exactly one line out for each line in, in order."""
@@ -101,14 +103,15 @@ def _check_usage(
 
 def _load(
     engine: str, folders: list[Path], decoding: DecodingConfig, device: str, threads: int | None, seed: int
-) -> Translator:
-    if engine == "ctranslate2":
-        from transformer_mt.errors import TmtError
-        from transformer_mt.export.ctranslate2 import load_engine
+) -> Interpreter:
+    from transformer_mt.export.ctranslate2 import is_exported, load_engine
 
+    if engine == "ctranslate2" or any(map(is_exported, folders)):
         if len(folders) > 1:
-            raise TmtError("--engine ctranslate2 takes one model", remedy="Use --engine tmt for an ensemble.")
-        return load_engine(folders[0], decoding, threads)
+            from transformer_mt.errors import TmtError
+
+            raise TmtError("CTranslate2 takes one model", remedy="An ensemble needs --engine tmt and model folders.")
+        return load_engine(folders[0], decoding, threads or 0, device, seed)
     import torch
 
     from transformer_mt.decoding.translator import Translator
@@ -120,11 +123,12 @@ def _load(
     return Translator.load(folders, decoding, str(pick_device(device)), seed)
 
 
-def _draw(translator: Translator, line: str, file: Path) -> None:
+def _draw(translator: Interpreter, line: str, file: Path) -> None:
+    from transformer_mt.decoding.translator import Translator
     from transformer_mt.errors import TmtError
     from transformer_mt.reporting.plots import plot_attention
 
-    if not hasattr(translator, "attention"):
+    if not isinstance(translator, Translator):
         raise TmtError("--attention needs --engine tmt", remedy="CTranslate2 does not hand its attention out.")
     seen = translator.attention(line)
     plot_attention(seen.maps, seen.rows, seen.columns, file, line)
@@ -132,7 +136,7 @@ def _draw(translator: Translator, line: str, file: Path) -> None:
 
 
 def _translate_all(
-    translator: Translator,
+    translator: Interpreter,
     text: list[str] | None,
     input_: Path | None,
     output: Path | None,
@@ -164,7 +168,7 @@ def _translate_all(
 
 
 def _batches(
-    text: list[str] | None, input_: Path | None, checked: bool, notes: Any, translator: Translator
+    text: list[str] | None, input_: Path | None, checked: bool, notes: Any, translator: Interpreter
 ) -> Iterator[list[str]]:
     """Sentences of the command line, a file, a pipe or a prompt."""
     import os

@@ -1,0 +1,126 @@
+"""Export to CTranslate2, a fast engine for CPUs and GPUs, and translation with what was exported.
+
+model.bin, config.json, *_vocabulary.json   CTranslate2's own, through its converter; other programs read these
+config.yaml, source/, target/               ours, as in a model directory: how text becomes tokens and back
+
+Which tensor goes where is `specification`'s, how it searches, `engine`'s. CTranslate2 is optional and imported late.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.config.load import dump_config
+from transformer_mt.config.schema import Config
+from transformer_mt.decoding.model_directory import (
+    CONFIG,
+    ModelDirectory,
+    copy_codecs,
+    load_model_directory,
+    written_aside,
+)
+from transformer_mt.errors import TmtError
+
+if TYPE_CHECKING:
+    from transformer_mt.export.engine import Ctranslate2Engine
+
+WEIGHTS = "model.bin"
+QUANTIZATIONS = (
+    "float32",
+    "float16",
+    "bfloat16",
+    "int16",
+    "int8",
+    "int8_float32",
+    "int8_float16",
+    "int8_bfloat16",
+)
+
+
+def is_exported(folder: Path) -> bool:
+    """Is this what `export` writes?"""
+    return (folder / WEIGHTS).is_file() and (folder / CONFIG).is_file()
+
+
+def export(directory: ModelDirectory, output: Path, quantization: str = "float32") -> None:
+    """Write the folder aside, then put it in place of an earlier export.
+
+    quantization: one of QUANTIZATIONS; how the weights are stored.
+    Raises TmtError where CTranslate2 is missing or cannot express the model, or `output` holds something else.
+    """
+    require_ctranslate2()
+    refuse_foreign(output)
+    with written_aside(output) as aside:
+        _fill(aside, directory, quantization)
+
+
+def load_engine(
+    folder: Path, decoding: DecodingConfig | None = None, threads: int = 0, device: str = "cpu", seed: int = 0
+) -> Ctranslate2Engine:
+    """An engine that translates as `decoding.translator.Translator` does.
+
+    folder: an exported one, or a model directory, which is then converted to float32 for this once.
+    threads: 0 for one each core. device: cpu, cuda or auto.
+    Raises TmtError where CTranslate2 is missing, or the folder is neither, damaged, or not expressible.
+    """
+    require_ctranslate2()
+    if is_exported(folder):
+        return _load(folder, decoding, threads, device, seed)
+    with tempfile.TemporaryDirectory() as name:
+        _fill(Path(name), load_model_directory(folder), "float32")
+        return _load(Path(name), decoding, threads, device, seed)
+
+
+def require_ctranslate2() -> None:
+    """Raises TmtError unless CTranslate2 is installed."""
+    if importlib.util.find_spec("ctranslate2") is None:
+        raise TmtError("CTranslate2 is not installed", remedy="pip install 'transformer_mt[ctranslate2]'")
+
+
+def refuse_foreign(output: Path) -> None:
+    """Raises TmtError where a file, or a folder that is no earlier export, stands in the way."""
+    if output.is_dir() and (is_exported(output) or not any(output.iterdir())):
+        return
+    if output.exists():
+        kind = "folder holds something else" if output.is_dir() else "is a file"
+        raise TmtError(
+            f"this {kind} than an earlier export; nothing was written" if output.is_dir() else f"this {kind}",
+            place=output,
+            remedy="Name a new or an empty folder after --output.",
+        )
+
+
+def longest_translation(config: Config) -> int:
+    """The most tokens a translation can have under the config's search, the longest sentence included."""
+    source = config.data.max_length
+    decoding = config.decoding
+    return max(int(decoding.max_length_ratio * source) + decoding.max_length_offset, source)
+
+
+def _fill(folder: Path, directory: ModelDirectory, quantization: str) -> None:
+    from transformer_mt.export.specification import ModelConverter
+
+    source, target = directory.source.vocabulary.tokens, directory.target.vocabulary.tokens
+    converter = ModelConverter(directory.model, source, target, longest_translation(directory.config))
+    converter.convert(str(folder), quantization=quantization, force=True)
+    (folder / CONFIG).write_text(dump_config(directory.config), encoding="utf-8")
+    copy_codecs(directory.folder, folder)
+
+
+def _load(folder: Path, decoding: DecodingConfig | None, threads: int, device: str, seed: int) -> Ctranslate2Engine:
+    from transformer_mt.export.engine import Ctranslate2Engine
+
+    if device not in ("cpu", "cuda", "auto"):
+        raise TmtError(f"CTranslate2 does not run on '{device}'", place="--device", remedy="Use cpu, cuda or auto.")
+    try:
+        return Ctranslate2Engine(folder, decoding, threads, device, seed)
+    except (RuntimeError, ValueError) as error:  # a damaged file, no such device, a model of a newer version
+        raise TmtError(
+            f"CTranslate2 cannot load this: {error}",
+            place=folder,
+            remedy="Export the model again; for --device cuda, an NVIDIA GPU and its libraries must be there.",
+        ) from None

@@ -1,0 +1,220 @@
+"""CTranslate2 as the engine behind `Interpreter`: the same lines, options, limits and scores as our own search.
+
+Its beam search keeps and drops the same hypotheses as ours, step by step, but ranks what it found by another
+length penalty and has one longest length for a whole batch. So all it found is asked for and ranked here, and
+what broke a sentence's own limits is searched again with these. Where options forbid tokens (a shortest length,
+no_repeat_ngram), CTranslate2 shares their probability among the others while it searches, which we do not: there
+it may find another translation. Samples repeat with the same seed and input, but depend on their neighbours.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import ctranslate2
+import numpy as np
+
+from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.config.load import load_config
+from transformer_mt.decoding.batches import Request, allowed_lengths, batched
+from transformer_mt.decoding.interpreter import Interpreter
+from transformer_mt.decoding.model_directory import CONFIG, load_codecs
+from transformer_mt.decoding.search import Found, length_penalty
+from transformer_mt.errors import TmtError
+from transformer_mt.export.specification import POSITIONS
+from transformer_mt.text.vocabulary import BOS, MARKS, PAD
+
+_NEVER = -1e9  # the log-probability of what CTranslate2 puts into a place it could not fill is below this
+_NO_PENALTY = 1e-6  # a length penalty of 0 would also change when CTranslate2's beam search stops
+_FORBIDDEN = [[MARKS[PAD]], [MARKS[BOS]]]
+
+
+@dataclass(frozen=True)
+class _Task:
+    """A request with the fewest tokens its translation may have before the end mark, and the most with it."""
+
+    request: Request
+    shortest: int
+    longest: int
+
+    def is_broken_by(self, found: Sequence[Found]) -> bool:
+        """Is a hypothesis longer than it may be, or does it hold what no translation may?"""
+        return any(len(one.ids) > self.longest or PAD in one.ids or BOS in one.ids for one in found)
+
+
+class Ctranslate2Engine(Interpreter):
+    """An exported model, ready to translate."""
+
+    def __init__(
+        self, folder: Path, decoding: DecodingConfig | None = None, threads: int = 0, device: str = "cpu", seed: int = 0
+    ) -> None:
+        """folder: a whole exported one. threads: 0 for one each core.
+
+        Raises TmtError where a file is damaged or an option is not CTranslate2's, RuntimeError where it refuses
+        the model or the device.
+        """
+        super().__init__(load_config(folder / CONFIG), *load_codecs(folder), decoding)
+        _refuse_unsupported(self.decoding, folder)
+        self._words = self.target.vocabulary.tokens
+        self._source_words = self.source.vocabulary.tokens
+        self._ids = {word: index for index, word in enumerate(self._words)}
+        settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        self._positions: int | None = None if self.config.model.positions == "rotary" else settings[POSITIONS]
+        # Sentences are many and small: a thread each is faster than several threads on one. Samples need one queue.
+        threads = threads or os.cpu_count() or 1
+        workers = 1 if self.decoding.method != "beam" else threads
+        ctranslate2.set_random_seed(seed)  # read by the threads that start now
+        self.engine = ctranslate2.Translator(
+            str(folder), device, inter_threads=workers, intra_threads=threads // workers, max_queued_batches=-1
+        )
+
+    def _search(self, requests: Sequence[Request]) -> list[list[Found]]:
+        tasks = [_Task(one, *allowed_lengths(one, self.decoding, self._positions)) for one in requests]
+        found = self._attempt(tasks, self._batches(tasks))
+        wrong = [index for index, (task, one) in enumerate(zip(tasks, found, strict=True)) if task.is_broken_by(one)]
+        again = [tasks[index] for index in wrong]
+        for index, one in zip(wrong, self._attempt(again, _with_equal_limits(again), exact=True), strict=True):
+            found[index] = one
+        return self._ranked(self._weighed(requests, found) if self._reweighs(requests) else found)
+
+    def _batches(self, tasks: Sequence[_Task]) -> Iterator[list[int]]:
+        """Sentences of similar length; all with the same shortest translation, which cannot be mended afterwards."""
+        for batch in batched([len(task.request.source) for task in tasks], self.decoding, self._positions):
+            for _, group in groupby(batch, lambda index: tasks[index].shortest):
+                yield list(group)
+
+    def _attempt(
+        self, tasks: Sequence[_Task], batches: Iterable[Sequence[int]], exact: bool = False
+    ) -> list[list[Found]]:
+        """Queue the batches, then wait for their results; in the order of the tasks."""
+        waiting = []
+        for batch in batches:
+            exponent = self._exponent(max(len(tasks[index].request.source) for index in batch))
+            answers = self._ask([tasks[index] for index in batch], exponent, exact)
+            waiting += [(index, answer, exponent) for index, answer in zip(batch, answers, strict=True)]
+        found: list[list[Found]] = [[] for _ in tasks]
+        for index, answer, exponent in waiting:
+            result = answer.result()
+            for words, score in zip(result.hypotheses, result.scores, strict=True):
+                if (total := score * max(len(words), 1) ** exponent) > _NEVER:
+                    found[index].append(self._found(tuple(self._ids[word] for word in words), total))
+        return found
+
+    def _ask(self, tasks: Sequence[_Task], exponent: float, exact: bool) -> Sequence[Any]:
+        """Queue a batch: one answer to wait for a sentence. exact: forbid what no translation may hold."""
+        prefixes = [self._spelt(task.request.prefix) for task in tasks]
+        return self.engine.translate_batch(
+            [self._spelt_source(task.request.source) for task in tasks],
+            prefixes if any(prefixes) else None,
+            max_input_length=0,
+            max_decoding_length=max(task.longest for task in tasks),
+            min_decoding_length=tasks[0].shortest,
+            length_penalty=exponent,
+            return_scores=True,
+            return_end_token=True,
+            suppress_sequences=_FORBIDDEN if exact else None,
+            asynchronous=True,
+            **self._options(),
+        )
+
+    def _options(self) -> dict[str, Any]:
+        """Our search settings in CTranslate2's words."""
+        decoding = self.decoding
+        options: dict[str, Any] = {"no_repeat_ngram_size": decoding.no_repeat_ngram}
+        if decoding.method == "beam":
+            return options | {"beam_size": decoding.beam, "num_hypotheses": decoding.beam}
+        drawn = decoding.samples if decoding.method == "mbr" else decoding.n_best
+        cut = {"sampling_topk": decoding.top_k, "sampling_topp": decoding.top_p}
+        heat = {"sampling_temperature": decoding.temperature}
+        return options | {"beam_size": 1, "num_hypotheses": drawn} | cut | heat
+
+    def _exponent(self, usual: int) -> float:
+        """Of CTranslate2's length penalty, n^exponent, by which it leaves out what it found beyond W hypotheses.
+
+        The one that agrees with our penalty on translations of one token and of the `usual` number.
+        """
+        if self.decoding.method != "beam" or self.decoding.beam == 1:
+            return 0.0
+        usual = max(usual, 2)
+        return max(math.log(length_penalty(usual, self.decoding.length_penalty)) / math.log(usual), _NO_PENALTY)
+
+    def _found(self, ids: tuple[int, ...], log_probability: float) -> Found:
+        penalty = float(length_penalty(len(ids), self.decoding.length_penalty))
+        return Found(ids, log_probability, log_probability / penalty)
+
+    def _ranked(self, found: Sequence[Sequence[Found]]) -> list[list[Found]]:
+        """Best first by our length penalty; samples in the order drawn."""
+        if self.decoding.method != "beam":
+            return [list(candidates) for candidates in found]
+        return [sorted(candidates, key=lambda one: -one.score) for candidates in found]
+
+    def _reweighs(self, requests: Sequence[Request]) -> bool:
+        """Are CTranslate2's scores other than the model's? Prefixes cost nothing there, and what options forbid
+        leaves its probability to the others."""
+        forbids = self.decoding.no_repeat_ngram > 0 or self.decoding.min_length_ratio > 0
+        return forbids or any(request.prefix for request in requests)
+
+    def _weighed(self, requests: Sequence[Request], found: Sequence[Sequence[Found]]) -> list[list[Found]]:
+        """The same hypotheses with the model's own log-probabilities."""
+        pairs = [(request, one) for request, some in zip(requests, found, strict=True) for one in some]
+        scored = self.engine.score_batch(
+            [self._spelt_source(request.source) for request, _ in pairs],
+            [self._spelt(one.tokens) for _, one in pairs],
+            max_input_length=0,
+            max_batch_size=self.decoding.batch_tokens,
+            batch_type="tokens",
+        )
+        # The end mark is always scored, and comes last.
+        totals = iter([sum(one.log_probs[: len(pair[1].ids)]) for pair, one in zip(pairs, scored, strict=True)])
+        return [[self._found(one.ids, next(totals)) for one in some] for some in found]
+
+    def _align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[int]]:
+        """The finished translation is forced through once more, this time with its attention."""
+        aligned: list[list[int]] = [[] for _ in sources]
+        for batch in batched([len(source) for source in sources], self.decoding, self._positions):
+            results = self.engine.translate_batch(
+                [self._spelt_source(sources[index]) for index in batch],
+                [self._spelt(targets[index]) for index in batch],
+                beam_size=1,
+                max_input_length=0,
+                max_decoding_length=max(len(targets[index]) for index in batch),
+                return_end_token=True,
+                return_attention=True,
+            )
+            for index, result in zip(batch, results, strict=True):
+                weights_TS = np.asarray(result.attention[0][: len(targets[index])])
+                words_TS = weights_TS[:, : max(len(sources[index]) - 1, 1)]  # never the end mark
+                aligned[index] = words_TS.argmax(axis=1).tolist()
+        return aligned
+
+    def _spelt_source(self, ids: Sequence[int]) -> list[str]:
+        return [self._source_words[index] for index in ids]
+
+    def _spelt(self, ids: Sequence[int]) -> list[str]:
+        return [self._words[index] for index in ids]
+
+
+def _with_equal_limits(tasks: Sequence[_Task]) -> Iterator[list[int]]:
+    """Indices of tasks that allow the same lengths."""
+
+    def limits(index: int) -> tuple[int, int]:
+        return tasks[index].shortest, tasks[index].longest
+
+    for _, group in groupby(sorted(range(len(tasks)), key=limits), limits):
+        yield list(group)
+
+
+def _refuse_unsupported(decoding: DecodingConfig, folder: Path) -> None:
+    if decoding.coverage_penalty:  # it needs the attention of a beam search, which is wrong for several sentences
+        raise TmtError(
+            "CTranslate2 has no decoding.coverage_penalty like ours",
+            place=folder / CONFIG,
+            remedy="Set decoding.coverage_penalty to 0 there, or use --engine tmt.",
+        )
