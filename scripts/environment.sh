@@ -181,5 +181,6 @@ explain() {
     refuse "there is no torch of the tested version for this Python and this kind of machine" \
       "Try another Python (PYTHON=python3.11 scripts/$script), or 64-bit Linux or an Apple-silicon Mac."
   fi
-  refuse "pip could not install the packages" "Its whole output is in $log; the last lines: $(tail -n 3 "$log")"
+  refuse "pip could not install the packages" "$(grep -E '[Ee]rror:' "$log" | tail -n 2)
+  Its whole output is in $log."
 }
