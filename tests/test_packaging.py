@@ -134,7 +134,6 @@ def _text(name: str) -> str:
 
 
 def test_the_wheel_holds_the_package_its_configs_and_its_licence(tmp_path: Path) -> None:
-    pytest.importorskip("hatchling")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     (wheel,) = tmp_path.glob("*.whl")
