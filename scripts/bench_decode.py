@@ -124,7 +124,7 @@ def _ctranslate2(
     def translate(beam: int) -> tuple[int, int]:
         budget = {"max_batch_size": max(1, options.batch_tokens // beam), "batch_type": "tokens"}
         results = engine.translate_batch(tokens, beam_size=beam, length_penalty=0.6, **budget, **length)
-        ends = 0 if forced is not None else len(results)  # we count the end mark, it does not
+        ends = 0 if forced is not None else len(results)  # our ids include the end mark, its do not
         return len(results), sum(len(result.hypotheses[0]) for result in results) + ends
 
     return "ctranslate2", translate

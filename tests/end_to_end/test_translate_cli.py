@@ -137,13 +137,15 @@ def test_bytes_that_are_no_utf8(tiny_model: Path, tmp_path: Path) -> None:
 
 def test_a_killed_translation_leaves_no_half_file(tiny_model: Path, tmp_path: Path) -> None:
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
-    source.write_text("some words here\n" * 60_000)
+    source.write_text("some words here\n" * 20_000)
     for stop in (signal.SIGKILL, signal.SIGINT):
         process = subprocess.Popen(
             [*TMT, "-m", str(tiny_model), "-i", str(source), "-o", str(target)], stderr=subprocess.PIPE, env=ENVIRONMENT
         )
         deadline = time.monotonic() + 40
-        while not any(file.stat().st_size for file in tmp_path.glob(".out.txt*")) and time.monotonic() < deadline:
+        while (
+            not any(file.stat().st_size for file in tmp_path.glob(f".*{process.pid}*")) and time.monotonic() < deadline
+        ):
             assert process.poll() is None, "it was over before it could be killed"
             time.sleep(0.02)
         process.send_signal(stop)
@@ -151,8 +153,8 @@ def test_a_killed_translation_leaves_no_half_file(tiny_model: Path, tmp_path: Pa
         assert not target.exists()
         if stop == signal.SIGINT:
             assert process.returncode == 130
-            assert error.decode().strip() == "tmt: interrupted"
-            assert not list(tmp_path.glob(f".out.txt.{process.pid}*"))
+            assert error.decode().splitlines()[-1] == "tmt: interrupted"
+            assert not list(tmp_path.glob(f".*{process.pid}*"))
 
 
 def test_whoever_stops_reading_is_left_in_peace(tiny_model: Path) -> None:
@@ -173,8 +175,9 @@ def test_whoever_stops_reading_is_left_in_peace(tiny_model: Path) -> None:
     process.stdin.write(b"b\n" * 10)
     process.stdin.close()
     assert process.wait(30) == 0
-    assert process.stderr.read().decode().count("tmt:") == process.stderr.read().decode().count("tmt: line")
+    told = process.stderr.read().decode()
     process.stderr.close()
+    assert all(line.startswith("tmt: line ") for line in told.splitlines()), told
 
 
 @pytest.mark.parametrize(
@@ -205,12 +208,12 @@ def test_mistakes_are_told_with_exit_code_2(tiny_model: Path, tmp_path: Path, ar
     assert (tmp_path / "in.txt").read_text() == "hello\n"
 
 
-def test_sampling_and_ensembles_from_the_command_line(tiny_model: Path) -> None:
-    draw = [translate(tiny_model, "--sample", "--seed", seed, "hello", "abc")[0] for seed in ("1", "1", "2")]
-    assert draw[0] == draw[1] != draw[2]
-    assert translate(tiny_model, "--mbr", "--samples", "5", "hello")[0].count(b"\n") == 1
-    assert translate(tiny_model, "--model", str(tiny_model), "hello")[0] == translate(tiny_model, "hello")[0]
-    assert translate(tiny_model, "--prefix", "abc", "hello", "x")[0].split(b"\n")[0].startswith(b"abc")
+def test_sampling_ensembles_and_prefixes_from_the_command_line(tiny_model: Path) -> None:
+    draw = [translate(tiny_model, "--sample", "--seed", seed, "hello", "abc")[0] for seed in ("1", "2")]
+    assert draw[0] != draw[1]
+    ensemble = translate(tiny_model, "--model", str(tiny_model), "--prefix", "abc", "hello", "x")[0]
+    assert ensemble == translate(tiny_model, "--prefix", "abc", "hello", "x")[0]
+    assert [line[:3] for line in ensemble.split(b"\n")] == [b"abc", b"abc", b""]
 
 
 def test_attention_is_drawn(tiny_model: Path, tmp_path: Path) -> None:

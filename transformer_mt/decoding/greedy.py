@@ -10,7 +10,16 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from transformer_mt.decoding.search import C, Found, Limits, Step, length_penalty, log_normalizer, too_many_idle
+from transformer_mt.decoding.search import (
+    C,
+    Found,
+    Limits,
+    Step,
+    length_penalty,
+    log_normalizer,
+    too_many_idle,
+    top_candidates,
+)
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
 # (logits_NV, the rows' numbers in the whole batch, step) -> tokens_N
@@ -22,8 +31,11 @@ def greedy_search(step: Step[C], cache: C, limits: Limits, alpha: float = 0.0, s
 
     alpha: length penalty of the reported score. scored: without it, scores are 0 and a softmax is saved.
     """
-    rows = follow(step, cache, limits, 1, lambda logits_NV, rows_N, n_steps: logits_NV.argmax(dim=-1), alpha, scored)
-    return [row[0] for row in rows]
+
+    def choose(logits_NV: Tensor, rows_N: Tensor, n_steps: int) -> Tensor:
+        return top_candidates(logits_NV, 1)[1][:, 0]
+
+    return [row[0] for row in follow(step, cache, limits, 1, choose, alpha, scored)]
 
 
 def follow(
