@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -74,3 +76,83 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder / "codecs",
     )
     return folder / "model"
+
+
+class Numbers:
+    """A corpus of number words (English to German) that is learned in seconds, and runs on it."""
+
+    WORDS = (
+        *(("one", "eins"), ("two", "zwei"), ("three", "drei"), ("four", "vier")),
+        *(("five", "fünf"), ("six", "sechs"), ("seven", "sieben")),
+    )
+
+    def __init__(self, folder: Path) -> None:
+        generator, rows = random.Random(5), set()
+        while len(rows) < 460:
+            words = generator.choices(self.WORDS, k=generator.randint(1, 8))
+            rows.add("\t".join(" ".join(side) for side in zip(*words, strict=True)))
+        self.folder, self.table = folder, folder / "numbers.tsv"
+        self.table.write_text("\n".join(sorted(rows)) + "\n", encoding="utf-8")
+
+    def values(self, **training: Any) -> dict[str, Any]:
+        """A config without keys to be filled in; `training` adds to its section of that name."""
+        corpus = {"kind": "tsv", "files": str(self.table), "split": {"validation": 40, "test": 20}}
+        return {
+            "name": "numbers",
+            "data": {"source": "en", "target": "de", "corpus": corpus, "workers": 1, "prepared": str(self.folder)},
+            "tokenizer": {"kind": "whitespace", "min_frequency": 1},
+            "model": {"d_model": 16, "n_heads": 2, "d_ff": 32, "encoder_layers": 1, "decoder_layers": 1},
+            "training": {
+                "batch_tokens": 256,
+                "schedule": "constant",
+                "learning_rate": 0.003,
+                "warmup_steps": 0,
+                "max_epochs": 2,
+                "bleu_sentences": 0,
+                **training,
+            },
+            "decoding": {"beam": 1, "max_length_offset": 5},
+            "runtime": {"device": "cpu", "threads": 1},
+        }
+
+    def file(self, place: Path, **training: Any) -> Path:
+        """The config as a YAML file in a folder."""
+        import json
+
+        file = place / "numbers.yaml"
+        file.write_text(json.dumps(self.values(**training)), encoding="utf-8")  # JSON is YAML
+        return file
+
+    def trainer(self, run: Path, model: dict[str, Any] | None = None, **training: Any) -> Any:
+        """A trainer of this process alone, in a run directory of its own. model: adds to that section."""
+        import torch
+
+        from transformer_mt.config.schema import Config
+        from transformer_mt.data.batching import Batches, BatchSize
+        from transformer_mt.data.prepare import prepare
+        from transformer_mt.decoding.model_directory import build_model
+        from transformer_mt.reporting.events import Events
+        from transformer_mt.runtime.device import set_up
+        from transformer_mt.runtime.distributed import World
+        from transformer_mt.training.run_directory import RunDirectory, facts_of
+        from transformer_mt.training.trainer import Trainer
+        from transformer_mt.training.validation import Validation
+
+        values = self.values(**training)
+        values["model"].update(model or {})
+        config = Config.model_validate(values)
+        prepared, machine, directory = prepare(config), set_up(config.runtime), RunDirectory(run)
+        directory.open(config, facts_of(prepared.manifest["files"]))
+        directory.close()
+        torch.manual_seed(config.seed)
+        built = build_model(config, *map(len, prepared.codecs()))
+        settings = config.training
+        size = BatchSize(settings.token_budget, settings.batch_sentences)
+        batches = Batches(prepared.store("train"), size, config.seed, accumulate=settings.accumulate)
+        validation = Validation(prepared.store("validation"), machine)
+        return Trainer(config, built, batches, validation, directory, machine, World(), Events(run))
+
+
+@pytest.fixture(scope="session")
+def numbers(tmp_path_factory: pytest.TempPathFactory) -> Numbers:
+    return Numbers(tmp_path_factory.mktemp("numbers"))

@@ -38,15 +38,23 @@ def train(
 ) -> None:
     """Train a model: prepare its data if needed, go on where it was interrupted, print the test score."""
     from transformer_mt.config.load import load_config
+    from transformer_mt.errors import INTERRUPTED, TmtError
     from transformer_mt.runtime.distributed import join_world
+    from transformer_mt.training.interruption import sigterm_as_ctrl_c
 
     overrides = [*(set_ or ()), *([f"runtime.device={device}"] if device else [])]
-    settings = load_config(config, overrides)
-    with join_world(settings.runtime.device) as world:
-        _train(settings, run_dir or Path("runs") / settings.name, fresh, world)
+    with sigterm_as_ctrl_c(), join_world() as world:
+        try:
+            settings = world.from_main(lambda: load_config(config, overrides))
+            _train(settings, run_dir or Path("runs") / settings.name, fresh, world)
+        except KeyboardInterrupt:
+            error = TmtError("interrupted", remedy="The same command goes on from here.", exit_code=INTERRUPTED)
+            world.leave(error)
 
 
 def _train(config: Config, folder: Path, fresh: bool, world: World) -> None:
+    from contextlib import closing
+
     from transformer_mt.cli.prepare import prepare_with_progress
     from transformer_mt.reporting.events import Events
     from transformer_mt.runtime.device import set_up
@@ -55,16 +63,16 @@ def _train(config: Config, folder: Path, fresh: bool, world: World) -> None:
     machine = set_up(config.runtime, world.local_rank, world.size)
     prepared = world.from_main(lambda: prepare_with_progress(config))
     run = RunDirectory(folder)
-    aside = world.from_main(lambda: _open(run, config, prepared, fresh))
-    events = Events(folder, silent=not world.is_main, tensorboard=config.runtime.tensorboard)
-    if aside is not None:
-        events.say(f"the former run is kept in {aside}")
     try:
-        state = _run_training(config, prepared, run, machine, world, events)
-        if world.is_main:
-            _finish(config, prepared, run, state, events)
+        aside = world.from_main(lambda: _open(run, config, prepared, fresh))
+        events = Events(folder, silent=not world.is_main, tensorboard=config.runtime.tensorboard)
+        if aside is not None:
+            events.say(f"the former run is kept in {aside}")
+        with closing(events):
+            state = _run_training(config, prepared, run, machine, world, events)
+            world.from_main(lambda: _finish(config, prepared, run, state, events))
     finally:
-        events.close()
+        run.close()
 
 
 def _open(run: RunDirectory, config: Config, prepared: Prepared, fresh: bool) -> Path | None:
@@ -81,16 +89,16 @@ def _run_training(
     from transformer_mt.decoding.model_directory import build_model
     from transformer_mt.runtime.device import seed_everything
     from transformer_mt.training.trainer import Trainer
+    from transformer_mt.training.validation import Validation
 
     seed_everything(config.seed)
     source, target = prepared.codecs()
     model = build_model(config, len(source), len(target)).to(machine.device)
     batches = _batches(config, prepared, world)
-    if not run.checkpoints.steps():
-        _introduce(config, prepared, model, batches, run, machine, world, events)
-    bleu_of = _bleu_of(config, prepared, machine) if config.training.bleu_sentences and world.is_main else None
-    trainer = Trainer(config, model, batches, prepared.store("validation"), bleu_of, run, machine, world, events)
-    return trainer.train()
+    _introduce(config, prepared, model, batches, run, machine, world, events)
+    bleu_of = _bleu_of(config, prepared, machine) if config.training.bleu_sentences else None
+    validation = Validation(prepared.store("validation"), machine, bleu_of)
+    return Trainer(config, model, batches, validation, run, machine, world, events).train()
 
 
 def _batches(config: Config, prepared: Prepared, world: World) -> Batches:
@@ -156,39 +164,35 @@ def _introduce(
     events: Events,
 ) -> None:
     """What is going to happen, before it does: data, model, machine, memory."""
-    from transformer_mt.training.trainer import memory_estimate
+    from transformer_mt.training.memory import step_bytes
 
-    plan, report = batches.plan(1), prepared.manifest["report"]
-    lengths = batches.store.source.lengths, batches.store.target.lengths
-    largest = max(sum(int(side[pairs].max()) for side in lengths) * len(pairs) for pairs in plan)
+    report, updates = prepared.manifest["report"], batches.updates(1)
+    needed = max(step_bytes(model, config, machine, *shape) for shape in set(batches.shapes(1)))
     sizes = sorted(set(report["vocabulary"].values()))
+    processes = f", {world.size} processes" if world.size > 1 else ""
     events.say(f"run        {run.folder}")
     events.say(
         f"data       {len(batches.store):,} training pairs {config.data.source}-{config.data.target},"
-        f" vocabulary {' and '.join(f'{size:,}' for size in sizes)}; {batches.updates(1):,} updates an epoch"
+        f" vocabulary {' and '.join(f'{size:,}' for size in sizes)}; {updates:,} updates an epoch"
     )
     events.say(f"model      {sum(p.numel() for p in model.parameters()):,} parameters")
-    processes = f", {world.size} processes" if world.size > 1 else ""
-    needed = memory_estimate(model, largest, config) / 2**20
-    events.say(f"machine    {machine.describe()}{processes}; a step needs about {needed:,.0f} MiB")
-    events.record("started", pairs=len(batches.store), updates=batches.updates(1), device=machine.describe())
+    events.say(f"machine    {machine.describe()}{processes}; a step needs about {needed / 2**20:,.0f} MiB")
+    if not run.checkpoints.steps():
+        events.record("started", pairs=len(batches.store), updates=updates, device=machine.describe())
 
 
 def _finish(config: Config, prepared: Prepared, run: RunDirectory, state: TrainState, events: Events) -> None:
     """Average, ship, draw, and score on the test set."""
     from transformer_mt.decoding.model_directory import save_model_directory
-    from transformer_mt.reporting.events import METRICS
-    from transformer_mt.reporting.plots import plot_curves
-    from transformer_mt.training.trainer import final_steps
+    from transformer_mt.training.ending import final_steps
 
     events.say(f"done: {state.stopped}. {_how_to_go_on(state)}")
-    steps = final_steps(state, config, run.checkpoints.steps())
+    steps = final_steps(state, config.training, run.checkpoints.whole(run.checkpoints.steps()))
     if not _is_shipped(run, steps):
         save_model_directory(run.model, config, run.checkpoints.mean_weights(steps), prepared.folder)
         (run.model / ".steps").write_text(repr(steps), encoding="utf-8")
     events.say(f"model      {run.model} ({_named(steps)})")
-    plot_curves(run.folder / METRICS, run.folder / "plots")
-    events.say(f"plots      {run.folder / 'plots'}")
+    events.say(f"plots      {events.draw()}")
     events.record("finished", step=state.step, reason=state.stopped, seconds=round(state.seconds, 1), averaged=steps)
     if prepared.test_sets:
         _score(config, prepared, run, events)
@@ -202,7 +206,7 @@ def _is_shipped(run: RunDirectory, steps: list[int]) -> bool:
 
 def _how_to_go_on(state: TrainState) -> str:
     limit = state.stopped.split(" ")[0]
-    return f"To train on, raise it: --set training.{limit}=..." if limit.startswith("max_") else ""
+    return f"To train on, raise it: --set training.{limit}=..."
 
 
 def _named(steps: list[int]) -> str:

@@ -185,6 +185,11 @@ class Batches:
         """Optimizer steps in an epoch."""
         return -(-len(self.plan(epoch)) // (self.world * self.accumulate))
 
+    def shapes(self, epoch: int) -> list[tuple[int, int, int]]:
+        """Sentences, source length and target length of each batch of the plan."""
+        source, target = self._lengths
+        return [(len(pairs), int(source[pairs].max()), int(target[pairs].max())) for pairs in self.plan(epoch)]
+
     def update(self, epoch: int, number: int) -> list[Batch]:
         """The micro-batches of this process for one update; numbers count from 0."""
         plan = self.plan(epoch)

@@ -1,4 +1,4 @@
-"""What a run tells: the bar and lines on stderr, train.log, metrics.jsonl, and TensorBoard where it is wanted.
+"""What a run tells: the bar and lines on stderr, train.log, metrics.jsonl, curves, and TensorBoard where it is wanted.
 
 metrics.jsonl has one JSON object a line, each with `event`, `time` (seconds since 1970) and, once training
 runs, `step`. Files are appended to, never rewritten; after `resumed` at a step, earlier records of later
@@ -9,18 +9,24 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, from_os_error
+from transformer_mt.reporting.plots import plot_curves
+from transformer_mt.reporting.table import sample_line, table_head, table_row
 
-METRICS, LOG = "metrics.jsonl", "train.log"
+METRICS, LOG, PLOTS = "metrics.jsonl", "train.log", "plots"
 PLAIN_SECONDS = 30.0  # between progress lines where there is no terminal
+PLOT_SECONDS = 20.0  # between drawings of the curves
+HEAD_EVERY = 10  # rows of the table
+PLAIN_COLUMNS = 120  # of a line where there is no terminal
 
 
 class Events:
@@ -29,7 +35,9 @@ class Events:
     def __init__(self, folder: Path, silent: bool = False, tensorboard: bool = False) -> None:
         self.folder, self.silent = folder, silent
         self._bar: tqdm[Any] | None = None
-        self._told = 0.0
+        self._epoch, self._rows = 0, 0
+        self._told = self._drawn = time.monotonic()
+        self._figures: Mapping[str, str] = {}
         self._writer = _tensorboard(folder / "tensorboard") if tensorboard and not silent else None
 
     def record(self, event: str, **values: Any) -> None:
@@ -37,8 +45,8 @@ class Events:
         if self.silent:
             return
         values = {key: _plain(value) for key, value in values.items()}
-        with (self.folder / METRICS).open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"event": event, "time": round(time.time(), 2), **values}, ensure_ascii=False) + "\n")
+        record = {"event": event, "time": round(time.time(), 2), **values}
+        self._append(METRICS, json.dumps(record, ensure_ascii=False))
         if self._writer is not None and "step" in values:
             for key, value in values.items():
                 if isinstance(value, (int, float)) and key not in ("step", "epoch"):
@@ -51,31 +59,72 @@ class Events:
         if self._bar is not None:
             self._bar.clear()
         print(text, file=sys.stderr, flush=True)
-        with (self.folder / LOG).open("a", encoding="utf-8") as file:
-            file.write(f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {text}\n")
+        self._append(LOG, f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {text}")
+
+    def _append(self, name: str, line: str) -> None:
+        """Raises TmtError where the disk refuses. A line that a killed run left unfinished is ended first."""
+        try:
+            with (self.folder / name).open("ab+") as file:
+                if file.tell():
+                    file.seek(-1, 2)
+                    if file.read(1) != b"\n":
+                        file.write(b"\n")
+                file.write(line.encode("utf-8", errors="replace") + b"\n")
+        except OSError as error:
+            error.filename = error.filename or str(self.folder / name)
+            raise from_os_error(error, f"writing {name}") from None
 
     def start_epoch(self, epoch: int, updates: int, done: int) -> None:
         """A new bar: so many updates, so many of them done before."""
         self.end_epoch()
+        self._epoch = epoch
         if not self.silent and sys.stderr.isatty():
-            self._bar = tqdm(total=updates, initial=done, desc=f"epoch {epoch}", unit=" steps", leave=False)
+            self._bar = tqdm(total=updates, initial=done, desc=f"epoch {epoch}", unit="step", leave=False)
 
-    def advance(self, **figures: str) -> None:
-        """One update done; figures such as loss and tokens/s. Without a terminal a plain line now and then."""
+    def advance(self, figures: Mapping[str, str]) -> None:
+        """One update done, with new figures such as loss and tokens/s, or none. A plain line without a terminal."""
         if self.silent:
             return
+        self._figures = figures or self._figures
         if self._bar is not None:
-            self._bar.set_postfix(figures, refresh=False)
+            if figures:
+                self._bar.set_postfix(figures, refresh=False)
             self._bar.update()
-        elif time.monotonic() - self._told > PLAIN_SECONDS and not sys.stderr.isatty():
-            if self._told:
-                self.say("  ".join(f"{key} {value}" for key, value in figures.items()))
+        elif figures and time.monotonic() - self._told > PLAIN_SECONDS and not sys.stderr.isatty():
+            self.say(f"epoch {self._epoch}  " + "  ".join(f"{key} {value}" for key, value in figures.items()))
             self._told = time.monotonic()
 
     def end_epoch(self) -> None:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
+
+    def validated(self, values: Mapping[str, Any], samples: Sequence[tuple[str, str, str]]) -> None:
+        """A row of the table, and samples of (source, translation, reference); the curves, if it is time."""
+        if self.silent:
+            return
+        keys = ("source", "translation", "reference")
+        self.record("validation", **values, samples=[dict(zip(keys, sample, strict=True)) for sample in samples])
+        if self._rows % HEAD_EVERY == 0:
+            self.say(table_head())
+        self._rows += 1
+        self.say(table_row(values))
+        columns = shutil.get_terminal_size().columns if sys.stderr.isatty() else PLAIN_COLUMNS
+        for sample in samples:
+            self.say(sample_line(*sample, columns - 1))
+        if time.monotonic() - self._drawn > PLOT_SECONDS:
+            self.draw()
+        self._told = time.monotonic()
+
+    def draw(self) -> Path:
+        """Draw the curves of the whole run; returns their folder."""
+        folder = self.folder / PLOTS
+        try:
+            plot_curves(self.folder / METRICS, folder)
+        except OSError as error:
+            raise from_os_error(error, "drawing the learning curves") from None
+        self._drawn = time.monotonic()
+        return folder
 
     def close(self) -> None:
         self.end_epoch()
@@ -98,44 +147,3 @@ def _tensorboard(folder: Path) -> Any:
             remedy="pip install 'transformer_mt[tensorboard]'   (or set runtime.tensorboard: false)",
         ) from None
     return SummaryWriter(str(folder))
-
-
-COLUMNS = (
-    ("epoch", 5),
-    ("step", 7),
-    ("train loss", 10),
-    ("valid loss", 10),
-    ("perplexity", 10),
-    ("valid BLEU", 10),
-    ("time", 7),
-)
-
-
-def table_head() -> str:
-    return "  ".join(name.rjust(width) for name, width in COLUMNS)
-
-
-def table_row(values: Mapping[str, Any]) -> str:
-    """A line of the table of epochs; `best` marks the best one so far."""
-    cells = [
-        str(values["epoch"]),
-        f"{values['step']:,}",
-        _number(values["train_loss"], "{:.3f}"),
-        _number(values["loss"], "{:.3f}"),
-        _number(values["perplexity"], "{:.2f}"),
-        _number(values["bleu"], "{:.2f}"),
-        duration(values["seconds"]),
-    ]
-    row = "  ".join(cell.rjust(width) for cell, (_, width) in zip(cells, COLUMNS, strict=True))
-    return row + ("  *" if values["best"] else "")
-
-
-def _number(value: float | None, form: str) -> str:
-    return "-" if value is None else form.format(value)
-
-
-def duration(seconds: float) -> str:
-    """Seconds as h:mm:ss or m:ss."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import nn
+
+from transformer_mt.errors import INTERRUPTED, TmtError
 
 Result = TypeVar("Result")
 PATIENCE = timedelta(hours=2)  # others wait while rank 0 validates or prepares data
@@ -34,28 +36,35 @@ class World:
         """Only this process writes files and talks."""
         return self.rank == 0
 
-    def sums(self, values: Sequence[float], device: torch.device) -> list[float]:
-        """Each value summed over all processes."""
+    def sums(self, values: Sequence[float]) -> list[float]:
+        """Each value summed over all processes. Between CPUs, so that no GPU is waited for."""
         if self.size == 1:
             return list(values)
-        tensor = torch.tensor(values, dtype=torch.float64, device=device)
+        tensor = torch.tensor(values, dtype=torch.float64)
         dist.all_reduce(tensor)
         return tensor.tolist()
 
     def from_main(self, make: Callable[[], Result]) -> Result:
-        """What `make` returns on rank 0, for everybody; what it raises there is raised everywhere."""
+        """What `make` returns on rank 0, for everybody; when it fails there, the others leave without a word."""
         if self.size == 1:
             return make()
-        box: list[Any] = [None, None]
+        box: list[Any] = [None, None]  # the result, an exit code
+        failure: BaseException | None = None
         if self.is_main:
             try:
                 box[0] = make()
-            except Exception as error:
-                box[1] = error
+            except BaseException as error:
+                failure, box[1] = error, _exit_code(error)
         dist.broadcast_object_list(box)
+        if failure is not None:
+            raise failure
         if box[1] is not None:
-            raise box[1]
+            raise SystemExit(box[1])
         return box[0]
+
+    def leave(self, error: TmtError) -> NoReturn:
+        """End all processes for a reason that all of them know; one tells it."""
+        raise error if self.is_main else SystemExit(error.exit_code)
 
     def gather(self, value: Result) -> list[Result]:
         """The values of all processes, in the order of their ranks."""
@@ -73,16 +82,29 @@ class World:
         return nn.parallel.DistributedDataParallel(module, device_ids=ids, gradient_as_bucket_view=True)
 
 
+def _exit_code(error: BaseException) -> int:
+    if isinstance(error, TmtError):
+        return error.exit_code
+    return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
+
+
 @contextmanager
-def join_world(device: str) -> Iterator[World]:
-    """Join the group that `torchrun` started, or be alone. device: `cuda` talks through NCCL, others through gloo."""
+def join_world() -> Iterator[World]:
+    """Join the group that `torchrun` started, or be alone. GPUs talk through NCCL, CPUs through gloo."""
     if "RANK" not in os.environ or int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield World()
         return
     world = World(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), int(os.environ.get("LOCAL_RANK", "0")))
-    on_gpus = device in ("auto", "cuda") and torch.cuda.is_available()
-    dist.init_process_group("cpu:gloo,cuda:nccl" if on_gpus else "gloo", timeout=PATIENCE)
+    dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
     try:
         yield world
+    except RuntimeError as error:
+        if "Connection" not in str(error) and not isinstance(error, dist.DistError):
+            raise
+        raise TmtError(
+            f"process {world.rank} of {world.size} lost the others: one of them has ended",
+            remedy="Its own message, if it had time for one, tells why."
+            " The same command goes on from the last checkpoint.",
+        ) from None
     finally:
         dist.destroy_process_group()

@@ -1,7 +1,7 @@
 """Checkpoints that survive being killed at any instant: written aside, fsynced, checksummed, renamed.
 
 step-0000500/   model.safetensors      weights
-                optimizer.safetensors  moments of each weight, states of the random generators
+                optimizer.safetensors  moments of each weight, states of the generators
                 average.safetensors    moving average of the weights, where one is kept
                 state.json             TrainState
                 SHA256SUMS             of the files above
@@ -12,13 +12,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.model.weights import read_weights, save_weights
@@ -35,7 +35,10 @@ WEIGHTS, OPTIMIZER, AVERAGE, STATE, SUMS = (
 
 @dataclass
 class Checkpoint:
-    """All that training needs to go on as if nothing had happened. random: generator states by rank and device."""
+    """All that training needs to go on as if nothing had happened.
+
+    moments: of the optimizer, and the states of the random generators of each process.
+    """
 
     state: TrainState
     weights: Mapping[str, Tensor]
@@ -58,7 +61,8 @@ class Checkpoints:
 
     def steps(self) -> list[int]:
         """Steps of all complete checkpoints, oldest first."""
-        return sorted(int(path.name.removeprefix("step-")) for path in self.folder.glob("step-*") if path.is_dir())
+        named = (re.fullmatch(r"step-(\d+)", path.name) for path in self.folder.glob("step-*") if path.is_dir())
+        return sorted(int(name[1]) for name in named if name)
 
     def write(self, checkpoint: Checkpoint) -> Path:
         """Raises TmtError where the disk refuses; what was there before is then untouched."""
@@ -105,10 +109,14 @@ class Checkpoints:
 
     def keep(self, steps: Iterable[int]) -> None:
         """Remove all checkpoints but these, and what a killed process left."""
-        kept = {self.path(step).name for step in steps}
-        for path in [*self.folder.glob("step-*"), *self.folder.glob(".step-*.new")]:
-            if path.name not in kept:
-                shutil.rmtree(path, ignore_errors=True)
+        for step in set(self.steps()) - set(steps):
+            shutil.rmtree(self.path(step), ignore_errors=True)
+        for aside in self.folder.glob(".step-*.new"):
+            shutil.rmtree(aside, ignore_errors=True)
+
+    def whole(self, steps: Iterable[int]) -> list[int]:
+        """Those of the checkpoints whose files are undamaged."""
+        return [step for step in steps if _is_whole(self.path(step))]
 
     def mean_weights(self, steps: Iterable[int]) -> dict[str, Tensor]:
         """The mean of the weights of several checkpoints (of their moving averages, where they have them)."""
@@ -123,6 +131,14 @@ class Checkpoints:
             for name, tensor in read_weights(_shipped(folder)).items():
                 total[name] = total[name] + tensor.double() if name in total else tensor.double()
         return {name: (tensor / len(steps)).float() for name, tensor in total.items()}
+
+
+def _is_whole(folder: Path) -> bool:
+    try:
+        verify(folder)
+    except DamagedError:
+        return False
+    return True
 
 
 def _shipped(folder: Path) -> Path:
@@ -173,23 +189,3 @@ def _sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def moments_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """The optimizer's state as named tensors, `exp_avg/encoder...`."""
-    return {
-        f"{kind}/{name}": value
-        for name, parameter in model.named_parameters()
-        for kind, value in optimizer.state.get(parameter, {}).items()
-    }
-
-
-def load_moments(model: nn.Module, optimizer: torch.optim.Optimizer, moments: Mapping[str, Tensor]) -> None:
-    """Undo `moments_of`. Before the first step there is nothing to load."""
-    for name, parameter in model.named_parameters():
-        found = {key.partition("/")[0]: value for key, value in moments.items() if key.partition("/")[2] == name}
-        if found:
-            optimizer.state[parameter] = {
-                kind: value if kind == "step" and not parameter.is_cuda else value.to(parameter.device)
-                for kind, value in found.items()
-            }

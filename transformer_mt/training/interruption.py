@@ -1,29 +1,43 @@
-"""SIGTERM and Ctrl-C while training: finish the step, save, leave. A second Ctrl-C leaves at once."""
+"""SIGTERM and Ctrl-C: while training, finish the step, save, leave; at any other time leave at once."""
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+NOTICE = "stopping after this step, with a checkpoint; once more leaves at once"
+
 
 class Interruption:
-    """Inside the block, a signal sets `requested` instead of ending the process."""
+    """Inside the block, a signal sets `requested` instead of ending the process; a second Ctrl-C ends it.
 
-    def __init__(self) -> None:
+    notice: told on stderr when the signal comes, since the step may take a while; empty says nothing.
+    """
+
+    def __init__(self, notice: str = NOTICE) -> None:
         self.requested = False
+        self._notice = notice
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interruption:
         if threading.current_thread() is threading.main_thread():
-            for kind in (signal.SIGINT, signal.SIGTERM):
+            for kind in SIGNALS:
                 self._before[kind] = signal.signal(kind, self._note)
         return self
 
     def _note(self, kind: int, frame: FrameType | None) -> None:
         if self.requested and kind == signal.SIGINT:
             raise KeyboardInterrupt
+        if self._notice and not self.requested:
+            line = f"\n{self._notice}\n" if sys.stderr.isatty() else f"{self._notice}\n"
+            os.write(2, line.encode())  # whoever was interrupted may be in the midst of printing
         self.requested = True
 
     def __exit__(
@@ -31,3 +45,17 @@ class Interruption:
     ) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def sigterm_as_ctrl_c() -> Iterator[None]:
+    """Let SIGTERM unwind the program as Ctrl-C does, so that files aside are removed and locks returned."""
+
+    def leave(kind: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -16,8 +16,13 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 CPU_ROWS, GPU_ROWS = 256, 8192  # rows of logits at a time: what fits a cache, what fills a GPU
+
+
+def rows_at_a_time(device: torch.device) -> int:
+    return CPU_ROWS if device.type == "cpu" else GPU_ROWS
 
 
 class LossSums(NamedTuple):
@@ -56,7 +61,7 @@ class _ChunkedLoss(torch.autograd.Function):
         grads = _Gradients(hidden_ND, weight_VD, bias_V) if wants_gradient else None
         smoothed = torch.zeros((), device=hidden_ND.device)
         nll = torch.zeros((), device=hidden_ND.device)
-        rows = CPU_ROWS if hidden_ND.device.type == "cpu" else GPU_ROWS
+        rows = rows_at_a_time(hidden_ND.device)
         for start in range(0, len(target_N), rows):
             h_nD, y_n = h_ND[start : start + rows], target_N[start : start + rows]
             z_nV = F.linear(h_nD, w_VD, None if bias_V is None else bias_V.to(dtype)).float()
@@ -121,7 +126,20 @@ def _matmul_dtype(hidden_ND: Tensor) -> torch.dtype:
 
 
 def symmetric_divergence(one_ND: Tensor, other_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None) -> Tensor:
-    """R-Drop's term (Liang et al. 2021, arXiv:2106.14448), summed: (KL(p || q) + KL(q || p)) / 2 of two passes."""
-    p_NV = F.linear(one_ND, weight_VD, bias_V).float().log_softmax(dim=-1)
-    q_NV = F.linear(other_ND, weight_VD, bias_V).float().log_softmax(dim=-1)
-    return 0.5 * ((p_NV.exp() - q_NV.exp()) * (p_NV - q_NV)).sum()
+    """R-Drop's term (Liang et al. 2021, arXiv:2106.14448), summed: (KL(p || q) + KL(q || p)) / 2 of two passes.
+
+    A few rows at a time, and made again in backward, so that no tensor of all logits is kept.
+    """
+    total, rows = torch.zeros((), device=one_ND.device), rows_at_a_time(one_ND.device)
+    for start in range(0, len(one_ND), rows):
+        part = slice(start, start + rows)
+        total = total + checkpoint(
+            _divergence, one_ND[part], other_ND[part], weight_VD, bias_V, use_reentrant=False, preserve_rng_state=False
+        )
+    return total
+
+
+def _divergence(one_nD: Tensor, other_nD: Tensor, weight_VD: Tensor, bias_V: Tensor | None) -> Tensor:
+    p_nV = F.linear(one_nD, weight_VD, bias_V).float().log_softmax(dim=-1)
+    q_nV = F.linear(other_nD, weight_VD, bias_V).float().log_softmax(dim=-1)
+    return 0.5 * ((p_nV.exp() - q_nV.exp()) * (p_nV - q_nV)).sum()

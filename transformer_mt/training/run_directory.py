@@ -9,11 +9,11 @@ import sys
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from transformer_mt.config.load import differences, dump_config, load_config
 from transformer_mt.config.schema import Config
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.training.checkpoint import Checkpoints
 
 CONFIG, FACTS, MODEL = "config.yaml", "run.json", "model"
@@ -43,6 +43,7 @@ class RunDirectory:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.checkpoints = Checkpoints(folder / "checkpoints")
+        self._lock_file: TextIO | None = None
 
     @property
     def model(self) -> Path:
@@ -52,22 +53,66 @@ class RunDirectory:
         """Move a former run out of the way, keeping it; returns where it went."""
         if not self.folder.exists():
             return None
+        self._lock()
         number = 1
         while (place := self.folder.with_name(f"{self.folder.name}.{number}")).exists():
             number += 1
-        return self.folder.rename(place)
+        try:
+            return self.folder.rename(place)
+        except OSError as error:
+            raise from_os_error(error, "setting the former run aside") from None
 
     def open(self, config: Config, facts: dict[str, Any]) -> None:
-        """Make the folder, or check that this config may go on in it.
+        """Make the folder, or check that this config may go on in it with this data.
 
-        Raises TmtError with the keys that differ from the config the run was started with.
+        Raises TmtError: with the keys that differ from the config the run was started with; where the corpus has
+        changed since; where another process trains here; where the folder cannot be written.
         """
-        if (self.folder / CONFIG).exists():
-            self._require_same(config)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        _replace(self.folder / CONFIG, dump_config(config))
-        history = _history(self.folder / FACTS)
-        _replace(self.folder / FACTS, json.dumps([*history, facts], indent=1, ensure_ascii=False))
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock()
+            history = _history(self.folder / FACTS)
+            if (self.folder / CONFIG).exists():
+                self._require_same(config)
+                self._require_same_corpus(history, facts)
+            _replace(self.folder / CONFIG, dump_config(config))
+            _replace(self.folder / FACTS, json.dumps([*history, facts], indent=1, ensure_ascii=False))
+        except OSError as error:
+            raise from_os_error(error, "opening the folder of the run") from None
+
+    def close(self) -> None:
+        """Let others train here."""
+        if self._lock_file is not None:
+            self._lock_file.close()
+            self._lock_file = None
+
+    def _lock(self) -> None:
+        """One process trains in a folder at a time; the system forgets the lock when the process ends."""
+        try:
+            import fcntl
+        except ImportError:  # no such locks on this system: a safeguard less
+            return
+        self.close()
+        self._lock_file = (self.folder / ".lock").open("a")
+        try:
+            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            raise TmtError(
+                "another process is training here",
+                place=self.folder,
+                remedy="Wait for it, or choose another --run-dir.",
+            ) from None
+
+    def _require_same_corpus(self, history: list[Any], facts: dict[str, Any]) -> None:
+        before = _checksums(history[-1] if history else {})
+        changed = [path for path, digest in _checksums(facts).items() if before and before.get(path) != digest]
+        if changed and sorted(before.values()) != sorted(_checksums(facts).values()):
+            raise TmtError(
+                "the corpus has changed since this run was started: " + ", ".join(changed),
+                place=self.folder,
+                remedy="Put the old files back, or start anew with --fresh (the old run is kept beside it).",
+            )
 
     def _require_same(self, config: Config) -> None:
         before = load_config(self.folder / CONFIG)
@@ -112,6 +157,10 @@ def _git_state() -> str:
     except (OSError, subprocess.TimeoutExpired):
         return "none"
     return described.stdout.strip() or "none"
+
+
+def _checksums(facts: dict[str, Any]) -> dict[str, str]:
+    return {file["path"]: file["sha256"] for file in facts.get("corpus", [])}
 
 
 def _history(file: Path) -> list[Any]:

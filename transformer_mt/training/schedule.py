@@ -35,7 +35,7 @@ def constant(step: int, peak: float, warmup_steps: int) -> float:
 
 
 def learning_rate(step: int, config: TrainingConfig, d_model: int, plateau: float = 1.0) -> float:
-    """What the config asks for at a step. plateau: the product of all reductions so far (`Plateau`)."""
+    """What the config asks for at a step. plateau: the product of all reductions so far."""
     peak, warmup = config.learning_rate or DEFAULT_PEAK, config.warmup_steps
     if config.schedule == "noam":
         return noam(step, d_model, warmup, config.noam_factor)
@@ -48,10 +48,12 @@ def learning_rate(step: int, config: TrainingConfig, d_model: int, plateau: floa
     return constant(step, peak, warmup)
 
 
-def plateau_after(plateau: float, stale: int, loss: float, best: float, config: TrainingConfig) -> tuple[float, int]:
-    """Reduction factor and number of validations without a lower loss, after one more (ReduceLROnPlateau)."""
+def plateau_after(
+    plateau: float, stale: int, best: float, loss: float, config: TrainingConfig
+) -> tuple[float, int, float]:
+    """Reduction factor, validations without a lower loss, and lowest loss, after one more (ReduceLROnPlateau)."""
     if loss < best * (1 - 1e-4):
-        return plateau, 0
+        return plateau, 0, loss
     if stale + 1 > config.plateau_patience:
-        return plateau * config.plateau_factor, 0
-    return plateau, stale + 1
+        return plateau * config.plateau_factor, 0, best
+    return plateau, stale + 1, best

@@ -6,24 +6,30 @@ import math
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
+from transformer_mt.config.training import TrainingConfig
+from transformer_mt.training.schedule import plateau_after
+
 
 @dataclass
 class TrainState:
     """Progress of a run. Weights, optimizer and random generators are saved beside it, in tensors.
 
     step:     updates done; epoch and update: the next update is number `update` (from 0) of `epoch` (from 1)
+    world:    processes that train together: an update takes a batch of each, so `update` depends on it
     tokens:   target tokens seen
     seconds:  time spent training, over all resumptions
     best, stale:    best monitored value so far, and validations since then
     plateau, plateau_best, plateau_stale:   the plateau schedule's reduction and what it waits for
     ranking:  (badness, step) of the best checkpoints, best first; badness is the loss or the negative BLEU
-    epoch_*:  sums over the current epoch, for its line in the table
+    recent_*: sums since the last validation, for its line in the table
+    validated:      the step of the last validation
     stopped:  why training ended; empty while it goes on
     """
 
     step: int = 0
     epoch: int = 1
     update: int = 0
+    world: int = 1
     tokens: int = 0
     seconds: float = 0.0
     best: float = math.inf
@@ -32,11 +38,10 @@ class TrainState:
     plateau_best: float = math.inf
     plateau_stale: int = 0
     ranking: list[tuple[float, int]] = field(default_factory=list)
-    epoch_nll: float = 0.0
-    epoch_smoothed: float = 0.0
-    epoch_tokens: int = 0
-    epoch_seconds: float = 0.0
-    validated: int = 0  # the step of the last validation
+    recent_nll: float = 0.0
+    recent_tokens: int = 0
+    recent_seconds: float = 0.0
+    validated: int = 0
     stopped: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -52,10 +57,41 @@ class TrainState:
         known: dict[str, Any] = {name: math.inf if values[name] is None else values[name] for name in names}
         return cls(**{**known, "ranking": [(badness, step) for badness, step in known["ranking"]]})
 
-    def next_epoch(self) -> None:
-        self.epoch, self.update = self.epoch + 1, 0
+    @property
+    def latest_epoch(self) -> int:
+        """The epoch of the last update."""
+        return self.epoch if self.update else max(1, self.epoch - 1)
 
-    def forget_epoch(self) -> None:
-        """The sums for the table begin anew."""
-        self.epoch_nll = self.epoch_smoothed = self.epoch_seconds = 0.0
-        self.epoch_tokens = 0
+    def advance(self, updates: int, seconds: float) -> None:
+        """One update done, of `updates` in this epoch."""
+        self.step, self.update = self.step + 1, self.update + 1
+        self.seconds, self.recent_seconds = self.seconds + seconds, self.recent_seconds + seconds
+        if self.update == updates:
+            self.epoch, self.update = self.epoch + 1, 0
+
+    def seen(self, tokens: int, nll: float) -> None:
+        """Target tokens of some updates, and their summed -log p."""
+        self.tokens, self.recent_tokens = self.tokens + tokens, self.recent_tokens + tokens
+        self.recent_nll += nll
+
+    @property
+    def recent_loss(self) -> float | None:
+        return self.recent_nll / self.recent_tokens if self.recent_tokens else None
+
+    def judged(self, loss: float, bleu: float | None, config: TrainingConfig) -> bool:
+        """Note a validation; True where it is the best so far."""
+        badness = loss if config.monitor == "loss" or bleu is None else -bleu
+        is_best = badness < self.best
+        self.best, self.stale = (badness, 0) if is_best else (self.best, self.stale + 1)
+        self.plateau, self.plateau_stale, self.plateau_best = plateau_after(
+            self.plateau, self.plateau_stale, self.plateau_best, loss, config
+        )
+        self.ranking = sorted([*self.ranking, (badness, self.step)])[: config.kept_best]
+        self.validated = self.step
+        self.recent_nll, self.recent_tokens, self.recent_seconds = 0.0, 0, 0.0
+        return is_best
+
+    def regrouped(self, world: int) -> None:
+        """Go on with another number of processes: rounded down, so that no pair of the epoch is left out."""
+        self.update = self.update * self.world // world
+        self.world = world

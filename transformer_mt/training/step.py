@@ -5,8 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from transformer_mt.config.schema import Config
 from transformer_mt.data.batching import BOS, EOS, PAD, UNK
+from transformer_mt.errors import TmtError
 from transformer_mt.model.transformer import Transformer
+from transformer_mt.runtime.device import Machine
+from transformer_mt.runtime.distributed import World
 from transformer_mt.training.loss import LossSums, smoothed_cross_entropy, symmetric_divergence
 
 
@@ -47,3 +51,24 @@ class TrainingStep(nn.Module):
         word_BT = (ids_BT != PAD) & (ids_BT != BOS) & (ids_BT != EOS)
         chosen_BT = torch.rand(ids_BT.shape, device=ids_BT.device) < self.word_dropout
         return ids_BT.masked_fill(word_BT & chosen_BT, UNK)
+
+
+def parallel_step(model: Transformer, config: Config, machine: Machine, world: World) -> nn.Module:
+    """The step as the config wants it: compiled, and exchanging gradients with the other processes."""
+    settings = config.training
+    if config.runtime.compile:
+        model.compile(dynamic=True)
+    step = TrainingStep(model, settings.label_smoothing, settings.r_drop, settings.word_dropout)
+    return world.parallel(step, machine.device)
+
+
+def failed_compilation(error: RuntimeError) -> TmtError | None:
+    """What to tell where torch.compile raised this error."""
+    if not type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
+        return None
+    first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return TmtError(
+        f"torch.compile failed: {first}",
+        place="runtime.compile",
+        remedy="On a CPU it needs a C++ compiler and Python's headers; or set runtime.compile: false.",
+    )

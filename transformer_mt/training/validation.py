@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 
 from transformer_mt.data.batching import BatchSize, assemble, by_length, cut
@@ -13,6 +14,8 @@ from transformer_mt.data.store import Store
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import Machine
 from transformer_mt.training.step import TrainingStep
+
+BATCH_TOKENS = 4096
 
 
 @dataclass(frozen=True)
@@ -33,21 +36,46 @@ class BleuResult:
 BleuOf = Callable[[Transformer], BleuResult]
 
 
+@dataclass(frozen=True)
+class Judgement:
+    """What a validation found. bleu: None where it was not asked for."""
+
+    loss: float
+    bleu: float | None = None
+    samples: list[Sample] = field(default_factory=list)
+
+
+class Validation:
+    """Held-out pairs, and BLEU where `bleu_of` is given."""
+
+    def __init__(self, store: Store, machine: Machine, bleu_of: BleuOf | None = None) -> None:
+        self.store, self.machine, self.bleu_of = store, machine, bleu_of
+
+    def judge(self, model: Transformer) -> Judgement:
+        """Without dropout; the model is left as it was."""
+        was_training = model.training
+        model.eval()
+        try:
+            loss = mean_nll(model, self.store, BATCH_TOKENS, self.machine)
+            found = self.bleu_of(model) if self.bleu_of is not None else None
+        finally:
+            model.train(was_training)
+        return Judgement(loss) if found is None else Judgement(loss, found.bleu, found.samples)
+
+
 @torch.inference_mode()
 def mean_nll(model: Transformer, store: Store, tokens: int, machine: Machine) -> float:
-    """-log p of a target token, on average over a store: no smoothing, no dropout. The model is in eval mode."""
-    import numpy as np
-
+    """-log p of a target token, on average over a store: no smoothing. The model is in eval mode."""
     step = TrainingStep(model, smoothing=0.0)
     order = by_length(store.source.lengths, store.target.lengths)
     sizes = np.maximum(store.source.lengths, store.target.lengths)[order]
-    total, count = torch.zeros((), dtype=torch.float64, device=machine.device), 0
+    sums, count = [], 0
     for part in cut(sizes, BatchSize(tokens=tokens)):
         batch = assemble(store, order[part])
         with machine.autocast():
-            total += step(*batch.to(machine.device)).nll.double()
+            sums.append(step(*batch.to(machine.device)).nll)
         count += batch.tokens
-    return float(total) / max(1, count)
+    return math.fsum(torch.stack(sums).tolist()) / count
 
 
 def perplexity(nll: float) -> float:

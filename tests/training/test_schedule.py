@@ -1,0 +1,93 @@
+"""Schedules against the paper's formula, and against torch's own where it has one."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_mt.config.training import TrainingConfig
+from transformer_mt.training.schedule import constant, cosine, inverse_sqrt, learning_rate, noam, plateau_after
+
+
+@pytest.mark.parametrize(
+    ("d_model", "warmup", "step", "rate"),
+    [
+        (512, 4000, 1, 1.7469e-7),  # worked out by hand from equation 3
+        (512, 4000, 4000, 6.9877e-4),  # the peak of the paper's base model
+        (512, 4000, 100_000, 1.3975e-4),
+        (1024, 4000, 4000, 4.9411e-4),
+        (512, 8000, 8000, 4.9411e-4),
+    ],
+)
+def test_noam_gives_the_values_of_equation_3(d_model: int, warmup: int, step: int, rate: float):
+    assert noam(step, d_model, warmup) == pytest.approx(rate, rel=1e-4)
+
+
+def test_noam_peaks_where_warmup_ends():
+    rates = [noam(step, 256, 50) for step in range(1, 200)]
+    assert rates.index(max(rates)) + 1 == 50
+    assert max(rates) == pytest.approx((256 * 50) ** -0.5)
+    assert noam(7, 256, 50, factor=2.0) == pytest.approx(2 * noam(7, 256, 50))
+
+
+@given(step=st.integers(1, 10_000), warmup=st.integers(1, 4000))
+def test_inverse_sqrt_is_noam_with_a_peak_of_one_s_own(step: int, warmup: int):
+    assert inverse_sqrt(step, (64 * warmup) ** -0.5, warmup) == pytest.approx(noam(step, 64, warmup))
+
+
+def test_cosine_is_torch_s_cosine_annealing():
+    parameter = torch.nn.Parameter(torch.zeros(1))
+    optimizer = torch.optim.SGD([parameter], lr=0.5)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=40, eta_min=0.01)
+    for step in range(41):
+        assert cosine(10 + step, 0.5, 0.01, 10, 50) == pytest.approx(scheduler.get_last_lr()[0])
+        optimizer.step()
+        scheduler.step()
+    assert cosine(5, 0.5, 0.01, 10, 50) == pytest.approx(0.25)
+    assert cosine(1000, 0.5, 0.01, 10, 50) == pytest.approx(0.01)
+
+
+def test_constant_warms_up_and_stays():
+    assert [constant(step, 0.1, 4) for step in (1, 2, 4, 5, 1000)] == pytest.approx([0.025, 0.05, 0.1, 0.1, 0.1])
+    assert constant(1, 0.1, 0) == 0.1
+
+
+@given(
+    losses=st.lists(st.floats(0.5, 2.0) | st.sampled_from([1.0, 0.99995, 0.9999]), min_size=1, max_size=60),
+    patience=st.integers(0, 4),
+)
+def test_plateau_is_torch_s_reduce_on_plateau(losses: list[float], patience: int):
+    config = TrainingConfig(
+        max_epochs=1, schedule="plateau", warmup_steps=0, learning_rate=0.1, min_learning_rate=0.002,
+        plateau_factor=0.5, plateau_patience=patience,
+    )  # fmt: skip
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
+    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, factor=0.5, patience=patience, min_lr=0.002)
+    plateau, stale, best = 1.0, 0, math.inf
+    for loss in losses:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            scheduler.step(loss)
+        plateau, stale, best = plateau_after(plateau, stale, best, loss, config)
+        assert learning_rate(9, config, 64, plateau) == pytest.approx(optimizer.param_groups[0]["lr"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "rate"),
+    [
+        ({"schedule": "noam", "warmup_steps": 100, "noam_factor": 2.0}, 2 * noam(10, 64, 100)),
+        ({"schedule": "inverse_sqrt", "warmup_steps": 100}, 1e-4),
+        ({"schedule": "inverse_sqrt", "warmup_steps": 0, "learning_rate": 0.01}, 0.01 / math.sqrt(10)),
+        ({"schedule": "cosine", "warmup_steps": 0, "max_steps": 20, "learning_rate": 0.2}, 0.1),
+        ({"schedule": "cosine", "warmup_steps": 0, "decay_steps": 10, "learning_rate": 0.2}, 0.0),
+        ({"schedule": "constant", "warmup_steps": 20, "learning_rate": 0.2}, 0.1),
+    ],
+)
+def test_the_config_chooses_schedule_and_peak(settings: dict[str, object], rate: float):
+    config = TrainingConfig.model_validate({"max_epochs": 1, **settings})
+    assert learning_rate(10, config, 64) == pytest.approx(rate, abs=1e-12)

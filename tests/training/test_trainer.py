@@ -1,0 +1,415 @@
+"""The loop as its user sees it: what it keeps, when it validates and stops, what its options do, what it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from transformer_mt.data.batching import BOS, EOS, PAD, UNK
+from transformer_mt.errors import TmtError
+from transformer_mt.training.validation import BleuResult, Judgement, Sample
+
+
+def weights(trainer: Any) -> dict[str, Tensor]:
+    return {name: parameter.detach().clone() for name, parameter in trainer.model.named_parameters()}
+
+
+def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    return all(torch.equal(tensor, other[name]) for name, tensor in one.items())
+
+
+def records(run: Path, event: str) -> list[dict[str, Any]]:
+    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [record for record in map(json.loads, lines) if record["event"] == event]
+
+
+def judging(trainer: Any, *losses: float) -> None:
+    """Let validation find these losses, one after the other."""
+    found = iter(losses)
+    trainer.validation.judge = lambda model: Judgement(next(found))
+
+
+def test_it_learns(numbers: Any, tmp_path: Path):
+    trainer = numbers.trainer(tmp_path, max_epochs=4, learning_rate=0.01)
+    state = trainer.train()
+    found = [record["loss"] for record in records(tmp_path, "validation")]
+    assert found == sorted(found, reverse=True)
+    assert found[-1] < 0.9 * found[0]
+    assert state.stopped == "max_epochs 4 reached"
+    assert state.tokens == 4 * int(trainer.batches.store.target.lengths.sum())
+
+
+def test_metrics_are_well_formed(numbers: Any, tmp_path: Path):
+    trainer = numbers.trainer(tmp_path, max_steps=45, max_epochs=None)
+    trainer.train()
+    steps = records(tmp_path, "step")
+    assert [record["step"] for record in steps] == [11, 20, 22, 33, 40, 44, 45]
+    assert [record["epoch"] for record in steps] == [1, 2, 2, 3, 4, 4, 5]
+    for record in steps:
+        assert 0 < record["loss"] < 4
+        assert record["smoothed_loss"] > 0
+        assert record["learning_rate"] == 0.003
+        assert record["tokens_per_second"] > 0
+    validations = records(tmp_path, "validation")
+    assert [record["step"] for record in validations] == [11, 22, 33, 44, 45]
+    assert [record["epoch"] for record in validations] == [1, 2, 3, 4, 5]
+    assert validations[0]["train_loss"] == pytest.approx(steps[0]["loss"])
+
+
+def test_the_same_seed_gives_the_same_model_to_the_bit(numbers: Any, tmp_path: Path):
+    runs = [numbers.trainer(tmp_path / name, max_epochs=1, word_dropout=0.1) for name in ("one", "other")]
+    for trainer in runs:
+        trainer.train()
+    assert same(*map(weights, runs))
+
+
+def test_another_seed_gives_another_model(numbers: Any, tmp_path: Path, monkeypatch):
+    one = numbers.trainer(tmp_path / "one", max_steps=3)
+    one.train()
+    values = numbers.values
+    monkeypatch.setattr(numbers, "values", lambda **training: {**values(**training), "seed": 2})
+    other = numbers.trainer(tmp_path / "other", max_steps=3)
+    other.train()
+    assert not same(weights(one), weights(other))
+
+
+def test_validation_and_checkpoints_come_when_they_are_due(numbers: Any, tmp_path: Path):
+    trainer = numbers.trainer(tmp_path, max_steps=14, validate_every=6, checkpoint_every=4, keep_last=9)
+    trainer.train()
+    assert [record["step"] for record in records(tmp_path, "validation")] == [6, 12, 14]
+    assert trainer.run.checkpoints.steps() == [4, 6, 8, 12, 14]
+
+
+def test_the_best_and_the_last_checkpoints_are_kept(numbers: Any, tmp_path: Path):
+    trainer = numbers.trainer(tmp_path, max_steps=8, validate_every=1, keep_last=2, keep_best=3)
+    judging(trainer, 3.0, 1.0, 4.0, 1.5, 9.0, 2.0, 2.6, 5.0)
+    trainer.train()
+    assert trainer.run.checkpoints.steps() == [2, 4, 6, 7, 8]
+
+
+def test_patience_ends_it(numbers: Any, tmp_path: Path):
+    trainer = numbers.trainer(tmp_path, max_epochs=50, validate_every=2, patience=3)
+    judging(trainer, 3.0, 2.0, 2.5, 2.5, 2.0, 1.0)
+    state = trainer.train()
+    assert state.step == 10
+    assert state.stopped.startswith("patience 3 exhausted")
+    assert trainer.run.checkpoints.read(10).state.stopped == state.stopped
+
+
+def test_patience_counts_bleu_where_bleu_is_monitored(numbers: Any, tmp_path: Path, capsys):
+    scores = iter([1.0, 5.0, 4.0, 3.0])
+    trainer = numbers.trainer(tmp_path, max_epochs=50, validate_every=2, patience=2, monitor="bleu", bleu_sentences=1)
+    trainer.validation.bleu_of = lambda model: BleuResult(next(scores), [Sample("a b", "c d", "e f")])
+    assert trainer.train().step == 8
+    assert [record["bleu"] for record in records(tmp_path, "validation")] == [1.0, 5.0, 4.0, 3.0]
+    assert records(tmp_path, "validation")[0]["samples"] == [
+        {"source": "a b", "translation": "e f", "reference": "c d"}
+    ]
+    assert "a b  ->  e f   (c d)" in capsys.readouterr().err
+
+
+def test_minutes_end_it_at_the_next_validation(numbers: Any, tmp_path: Path):
+    trainer = numbers.trainer(tmp_path, max_epochs=None, max_minutes=1e-6, validate_every=3)
+    assert trainer.train().step == 3
+
+
+def test_plateau_lowers_the_rate(numbers: Any, tmp_path: Path):
+    trainer = numbers.trainer(
+        tmp_path,
+        max_epochs=9,
+        max_steps=40,
+        schedule="plateau",
+        plateau_patience=0,
+        plateau_factor=0.5,
+        validate_every=10,
+    )
+    judging(trainer, 2.0, 2.0, 1.0, 1.0)
+    trainer.train()
+    rates = {record["step"]: record["learning_rate"] for record in records(tmp_path, "step")}
+    assert [rates[step] for step in (10, 20, 30, 40)] == pytest.approx([0.003, 0.003, 0.0015, 0.0015])
+
+
+def test_clipping_bounds_the_gradient(numbers: Any, tmp_path: Path, monkeypatch):
+    norms = []
+    trainer = numbers.trainer(tmp_path, max_steps=2, clip_norm=0.01)
+    step = trainer.optimizer.adam.step
+
+    def watched_step(*arguments: Any, **options: Any) -> Any:
+        norms.append(torch.stack([parameter.grad.norm() for parameter in trainer.model.parameters()]).norm().item())
+        return step(*arguments, **options)
+
+    monkeypatch.setattr(trainer.optimizer.adam, "step", watched_step)
+    trainer.train()
+    assert norms == pytest.approx([0.01, 0.01], rel=1e-3)
+
+
+def test_the_moving_average_is_what_is_judged_and_shipped(numbers: Any, tmp_path: Path):
+    trainer = numbers.trainer(tmp_path, max_steps=30, max_epochs=None, ema_decay=0.9, validate_every=10)
+    expected, judged = None, []
+
+    def judge(model: Any) -> Judgement:
+        judged.append(model.generator.weight.detach().clone())
+        return Judgement(1.0)
+
+    trainer.validation.judge = judge
+    update = trainer.optimizer.update
+
+    def followed(step: int, rate: float) -> None:
+        nonlocal expected
+        expected = trainer.model.generator.weight.detach().clone() if expected is None else expected
+        update(step, rate)
+        decay = min(0.9, (1 + step) / (10 + step))
+        expected = decay * expected + (1 - decay) * trainer.model.generator.weight.detach()
+
+    trainer.optimizer.update = followed
+    trainer.train()
+    torch.testing.assert_close(judged[-1], expected)
+    assert not torch.equal(judged[-1], trainer.model.generator.weight)  # training goes on with its own weights
+    mean = trainer.run.checkpoints.mean_weights([30])["generator.weight"]
+    torch.testing.assert_close(mean, expected)
+
+
+def test_r_drop_draws_two_passes_together(numbers: Any, tmp_path: Path):
+    """With R-Drop the two dropout passes of a batch agree more, at the cost of some loss."""
+
+    def divergence(weight: float) -> float:
+        trainer = numbers.trainer(
+            tmp_path / f"{weight}", {"dropout": 0.3}, max_epochs=3, r_drop=weight, learning_rate=0.01
+        )
+        trainer.train()
+        batch = trainer.batches.update(1, 0)[0]
+        step = trainer.gradients.step
+        step.r_drop = 1.0
+        torch.manual_seed(1)
+        together = step(*batch).smoothed
+        step.r_drop = 1e-9
+        torch.manual_seed(1)
+        return (together - step(*batch).smoothed).item() / batch.tokens
+
+    assert 0 < divergence(5.0) < 0.5 * divergence(1e-6)
+
+
+def test_r_drop_is_as_published(numbers: Any, tmp_path: Path):
+    """Without dropout both passes agree and R-Drop changes nothing."""
+    trainer = numbers.trainer(tmp_path, {"dropout": 0.0}, r_drop=5.0)
+    batch = trainer.batches.update(1, 0)[0]
+    with_it = trainer.gradients.step(*batch)
+    trainer.gradients.step.r_drop = 0.0
+    without = trainer.gradients.step(*batch)
+    torch.testing.assert_close(with_it.smoothed, without.smoothed)
+    torch.testing.assert_close(with_it.nll, without.nll)
+
+
+def test_word_dropout_hides_words_and_no_marks(numbers: Any, tmp_path: Path):
+    step = numbers.trainer(tmp_path, word_dropout=0.25).gradients.step
+    ids = torch.randint(4, 11, (200, 20))
+    ids[:, 0], ids[:, 18], ids[:, 19] = BOS, EOS, PAD
+    hidden = step._blank(ids)
+    assert torch.equal(hidden[:, [0, 18, 19]], ids[:, [0, 18, 19]])
+    share = (hidden[:, 1:18] == UNK).float().mean().item()
+    assert share == pytest.approx(0.25, abs=0.03)
+    kept = hidden != UNK
+    assert torch.equal(hidden[kept], ids[kept])
+
+
+def test_validation_sees_neither_dropout_nor_smoothing_nor_hidden_words(numbers: Any, tmp_path: Path):
+    trainer = numbers.trainer(tmp_path, {"dropout": 0.5}, word_dropout=0.5, label_smoothing=0.3)
+    found = [trainer.validation.judge(trainer.model).loss for _ in range(2)]
+    assert found[0] == found[1]
+    assert trainer.model.training
+    store, total, count = trainer.validation.store, 0.0, 0
+    trainer.model.eval()
+    for number in range(len(store)):
+        source, target = torch.tensor([store.source[number]]), torch.tensor([store.target[number]])
+        read = torch.cat([torch.tensor([[BOS]]), target[:, :-1]], dim=1)
+        logits = trainer.model.generate_logits(trainer.model(source, read))
+        total += torch.nn.functional.cross_entropy(logits[0], target[0], reduction="sum").item()
+        count += target.numel()
+    assert found[0] == pytest.approx(total / count, rel=1e-5)
+
+
+# ---------------------------------------------------------------- what goes wrong
+
+
+def spoil(trainer: Any, step: int) -> None:
+    """Let the loss of one step be no number."""
+    forward, calls = trainer.gradients.step.forward, iter(range(1, 10_000))
+
+    def spoiled(*batch: Tensor) -> Any:
+        loss = forward(*batch)
+        return loss._replace(smoothed=loss.smoothed * float("nan")) if next(calls) == step else loss
+
+    trainer.gradients.step.forward = spoiled
+
+
+def test_a_loss_that_is_no_number_is_told_with_step_and_batch(numbers: Any, tmp_path: Path):
+    trainer = numbers.trainer(tmp_path, max_epochs=3, checkpoint_every=5)
+    spoil(trainer, 14)
+    with pytest.raises(TmtError, match="the loss is not a number at step 14, batch 3 of epoch 2") as failure:
+        trainer.train()
+    assert failure.value.exit_code == 2
+    assert "The last good checkpoint is" in failure.value.remedy
+    assert trainer.run.checkpoints.steps() == [10, 11]
+    kept = trainer.run.checkpoints.read(11)
+    assert all(torch.isfinite(weight).all() for weight in kept.weights.values())
+
+
+def test_a_gpu_that_is_not_asked_each_step_still_names_the_right_one(numbers: Any, tmp_path: Path, monkeypatch):
+    trainer = numbers.trainer(tmp_path, max_epochs=3)
+    monkeypatch.setattr(trainer, "_require_numbers", lambda table, own=trainer._require_numbers: None)
+    spoil(trainer, 14)
+    place = None
+
+    def note(table: list[float]) -> None:
+        nonlocal place
+        place = place or trainer.losses.first_lost(table)
+        if place and len(trainer.losses) == 9:  # what a look at step 20 finds
+            raise TmtError("lost")
+
+    monkeypatch.setattr(trainer, "_require_numbers", note)
+    with pytest.raises(TmtError, match="lost"):
+        trainer.train()
+    assert place is not None
+    assert (place.step, place.epoch, place.batch) == (14, 2, 3)
+
+
+def test_weights_that_are_no_numbers_are_never_saved(numbers: Any, tmp_path: Path):
+    trainer = numbers.trainer(tmp_path, max_steps=8, checkpoint_every=4)
+    update = trainer.optimizer.update
+
+    def ruin(step: int, rate: float) -> None:
+        update(step, rate)
+        if step == 8:  # after the loss of the last step was looked at
+            trainer.model.generator.weight.data[0, 0] = float("inf")
+
+    trainer.optimizer.update = ruin
+    judging(trainer, 1.0)
+    with pytest.raises(TmtError, match="the weights are not numbers any more at step 8"):
+        trainer.train()
+    assert trainer.run.checkpoints.steps() == [4]
+
+
+def test_a_validation_loss_that_is_no_number_ends_it(numbers: Any, tmp_path: Path):
+    trainer = numbers.trainer(tmp_path, max_steps=8, validate_every=4)
+    judging(trainer, 1.0, float("nan"))
+    with pytest.raises(TmtError, match="the validation loss is not a number at step 8"):
+        trainer.train()
+    assert trainer.run.checkpoints.steps() == [4]
+
+
+# ---------------------------------------------------------------- interrupted and resumed
+
+
+def interrupt_at(trainer: Any, step: int, kind: int) -> None:
+    update = trainer.optimizer.update
+
+    def interrupted(number: int, rate: float) -> None:
+        if number == step:
+            os.kill(os.getpid(), kind)
+        update(number, rate)
+
+    trainer.optimizer.update = interrupted
+
+
+EVERYTHING = {
+    "ema_decay": 0.9,
+    "accumulate": 2,
+    "r_drop": 1.0,
+    "word_dropout": 0.1,
+    "clip_norm": 1.0,
+    "schedule": "plateau",
+}
+
+
+@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("options", [{}, {**EVERYTHING, "optimizer": "adamw", "weight_decay": 0.01}])
+def test_interrupted_and_resumed_is_never_interrupted(numbers: Any, tmp_path: Path, kind: int, options: dict, capfd):
+    whole = numbers.trainer(tmp_path / "whole", max_epochs=3, **options)
+    whole.train()
+    for step in (4, 9):
+        parted = numbers.trainer(tmp_path / "parted", max_epochs=3, **options)
+        interrupt_at(parted, step, kind)
+        with pytest.raises(TmtError, match=r"interrupted at step \d+; all is saved in .*step-00000") as failure:
+            parted.train()
+        assert failure.value.exit_code == 130
+        assert "The same command goes on from there" in failure.value.remedy
+        assert "stopping after this step" in capfd.readouterr().err
+    resumed = numbers.trainer(tmp_path / "parted", max_epochs=3, **options)
+    state = resumed.train()
+    assert same(weights(whole), weights(resumed))
+    assert (state.step, state.tokens, state.best) == (whole.state.step, whole.state.tokens, whole.state.best)
+    assert [record["step"] for record in records(tmp_path / "parted", "resumed")] == [5, 10]
+    assert "resumed at step 10 (epoch" in capfd.readouterr().err
+    curves = [{r["step"]: r["loss"] for r in records(tmp_path / name, "validation")} for name in ("whole", "parted")]
+    assert curves[0] == curves[1]
+
+
+def test_a_signal_while_validating_is_heeded_at_once(numbers: Any, tmp_path: Path):
+    trainer = numbers.trainer(tmp_path, max_epochs=9)
+    judge = trainer.validation.judge
+
+    def slow(model: Any) -> Judgement:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return judge(model)
+
+    trainer.validation.judge = slow
+    with pytest.raises(TmtError, match="interrupted at step 11;"):
+        trainer.train()
+    assert trainer.state.validated == 11
+
+
+def test_handlers_of_signals_are_put_back(numbers: Any, tmp_path: Path):
+    before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
+    numbers.trainer(tmp_path, max_steps=1).train()
+    assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
+
+
+def test_a_second_ctrl_c_leaves_at_once(numbers: Any, tmp_path: Path):
+    trainer = numbers.trainer(tmp_path, max_steps=5)
+    update = trainer.optimizer.update
+
+    def twice(number: int, rate: float) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
+        update(number, rate)
+
+    trainer.optimizer.update = twice
+    with pytest.raises(KeyboardInterrupt):
+        trainer.train()
+    assert trainer.run.checkpoints.steps() == []
+
+
+def test_a_damaged_checkpoint_is_told_and_training_goes_on_from_the_one_before(numbers: Any, tmp_path: Path, capsys):
+    whole = numbers.trainer(tmp_path, max_steps=20, checkpoint_every=5, keep_last=1, keep_best=0)
+    whole.settings = whole.settings.model_copy(update={"keep_last": 3})
+    whole.train()
+    newest = whole.run.checkpoints.path(20) / "model.safetensors"
+    newest.write_bytes(newest.read_bytes()[:-9])
+    resumed = numbers.trainer(tmp_path, max_steps=20, checkpoint_every=5, keep_last=1, keep_best=0)
+    capsys.readouterr()
+    resumed.train()
+    told = capsys.readouterr().err
+    assert f"{newest} is damaged (its checksum differs): the checkpoint before it is used" in told
+    assert "resumed at step 15" in told
+    assert same(weights(whole), weights(resumed))
+    assert resumed.run.checkpoints.whole(resumed.run.checkpoints.steps()) == [20]
+
+
+def test_a_finished_run_says_so_and_more_epochs_continue_it(numbers: Any, tmp_path: Path, capsys):
+    whole = numbers.trainer(tmp_path / "whole", max_epochs=3)
+    whole.train()
+    numbers.trainer(tmp_path / "parts", max_epochs=2).train()
+    capsys.readouterr()
+    again = numbers.trainer(tmp_path / "parts", max_epochs=2)
+    assert again.train().stopped == "max_epochs 2 reached"
+    assert "nothing is left to train" in capsys.readouterr().err
+    more = numbers.trainer(tmp_path / "parts", max_epochs=3)
+    assert more.train().step == 33
+    assert same(weights(whole), weights(more))

@@ -1,0 +1,75 @@
+"""The loss of the updates since the last look, and the speed they were made at.
+
+Sums stay on the device until somebody looks, so that a GPU need not wait in each step.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Place(NamedTuple):
+    """An update: its step, and where it stands in the data; both numbers count from 1."""
+
+    step: int
+    epoch: int
+    batch: int
+
+
+class Figures(NamedTuple):
+    """nll, smoothed: sums over `tokens` target tokens; seconds: from the first of these updates to now."""
+
+    nll: float
+    smoothed: float
+    tokens: int
+    seconds: float
+
+    @property
+    def tokens_per_second(self) -> float:
+        return self.tokens / max(1e-9, self.seconds)
+
+
+class RunningLoss:
+    """Loss sums of each update of this process, and the tokens of the whole group."""
+
+    def __init__(self) -> None:
+        self._places: list[Place] = []
+        self._sums: list[Tensor] = []
+        self._tokens, self._since = 0, time.monotonic()
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def add(self, place: Place, sums_2: Tensor, tokens: int) -> None:
+        """sums_2: nll and smoothed loss of one update, on the device."""
+        self._places.append(place)
+        self._sums.append(sums_2)
+        self._tokens += tokens
+
+    def table(self) -> list[float]:
+        """nll and smoothed loss of each update in turn; here a GPU is waited for."""
+        return torch.stack(self._sums).flatten().tolist() if self._sums else []
+
+    def figures(self, table: list[float]) -> Figures:
+        return Figures(sum(table[::2]), sum(table[1::2]), self._tokens, time.monotonic() - self._since)
+
+    def first_lost(self, table: list[float]) -> Place | None:
+        """The first update whose loss was not a number."""
+        lost = (place for place, nll, smoothed in self._rows(table) if not math.isfinite(nll + smoothed))
+        return next(lost, None)
+
+    def _rows(self, table: list[float]) -> zip[tuple[Place, float, float]]:
+        return zip(self._places, table[::2], table[1::2], strict=True)
+
+    def forget(self) -> None:
+        """Begin anew, the clock too."""
+        self.__init__()  # type: ignore[misc]
+
+    def restart_clock(self) -> None:
+        """Leave out what was no training: validation, saving."""
+        self._since = time.monotonic()

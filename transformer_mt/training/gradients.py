@@ -1,0 +1,79 @@
+"""Gradients of one update, added up over its micro-batches; smaller parts where memory runs out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor, nn
+
+from transformer_mt.data.batching import Batch
+from transformer_mt.errors import TmtError
+from transformer_mt.runtime.device import Machine
+
+
+class Gradients:
+    """Runs `step` (a TrainingStep, perhaps compiled or parallel) forward and backward.
+
+    scale: gives the loss to call backward on (float16 scales it up). say: tells the user that batches are split.
+    """
+
+    def __init__(
+        self, step: nn.Module, machine: Machine, scale: Callable[[Tensor], Tensor], say: Callable[[str], None]
+    ) -> None:
+        self.step, self.machine, self.scale, self.say = step, machine, scale, say
+        self.parts = 1  # into which each micro-batch is split
+
+    def add_up(self, batches: list[Batch], factor: float) -> Tensor:
+        """Add the gradients of factor * sum(loss) to the parameters; returns the sums of nll and smoothed loss."""
+        while True:
+            parts = self._split(batches)
+            try:
+                return self._add_up(parts, factor)
+            except torch.OutOfMemoryError:
+                pass  # what the failed step holds is freed when this block is left
+            self._make_room(parts)
+
+    def _add_up(self, parts: list[Batch], factor: float) -> Tensor:
+        sums = []
+        for number, batch in enumerate(parts, start=1):
+            with self._synchronised(number == len(parts)):
+                with self.machine.autocast():
+                    loss = self.step(*batch.to(self.machine.device))
+                self.scale(loss.smoothed * factor).backward()
+            sums.append(torch.stack([loss.nll.detach(), loss.smoothed.detach()]))
+        return torch.stack(sums).sum(dim=0)
+
+    def _synchronised(self, last: bool) -> AbstractContextManager[object]:
+        """Processes exchange gradients with the last part only."""
+        if last or not isinstance(self.step, nn.parallel.DistributedDataParallel):
+            return nullcontext()
+        return self.step.no_sync()
+
+    def _split(self, batches: list[Batch]) -> list[Batch]:
+        parts = 1
+        while parts < self.parts:
+            batches = [half for batch in batches for half in (batch.halves() if len(batch.source_BS) > 1 else [batch])]
+            parts *= 2
+        return batches
+
+    def _make_room(self, parts: list[Batch]) -> None:
+        """Halve the parts for good; the update stays the same. Raises TmtError where nothing is left to halve."""
+        self.step.zero_grad()
+        if isinstance(self.step, nn.parallel.DistributedDataParallel) or all(
+            len(part.source_BS) == 1 for part in parts
+        ):
+            raise out_of_memory()
+        if self.machine.device.type == "cuda":
+            torch.cuda.empty_cache()
+        self.parts *= 2
+        self.say(f"out of memory: each batch is computed in {self.parts} parts from now on; the updates stay the same")
+
+
+def out_of_memory() -> TmtError:
+    return TmtError(
+        "out of memory on the device",
+        remedy="Lower training.batch_tokens and raise training.accumulate by the same factor,"
+        " or train a smaller model.",
+    )
