@@ -9,6 +9,8 @@ import typer
 from transformer_mt.cli.options import ConfigOption, JsonOption, SetOption, print_json
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from transformer_mt.config.schema import Config
     from transformer_mt.data.prepared import Prepared
 
@@ -20,15 +22,29 @@ def prepare(
     json: JsonOption = False,
 ) -> None:
     """Clean, split, learn tokenizers, build vocabularies, write stores; skips what is up to date."""
+    from transformer_mt.cli.prepare_tables import remarks, report_lines
     from transformer_mt.config.load import load_config
-    from transformer_mt.data.doctor import report_lines
 
     prepared = prepare_with_progress(load_config(config, set_ or ()), force)
     report = prepared.manifest["report"]
     if json:
-        print_json({**report, "folder": str(prepared.folder), "files": prepared.manifest["files"]})
+        print_json(
+            {
+                **report,
+                "remarks": [remark._asdict() for remark in remarks(report)],
+                "files": prepared.manifest["files"],
+                "folder": str(prepared.folder),
+                "is_new": prepared.is_new,
+            }
+        )
     else:
-        print("\n".join([*report_lines(report), f"in {prepared.folder}, made in {report['seconds']} s"]))
+        print("\n".join([*report_lines(report), "", *_where(prepared)]))
+
+
+def _where(prepared: Prepared) -> list[str]:
+    seconds = prepared.manifest["report"]["seconds"]
+    made = f"prepared in {seconds:,} s" if prepared.is_new else "up to date; --force prepares it again"
+    return [f"{prepared.folder}: {made}", f"{_plot_of(prepared)}: lengths of the training sentences"]
 
 
 def prepare_with_progress(config: Config, force: bool = False) -> Prepared:
@@ -53,13 +69,16 @@ def prepare_with_progress(config: Config, force: bool = False) -> Prepared:
     return prepared
 
 
+def _plot_of(prepared: Prepared) -> Path:
+    return prepared.folder / "plots" / "lengths.png"
+
+
 def _plot_lengths(prepared: Prepared) -> None:
-    file = prepared.folder / "plots" / "lengths.png"
+    file = _plot_of(prepared)
     if file.exists():
         return
     from transformer_mt.reporting.plots import plot_lengths
 
     report = prepared.manifest["report"]
     train, languages = report["splits"]["train"], report["languages"]
-    file.parent.mkdir(exist_ok=True)
     plot_lengths({f"{side} ({languages[side]})": train[side]["histogram"] for side in ("source", "target")}, file)

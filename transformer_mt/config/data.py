@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from transformer_mt.config.section import Language, Many, NonNegative, Positive, Section
 
 MULTI30K_TEST_SETS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "test_2018_flickr")
-RESERVED_SPLITS = ("train", "validation", "all")
+RESERVED_SPLITS = ("train", "validation", "all", "source", "target", "scratch", "plots")  # folders of prepared data
 PHRASEBOOK_LANGUAGES = ("ko", "en", "de")
 
 Share = Annotated[int | float, Field(ge=0)]

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import pickle
+import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from itertools import chain, islice
-from multiprocessing import get_context
+from multiprocessing import connection, get_context, parent_process
+from types import TracebackType
 from typing import Any, TypeVar
 
 from transformer_mt.errors import TmtError
@@ -16,8 +21,7 @@ from transformer_mt.errors import TmtError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 CHUNK = 2_000  # pairs that travel together
-
-_work: Callable[[Any], Any] | None = None  # of this worker process
+AHEAD = 2  # chunks that wait for each worker
 
 
 def cores(wanted: int = 0) -> int:
@@ -33,36 +37,85 @@ def chunks(items: Iterable[Item], size: int = CHUNK) -> Iterator[list[Item]]:
         yield chunk
 
 
-def ordered_map(work: Callable[[Item], Result], items: Iterable[Item], workers: int) -> Iterator[Result]:
-    """work(item) for each item, in order. `work` is sent to each process once; a single item is done here."""
-    items = iter(items)
-    first = list(islice(items, 2))
-    if workers == 1 or len(first) < 2:
-        yield from map(work, chain(first, items))
-        return
-    pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_receive, initargs=(work,))
-    try:
-        waiting: deque[Future[Any]] = deque(pool.submit(_do, item) for item in first)
-        for item in items:
-            waiting.append(pool.submit(_do, item))
-            if len(waiting) > 2 * workers:
+class Workers:
+    """Processes that share the work; they start with the first map that has more than one item, and stay.
+
+    To be used as a context. With one worker everything is done in this process.
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._pool: ProcessPoolExecutor | None = None
+
+    def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """work(item) for each item, in order. A single item is done here.
+
+        Each process unpickles `work` once and keeps it, with what it has loaded, until the next map.
+        """
+        items = iter(items)
+        first = list(islice(items, 2))
+        if self.number == 1 or len(first) < 2:
+            yield from map(work, chain(first, items))
+            return
+        pickled, waiting = pickle.dumps(work), deque[Future[Any]]()
+        try:
+            for item in chain(first, items):
+                waiting.append(self._submit(pickled, item))
+                if len(waiting) > AHEAD * self.number:
+                    yield waiting.popleft().result()
+            while waiting:
                 yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    except BrokenProcessPool:
-        raise TmtError(
-            "a worker process was killed while preparing data (often: out of memory)",
-            remedy="Set data.workers: 1, or free some memory, and run the same command again.",
-        ) from None
+        except BrokenProcessPool:
+            raise TmtError(
+                "a worker process was killed while preparing data (often: out of memory)",
+                remedy="Set data.workers: 1, or free some memory, and run the same command again.",
+            ) from None
+
+    def _submit(self, pickled: bytes, item: Any) -> Future[Any]:
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(self.number, get_context("spawn"), initializer=_die_with_parent)
+        with _interruption_ignored():  # a process that starts here inherits it: Ctrl-C is ours to answer
+            return self._pool.submit(_do, pickled, item)
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _interruption_ignored() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        signal.signal(signal.SIGINT, before)
 
 
-def _receive(work: Callable[[Any], Any]) -> None:
-    global _work
-    _work = work
+def _die_with_parent() -> None:
+    """A parent that was killed cannot stop its workers, which would wait for work for ever."""
+    parent = parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
-def _do(item: Any) -> Any:
-    assert _work is not None
-    return _work(item)
+_at_hand: tuple[bytes, Callable[[Any], Any]] | None = None  # the work of this worker process
+
+
+def _do(pickled: bytes, item: Any) -> Any:
+    global _at_hand
+    if _at_hand is None or _at_hand[0] != pickled:
+        _at_hand = pickled, pickle.loads(pickled)
+    return _at_hand[1](item)

@@ -10,38 +10,30 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import Any, Literal, TextIO
 
 from transformer_mt.config.data import Corpus as CorpusConfig
 from transformer_mt.config.schema import Config
 from transformer_mt.data.corpora import open_corpus
 from transformer_mt.data.corpora.base import Corpus
 from transformer_mt.data.doctor import report_of
-from transformer_mt.data.encoding import (
-    SOURCE,
-    TARGET,
-    Findings,
-    Tokenising,
-    build_codecs,
-    selected,
-    tokenise,
-    train_segmenters,
-    write_stores,
-)
-from transformer_mt.data.parallel import cores
-from transformer_mt.data.prepared import MANIFEST, Prepared
+from transformer_mt.data.encoding import Written, build_codecs, write_stores
+from transformer_mt.data.parallel import Workers, cores
+from transformer_mt.data.prepared import FORMAT, MANIFEST, Prepared
 from transformer_mt.data.reading import Cleaner, Stream, clean_stream
 from transformer_mt.data.selection import Selection
+from transformer_mt.data.store import SIDES
+from transformer_mt.data.tokenising import Findings, Tokenising, tokenise, train_segmenters
 from transformer_mt.errors import TmtError, from_os_error
+from transformer_mt.text.codec import Codec
 
-FORMAT = 1
 Progress = Callable[[str, int], None]  # (what is being done, pairs so far)
 
 
@@ -55,22 +47,29 @@ def prepare(config: Config, force: bool = False, progress: Progress = lambda doi
     Raises TmtError for bad data (with file and line), and for a full disk; the folder is then as it was.
     """
     folder = prepared_folder(config)
-    with _alone(folder):
+    with _alone(folder, progress):
+        _recover(folder)
         corpora = [_fetched(corpus, config) for corpus in config.data.corpus]
         fingerprint = _fingerprint(config, corpora)
         if not force and _up_to_date(folder, fingerprint):
             return Prepared.open(folder)
-        aside = folder.with_name(f".{folder.name}.new")
-        shutil.rmtree(aside, ignore_errors=True)
+        aside = _beside(folder, "new")
+        shutil.rmtree(aside, ignore_errors=True)  # of a run that was killed
         try:
-            (aside / "scratch").mkdir(parents=True)
-            _fill(aside, config, corpora, fingerprint, progress)
+            _Preparation(aside, config, corpora, fingerprint, progress).run()
             _put_in_place(aside, folder)
         except OSError as error:
+            error.filename = error.filename or str(folder)
             raise from_os_error(error, "writing prepared data") from None
         finally:
             shutil.rmtree(aside, ignore_errors=True)
-    return Prepared.open(folder)
+            _recover(folder)
+    return Prepared.open(folder, is_new=True)
+
+
+def samples_segmentations(config: Config) -> bool:
+    """Are segmentations drawn at random while training (BPE-dropout, subword regularisation)?"""
+    return any(getattr(side, "sampling", 0) for side in (config.source_tokenizer, config.target_tokenizer))
 
 
 def _fetched(corpus: CorpusConfig, config: Config) -> Corpus:
@@ -79,88 +78,107 @@ def _fetched(corpus: CorpusConfig, config: Config) -> Corpus:
     return opened
 
 
-def _fill(aside: Path, config: Config, corpora: list[Corpus], fingerprint: str, progress: Progress) -> None:
-    started, workers, scratch = time.monotonic(), cores(config.data.workers), aside / "scratch"
-    streams = _read(config, corpora, scratch, workers, progress)
-    selection = Selection(streams, config.data.cleaning)
-    _require_pairs(selection)
-    progress("learning tokenizers", selection.count("train"))
-    segmenters = train_segmenters(config, selection, aside)
-    found, tokens = Findings(), scratch / "tokens"
-    with tokens.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as file:
-        for done in tokenise(Tokenising(config, aside), selected(selection), file, workers, found):
-            progress("tokenising", done)
-    selection.discard(np.frombuffer(found.faulty, dtype=bool))
-    _require_pairs(selection)
-    codecs = build_codecs(config, segmenters, found)
-    for side in (SOURCE, TARGET)[: 1 if config.has_shared_vocabulary else 2]:
-        codecs[side].save(aside / side)
-    progress("writing ids", selection.count("train"))
-    with tokens.open(encoding="utf-8", errors="surrogatepass", newline="\n") as file:
-        written = write_stores(file, aside, selection.splits, codecs, config.data.max_length)
-    _write_texts(aside, config, selection)
-    report = report_of(aside, config, streams, selection, found, written, codecs)
-    report["seconds"] = round(time.monotonic() - started, 1)
-    manifest = {
-        "format": FORMAT,
-        "fingerprint": fingerprint,
-        "files": [_checksum(file) for corpus in corpora for file in corpus.files()],
-        "splits": {split: written[split].pairs for split in selection.splits},
-        "parts": _parts(selection),
-        "report": report,
-    }
-    (aside / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False), encoding="utf-8")
+@dataclass(frozen=True)
+class _Preparation:
+    """One run of the pipeline into an empty folder."""
 
+    folder: Path
+    config: Config
+    corpora: list[Corpus]
+    fingerprint: str
+    progress: Progress
 
-def _read(config: Config, corpora: list[Corpus], scratch: Path, workers: int, progress: Progress) -> list[Stream]:
-    streams = []
-    for number, (corpus, settings) in enumerate(zip(corpora, config.data.corpus, strict=True)):
-        for split in corpus.splits():
-            file = scratch / f"{number}-{split}.tsv"
-            stream = Stream(number, split, settings.weight, corpus.split_config, file)
-            cleaner = Cleaner(config.data.cleaning, config.data.source, config.data.target, stream.trains)
-            for read in clean_stream(stream, corpus.read(split), cleaner, workers):
-                progress(f"reading {split}", read)
-            streams.append(stream)
-    return streams
+    def run(self) -> None:
+        started = time.monotonic()
+        self._scratch.mkdir(parents=True)
+        with Workers(cores(self.config.data.workers)) as workers:
+            selection = Selection(list(self._read(workers)), self.config.data.cleaning)
+            _require_pairs(selection)
+            self.progress("learning tokenizers", selection.count("train"))
+            segmenters = train_segmenters(self.config, selection, self.folder)
+            found = self._tokenise(selection, workers)
+        _require_pairs(selection)
+        codecs = build_codecs(segmenters, found.words)
+        for side in SIDES[: 1 if self.config.has_shared_vocabulary else 2]:
+            codecs[side].save(self.folder / side)
+        written = self._write_ids(selection.splits, codecs)
+        self._write_texts(selection)
+        shutil.rmtree(self._scratch)
+        report = report_of(self.config, selection, found, written, codecs)
+        self._write_manifest(selection, {**report, "seconds": round(time.monotonic() - started, 1)})
+
+    @property
+    def _scratch(self) -> Path:
+        return self.folder / "scratch"
+
+    def _read(self, workers: Workers) -> Iterator[Stream]:
+        data = self.config.data
+        for number, (corpus, settings) in enumerate(zip(self.corpora, data.corpus, strict=True)):
+            for split in corpus.splits():
+                stream = Stream(split, settings.weight, corpus.split_config, self._scratch / f"{number}-{split}.tsv")
+                cleaner = Cleaner(data.cleaning, data.source, data.target, stream.trains)
+                for read in clean_stream(stream, corpus.read(split), cleaner, workers):
+                    self.progress(f"reading {split}", read)
+                yield stream
+
+    def _tokenise(self, selection: Selection, workers: Workers) -> Findings:
+        found, work = Findings(), Tokenising(self.config, self.folder)
+        with self._tokens("w") as scratch:
+            for done in tokenise(work, selection.selected(), scratch, workers, found):
+                self.progress("tokenising", done)
+        selection.discard(found.faults)
+        return found
+
+    def _write_ids(self, splits: list[str], codecs: dict[str, Codec]) -> dict[str, Written]:
+        written = {split: Written() for split in splits}
+        with self._tokens("r") as scratch:
+            for done in write_stores(scratch, self.folder, written, codecs, self.config.data.max_length):
+                self.progress("writing ids", done)
+        return written
+
+    def _tokens(self, mode: Literal["r", "w"]) -> TextIO:
+        return (self._scratch / "tokens").open(mode, encoding="utf-8", newline="\n")
+
+    def _write_texts(self, selection: Selection) -> None:
+        """Raw text of the splits that are scored; cleaned text of training where it is segmented anew each epoch."""
+        for split in selection.splits:
+            if split == "train" and not samples_segmentations(self.config):
+                continue
+            source_file, target_file = (self.folder / split / f"{side}.txt" for side in SIDES)
+            with (
+                source_file.open("w", encoding="utf-8", newline="\n") as source,
+                target_file.open("w", encoding="utf-8", newline="\n") as target,
+            ):
+                for _, line in selection.selected(split):
+                    source.write((line.source if split == "train" else line.raw_source) + "\n")
+                    target.write((line.target if split == "train" else line.raw_target) + "\n")
+
+    def _write_manifest(self, selection: Selection, report: dict[str, Any]) -> None:
+        manifest = {
+            "format": FORMAT,
+            "fingerprint": self.fingerprint,
+            "files": [_checksum(file) for corpus in self.corpora for file in corpus.files()],
+            "splits": {split: figures["pairs"] for split, figures in report["splits"].items()},
+            "parts": _parts(selection),
+            "report": report,
+        }
+        (self.folder / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False), encoding="utf-8")
 
 
 def _require_pairs(selection: Selection) -> None:
-    for split in ("train", "validation"):
+    for split in selection.splits:
         if not selection.count(split):
             raise TmtError(
                 f"no pair is left in the {split} split",
                 place="data.corpus",
-                remedy="Check the files and the cleaning rules: everything was dropped, or nothing was there.",
+                remedy="Everything was dropped, or nothing was there. Check the files, the columns, and data.cleaning.",
             )
 
 
 def _parts(selection: Selection) -> list[tuple[int, float]]:
     """Training pairs of each corpus with their weight, in the order of the store."""
-    return [
-        (int((fates == selection.names.index("train")).sum()), stream.weight)
-        for stream, fates in zip(selection.streams, selection.fates, strict=True)
-        if stream.trains
-    ]
-
-
-def _write_texts(aside: Path, config: Config, selection: Selection) -> None:
-    """Raw text of the splits that are scored; cleaned text of training where it is segmented anew each epoch."""
-    for split in selection.splits:
-        if split == "train" and not samples_segmentations(config):
-            continue
-        with (
-            (aside / split / "source.txt").open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as source,
-            (aside / split / "target.txt").open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as target,
-        ):
-            for _, line in selected(selection, split):
-                source.write((line.source if split == "train" else line.raw_source) + "\n")
-                target.write((line.target if split == "train" else line.raw_target) + "\n")
-
-
-def samples_segmentations(config: Config) -> bool:
-    """Are segmentations drawn at random while training (BPE-dropout, subword regularisation)?"""
-    return any(getattr(side, "sampling", 0) for side in (config.source_tokenizer, config.target_tokenizer))
+    counts = zip(selection.streams, selection.counts("train"), strict=True)
+    return [(count, stream.weight) for stream, count in counts if stream.trains]
 
 
 def _fingerprint(config: Config, corpora: list[Corpus]) -> str:
@@ -181,7 +199,8 @@ def _checksum(file: Path) -> dict[str, Any]:
         digest = hashlib.sha256()
         while block := opened.read(1 << 20):
             digest.update(block)
-    return {"path": str(file), "size": file.stat().st_size, "sha256": digest.hexdigest()}
+    name = os.fsencode(file).decode("utf-8", "replace")  # a manifest is UTF-8, a file name may be anything
+    return {"path": name, "size": file.stat().st_size, "sha256": digest.hexdigest()}
 
 
 def _up_to_date(folder: Path, fingerprint: str) -> bool:
@@ -191,28 +210,51 @@ def _up_to_date(folder: Path, fingerprint: str) -> bool:
         return False
 
 
+def _beside(folder: Path, what: str) -> Path:
+    return folder.with_name(f".{folder.name}.{what}")
+
+
 def _put_in_place(aside: Path, folder: Path) -> None:
-    shutil.rmtree(aside / "scratch")
-    before = folder.with_name(f".{folder.name}.old")
-    shutil.rmtree(before, ignore_errors=True)
     if folder.exists():
-        folder.rename(before)
+        folder.rename(_beside(folder, "old"))
     aside.rename(folder)
+
+
+def _recover(folder: Path) -> None:
+    """Bring data back that was moved out of the way for new data which never came; else it is no longer needed."""
+    before = _beside(folder, "old")
+    if before.exists() and not folder.exists():
+        before.rename(folder)
     shutil.rmtree(before, ignore_errors=True)
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """One process prepares a folder at a time; a second one waits."""
+def _alone(folder: Path, progress: Progress) -> Iterator[None]:
+    """One process prepares a folder at a time; a second one waits.
+
+    Where nothing may be written there is no lock: data that lies there ready can still be used.
+    """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with (folder.parent / f".{folder.name}.lock").open("w") as lock:
-            try:
-                import fcntl
+    except OSError as error:
+        raise from_os_error(error, "making the folder data.prepared") from None
+    try:
+        lock = _beside(folder, "lock").open("w")
+    except OSError:
+        yield
+        return
+    with lock:
+        _wait_for(lock, progress)
+        yield
 
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            except ImportError:  # no such locks on this system: a convenience less
-                pass
-            yield
-    except PermissionError as error:
-        raise from_os_error(error, "writing prepared data") from None
+
+def _wait_for(lock: TextIO, progress: Progress) -> None:
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system: a convenience less
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        progress("waiting for another process that prepares the same", 0)
+        fcntl.flock(lock, fcntl.LOCK_EX)

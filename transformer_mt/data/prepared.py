@@ -14,31 +14,37 @@ from pathlib import Path
 from typing import Any
 
 from transformer_mt.data.store import SIDES, Store
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.text.codec import Codec
 
 MANIFEST = "manifest.json"
+FORMAT = 1  # of all that lies in the folder
 
 
 class Prepared:
-    """One prepared corpus. Opening it reads the manifest only."""
+    """One prepared corpus. Opening it reads the manifest only.
 
-    def __init__(self, folder: Path, manifest: dict[str, Any]) -> None:
-        self.folder, self.manifest = folder, manifest
+    is_new: was it made just now, and not found?
+    """
+
+    def __init__(self, folder: Path, manifest: dict[str, Any], is_new: bool = False) -> None:
+        self.folder, self.manifest, self.is_new = folder, manifest, is_new
 
     @classmethod
-    def open(cls, folder: Path) -> Prepared:
-        """Raises TmtError where nothing was prepared, or the manifest is damaged."""
+    def open(cls, folder: Path, is_new: bool = False) -> Prepared:
+        """Raises TmtError where nothing was prepared, or not by this version, or the manifest is damaged."""
+        file = folder / MANIFEST
         try:
-            return cls(folder, json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
-        except FileNotFoundError:
-            raise TmtError(
-                "no prepared data here", place=folder, remedy="Prepare it with `tmt prepare --config C`."
-            ) from None
+            manifest = json.loads(file.read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError):
+            raise TmtError("no prepared data here", place=folder, remedy=_PREPARE) from None
+        except OSError as error:
+            raise from_os_error(error, "opening prepared data") from None
         except ValueError:
-            raise TmtError(
-                "the manifest is damaged", place=folder / MANIFEST, remedy="Run `tmt prepare --config C --force`."
-            ) from None
+            raise TmtError("the manifest is damaged", place=file, remedy=_PREPARE) from None
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+            raise TmtError("this data was prepared by another version of tmt", place=file, remedy=_PREPARE)
+        return cls(folder, manifest, is_new)
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -87,6 +93,9 @@ def _lines(file: Path) -> list[str]:
 
 
 def _without_ends(file: Path) -> Iterator[str]:
-    with file.open(encoding="utf-8", errors="surrogatepass", newline="\n") as lines:
+    with file.open(encoding="utf-8", newline="\n") as lines:
         for line in lines:
             yield line.removesuffix("\n")
+
+
+_PREPARE = "Prepare it:  tmt prepare --config C"

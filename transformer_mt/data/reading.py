@@ -7,6 +7,7 @@ pair (`Keys`), from which duplicates and leaks are found without reading the tex
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,12 +17,13 @@ from typing import NamedTuple
 import numpy as np
 
 from transformer_mt.config.data import CleaningConfig, SplitConfig
-from transformer_mt.data.corpora.base import Pair
-from transformer_mt.data.parallel import chunks, ordered_map
-from transformer_mt.text.cleaning import clean_text, empty_side, fault_of_training_pair, leak_key, pair_key
+from transformer_mt.data.corpora.base import WHOLE, Pair
+from transformer_mt.data.parallel import Workers, chunks
+from transformer_mt.text.cleaning import changes, clean_text, empty_side, fault_of_training_pair, leak_key, pair_key
 
-WHOLE = "all"  # the split of a corpus that is still to be divided
 Keys = np.dtype([("pair", "<u8"), ("leak", "<u8"), ("source", "<u8")])
+_BREAKS = re.compile(r"[\t\n\r]")  # what the scratch files are cut by
+_HALVES = re.compile("[\ud800-\udfff]")  # of characters, alone: JSON can spell them, UTF-8 cannot
 
 
 class Line(NamedTuple):
@@ -38,14 +40,14 @@ class Line(NamedTuple):
 class Stream:
     """One split of one corpus, cleaned, in a scratch file."""
 
-    corpus: int
     split: str
     weight: float
     division: SplitConfig | None
     file: Path
     read: int = 0
     kept: int = 0
-    dropped: Counter[str] = field(default_factory=Counter)
+    changed: Counter[str] = field(default_factory=Counter)  # pairs, by the rule that changed a side
+    dropped: Counter[str] = field(default_factory=Counter)  # pairs, by the first rule that speaks against them
 
     @property
     def keys(self) -> Path:
@@ -57,10 +59,21 @@ class Stream:
         return self.split in ("train", WHOLE)
 
     def lines(self) -> Iterator[Line]:
-        with self.file.open(encoding="utf-8", errors="surrogatepass", newline="\n") as file:
+        with self.file.open(encoding="utf-8", newline="\n") as file:
             for text in file:
                 source, target, place, raw_source, raw_target = text[:-1].split("\t")
                 yield Line(source, target, place, raw_source or source, raw_target or target)
+
+
+class Cleaned(NamedTuple):
+    """A chunk of pairs after cleaning: scratch lines and their keys, and what was counted."""
+
+    lines: str
+    keys: bytes
+    read: int
+    kept: int
+    changed: Counter[str]
+    dropped: Counter[str]
 
 
 @dataclass(frozen=True)
@@ -72,58 +85,50 @@ class Cleaner:
     target: str
     trains: bool
 
-    def __call__(self, pairs: list[Pair]) -> tuple[str, bytes, Counter[str], int]:
-        """Scratch lines, their keys, drops by rule, and how many pairs are left."""
-        lines, keys, dropped = [], [], Counter[str]()
-        for pair in pairs:
-            source = clean_text(pair.source, self.rules, self.source)
-            target = clean_text(pair.target, self.rules, self.target)
+    def __call__(self, pairs: list[Pair]) -> Cleaned:
+        lines, keys = [], []
+        changed, dropped = Counter[str](), Counter[str]()
+        for raw in map(_storable, pairs):
+            source = clean_text(raw.source, self.rules, self.source)
+            target = clean_text(raw.target, self.rules, self.target)
+            extra = ["" if source == raw.source else raw.source, "" if target == raw.target else raw.target]
+            if any(extra):
+                changed.update(self._changes(raw))
             fault = self._fault(source, target)
             if fault:
                 dropped[fault] += 1
                 continue
-            raw = (_one_cell(pair.source), _one_cell(pair.target))
-            extra = ["" if raw[0] == source else raw[0], "" if raw[1] == target else raw[1]]
-            lines.append("\t".join([source, target, _one_cell(pair.place), *extra]) + "\n")
-            keys.append(self._keys(source, target))
-        return "".join(lines), np.array(keys, dtype=Keys).tobytes(), dropped, len(lines)
+            lines.append("\t".join([source, target, raw.place, *extra]) + "\n")
+            keys.append(_keys(source, target))
+        return Cleaned("".join(lines), np.array(keys, Keys).tobytes(), len(pairs), len(lines), changed, dropped)
+
+    def _changes(self, raw: Pair) -> set[str]:
+        return {*changes(raw.source, self.rules, self.source), *changes(raw.target, self.rules, self.target)}
 
     def _fault(self, source: str, target: str) -> str | None:
         if empty_side(source, target):
             return "empty side"
         return fault_of_training_pair(source, target, self.rules) if self.trains else None
 
-    def _keys(self, source: str, target: str) -> tuple[int, int, int]:
-        digests = (
-            pair_key(source, target),
-            leak_key(source, target, "pair"),
-            leak_key(source, target, "source"),
-        )
-        first, second, third = (int.from_bytes(digest[:8], "little") for digest in digests)
-        return first, second, third
+
+def _keys(source: str, target: str) -> tuple[int, ...]:
+    digests = pair_key(source, target), leak_key(source, target, "pair"), leak_key(source, target, "source")
+    return tuple(int.from_bytes(digest[:8], "little") for digest in digests)
 
 
-def _one_cell(text: str) -> str:
-    return text.replace("\t", " ").replace("\n", " ").replace("\r", " ")
+def _storable(pair: Pair) -> Pair:
+    """The pair without what a line of UTF-8 cannot hold, whatever the rules of cleaning."""
+    return Pair(*(_HALVES.sub("\ufffd", _BREAKS.sub(" ", text)) for text in pair))
 
 
-def clean_stream(stream: Stream, pairs: Iterator[Pair], cleaner: Cleaner, workers: int) -> Iterator[int]:
+def clean_stream(stream: Stream, pairs: Iterator[Pair], cleaner: Cleaner, workers: Workers) -> Iterator[int]:
     """Fill a stream's scratch file; yields the number of pairs read so far."""
-    with (
-        stream.file.open("w", encoding="utf-8", errors="surrogatepass", newline="\n") as text,
-        stream.keys.open("wb") as keys,
-    ):
-        sizes: list[int] = []
-        for lines, digests, dropped, kept in ordered_map(cleaner, _counted(chunks(pairs), sizes), workers):
-            text.write(lines)
-            keys.write(digests)
-            stream.dropped.update(dropped)
-            stream.kept += kept
-            stream.read += sizes.pop(0)
+    with stream.file.open("w", encoding="utf-8", newline="\n") as text, stream.keys.open("wb") as keys:
+        for part in workers.map(cleaner, chunks(pairs)):
+            text.write(part.lines)
+            keys.write(part.keys)
+            stream.changed.update(part.changed)
+            stream.dropped.update(part.dropped)
+            stream.kept += part.kept
+            stream.read += part.read
             yield stream.read
-
-
-def _counted(parts: Iterator[list[Pair]], sizes: list[int]) -> Iterator[list[Pair]]:
-    for part in parts:
-        sizes.append(len(part))
-        yield part

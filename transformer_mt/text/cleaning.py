@@ -8,8 +8,11 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from collections.abc import Iterator
 
 from transformer_mt.config.data import CleaningConfig
+
+TOO_LONG, LOPSIDED = "longer than max_length", "length ratio"  # what only token counts can tell
 
 # Invisible in print, ruinous in a vocabulary: zero-width characters, direction marks, byte order mark.
 _ZERO_WIDTH = "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064\ufeff\u00ad"
@@ -25,15 +28,33 @@ _NOT_WORDS = re.compile(r"[\W_]+")
 
 def clean_text(text: str, rules: CleaningConfig, language: str) -> str:
     """The sentence as the model shall see it. Whatever the rules, tabs and line breaks become spaces."""
+    cleaned = text
+    for _, cleaned in _stages(text, rules, language):  # noqa: B007 (the last one is wanted)
+        pass
+    return cleaned
+
+
+def changes(text: str, rules: CleaningConfig, language: str) -> Iterator[str]:
+    """The names of the rules that change a sentence."""
+    for rule, changed in _stages(text, rules, language):
+        if changed != text:
+            yield rule
+        text = changed
+
+
+def _stages(text: str, rules: CleaningConfig, language: str) -> Iterator[tuple[str, str]]:
+    """Each rule that changes sentences, with the sentence after it."""
     if rules.control_characters:
         unwanted = _NO_TEXT if language in _WRITTEN_WITH_JOINERS else _NO_TEXT_NOR_JOINERS
         text = unwanted.sub("", text)
+        yield "control characters", text
     if rules.unicode != "off":
         text = unicodedata.normalize(rules.unicode, text)
+        yield rules.unicode, text
     text = _clean_whitespace(text, rules.whitespace)
+    yield "white space", text
     if rules.max_repeats and language == "ko":
-        text = _REPEATED_LETTER.sub(lambda run: _shortened(run[0], rules.max_repeats), text)
-    return text
+        yield "repeats", _REPEATED_LETTER.sub(lambda run: _shortened(run[0], rules.max_repeats), text)
 
 
 def _clean_whitespace(text: str, rule: str) -> str:
@@ -68,10 +89,10 @@ def fault_of_training_pair(source: str, target: str, rules: CleaningConfig) -> s
 def fault_of_lengths(source_tokens: int, target_tokens: int, max_length: int, rules: CleaningConfig) -> str | None:
     """The same, for what can only be judged in tokens (end mark included)."""
     if max(source_tokens, target_tokens) > max_length:
-        return "longer than max_length"
+        return TOO_LONG
     shorter, longer = sorted((source_tokens, target_tokens))
     if rules.max_ratio is not None and longer > rules.max_ratio * shorter:
-        return "length ratio"
+        return LOPSIDED
     return None
 
 

@@ -1,0 +1,89 @@
+"""A workshop for tests of preparing: small corpora written down as tables, and configs that point to them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transformer_mt.config.schema import Config
+from transformer_mt.data.prepare import prepare
+from transformer_mt.data.prepared import Prepared
+
+Pairs = Iterable[tuple[str, str]]
+
+
+class Workshop:
+    """Corpora and prepared data in a folder of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @staticmethod
+    def numbered(count: int, start: int = 0) -> list[tuple[str, str]]:
+        """Pairs that all differ, also to a reader who ignores case and punctuation."""
+        return [(f"der Satz {number} hier", f"the sentence {number} here") for number in range(start, start + count)]
+
+    def table(self, name: str, pairs: Pairs) -> str:
+        """A JSON lines file: the kind of table that can hold any text at all."""
+        file = self.folder / f"{name}.jsonl"
+        rows = (json.dumps({"source": source, "target": target}) + "\n" for source, target in pairs)
+        file.write_text("".join(rows), encoding="utf-8")
+        return str(file)
+
+    def whole(self, pairs: Pairs, name: str = "corpus", **settings: Any) -> dict[str, Any]:
+        """A corpus that is to be divided."""
+        return {"kind": "jsonl", "files": self.table(name, pairs), **settings}
+
+    def splits(
+        self,
+        train: Pairs,
+        validation: Pairs | None = None,
+        test: Pairs | None = None,
+        name: str = "splits",
+        **more: Any,
+    ) -> dict[str, Any]:
+        """A corpus that comes in splits; those not given hold three pairs of their own."""
+        return {
+            "kind": "jsonl",
+            "train": self.table(f"{name}-train", train),
+            "validation": self.table(
+                f"{name}-validation", self.numbered(3, 10_000) if validation is None else validation
+            ),
+            "test": self.table(f"{name}-test", self.numbered(3, 20_000) if test is None else test),
+            **more,
+        }
+
+    def config(self, *corpora: dict[str, Any], tokenizer: dict[str, Any] | None = None, **data: Any) -> Config:
+        return Config.model_validate(
+            {
+                "name": "work",
+                "data": {
+                    "source": "de",
+                    "target": "en",
+                    "corpus": corpora,
+                    "prepared": str(self.folder / "prepared"),
+                    "workers": 1,
+                    **data,
+                },
+                "tokenizer": tokenizer or {"kind": "whitespace", "min_frequency": 1},
+                "training": {"max_epochs": 1},
+            }
+        )
+
+    def prepare(self, *corpora: dict[str, Any], tokenizer: dict[str, Any] | None = None, **data: Any) -> Prepared:
+        return prepare(self.config(*corpora, tokenizer=tokenizer, **data))
+
+    @staticmethod
+    def sentences(prepared: Prepared, split: str) -> list[tuple[str, str]]:
+        """What a split holds, decoded from its ids."""
+        (source, target), store = prepared.codecs(), prepared.store(split)
+        return [(source.decode(store.source[row]), target.decode(store.target[row])) for row in range(len(store))]
+
+
+@pytest.fixture
+def workshop(tmp_path: Path) -> Workshop:
+    return Workshop(tmp_path)
