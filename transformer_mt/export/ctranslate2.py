@@ -86,11 +86,10 @@ def refuse_foreign(output: Path) -> None:
     if output.is_dir() and (is_exported(output) or not any(output.iterdir())):
         return
     if output.exists():
-        kind = "folder holds something else" if output.is_dir() else "is a file"
         raise TmtError(
-            f"this {kind} than an earlier export; nothing was written" if output.is_dir() else f"this {kind}",
+            "this folder holds something else; nothing was written" if output.is_dir() else "this is a file",
             place=output,
-            remedy="Name a new or an empty folder after --output.",
+            remedy="Name a new or an empty folder, or an earlier export, after --output.",
         )
 
 
@@ -118,7 +117,7 @@ def _load(folder: Path, decoding: DecodingConfig | None, threads: int, device: s
         raise TmtError(f"CTranslate2 does not run on '{device}'", place="--device", remedy="Use cpu, cuda or auto.")
     try:
         return Ctranslate2Engine(folder, decoding, threads, device, seed)
-    except (RuntimeError, ValueError) as error:  # a damaged file, no such device, a model of a newer version
+    except (RuntimeError, ValueError, KeyError, OSError) as error:  # a damaged file, no such device, a newer format
         raise TmtError(
             f"CTranslate2 cannot load this: {error}",
             place=folder,

@@ -67,20 +67,15 @@ class Ctranslate2Engine(Interpreter):
         self._ids = {word: index for index, word in enumerate(self._words)}
         settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         self._positions: int | None = None if self.config.model.positions == "rotary" else settings[POSITIONS]
-        # Sentences are many and small: a thread each is faster than several threads on one. Samples need one queue.
-        threads = threads or os.cpu_count() or 1
-        workers = 1 if self.decoding.method != "beam" else threads
         ctranslate2.set_random_seed(seed)  # read by the threads that start now
-        self.engine = ctranslate2.Translator(
-            str(folder), device, inter_threads=workers, intra_threads=threads // workers, max_queued_batches=-1
-        )
+        self.engine = _started(folder, device, threads or os.cpu_count() or 1, alone=self.decoding.method != "beam")
 
     def _search(self, requests: Sequence[Request]) -> list[list[Found]]:
         tasks = [_Task(one, *allowed_lengths(one, self.decoding, self._positions)) for one in requests]
         found = self._attempt(tasks, self._batches(tasks))
         wrong = [index for index, (task, one) in enumerate(zip(tasks, found, strict=True)) if task.is_broken_by(one)]
-        again = [tasks[index] for index in wrong]
-        for index, one in zip(wrong, self._attempt(again, _with_equal_limits(again), exact=True), strict=True):
+        again = self._attempt_exactly([tasks[index] for index in wrong])
+        for index, one in zip(wrong, again, strict=True):
             found[index] = one
         return self._ranked(self._weighed(requests, found) if self._reweighs(requests) else found)
 
@@ -106,6 +101,11 @@ class Ctranslate2Engine(Interpreter):
                 if (total := score * max(len(words), 1) ** exponent) > _NEVER:
                     found[index].append(self._found(tuple(self._ids[word] for word in words), total))
         return found
+
+    def _attempt_exactly(self, tasks: Sequence[_Task]) -> list[list[Found]]:
+        """As `_attempt`, within each sentence's own limits and without the marks no translation may hold."""
+        found = self._attempt(tasks, _with_equal_limits(tasks), exact=True)
+        return self._weighed([task.request for task in tasks], found)
 
     def _ask(self, tasks: Sequence[_Task], exponent: float, exact: bool) -> Sequence[Any]:
         """Queue a batch: one answer to wait for a sentence. exact: forbid what no translation may hold."""
@@ -164,6 +164,8 @@ class Ctranslate2Engine(Interpreter):
     def _weighed(self, requests: Sequence[Request], found: Sequence[Sequence[Found]]) -> list[list[Found]]:
         """The same hypotheses with the model's own log-probabilities."""
         pairs = [(request, one) for request, some in zip(requests, found, strict=True) for one in some]
+        if not pairs:
+            return []
         scored = self.engine.score_batch(
             [self._spelt_source(request.source) for request, _ in pairs],
             [self._spelt(one.tokens) for _, one in pairs],
@@ -199,6 +201,18 @@ class Ctranslate2Engine(Interpreter):
 
     def _spelt(self, ids: Sequence[int]) -> list[str]:
         return [self._words[index] for index in ids]
+
+
+def _started(folder: Path, device: str, threads: int, alone: bool) -> ctranslate2.Translator:
+    """CTranslate2 with the model in its memory. alone: one batch after the other, so that samples repeat.
+
+    On a CPU sentences are many and small: a thread for each batch is faster than several threads for one.
+    """
+    on_cpu = device == "cpu" or (device == "auto" and ctranslate2.get_cuda_device_count() == 0)
+    workers = threads if on_cpu and not alone else 1
+    return ctranslate2.Translator(
+        str(folder), device, inter_threads=workers, intra_threads=threads // workers, max_queued_batches=-1
+    )
 
 
 def _with_equal_limits(tasks: Sequence[_Task]) -> Iterator[list[int]]:

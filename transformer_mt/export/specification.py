@@ -79,7 +79,7 @@ def refuse_inexpressible(config: ModelConfig) -> None:
     problems = []
     if config.epsilon_on == "deviation" and config.normalization == "layer":
         problems.append("model.epsilon_on: deviation (it adds epsilon to the variance)")
-    if config.positions == "rotary" and "rotary_dim" not in signature(TransformerEncoderSpec).parameters:
+    if config.positions == "rotary" and "rotary_dim" not in signature(TransformerEncoderSpec.__init__).parameters:
         problems.append("model.positions: rotary (before its version 4.7)")
     if problems:
         raise TmtError(

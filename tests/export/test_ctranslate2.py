@@ -1,0 +1,235 @@
+"""An exported model translates as ours does: every option of the model, and every option of the search."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import string
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from transformer_mt.decoding.interpreter import Translation
+from transformer_mt.decoding.model_directory import ModelDirectory
+from transformer_mt.decoding.translator import Translator
+from transformer_mt.errors import TmtError
+from transformer_mt.export.ctranslate2 import QUANTIZATIONS, export, is_exported, load_engine
+
+pytest.importorskip("ctranslate2")
+
+draw = random.Random(5)
+LINES = ["".join(draw.choices(string.ascii_lowercase + "  é", k=draw.randint(1, 23))) for _ in range(40)]
+MODELS: list[dict[str, Any]] = [
+    {},
+    {"norm": "post"},
+    {"norm": "post", "final_norm": True},
+    {"norm": "pre", "final_norm": False},
+    {"normalization": "rms"},
+    {"normalization": "rms", "layer_norm_epsilon": 0.1, "norm": "post"},
+    {"layer_norm_epsilon": 0.1},
+    {"positions": "learned"},
+    {"positions": "learned", "max_positions": 40},
+    {"positions": "rotary"},
+    {"scale_embeddings": False},
+    {"tie_embeddings": "decoder"},
+    {"tie_embeddings": "all", "output_bias": False},
+    {"activation": "gelu"},
+    {"activation": "swiglu", "bias": False},
+    {"encoder_layers": 1, "decoder_layers": 3, "n_heads": 4, "d_ff": 24},
+]
+
+
+def search(directory: ModelDirectory, **options: Any) -> tuple[list[Translation], list[Translation]]:
+    """All lines with our search and with CTranslate2's, under the same options."""
+    decoding = directory.config.decoding.model_copy(update=options)
+    ours = Translator([directory], decoding).translate(LINES)
+    return list(ours), list(load_engine(directory.folder, decoding, threads=1).translate(LINES))
+
+
+def assert_equal(ours: list[Translation], theirs: list[Translation], all_of_n_best: bool = False) -> None:
+    """The same tokens, scores within rounding, the same source tokens and notes."""
+    assert len(ours) == len(theirs) == len(LINES)
+    for one, other in zip(ours, theirs, strict=True):
+        last = None if all_of_n_best else 1
+        assert [best.tokens for best in one.n_best[:last]] == [best.tokens for best in other.n_best[:last]]
+        assert [best.text for best in one.n_best[:last]] == [best.text for best in other.n_best[:last]]
+        scores = [best.score for best in other.n_best[:last]]
+        assert [best.score for best in one.n_best[:last]] == pytest.approx(scores, abs=2e-3)
+        assert (one.source_tokens, one.notes) == (other.source_tokens, other.notes)
+
+
+@pytest.mark.parametrize("options", MODELS, ids=lambda options: ",".join(f"{k}={v}" for k, v in options.items()))
+def test_every_option_of_the_model_translates_alike(
+    make_model: Callable[..., ModelDirectory], options: dict[str, Any]
+) -> None:
+    directory = make_model(**options)
+    ours, theirs = search(directory, beam=1)
+    assert len({translation.text for translation in ours}) > len(LINES) / 2, "a model that says one thing proves little"
+    assert_equal(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    "options", [{"beam": 3}, {"beam": 5}, {"beam": 5, "length_penalty": 0.0}, {"beam": 4, "length_penalty": 1.0}]
+)
+def test_beam_search_keeps_drops_and_ranks_alike(model: ModelDirectory, options: dict[str, Any]) -> None:
+    assert_equal(*search(model, **options))
+
+
+def test_the_n_best_are_the_same(model: ModelDirectory) -> None:
+    ours, theirs = search(model, beam=4, n_best=3)
+    assert_equal(ours, theirs, all_of_n_best=True)
+    assert {len(translation.n_best) for translation in theirs} == {3}
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_each_sentence_keeps_its_own_longest_length(model: ModelDirectory, beam: int) -> None:
+    ours, theirs = search(model, beam=beam, max_length_ratio=0.5, max_length_offset=1)
+    assert_equal(ours, theirs)
+    stopped = [translation for translation in theirs if any("stopped" in note for note in translation.notes)]
+    assert len({len(translation.tokens) for translation in stopped}) > 3, "sentences of one batch, each with its limit"
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_marks_are_never_written(make_model: Callable[..., ModelDirectory], beam: int) -> None:
+    """A badly trained model may rank <pad> and <s> first; both searches forbid them."""
+    directory = make_model()
+    with torch.no_grad():
+        directory.model.generator.bias[[0, 2]] += 11.0
+    folder = directory.folder.parent / "biased"
+    export(directory, folder)
+    decoding = directory.config.decoding.model_copy(update={"beam": beam})
+    theirs = list(load_engine(folder, decoding, threads=1).translate(LINES))
+    assert not {"<pad>", "<s>"} & {token for translation in theirs for token in translation.tokens}
+    if beam == 1:
+        ours = Translator([directory], decoding).translate(LINES)
+        assert [one.tokens for one in ours] == [other.tokens for other in theirs]
+
+
+@pytest.mark.parametrize("options", [{"no_repeat_ngram": 2}, {"min_length_ratio": 0.9}])
+def test_forbidden_tokens_are_forbidden_and_scores_stay_the_models(
+    model: ModelDirectory, options: dict[str, Any]
+) -> None:
+    assert_equal(*search(model, beam=1, **options))
+
+
+def test_prefixes_are_kept_and_weighed(model: ModelDirectory) -> None:
+    decoding = model.config.decoding.model_copy(update={"beam": 1})
+    prefixes = [["", "ab", "b c"][index % 3] for index in range(len(LINES))]
+    ours = list(Translator([model], decoding).translate(LINES, prefixes))
+    theirs = list(load_engine(model.folder, decoding, threads=1).translate(LINES, prefixes))
+    assert_equal(ours, theirs)
+    pairs = zip(theirs, LINES, prefixes, strict=True)
+    assert all(translation.text.startswith(prefix) for translation, line, prefix in pairs if line.strip())
+
+
+def test_alignments_and_replaced_words_are_the_same(model: ModelDirectory) -> None:
+    decoding = model.config.decoding.model_copy(update={"beam": 2, "replace_unknown": True})
+    ours = list(Translator([model], decoding).translate(LINES, align=True))
+    theirs = list(load_engine(model.folder, decoding, threads=1).translate(LINES, align=True))
+    assert_equal(ours, theirs)
+    assert [one.n_best[0].alignment for one in ours] == [other.n_best[0].alignment for other in theirs]
+
+
+def test_samples_repeat_with_their_seed_and_carry_the_models_scores(model: ModelDirectory) -> None:
+    decoding = model.config.decoding.model_copy(update={"method": "sample", "beam": 1, "n_best": 2})
+
+    def drawn(seed: int) -> list[tuple[str, float]]:
+        engine = load_engine(model.folder, decoding, threads=1, seed=seed)
+        return [(best.text, best.score) for translation in engine.translate(LINES) for best in translation.n_best]
+
+    assert drawn(1) == drawn(1)
+    assert drawn(1) != drawn(2)
+    certain = decoding.model_copy(update={"top_k": 1, "n_best": 1})
+    greedy = decoding.model_copy(update={"method": "beam", "n_best": 1})
+    ours = list(Translator([model], greedy).translate(LINES))
+    assert_equal(ours, list(load_engine(model.folder, certain, threads=1).translate(LINES)))
+
+
+def test_minimum_bayes_risk_chooses_among_samples(model: ModelDirectory) -> None:
+    decoding = model.config.decoding.model_copy(update={"method": "mbr", "samples": 6, "n_best": 1})
+    translations = list(load_engine(model.folder, decoding, threads=1).translate(LINES[:5]))
+    assert [len(translation.n_best) for translation in translations] == [1] * 5
+
+
+def test_lines_of_any_kind_are_answered_in_order(model: ModelDirectory) -> None:
+    lines = ["ab", "", "\t ", "</s> <pad>", "x" * 90, "한글", "ab"]
+    engine = load_engine(model.folder, threads=2)
+    answers = list(engine.translate(lines, chunk_size=3))
+    assert [bool(answer.source_tokens) for answer in answers] == [True, False, False, True, True, True, True]
+    assert answers[0].text == answers[-1].text
+    assert answers[4].notes[0] == "cut to 23 of 90 tokens (the model's longest sentence)"
+
+
+def test_a_coverage_penalty_is_refused_by_name(model: ModelDirectory) -> None:
+    decoding = model.config.decoding.model_copy(update={"coverage_penalty": 0.2})
+    with pytest.raises(TmtError, match="coverage_penalty"):
+        load_engine(model.folder, decoding)
+
+
+@pytest.mark.parametrize("quantization", QUANTIZATIONS)
+def test_every_quantization_loads_and_translates(model: ModelDirectory, tmp_path: Path, quantization: str) -> None:
+    export(model, tmp_path / "out", quantization)
+    translations = list(load_engine(tmp_path / "out", threads=1).translate(LINES))
+    assert len(translations) == len(LINES)
+    if quantization == "int8":
+        export(model, tmp_path / "float32")
+        sizes = [(tmp_path / name / "model.bin").stat().st_size for name in ("out", "float32")]
+        assert sizes[0] < sizes[1]
+
+
+def test_the_folder_needs_nothing_else(model: ModelDirectory, tmp_path: Path) -> None:
+    import ctranslate2
+
+    export(model, tmp_path / "out")
+    assert is_exported(tmp_path / "out")
+    assert not is_exported(model.folder)
+    assert {"config.yaml", "source", "config.json"} <= {file.name for file in (tmp_path / "out").iterdir()}
+    alone = ctranslate2.Translator(str(tmp_path / "out"), inter_threads=1, intra_threads=1)
+    first = list(load_engine(tmp_path / "out", model.config.decoding.model_copy(update={"beam": 1})).translate(["abc"]))
+    (result,) = alone.translate_batch([[*first[0].source_tokens, "</s>"]], beam_size=1, max_decoding_length=8)
+    assert result.hypotheses[0] == list(first[0].tokens)
+
+
+def test_a_deviating_epsilon_is_refused_by_name_and_nothing_is_written(
+    make_model: Callable[..., ModelDirectory], tmp_path: Path
+) -> None:
+    with pytest.raises(TmtError, match=r"model\.epsilon_on: deviation"):
+        export(make_model(epsilon_on="deviation"), tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_only_an_earlier_export_is_replaced(model: ModelDirectory, tmp_path: Path) -> None:
+    folder, file = tmp_path / "notes", tmp_path / "file"
+    folder.mkdir()
+    (folder / "keep.txt").write_text("mine")
+    file.write_text("mine too")
+    for place in (folder, file, model.folder):
+        with pytest.raises(TmtError, match="this"):
+            export(model, place)
+    assert (folder / "keep.txt").read_text() == "mine"
+    export(model, tmp_path / "out", "int8")
+    export(model, tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "notes", "out"]
+
+
+def test_a_damaged_folder_and_a_foreign_device_are_told(model: ModelDirectory, tmp_path: Path) -> None:
+    export(model, tmp_path / "out")
+    with pytest.raises(TmtError, match="'mps'"):
+        load_engine(tmp_path / "out", device="mps")
+    weights = tmp_path / "out" / "model.bin"
+    weights.write_bytes(weights.read_bytes()[:500])
+    with pytest.raises(TmtError, match="cannot load"):
+        load_engine(tmp_path / "out")
+
+
+def test_without_ctranslate2_the_message_says_how_to_install_it(
+    model: ModelDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    for attempt in (lambda: export(model, tmp_path / "out"), lambda: load_engine(model.folder)):
+        with pytest.raises(TmtError) as raised:
+            attempt()
+        assert raised.value.remedy == "pip install 'transformer_mt[ctranslate2]'"

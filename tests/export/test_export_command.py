@@ -1,0 +1,113 @@
+"""`tmt export`, and `tmt translate` with what it wrote."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from transformer_mt.cli import main
+from transformer_mt.decoding.model_directory import ModelDirectory
+
+pytest.importorskip("ctranslate2")
+
+SENTENCES = ["abc def", "xyz", "a longer sentence", "q"]
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def tmt(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> Run:
+    """Run `tmt` in an empty folder: exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["tmt", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            main.run()
+        sys.stdout.flush()
+        out, error = capfdbinary.readouterr()
+        return int(left.value.code or 0), out.decode(), error.decode()
+
+    return run
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    file = tmp_path / "in.txt"
+    file.write_text("".join(f"{line}\n" for line in SENTENCES))
+    return file
+
+
+def test_an_export_proves_itself_and_translates_by_itself(tmt: Run, model: ModelDirectory, source: Path) -> None:
+    code, out, _ = tmt("export", "--model", model.folder, "--output", "out", "--input", source, "--reference", source)
+    assert code == 0
+    head, titles, *rows = out.splitlines()
+    assert head.startswith("out: CTranslate2, float32")
+    assert "BLEU tmt" in titles
+    assert [row.split()[:3] for row in rows] == [["greedy", "100.0%", rows[0].split()[2]], ["beam", "3", "100.0%"]]
+
+    ours = tmt("translate", "--model", model.folder, "--input", source, "--scores")
+    exported = tmt("translate", "--model", "out", "--input", source, "--scores")
+    converted = tmt("translate", "--model", model.folder, "--engine", "ctranslate2", "--input", source, "--scores")
+    assert ours[1].count("\n") == len(SENTENCES)
+    assert [line.split("\t")[1] for line in exported[1].splitlines()] == [
+        line.split("\t")[1] for line in ours[1].splitlines()
+    ]
+    assert converted[1] == exported[1]
+
+
+def test_json_says_the_same_and_made_up_sentences_stand_in(tmt: Run, model: ModelDirectory) -> None:
+    code, out, error = tmt(
+        "export", "--model", model.folder, "-o", "out", "--quantization", "int8", "--sample", 10, "--json"
+    )
+    assert code == 0
+    assert "random tokens" in error
+    told = json.loads(out)
+    assert (told["quantization"], told["sentences"]) == ("int8", 10)
+    assert [row["beam"] for row in told["searches"]] == [1, 3]
+    assert all(row["bleu"] is None and 0 <= row["equal"] <= 1 for row in told["searches"])
+
+
+def test_disagreement_in_float32_is_no_success(
+    tmt: Run, model: ModelDirectory, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformer_mt.export import agreement
+
+    monkeypatch.setattr(agreement, "ENOUGH", 1.01)
+    options = ("--model", model.folder, "--output", "out", "--input", source)
+    code, _, error = tmt("export", *options)
+    assert code == 1
+    assert "VERIFICATION FAILED" in error
+    assert tmt("export", *options, "--quantization", "int8")[0] == 0, "fewer bits may change translations"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--format", "onnx"), "'onnx' is no format"),
+        (("--quantization", "int3"), "'int3' is no quantization"),
+        (("--reference", "in.txt"), "--input"),
+        (("--input", "absent.txt"), "absent.txt"),
+    ],
+)
+def test_wrong_options_are_the_users_fault(
+    tmt: Run, model: ModelDirectory, source: Path, options: tuple[str, ...], said: str
+) -> None:
+    code, out, error = tmt("export", "--model", model.folder, "--output", "out", *options)
+    assert (code, out) == (2, "")
+    assert said in error
+    assert not Path("out").exists()
+
+
+def test_an_ensemble_and_attention_need_our_engine(
+    tmt: Run, model: ModelDirectory, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = ("--model", model.folder, "--model", model.folder)
+    assert tmt("translate", *two, "--engine", "ctranslate2", "abc")[0] == 2
+    options = ("--model", model.folder, "--engine", "ctranslate2", "--attention", "map.png")
+    code, _, error = tmt("translate", *options, "abc")
+    assert code == 2
+    assert "--engine tmt" in error
