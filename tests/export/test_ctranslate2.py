@@ -173,7 +173,9 @@ def test_a_coverage_penalty_is_refused_by_name(model: ModelDirectory) -> None:
 
 @pytest.mark.parametrize("quantization", QUANTIZATIONS)
 def test_every_quantization_loads_and_translates(model: ModelDirectory, tmp_path: Path, quantization: str) -> None:
+    before = {name: parameter.detach().clone() for name, parameter in model.model.named_parameters()}
     export(model, tmp_path / "out", quantization)
+    assert all(torch.equal(before[name], parameter) for name, parameter in model.model.named_parameters())
     translations = list(load_engine(tmp_path / "out", threads=1).translate(LINES))
     assert len(translations) == len(LINES)
     if quantization == "int8":

@@ -177,4 +177,5 @@ def _fill_linear(spec: Any, weight: Tensor, bias: Tensor | None) -> None:
 
 
 def _array(tensor: Tensor) -> np.ndarray[Any, Any]:
-    return tensor.detach().cpu().float().contiguous().numpy()
+    """A copy: CTranslate2 quantises in place, and the model is still needed."""
+    return np.array(tensor.detach().cpu().float().numpy())
