@@ -37,12 +37,14 @@ def table_row(values: Mapping[str, Any]) -> str:
 
 
 def sample_line(source: str, translation: str, reference: str, columns: int) -> str:
-    """source -> translation (reference), in so many columns, each text shortened to its share."""
+    """source -> translation (reference), in so many columns; of what is too long, each gets the same share."""
     indent, arrow = "       ", "  ->  "
     room = max(30, columns - len(indent) - len(arrow) - len("   ()"))
-    source = shortened(source, room // 3)
-    translation = shortened(translation, (room - _columns(source)) // 2)
-    reference = shortened(reference, room - _columns(source) - _columns(translation))
+    texts, shares = [source, translation, reference], {}
+    for left, place in enumerate(sorted(range(3), key=lambda place: _columns(texts[place]))):
+        shares[place] = min(_columns(texts[place]), room // (3 - left))
+        room -= shares[place]
+    source, translation, reference = (shortened(text, shares[place]) for place, text in enumerate(texts))
     return f"{indent}{source}{arrow}{translation}   ({reference})"
 
 

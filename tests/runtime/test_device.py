@@ -1,0 +1,87 @@
+"""Devices, number formats and random generators."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from transformer_mt.config.training import RuntimeConfig
+from transformer_mt.errors import TmtError
+from transformer_mt.runtime.device import (
+    Machine,
+    peak_memory,
+    pick_device,
+    random_states,
+    restore_random_states,
+    seed_everything,
+    set_up,
+)
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def _threads():
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+    torch.set_flush_denormal(False)
+
+
+def test_a_device_that_is_not_there_is_refused_with_those_that_are(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(TmtError, match="no cuda device on this machine") as failure:
+        pick_device("cuda")
+    assert failure.value.exit_code == 2
+    assert "cpu" in failure.value.remedy
+    with pytest.raises(TmtError, match="'tpu' is no device"):
+        pick_device("tpu")
+
+
+def test_auto_takes_the_fastest_there_is(monkeypatch):
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    for there, device in ((True, torch.device("cuda", 1)), (False, CPU)):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
+        assert pick_device("auto", local_rank=1) == device
+
+
+def test_threads_are_as_asked_for_or_shared_among_processes():
+    assert set_up(RuntimeConfig(device="cpu", threads=2)) == Machine(CPU, torch.float32)
+    assert torch.get_num_threads() == 2
+    set_up(RuntimeConfig(device="cpu"), world=2)
+    assert torch.get_num_threads() == 1
+
+
+def test_precision():
+    assert set_up(RuntimeConfig(device="cpu", precision="bfloat16")).dtype is torch.bfloat16
+    with pytest.raises(TmtError, match="float16 trains on a GPU only"):
+        set_up(RuntimeConfig(device="cpu", precision="float16"))
+    assert Machine(torch.device("cuda"), torch.float16).needs_scaling
+    assert not Machine(CPU, torch.bfloat16).needs_scaling
+
+
+def test_autocast_makes_products_narrow_and_nothing_else():
+    matrix = torch.randn(4, 4)
+    with Machine(CPU, torch.bfloat16).autocast():
+        assert (matrix @ matrix).dtype is torch.bfloat16
+        assert (matrix + matrix).dtype is torch.float32
+    with Machine(CPU, torch.float32).autocast():
+        assert (matrix @ matrix).dtype is torch.float32
+
+
+def test_random_states_put_every_generator_back():
+    seed_everything(3)
+    states = random_states(CPU)
+    first = torch.randn(5)
+    assert not torch.equal(torch.randn(5), first)
+    restore_random_states(states, CPU)
+    assert torch.equal(torch.randn(5), first)
+    seed_everything(3)
+    assert torch.equal(torch.randn(5), first)
+
+
+def test_peak_memory_counts_what_was_in_use():
+    before = peak_memory(CPU)
+    size = before + 50_000_000
+    block = torch.ones(size // 4)
+    assert peak_memory(CPU) >= block.numel() * 4

@@ -1,0 +1,72 @@
+"""Groups of processes, and that a process alone needs none."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from transformer_mt.errors import TmtError
+from transformer_mt.runtime.distributed import World, join_world
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_process_alone_asks_nobody(monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    with join_world() as world:
+        assert world == World(0, 1, 0)
+        assert world.is_main
+        assert world.sums([1, 2.5]) == [1, 2.5]
+        assert world.gather("x") == ["x"]
+        assert world.from_main(lambda: 7) == 7
+        module = torch.nn.Linear(2, 2)
+        assert world.parallel(module, torch.device("cpu")) is module
+        with pytest.raises(TmtError):
+            world.leave(TmtError("enough"))
+
+
+def test_errors_travel_between_processes():
+    error = pickle.loads(pickle.dumps(TmtError("what", place="where", remedy="how", exit_code=130)))
+    assert (str(error), error.exit_code) == (str(TmtError("what", place="where", remedy="how")), 130)
+
+
+TALK = """
+import sys
+from transformer_mt.errors import TmtError
+from transformer_mt.runtime.distributed import join_world
+
+def fail():
+    raise TmtError("no", exit_code=130)
+
+with join_world() as world:
+    assert world.size == 2 and world.is_main == (world.rank == 0)
+    assert world.sums([world.rank + 1, 10]) == [3, 20]
+    assert world.gather(f"rank {world.rank}") == ["rank 0", "rank 1"]
+    assert world.from_main(lambda: {"from": world.rank}) == {"from": 0}
+    outcomes = []
+    for failing in (lambda: world.from_main(fail), lambda: world.leave(TmtError("no", exit_code=130))):
+        try:
+            failing()
+        except TmtError as error:
+            outcomes.append((0, str(error)))
+        except SystemExit as leave:
+            outcomes.append((1, leave.code))
+    assert outcomes == [(0, "no")] * 2 if world.is_main else [(1, 130)] * 2, outcomes
+print("all said", flush=True)
+"""
+
+
+def test_two_processes_talk(tmp_path: Path):
+    script = tmp_path / "talk.py"
+    script.write_text(TALK, encoding="utf-8")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.count("all said") == 2

@@ -1,0 +1,94 @@
+"""The estimate of a step's memory against the tensors that autograd really keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from transformer_mt.config.schema import Config
+from transformer_mt.data.batching import Batch
+from transformer_mt.decoding.model_directory import build_model
+from transformer_mt.runtime.device import Machine
+from transformer_mt.training.loss import rows_at_a_time
+from transformer_mt.training.memory import step_bytes
+from transformer_mt.training.step import TrainingStep
+
+SMALL = {"d_model": 64, "n_heads": 4, "d_ff": 256, "encoder_layers": 2, "decoder_layers": 2}
+VOCABULARY = 300
+
+
+def config_of(model: dict[str, Any], **training: Any) -> Config:
+    return Config.model_validate(
+        {
+            "name": "sizes",
+            "data": {"source": "en", "target": "de", "corpus": {"kind": "phrasebook"}},
+            "tokenizer": {"kind": "character"},
+            "model": {**SMALL, **model},
+            "training": {"max_epochs": 1, **training},
+        }
+    )
+
+
+def kept_by_autograd(config: Config, machine: Machine, model: Any, shape: tuple[int, int, int]) -> int:
+    """Bytes of all storages that the graph of one forward pass holds, weights left out."""
+    sentences, source_length, target_length = shape
+    source_BS = torch.randint(4, VOCABULARY, (sentences, source_length))
+    source_BS[0, -1] = 0  # a batch without padding would need no mask
+    batch = Batch.of(source_BS, torch.randint(4, VOCABULARY, (sentences, target_length)))
+    known = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+    kept: dict[int, Tensor] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        kept.setdefault(tensor.untyped_storage().data_ptr(), tensor)
+        return tensor
+
+    step = TrainingStep(model.train(), 0.1, config.training.r_drop)
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor), machine.autocast():
+        loss = step(*batch)
+    assert loss.smoothed.requires_grad
+    return sum(tensor.untyped_storage().nbytes() for pointer, tensor in kept.items() if pointer not in known)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        {},
+        {"norm": "post"},
+        {"dropout": 0.0},
+        {"activation": "gelu"},
+        {"activation": "swiglu", "feed_forward_dropout": 0.1},
+        {"attention": "handmade", "norm_kernel": "handmade"},
+        {"attention_dropout": 0.1},
+        {"positions": "rotary", "normalization": "rms"},
+        {"d_model": 32, "d_ff": 512, "encoder_layers": 1, "decoder_layers": 3},
+    ],
+)
+@pytest.mark.parametrize("shape", [(24, 20, 24), (8, 70, 40), (40, 8, 60)])
+def test_the_estimate_is_within_a_quarter_of_what_is_kept(model: dict[str, Any], shape: tuple[int, int, int]):
+    check(config_of(model), Machine(torch.device("cpu"), torch.float32), shape)
+
+
+@pytest.mark.parametrize("training", [{"r_drop": 1.0}, {"ema_decay": 0.9}])
+def test_options_of_training_count_too(training: dict[str, Any]):
+    check(config_of({}, **training), Machine(torch.device("cpu"), torch.float32), (24, 20, 24))
+
+
+@pytest.mark.parametrize("shape", [(24, 20, 24), (8, 70, 40)])
+def test_half_the_bits_take_less(shape: tuple[int, int, int]):
+    config, cpu = config_of({}), torch.device("cpu")
+    check(config, Machine(cpu, torch.bfloat16), shape)
+
+
+def check(config: Config, machine: Machine, shape: tuple[int, int, int]) -> None:
+    """Compare what depends on the batch; weights and moments are known to the byte."""
+    torch.manual_seed(1)
+    model = build_model(config, VOCABULARY, VOCABULARY)
+    weights = 4 * sum(parameter.numel() for parameter in model.parameters())
+    copies = 5 if config.training.ema_decay else 4
+    sentences = shape[0] * (2 if config.training.r_drop else 1)
+    logits = 8 * VOCABULARY * min(sentences * shape[2], rows_at_a_time(machine.device))
+    estimate = step_bytes(model, config, machine, *shape) - copies * weights - logits
+    assert estimate == pytest.approx(kept_by_autograd(config, machine, model, shape), rel=0.25)

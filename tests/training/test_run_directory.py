@@ -1,0 +1,120 @@
+"""The folder of a run: who may go on in it, and what it remembers of how it came about."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from transformer_mt.config.load import load_config
+from transformer_mt.config.schema import Config
+from transformer_mt.errors import TmtError
+from transformer_mt.training.run_directory import CHANGEABLE, RunDirectory, facts_of
+
+FILES = [{"path": "pairs.tsv", "size": 3, "sha256": "abc"}]
+
+
+@pytest.fixture
+def run(tmp_path: Path):
+    directory = RunDirectory(tmp_path / "runs" / "one")
+    yield directory
+    directory.close()
+
+
+def config_of(**training: object) -> Config:
+    return Config.model_validate(
+        {
+            "name": "one",
+            "data": {"source": "en", "target": "de", "corpus": {"kind": "phrasebook"}},
+            "tokenizer": {"kind": "character"},
+            "training": {"max_epochs": 3, **training},
+        }
+    )
+
+
+def test_the_resolved_config_alone_repeats_the_run(run: RunDirectory):
+    config = config_of(warmup_steps=7)
+    run.open(config, facts_of(FILES))
+    assert load_config(run.folder / "config.yaml") == config
+
+
+def test_another_config_is_refused_with_the_keys_that_differ(run: RunDirectory):
+    run.open(config_of(), facts_of(FILES))
+    other = config_of(warmup_steps=9, label_smoothing=0.2, max_epochs=5)
+    with pytest.raises(TmtError, match="a run of another config") as failure:
+        run.open(other, facts_of(FILES))
+    message = str(failure.value)
+    assert "training.warmup_steps: 4000 | 9" in message
+    assert "training.label_smoothing: 0.1 | 0.2" in message
+    assert "max_epochs" not in message
+    assert "--fresh" in message
+    assert failure.value.exit_code == 2
+    assert load_config(run.folder / "config.yaml") == config_of()
+
+
+def test_when_to_stop_and_what_to_keep_may_change(run: RunDirectory):
+    run.open(config_of(), facts_of(FILES))
+    later = config_of(max_epochs=9, max_steps=5, patience=2, keep_last=7, average="last")
+    run.open(later, facts_of(FILES))
+    assert load_config(run.folder / "config.yaml") == later
+
+
+def test_what_may_change_are_keys_there_are():
+    keys = config_of().model_dump()
+    for key in CHANGEABLE:
+        section, _, name = key.partition(".")
+        assert section in keys
+        assert not name or name in keys[section]
+
+
+def test_a_corpus_that_has_changed_is_refused(run: RunDirectory):
+    run.open(config_of(), facts_of(FILES))
+    moved = [{**FILES[0], "path": "elsewhere/pairs.tsv"}]
+    run.open(config_of(), facts_of(moved))
+    changed = [{**moved[0], "sha256": "abd"}]
+    with pytest.raises(TmtError, match=r"the corpus has changed since this run was started: elsewhere/pairs\.tsv"):
+        run.open(config_of(), facts_of(changed))
+
+
+def test_every_start_is_remembered(run: RunDirectory, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["tmt", "train", "--config", "c.yaml"])
+    run.open(config_of(), facts_of(FILES))
+    run.open(config_of(), facts_of(FILES))
+    first, second = json.loads((run.folder / "run.json").read_text(encoding="utf-8"))
+    assert first["command"] == second["command"] == ["tmt", "train", "--config", "c.yaml"]
+    assert first["corpus"] == FILES
+    assert first["python"] == ".".join(map(str, sys.version_info[:3]))
+    import torch
+
+    assert first["packages"]["torch"] == torch.__version__
+    assert {"numpy", "sentencepiece", "sacrebleu", "safetensors", "transformer_mt"} <= set(first["packages"])
+    assert first["git"]
+
+
+def test_two_processes_cannot_train_in_one_folder(run: RunDirectory):
+    pytest.importorskip("fcntl")
+    run.open(config_of(), facts_of(FILES))
+    other = RunDirectory(run.folder)
+    for attempt in (lambda: other.open(config_of(), facts_of(FILES)), other.set_aside):
+        with pytest.raises(TmtError, match="another process is training here"):
+            attempt()
+    run.close()
+    other.open(config_of(), facts_of(FILES))
+    other.close()
+
+
+def test_fresh_keeps_every_former_run(run: RunDirectory):
+    assert run.set_aside() is None
+    for number in (1, 2, 3):
+        run.open(config_of(warmup_steps=number), facts_of(FILES))
+        assert run.set_aside() == run.folder.with_name(f"one.{number}")
+        assert not run.folder.exists()
+    assert "warmup_steps: 2" in (run.folder.with_name("one.2") / "config.yaml").read_text(encoding="utf-8")
+
+
+def test_a_file_in_the_way_is_told(tmp_path: Path):
+    (tmp_path / "runs").write_text("", encoding="utf-8")
+    with pytest.raises(TmtError, match="while opening the folder of the run"):
+        RunDirectory(tmp_path / "runs" / "one").open(config_of(), facts_of(FILES))
