@@ -88,11 +88,12 @@ class Selection:
     def discard(self, faults: bytes | bytearray) -> None:
         """Drop pairs for what tokenising found: for each pair of `selected`, 0 or 1 + its rule's place in DROPS."""
         found, begin = np.frombuffer(faults, dtype=np.uint8), 0
-        for fates in self.fates:
-            taken = fates < len(self.splits)
-            part = found[begin : begin + int(np.count_nonzero(taken))]
-            fates[taken] = np.where(part > 0, part + np.uint8(len(self.splits) - 1), fates[taken])
-            begin += len(part)
+        parts = (fates[start : start + BLOCK] for fates in self.fates for start in range(0, len(fates), BLOCK))
+        for part in parts:
+            rows = np.flatnonzero(part < len(self.splits))
+            faulty = np.flatnonzero(found[begin : begin + len(rows)])
+            part[rows[faulty]] = found[begin + faulty] + np.uint8(len(self.splits) - 1)
+            begin += len(rows)
 
     def _drop_duplicates(self) -> None:
         """Of equal pairs for training (or still to be divided) the first stays. Partition by partition."""

@@ -1,0 +1,165 @@
+"""The report of `tmt prepare`: what it says of data that deserves a look, and of data that does not."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from transformer_mt.cli.prepare_tables import Remark, remarks, report_lines
+
+
+def _side(**figures: Any) -> dict[str, Any]:
+    usual = {"tokens": 1_200, "mean": 12.0, "percentile_95": 20, "longest": 31, "words": 1_000}
+    return {**usual, "tokens_per_word": 1.2, "unknown": 1, "unknown_rate": 0.001, "histogram": [], **figures}
+
+
+def _report(**changed: Any) -> dict[str, Any]:
+    """A report without anything to remark."""
+    split = {"pairs": 100, "cut": 0, "source": _side(), "target": _side()}
+    return {
+        "name": "work",
+        "languages": {"source": "ko", "target": "en"},
+        "pairs": {
+            "train": {"read": 1_040, "changed": {"NFC": 7}, "dropped": {"duplicate": 40}, "kept": 1_000},
+            "validation": {"read": 100, "changed": {}, "dropped": {}, "kept": 100},
+        },
+        "splits": {name: copy.deepcopy(split) for name in ("train", "validation", "news")},
+        "vocabulary": {"source": 1_234, "target": 5_678},
+        "shared_vocabulary": False,
+        "counts_words": {"source": True, "target": True},
+        "case": {"source": "keep", "target": "keep"},
+        "lossless": {"source": False, "target": True},
+        "max_length": 128,
+        "leaks": {"validation": {"pair": 0, "source": 0}, "news": {"pair": 0, "source": 0}},
+        "leaks_dropped": "pair",
+        "overlaps": [{"splits": ["validation", "news"], "pair": 0, "source": 0}],
+        "outliers": {},
+        **changed,
+    }
+
+
+def _only(**changed: Any) -> Remark:
+    (remark,) = remarks(_report(**changed))
+    return remark
+
+
+def test_sound_data_draws_no_remark() -> None:
+    assert list(remarks(_report())) == []
+    assert "- " not in "\n".join(report_lines(_report()))
+
+
+def test_tables_stand_in_columns_with_what_was_read_changed_dropped_and_kept() -> None:
+    lines = report_lines(_report())
+    assert lines[:8] == [
+        "work: ko -> en",
+        "",
+        "pairs               train  validation",
+        "read                1,040         100",
+        "changed: NFC            7           0",
+        "dropped: duplicate     40           0",
+        "kept                1,000         100",
+        "",
+    ]
+    assert " ".join(lines[8].split()) == "split language pairs tokens mean 95 % up to longest tokens/word unknown"
+    assert lines[9].split() == ["train", "ko", "100", "1,200", "12.0", "20", "31", "1.20", "0.10%"]
+    assert lines[10].split() == ["en", "1,200", "12.0", "20", "31", "1.20", "0.10%"]
+    assert len({len(line) for line in lines[8:15]}) == 1
+    assert lines[16] == "vocabularies: 1,234 tokens ko, 5,678 tokens en"
+
+
+def test_a_shared_vocabulary_is_told_once() -> None:
+    assert "vocabulary: 1,234 tokens for both languages" in report_lines(_report(shared_vocabulary=True))
+
+
+@pytest.mark.parametrize(
+    ("rule", "told"),
+    [
+        ("pair", ["1 training pair also in validation: dropped", "2 training pairs with a source of validation"]),
+        ("off", ["1 training pair also in validation: kept", "2 training pairs with a source of validation"]),
+    ],
+)
+def test_leaks_are_told_with_what_became_of_them(rule: str, told: list[str]) -> None:
+    report = _report(leaks={"validation": {"pair": 1, "source": 3}}, leaks_dropped=rule)
+    found = list(remarks(report))
+    assert [remark.text[: len(start)] for remark, start in zip(found, told, strict=True)] == told
+    assert found[1].text.endswith("translated otherwise: kept")
+    assert "leaks: source" in found[1].remedy
+    assert ("leaks: pair" in found[0].remedy) == (rule == "off")
+
+
+def test_leaks_by_source_are_told_as_dropped_where_they_are() -> None:
+    remark = _only(leaks={"news": {"pair": 0, "source": 3}}, leaks_dropped="source")
+    assert remark == ("3 training pairs with a source of news, translated otherwise: dropped", "")
+
+
+def test_overlaps_are_told() -> None:
+    remark = _only(overlaps=[{"splits": ["validation", "news"], "pair": 1, "source": 2}])
+    assert remark.text == "2 source sentences of news also in validation, 1 with the same translation: kept"
+    assert "validation" in remark.remedy
+
+
+def _with(split: str, side: str | None = None, **figures: Any) -> dict[str, Any]:
+    splits = _report()["splits"]
+    (splits[split][side] if side else splits[split]).update(figures)
+    return splits
+
+
+def test_cut_sentences_are_told_with_the_length_that_would_hold_them() -> None:
+    splits = _with("news", cut=2)
+    splits["news"]["target"]["longest"] = 140
+    assert _only(splits=splits) == (
+        "2 pairs of news cut at 128 tokens",
+        "data.max_length: 141 would leave all of them whole.",
+    )
+    splits["news"]["target"]["longest"] = 5_000  # more than the config allows
+    assert _only(splits=splits).remedy == ""
+
+
+def test_a_rule_that_drops_much_is_told() -> None:
+    pairs = {"all": {"read": 1_000, "changed": {}, "dropped": {"length ratio": 250, "leak": 5}, "kept": 745}}
+    assert _only(pairs=pairs).text == "'length ratio' drops 25% of the corpus"
+    assert "whole corpus" in report_lines(_report(pairs=pairs))[2]
+
+
+@pytest.mark.parametrize(("words", "remedy"), [(True, "min_frequency"), (False, "byte_fallback")])
+def test_many_unknown_tokens_are_told_with_what_helps_the_tokenizer_at_hand(words: bool, remedy: str) -> None:
+    remark = _only(
+        splits=_with("validation", "source", unknown_rate=0.118), counts_words={"source": words, "target": words}
+    )
+    assert remark.text == "11.8% of the ko tokens in validation are unknown"
+    assert remedy in remark.remedy
+
+
+def test_words_in_many_pieces_are_told_of_subwords_alone() -> None:
+    splits = _with("validation", "target", tokens_per_word=3.4)
+    remark = _only(splits=splits, counts_words={"source": True, "target": False})
+    assert remark.text == "a word of en takes 3.4 tokens"
+    assert "vocab_size" in remark.remedy
+    assert list(remarks(_report(splits=splits))) == []
+
+
+def test_what_the_way_back_to_text_loses_is_told_of_the_target() -> None:
+    assert _only(lossless={"source": False, "target": False}).text == "the en tokenizer loses spaces or case"
+    remark = _only(lossless={"source": False, "target": False}, case={"source": "lower", "target": "lower"})
+    assert remark.text == "translations come out in lower case"
+    assert "case: keep" in remark.remedy
+
+
+def test_outliers_are_told_with_places_to_look_at() -> None:
+    places = [f"corpus.tsv:{line}" for line in range(5)]
+    found = list(
+        remarks(
+            _report(
+                outliers={"script": {"pairs": 9, "places": places}, "length ratio": {"pairs": 1, "places": places[:1]}}
+            )
+        )
+    )
+    assert found == [
+        (
+            "9 training pairs without a letter of their language on one side: kept",
+            "See corpus.tsv:0, corpus.tsv:1, corpus.tsv:2, ...",
+        ),
+        ("1 training pair of unlike length: dropped", "See corpus.tsv:0"),
+    ]

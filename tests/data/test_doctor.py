@@ -1,0 +1,103 @@
+"""The data doctor: figures that are checked against a plain count."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_mt.data.doctor import LONGEST, _histogram, _percentile
+
+lengths = st.lists(st.integers(0, 40), min_size=1, max_size=60)
+
+
+@given(lengths=lengths, share=st.sampled_from([0.5, 0.9, 0.95, 1.0]))
+def test_a_percentile_is_the_length_that_so_many_do_not_exceed(lengths: list[int], share: float) -> None:
+    expected = np.percentile(lengths, 100 * share, method="inverted_cdf")
+    assert _percentile(Counter(lengths), share) == expected
+
+
+@given(lengths=lengths)
+def test_a_histogram_holds_every_sentence(lengths: list[int]) -> None:
+    assert _histogram(Counter(lengths)) == np.bincount(lengths).tolist()
+
+
+def test_a_histogram_counts_the_longest_together() -> None:
+    bins = _histogram(Counter({3: 2, LONGEST: 1, LONGEST + 1: 4, 10_000: 1}))
+    assert len(bins) == LONGEST + 1
+    assert (bins[3], bins[LONGEST], sum(bins)) == (2, 6, 8)
+
+
+def test_no_sentences_have_no_lengths() -> None:
+    assert (_percentile(Counter(), 0.95), _histogram(Counter())) == (0, [0])
+
+
+@pytest.fixture
+def report(workshop: Any) -> dict[str, Any]:
+    """Characters as tokens, known if training shows them twice; a training split of 50 and a test split of 30 pairs."""
+    chance = random.Random(2)
+
+    def pairs(count: int, letters: str) -> list[tuple[str, str]]:
+        sides = (lambda: " ".join("".join(chance.choices(letters, k=3)) for _ in range(chance.randint(1, 9))),) * 2
+        return [(sides[0](), sides[1]().upper()) for _ in range(count)]
+
+    splits = {"train": pairs(50, "abcd"), "test": pairs(30, "abcdxyz")}
+    tokenizer = {"kind": "character", "min_frequency": 2}
+    prepared = workshop.prepare(workshop.splits(**splits), tokenizer=tokenizer, cleaning={"max_ratio": None})
+    return {**prepared.manifest["report"], "expected": splits}
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_figures_of_a_split_are_those_of_a_plain_count(report: dict[str, Any], split: str, side: str) -> None:
+    texts = [pair[side == "target"] for pair in report["expected"][split]]
+    sizes = [len(text) for text in texts]
+    unknown = sum(letter in "xyzXYZ" for text in texts for letter in text)
+    words = sum(len(text.split()) for text in texts)
+    figures = report["splits"][split][side]
+    assert figures["tokens"] == sum(sizes)
+    assert figures["mean"] == pytest.approx(statistics.mean(sizes), abs=0.01)
+    assert (figures["longest"], figures["words"], figures["unknown"]) == (max(sizes), words, unknown)
+    assert figures["tokens_per_word"] == pytest.approx(sum(sizes) / words, abs=0.001)
+    assert figures["unknown_rate"] == pytest.approx(unknown / sum(sizes), abs=1e-6)
+    assert sum(figures["histogram"]) == len(texts)
+    assert (unknown > 0) == (split == "test")
+
+
+def test_outliers_are_counted_with_their_places(workshop: Any) -> None:
+    train = [
+        *workshop.numbered(3),
+        ("очень по-русски", "quite in Russian"),
+        ("eins", "one" + " one" * 19),
+        ("12 34", "12 34 !"),  # no letters: of every script
+        ("ganz deutsch", "по-русски"),
+        *((f"kurz {n}", "long " * 30 + str(n)) for n in range(8)),
+    ]
+    corpus = workshop.splits(train)
+    report = workshop.prepare(corpus).manifest["report"]
+    places = {kind: found["places"] for kind, found in report["outliers"].items()}
+    assert {kind: found["pairs"] for kind, found in report["outliers"].items()} == {"script": 2, "length ratio": 9}
+    assert places["script"] == [f"{corpus['train']}:4", f"{corpus['train']}:7"]
+    assert places["length ratio"] == [f"{corpus['train']}:{line}" for line in (5, 8, 9, 10, 11)]
+    assert report["pairs"]["train"] == {"read": 15, "changed": {}, "dropped": {"length ratio": 9}, "kept": 6}
+
+
+def test_sums_add_up_whatever_is_in_the_corpus(workshop: Any) -> None:
+    chance = random.Random(8)
+    sides = ["", "a", "b", "A!", "gleich", "x " * 200, "lang " * 30, " weit\u00a0 hin "]
+    pairs = [(chance.choice(sides), chance.choice(sides)) for _ in range(300)]
+    two = workshop.splits(pairs[:150], [*pairs[150:170], ("v", "w")], [*pairs[170:190], ("t", "u")], name="two")
+    report = workshop.prepare(workshop.whole(workshop.numbered(20) + pairs), two).manifest["report"]
+    for row in report["pairs"].values():
+        assert row["read"] == row["kept"] + sum(row["dropped"].values())
+        assert min([*row["dropped"].values(), *row["changed"].values()]) > 0
+    kept = sum(row["kept"] for row in report["pairs"].values())
+    assert kept == sum(split["pairs"] for split in report["splits"].values())
+    rules = {"empty side", "identical sides", "duplicate", "leak", "length ratio", "longer than max_length"}
+    assert {rule for row in report["pairs"].values() for rule in row["dropped"]} == rules

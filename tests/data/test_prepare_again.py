@@ -1,0 +1,284 @@
+"""Preparing again, beside another process, without space, or killed in the middle: old data or new, never half."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import transformer_mt
+from transformer_mt.data import prepare as pipeline
+from transformer_mt.data.prepare import prepare
+from transformer_mt.data.prepared import MANIFEST, Prepared
+from transformer_mt.errors import TmtError
+
+ROOT = Path(transformer_mt.__file__).parents[1]
+FULL = Path("/dev/full")
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def _neighbours(folder: Path) -> set[str]:
+    return {path.name for path in folder.parent.iterdir()} - {folder.name}
+
+
+LOCK = {".work.lock"}
+
+
+# Again
+
+
+def test_nothing_is_done_where_nothing_changed(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = workshop.config(workshop.splits(workshop.numbered(5)))
+    first = prepare(config)
+    monkeypatch.setattr(pipeline, "Selection", None)  # whoever works now, fails
+    second = prepare(config)
+    assert (first.is_new, second.is_new) == (True, False)
+    assert first.manifest == second.manifest
+    assert _neighbours(first.folder) == LOCK
+
+
+@pytest.mark.parametrize(
+    "data",
+    [{"max_length": 50}, {"cleaning": {"leaks": "off"}}, {"source": "fr"}, {"tokenizer": {"kind": "character"}}],
+    ids=str,
+)
+def test_a_changed_key_prepares_again(workshop: Any, data: dict[str, Any]) -> None:
+    corpus = workshop.splits(workshop.numbered(5))
+    workshop.prepare(corpus)
+    assert workshop.prepare(corpus, **data).is_new
+    assert not workshop.prepare(corpus, **data).is_new
+
+
+def test_the_number_of_workers_changes_nothing(workshop: Any) -> None:
+    corpus = workshop.splits(workshop.numbered(5))
+    workshop.prepare(corpus)
+    assert not workshop.prepare(corpus, workers=3).is_new
+
+
+def test_a_changed_file_prepares_again(workshop: Any) -> None:
+    corpus = workshop.splits(workshop.numbered(5))
+    workshop.prepare(corpus)
+    workshop.table("splits-train", workshop.numbered(7))
+    assert workshop.prepare(corpus).manifest["splits"]["train"] == 7
+    file = Path(corpus["test"])
+    os.utime(file, ns=(0, file.stat().st_mtime_ns + 1))
+    assert workshop.prepare(corpus).is_new
+
+
+def test_force_prepares_again_and_comes_to_the_same(workshop: Any) -> None:
+    config = workshop.config(workshop.whole(workshop.numbered(50)))
+    before = _contents(prepare(config).folder)
+    again = prepare(config, force=True)
+    assert again.is_new
+    after = _contents(again.folder)
+    del before[MANIFEST], after[MANIFEST]  # it holds the seconds it took
+    assert before == after
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda manifest: manifest.write_text("{"),
+        lambda manifest: manifest.write_text("[]"),
+        lambda manifest: manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": 0})),
+        lambda manifest: manifest.unlink(),
+        lambda manifest: shutil.rmtree(manifest.parent),
+    ],
+)
+def test_what_cannot_be_read_is_told_and_prepared_again(workshop: Any, spoil: Callable[[Path], None]) -> None:
+    config = workshop.config(workshop.splits(workshop.numbered(5)))
+    folder = prepare(config).folder
+    spoil(folder / MANIFEST)
+    with pytest.raises(TmtError) as caught:
+        Prepared.open(folder)
+    assert "tmt prepare" in caught.value.remedy
+    assert prepare(config).is_new
+    assert len(Prepared.open(folder).store("train")) == 5
+
+
+def test_the_manifest_names_the_files_with_their_sums(workshop: Any) -> None:
+    corpus = workshop.splits(workshop.numbered(5))
+    files = workshop.prepare(corpus).manifest["files"]
+    assert [file["path"] for file in files] == [corpus[split] for split in ("train", "validation", "test")]
+    for file in files:
+        told = subprocess.run(["sha256sum", file["path"]], capture_output=True, text=True, check=True).stdout
+        assert told.split()[0] == file["sha256"]
+
+
+# Mishaps
+
+
+def _old_data(workshop: Any) -> tuple[Any, dict[str, bytes]]:
+    """A config whose data is about to be replaced, and what lies there."""
+    folder = workshop.prepare(workshop.splits(workshop.numbered(5))).folder
+    return workshop.config(workshop.splits(workshop.numbered(40), name="new")), _contents(folder)
+
+
+def test_bad_input_leaves_old_data_whole(workshop: Any) -> None:
+    config, before = _old_data(workshop)
+    with Path(config.data.corpus[0].train[0]).open("a") as file:
+        file.write("no JSON\n")
+    with pytest.raises(TmtError, match="not JSON") as caught:
+        prepare(config)
+    assert caught.value.place.endswith(":41")
+    folder = workshop.folder / "prepared" / "work"
+    assert _contents(folder) == before
+    assert _neighbours(folder) == LOCK
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("name", ["0-train.tsv", "0-test.keys", "tokens", "target.ids", "source.txt"])
+def test_a_full_disk_leaves_old_data_whole(workshop: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    config, before = _old_data(workshop)
+    plain = Path.open
+
+    def full(path: Path, mode: str = "r", *rest: Any, **more: Any) -> Any:
+        return plain(FULL if path.name == name and "w" in mode else path, mode, *rest, **more)
+
+    monkeypatch.setattr(Path, "open", full)
+    with pytest.raises(TmtError, match="the disk is full while writing prepared data") as caught:
+        prepare(config)
+    assert "Free some space" in caught.value.remedy
+    monkeypatch.undo()
+    folder = workshop.folder / "prepared" / "work"
+    assert _contents(folder) == before
+    assert _neighbours(folder) == LOCK
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), KeyboardInterrupt()])
+def test_a_mishap_between_the_two_renames_brings_old_data_back(
+    workshop: Any, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    config, before = _old_data(workshop)
+    plain = Path.rename
+
+    def rename(path: Path, target: Path) -> Path:
+        if path.name == ".work.new":
+            raise error
+        return plain(path, target)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    with pytest.raises((TmtError, KeyboardInterrupt)):
+        prepare(config)
+    folder = workshop.folder / "prepared" / "work"
+    assert _contents(folder) == before
+    assert _neighbours(folder) == LOCK
+
+
+def test_old_data_that_a_killed_run_had_moved_away_is_found_again(workshop: Any) -> None:
+    config = workshop.config(workshop.splits(workshop.numbered(5)))
+    folder = prepare(config).folder
+    folder.rename(folder.with_name(".work.old"))
+    assert not prepare(config).is_new
+    assert _neighbours(folder) == LOCK
+
+
+def test_a_folder_that_cannot_be_made_is_told(workshop: Any) -> None:
+    (workshop.folder / "prepared").write_text("a file is in the way")
+    with pytest.raises(TmtError, match="making the folder") as caught:
+        workshop.prepare(workshop.splits(workshop.numbered(5)))
+    assert caught.value.place
+
+
+# Other processes
+
+SCRIPT = """
+import json, sys, time
+from transformer_mt.config.schema import Config
+from transformer_mt.data.prepare import prepare
+
+def progress(doing, pairs):
+    if doing.startswith(sys.argv[2]):
+        print("now", flush=True)
+        time.sleep(float(sys.argv[3]))
+
+if __name__ == "__main__":
+    config = Config.model_validate(json.load(open(sys.argv[1])))
+    print(prepare(config, False, progress).is_new, flush=True)
+"""
+
+
+@pytest.fixture
+def elsewhere(workshop: Any) -> Callable[..., subprocess.Popen[str]]:
+    """Prepares in another process, which says `now` at a stage and then sleeps for some seconds."""
+    script = workshop.folder / "script.py"
+    script.write_text(SCRIPT)
+
+    def start(config: Any, stage: str, seconds: float) -> subprocess.Popen[str]:
+        file = workshop.folder / "config.json"
+        file.write_text(config.model_dump_json())
+        command = [sys.executable, script, file, stage, str(seconds)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+    return start
+
+
+@pytest.mark.parametrize("stage", ["reading test", "tokenising", "writing ids"])
+def test_killed_in_the_middle_leaves_old_data_whole(
+    workshop: Any, elsewhere: Callable[..., subprocess.Popen[str]], monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    folder = workshop.prepare(workshop.splits(workshop.numbered(5))).folder
+    before = _contents(folder)
+    config = workshop.config(workshop.splits(workshop.numbered(10_000), name="new", test=workshop.numbered(9, 20_000)))
+    with elsewhere(config, stage, 60) as process:
+        assert process.stdout.readline() == "now\n"
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    assert _contents(folder) == before
+    assert _neighbours(folder) == LOCK | {".work.new"}  # half, but under no name that anyone reads
+    new = prepare(workshop.config(workshop.splits(workshop.numbered(40), name="new")))
+    assert len(new.store("train")) == 40
+    assert _neighbours(folder) == LOCK
+
+
+def test_of_two_processes_one_prepares_and_the_other_waits_for_it(
+    workshop: Any, elsewhere: Callable[..., subprocess.Popen[str]]
+) -> None:
+    config = workshop.config(workshop.splits(workshop.numbered(5)))
+    told = []
+    with elsewhere(config, "tokenising", 0.5) as other:
+        assert other.stdout.readline() == "now\n"
+        started = time.monotonic()
+        ours = prepare(config, False, lambda doing, pairs: told.append(doing))
+        waited = time.monotonic() - started
+        assert other.stdout.read() == "True\n"
+    assert not ours.is_new
+    assert told == ["waiting for another process that prepares the same"]
+    assert waited > 0.3
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is forbidden to root")
+def test_data_in_a_folder_that_cannot_be_written_is_still_used(workshop: Any) -> None:
+    config = workshop.config(workshop.splits(workshop.numbered(5)))
+    parent = prepare(config).folder.parent
+    (parent / ".work.lock").unlink()
+    parent.chmod(0o500)
+    try:
+        assert not prepare(config).is_new
+        with pytest.raises(TmtError, match="no permission while writing prepared data"):
+            prepare(config, force=True)
+    finally:
+        parent.chmod(0o700)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such names on this system")
+def test_a_file_name_that_is_no_utf8_does_no_harm(workshop: Any) -> None:
+    corpus = workshop.splits([*workshop.numbered(5), ("eins", "one " * 30)])
+    odd = Path(os.fsdecode(os.fsencode(workshop.folder) + b"/na\xefve.jsonl"))
+    Path(corpus["train"]).rename(odd)
+    prepared = workshop.prepare({**corpus, "train": str(odd)})
+    assert prepared.manifest["files"][0]["path"].endswith("na\ufffdve.jsonl")
+    assert prepared.manifest["report"]["outliers"]["length ratio"]["places"][0].endswith("na\ufffdve.jsonl:6")

@@ -1,0 +1,154 @@
+"""Duplicates, splits and leaks, found from hashes alone; compared with a plain reading of the rules."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from transformer_mt.config.data import CleaningConfig, SplitConfig
+from transformer_mt.data import selection as selecting
+from transformer_mt.data.corpora import Pair
+from transformer_mt.data.parallel import Workers
+from transformer_mt.data.reading import WHOLE, Cleaner, Stream, clean_stream
+from transformer_mt.data.selection import Selection
+
+Pairs = Sequence[tuple[str, str]]
+sentences = st.sampled_from(["a", "A", "a!", "b", "c c", "CC", "d"])
+pairs = st.lists(st.tuples(sentences, sentences.map(str.upper)), max_size=12)
+
+
+class Bench:
+    """Streams of given pairs, as reading leaves them."""
+
+    def __init__(self, folder: Path, **rules: Any) -> None:
+        self.folder, self.rules, self.numbers = folder, CleaningConfig(identical=False, **rules), count()
+        self.streams: list[Stream] = []
+
+    def add(self, split: str, pairs: Pairs, division: SplitConfig | None = None) -> Stream:
+        stream = Stream(split, 1.0, division, self.folder / f"{next(self.numbers)}.tsv")
+        read = (Pair(source, target, f"file:{row}") for row, (source, target) in enumerate(pairs))
+        for _ in clean_stream(stream, read, Cleaner(self.rules, "de", "en", stream.trains), Workers(1)):
+            pass
+        self.streams.append(stream)
+        return stream
+
+    def select(self) -> Selection:
+        return Selection(self.streams, self.rules)
+
+
+def _pairs(selection: Selection, split: str) -> list[tuple[str, str]]:
+    return [(line.source, line.target) for _, line in selection.selected(split)]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_of_equal_pairs_the_first_stays_across_corpora_and_partitions(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(selecting, "BLOCK", 7)  # many partitions, of many blocks each
+    first = [(f"s{n % 10}", f"t{n % 10}") for n in range(30)]
+    second = [(f"s{n}", f"t{n}") for n in range(20)]
+    one, two = bench.add("train", first), bench.add("train", second)
+    bench.add("validation", [("v", "v")] * 3)
+    selection = bench.select()
+    assert _pairs(selection, "train") == [(f"s{n}", f"t{n}") for n in range(20)]
+    assert (selection.dropped(one), selection.dropped(two)) == ({"duplicate": 20}, {"duplicate": 10})
+    assert [line.place for _, line in selection.selected("train")][9:12] == ["file:9", "file:10", "file:11"]
+    assert selection.count("validation") == 3
+
+
+@pytest.mark.parametrize(
+    ("rule", "kept"),
+    [("off", ["a", "a", "B!", "c", "d"]), ("pair", ["a", "c", "d"]), ("source", ["c", "d"])],
+)
+def test_leaks_are_dropped_as_the_rule_says_and_counted_all_the_same(
+    tmp_path: Path, rule: str, kept: list[str]
+) -> None:
+    bench = Bench(tmp_path, leaks=rule)
+    bench.add("train", [("a", "one"), ("a", "other"), ("B!", "TWO"), ("c", "three"), ("d", "four")])
+    bench.add("validation", [("a", "one")])
+    bench.add("news", [("b", "two."), ("x", "y")])
+    selection = bench.select()
+    assert [source for source, _ in _pairs(selection, "train")] == kept
+    assert selection.leaks == {"validation": {"pair": 1, "source": 2}, "news": {"pair": 1, "source": 1}}
+
+
+def test_overlaps_between_splits_for_evaluation_are_told_and_kept(bench: Bench) -> None:
+    bench.add("train", [("t", "t")])
+    bench.add("validation", [("a", "one"), ("b", "two")])
+    bench.add("news", [("A!", "one"), ("b", "zwei"), ("c", "three")])
+    bench.add("talks", [("c", "three"), ("c", "three")])
+    selection = bench.select()
+    assert selection.overlaps == [
+        {"splits": ["validation", "news"], "pair": 1, "source": 2},
+        {"splits": ["validation", "talks"], "pair": 0, "source": 0},
+        {"splits": ["news", "talks"], "pair": 2, "source": 2},
+    ]
+    assert [selection.count(split) for split in selection.splits] == [1, 2, 3, 2]
+
+
+@settings(max_examples=60)
+@given(whole=pairs, train=pairs, validation=pairs, news=pairs, rule=st.sampled_from(["off", "pair", "source"]))
+def test_selection_equals_a_plain_reading_of_its_rules(
+    whole: Pairs, train: Pairs, validation: Pairs, news: Pairs, rule: str
+) -> None:
+    whole = [*whole, *((f"w{n}", f"w{n}") for n in range(8))]
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(Path(folder), leaks=rule)
+        streams = [
+            bench.add(WHOLE, whole, SplitConfig(validation=0.2, test=3)),
+            bench.add("train", train),
+            bench.add("validation", validation),
+            bench.add("news", news),
+        ]
+        selection = bench.select()
+        found = {split: _pairs(selection, split) for split in selection.splits}
+
+        unique = list(dict.fromkeys(whole)), [pair for pair in dict.fromkeys(train) if pair not in whole]
+        assert selection.dropped(streams[0]).get("duplicate", 0) == len(whole) - len(unique[0])
+        assert selection.dropped(streams[1]).get("duplicate", 0) == len(train) - len(unique[1])
+        assert len(found["test"]) == 3
+        assert len(found["validation"]) == max(1, round(0.2 * len(unique[0]))) + len(validation)
+        assert found["news"] == list(news)
+
+        held_out = [pair for split in ("test", "validation", "news") for pair in found[split]]
+        candidates = [
+            pair
+            for part in unique
+            for pair in part
+            if pair not in found["test"] + found["validation"][: -len(validation) or None]
+        ]
+        assert found["train"] == [pair for pair in candidates if not _leaks(pair, held_out, rule)]
+        total = sum(map(len, found.values())) + sum(sum(selection.dropped(stream).values()) for stream in streams)
+        assert total == len(whole) + len(train) + len(validation) + len(news)
+
+
+def _leaks(pair: tuple[str, str], held_out: Pairs, rule: str) -> bool:
+    def plain(text: str) -> str:
+        return "".join(letter for letter in text.lower() if letter.isalpha() or letter.isdigit())
+
+    if rule == "source":
+        return plain(pair[0]) in {plain(source) for source, _ in held_out}
+    return rule == "pair" and tuple(map(plain, pair)) in {(plain(source), plain(target)) for source, target in held_out}
+
+
+def test_faults_found_by_tokenising_drop_their_pairs_alone(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selecting, "BLOCK", 4)
+    train = bench.add("train", [(f"s{n}", f"t{n}") for n in range(5)] + [("s1", "t1")])
+    validation = bench.add("validation", [("v1", "v1"), ("v2", "v2")])
+    selection = bench.select()
+    rules = selecting.DROPS.index("longer than max_length") + 1, selecting.DROPS.index("length ratio") + 1
+    selection.discard(bytes([0, rules[0], 0, rules[1], rules[1], 0, 0]))
+    assert _pairs(selection, "train") == [("s0", "t0"), ("s2", "t2")]
+    assert selection.dropped(train) == {"duplicate": 1, "longer than max_length": 1, "length ratio": 2}
+    assert selection.dropped(validation) == {}

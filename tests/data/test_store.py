@@ -1,0 +1,102 @@
+"""Stores of ids: what is written is what is read, and damage is told."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_mt.data import store as storing
+from transformer_mt.data.store import Store, StoreWriter
+from transformer_mt.errors import TmtError
+
+ids = st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=20)
+PAIRS = [([5, 3], [6, 7, 3]), ([3], [9, 3]), ([8, 9, 10, 3], [3])]
+
+
+def _write(folder: Path, pairs: list[tuple[list[int], list[int]]]) -> Store:
+    with StoreWriter(folder) as writer:
+        for source, target in pairs:
+            writer.append(source, target)
+    return Store(folder)
+
+
+@given(pairs=st.lists(st.tuples(ids, ids), max_size=30), buffer=st.integers(0, 50))
+def test_what_is_written_is_what_is_read(pairs: list[tuple[list[int], list[int]]], buffer: int) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(storing, "BUFFER", buffer)
+        store = _write(Path(folder), pairs)
+        assert len(store) == len(pairs)
+        assert [(store.source[row], store.target[row]) for row in range(len(store))] == pairs
+        assert store.source.lengths.tolist() == [len(source) for source, _ in pairs]
+        assert store.target.lengths.tolist() == [len(target) for _, target in pairs]
+
+
+def test_files_are_little_endian_whatever_the_machine(tmp_path: Path) -> None:
+    _write(tmp_path, PAIRS)
+    assert (tmp_path / "source.ids").read_bytes() == b"".join(
+        number.to_bytes(4, "little") for source, _ in PAIRS for number in source
+    )
+    assert (tmp_path / "target.offsets").read_bytes() == b"".join(
+        number.to_bytes(8, "little") for number in (0, 3, 5, 6)
+    )
+
+
+def test_gathered_sentences_are_filled_up_with_padding(tmp_path: Path) -> None:
+    store = _write(tmp_path, PAIRS)
+    rows = np.array([2, 1, 0])
+    assert store.source.gather(rows, 5, 0).tolist() == [[8, 9, 10, 3, 0], [3, 0, 0, 0, 0], [5, 3, 0, 0, 0]]
+    assert store.source.gather(rows, 2, -1).tolist() == [[8, 9], [3, -1], [5, 3]]
+
+
+def test_an_opened_store_stays_on_disk(tmp_path: Path) -> None:
+    store = _write(tmp_path, PAIRS)
+    for values in (store.source.ids, store.source.offsets):
+        assert isinstance(values.base, np.memmap)
+        assert not values.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (lambda folder: (folder / "source.ids").unlink(), "missing"),
+        (lambda folder: (folder / "target.offsets").unlink(), "missing"),
+        (lambda folder: _cut(folder / "source.ids", 4), "disagree"),
+        (lambda folder: _cut(folder / "source.ids", 3), "cut off"),
+        (lambda folder: _cut(folder / "target.offsets", 8), "disagree"),
+        (lambda folder: _cut(folder / "target.offsets", 5), "cut off"),
+        (lambda folder: (folder / "source.ids").write_bytes(b""), "disagree"),
+        (lambda folder: (folder / "source.offsets").write_bytes(b""), "disagree"),
+        (lambda folder: _offsets(folder / "source.offsets", [1, 2, 3, 7]), "disagree"),
+        (lambda folder: _offsets(folder / "source.offsets", [0, 2, 7]), "different size"),
+        (lambda folder: _offsets(folder / "source.offsets", [0, 5, 3, 7]), "without a token"),
+        (lambda folder: _offsets(folder / "source.offsets", [0, 2, 2, 7]), "without a token"),
+    ],
+)
+def test_a_damaged_store_is_told_with_the_way_out(tmp_path: Path, damage: Callable[[Path], None], told: str) -> None:
+    _write(tmp_path, PAIRS)
+    damage(tmp_path)
+    with pytest.raises(TmtError, match=told) as caught:
+        assert Store(tmp_path).source.lengths.sum() < 0
+    assert str(tmp_path) in caught.value.place
+    assert "--force" in caught.value.remedy
+
+
+def _cut(file: Path, size: int) -> None:
+    file.write_bytes(file.read_bytes()[:-size])
+
+
+def _offsets(file: Path, values: list[int]) -> None:
+    file.write_bytes(np.array(values, dtype="<i8").tobytes())
+
+
+def test_a_writer_that_fails_closes_its_files(tmp_path: Path) -> None:
+    with pytest.raises(OverflowError), StoreWriter(tmp_path) as writer:
+        writer.append([2**40], [1])
+    with pytest.raises(TmtError):
+        Store(tmp_path)

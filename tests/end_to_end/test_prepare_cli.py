@@ -1,0 +1,183 @@
+"""`tmt prepare` as a user runs it: from nothing, through a loopback server, from folders of real corpora, again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = [sys.executable, "-m", "transformer_mt.cli.main", "prepare", "--config", "config.yaml"]
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def _write(folder: Path, corpus: dict[str, Any], tokenizer: dict[str, Any], **data: Any) -> None:
+    config = {
+        "name": "cli",
+        "data": {"source": "en", "target": "de", "corpus": corpus, "workers": 2, **data},
+        "tokenizer": tokenizer,
+        "training": {"max_epochs": 1},
+    }
+    (folder / "config.yaml").write_text(json.dumps(config, ensure_ascii=False), encoding="utf-8")
+
+
+@pytest.fixture
+def tmt(tmp_path: Path) -> Run:
+    """`tmt prepare`, with more options, in a folder that holds config.yaml."""
+
+    def run(*options: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*COMMAND, *options], cwd=tmp_path, env=_environment(), capture_output=True, text=True, timeout=150
+        )
+
+    return run
+
+
+@pytest.fixture
+def server(corpora: Any) -> Iterator[str]:
+    """The folder of Multi30k over HTTP on the loopback."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(corpora / "multi30k"))) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+WORDS = {"kind": "spacy", "case": "lower", "min_frequency": 2}
+
+
+@pytest.mark.corpora
+def test_multi30k_from_nothing_has_the_vocabularies_everyone_reports(tmp_path: Path, server: str, tmt: Run) -> None:
+    _write(tmp_path, {"kind": "multi30k", "directory": "data/multi30k", "mirror": server}, WORDS)
+    done = tmt()
+    assert done.returncode == 0, done.stderr
+    folder = tmp_path / "data" / "prepared" / "cli"
+    assert {file.name for file in (tmp_path / "data" / "multi30k").glob("*.gz")} >= {"train.en.gz", "val.de.gz"}
+    assert (folder / "plots" / "lengths.png").read_bytes().startswith(b"\x89PNG")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "cli: en -> de"
+    rows = {line.split("  ")[0]: line.split()[-4:] for line in lines if line}
+    assert rows["read"] == ["29,000", "1,014", "1,000", "1,000"]
+    assert rows["dropped: duplicate"] == ["3", "0", "0", "0"]
+    assert rows["kept"] == ["28,997", "1,014", "1,000", "1,000"]
+    assert f"{folder.relative_to(tmp_path)}: prepared in" in done.stdout
+    assert "Traceback" not in done.stderr
+
+    before = os.times()
+    again = tmt("--json")
+    after = os.times()
+    report = json.loads(again.stdout)
+    assert report["vocabulary"]["source"] == 5_893
+    assert abs(report["vocabulary"]["target"] - 7_853) <= 5
+    assert report["is_new"] is False
+    assert report["splits"]["train"]["source"]["mean"] == pytest.approx(13.1, abs=0.1)
+    assert sum(report["splits"]["train"]["source"]["histogram"]) == 28_997
+    used = after.children_user + after.children_system - before.children_user - before.children_system
+    assert used < 2.0  # seconds of a processor, whatever else this machine is doing
+
+
+@pytest.mark.corpora
+def test_multi30k_from_its_folder_with_shared_pieces(tmp_path: Path, corpora: Any, tmt: Run) -> None:
+    tokenizer = {"kind": "sentencepiece", "vocab_size": 4_000, "shared": True}
+    tests = ["test_2017_flickr", "test_2016_flickr"]
+    _write(tmp_path, {"kind": "multi30k", "directory": str(corpora / "multi30k"), "test_sets": tests}, tokenizer)
+    done = tmt("--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert list(report["splits"]) == ["train", "validation", *tests]
+    assert report["shared_vocabulary"]
+    assert report["vocabulary"] == {"source": 4_000, "target": 4_000}
+    assert all(
+        split[side]["unknown_rate"] < 0.001 for split in report["splits"].values() for side in report["vocabulary"]
+    )
+    assert all(
+        1.0 < split[side]["tokens_per_word"] < 2.0
+        for split in report["splits"].values()
+        for side in ("source", "target")
+    )
+
+
+@pytest.mark.corpora
+@pytest.mark.parametrize(
+    "tokenizer",
+    [
+        {"source": {"kind": "soynlp"}, "target": WORDS},
+        {"kind": "sentencepiece", "algorithm": "unigram", "vocab_size": 6_000},
+    ],
+    ids=["words", "pieces"],
+)
+def test_aihub_workbooks(tmp_path: Path, corpora: Any, tmt: Run, tokenizer: dict[str, Any]) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "aihub").symlink_to(corpora / "aihub")
+    _write(tmp_path, {"kind": "aihub", "files": "data/aihub"}, tokenizer, source="ko", target="en")
+    done = tmt("--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    row, splits = report["pairs"]["all"], report["splits"]
+    assert row["read"] == 21_500
+    assert row["dropped"]["duplicate"] > 100  # the two files share pairs, and each repeats some
+    assert row["dropped"]["leak"] > 0
+    assert row["kept"] == sum(split["pairs"] for split in splits.values()) == row["read"] - sum(row["dropped"].values())
+    assert (
+        splits["validation"]["pairs"] == splits["test"]["pairs"] == round((21_500 - row["dropped"]["duplicate"]) / 10)
+    )
+    assert any("also in validation: dropped" in remark["text"] for remark in report["remarks"])
+    assert len(report["files"]) == 2
+
+
+def test_the_phrasebook_needs_no_files_and_two_runs_say_the_same(tmp_path: Path, tmt: Run) -> None:
+    corpus = {"kind": "phrasebook", "train": 5_000, "validation": 50, "test": 60}
+    _write(tmp_path, corpus, {"kind": "whitespace", "min_frequency": 1}, source="ko")
+    first, second = tmt(), tmt()
+    assert first.returncode == second.returncode == 0, first.stderr
+    assert "up to date; --force prepares it again" in second.stdout
+    assert first.stdout.splitlines()[:-2] == second.stdout.splitlines()[:-2]
+    assert first.stderr == second.stderr == ""  # no bar where nobody watches, no word of the workers
+
+
+def test_a_mistake_in_the_data_is_one_message_with_file_and_line(tmp_path: Path, tmt: Run) -> None:
+    (tmp_path / "pairs.tsv").write_text("one\teins\ntwo zwei\n")
+    _write(tmp_path, {"kind": "tsv", "files": "pairs.tsv"}, {"kind": "whitespace"})
+    done = tmt()
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("tmt: pairs.tsv:2: ")
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "data" / "prepared" / "cli").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no process groups on this system")
+def test_an_interruption_leaves_nothing_behind_and_no_traceback(tmp_path: Path) -> None:
+    _write(tmp_path, {"kind": "phrasebook", "train": 500_000}, {"kind": "whitespace"}, source="ko")
+    scratch = tmp_path / "data" / "prepared" / ".cli.new" / "scratch" / "0-train.keys"
+    with subprocess.Popen(
+        COMMAND, cwd=tmp_path, env=_environment(), stdout=-1, stderr=-1, text=True, start_new_session=True
+    ) as process:
+        while not (scratch.exists() and scratch.stat().st_size):
+            assert process.poll() is None
+            time.sleep(0.02)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the workers are told, too
+        output, messages = process.communicate(timeout=60)
+    assert (process.returncode, output, messages) == (130, "", "tmt: interrupted\n")
+    assert {path.name for path in scratch.parents[2].iterdir()} == {".cli.lock"}
