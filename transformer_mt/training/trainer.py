@@ -189,9 +189,8 @@ class Trainer:
         train_loss, seconds = state.recent_loss, state.recent_seconds
         is_best = state.judged(judgement.loss, judgement.bleu, self.settings)
         state.stopped = reason_to_stop(state, self.settings)
+        self._tell(judgement, train_loss, seconds, is_best)  # before saving: a run killed here tells it again
         self._save()
-        self._tell(judgement, train_loss, seconds, is_best)
-        self.losses.restart_clock()
 
     def _tell(self, judgement: Judgement, train_loss: float | None, seconds: float, is_best: bool) -> None:
         state = self.state
