@@ -62,7 +62,7 @@ def test_tables_stand_in_columns_with_what_was_read_changed_dropped_and_kept() -
         "kept                1,000         100",
         "",
     ]
-    assert " ".join(lines[8].split()) == "split language pairs tokens mean 95 % up to longest tokens/word unknown"
+    assert " ".join(lines[8].split()) == "split language pairs tokens mean 95 % within longest tokens/word unknown"
     assert lines[9].split() == ["train", "ko", "100", "1,200", "12.0", "20", "31", "1.20", "0.10%"]
     assert lines[10].split() == ["en", "1,200", "12.0", "20", "31", "1.20", "0.10%"]
     assert len({len(line) for line in lines[8:15]}) == 1

@@ -260,18 +260,25 @@ def test_of_two_processes_one_prepares_and_the_other_waits_for_it(
     assert waited > 0.3
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="nothing is forbidden to root")
-def test_data_in_a_folder_that_cannot_be_written_is_still_used(workshop: Any) -> None:
-    config = workshop.config(workshop.splits(workshop.numbered(5)))
-    parent = prepare(config).folder.parent
-    (parent / ".work.lock").unlink()
-    parent.chmod(0o500)
-    try:
-        assert not prepare(config).is_new
-        with pytest.raises(TmtError, match="no permission while writing prepared data"):
-            prepare(config, force=True)
-    finally:
-        parent.chmod(0o700)
+def test_data_in_a_folder_that_cannot_be_written_is_still_used(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    config, changed = (workshop.config(workshop.splits(workshop.numbered(5)), max_length=size) for size in (20, 30))
+    folder = prepare(config).folder
+    before = _contents(folder)
+
+    def refused(plain: Callable[..., Any]) -> Callable[..., Any]:
+        def call(path: Path, *rest: Any, **more: Any) -> Any:
+            if {".work.lock", ".work.new"} & set(path.parts):
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return plain(path, *rest, **more)
+
+        return call
+
+    monkeypatch.setattr(Path, "open", refused(Path.open))
+    monkeypatch.setattr(Path, "mkdir", refused(Path.mkdir))
+    assert not prepare(config).is_new
+    with pytest.raises(TmtError, match="no permission while writing prepared data"):
+        prepare(changed)
+    assert _contents(folder) == before
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such names on this system")

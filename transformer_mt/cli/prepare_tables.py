@@ -50,7 +50,7 @@ def _pairs_table(pairs: Mapping[str, Any]) -> list[str]:
 
 def _sentences_table(report: Report) -> list[str]:
     rows: list[Line] = [
-        ["split", "language", "pairs", "tokens", "mean", "95 % up to", "longest", "tokens/word", "unknown"]
+        ["split", "language", "pairs", "tokens", "mean", "95 % within", "longest", "tokens/word", "unknown"]
     ]
     for name, split in report["splits"].items():
         for side in SIDES:
