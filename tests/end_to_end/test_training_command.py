@@ -1,0 +1,189 @@
+"""`tmt train` and `tmt average` as they are used: what they print, what they leave, what they refuse."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from transformer_mt.cli.average import average
+from transformer_mt.cli.train import train
+from transformer_mt.errors import TmtError
+
+ROOT = Path(__file__).parents[2]
+WEIGHTS = "model.safetensors"
+
+
+@pytest.fixture(scope="module")
+def finished(numbers: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a finished run of two epochs; its config stands beside it."""
+    folder = tmp_path_factory.mktemp("finished")
+    train(numbers.file(folder, bleu_sentences=6, keep_last=2), None, folder / "run")
+    return folder
+
+
+@pytest.fixture
+def run(finished: Path, tmp_path: Path) -> Path:
+    """A finished run of one's own."""
+    return Path(shutil.copytree(finished / "run", tmp_path / "run"))
+
+
+def test_a_run_leaves_all_that_is_promised(finished: Path):
+    folder = finished / "run"
+    for name in (
+        *("config.yaml", "run.json", "metrics.jsonl", "train.log", "plots/loss.png", "plots/learning_rate.png"),
+        *("plots/bleu.png", f"model/{WEIGHTS}", "model/config.yaml", "checkpoints/step-0000022/SHA256SUMS"),
+    ):
+        assert (folder / name).stat().st_size > 0, name
+    events = [json.loads(line)["event"] for line in (folder / "metrics.jsonl").read_text("utf-8").splitlines()]
+    assert events[0] == "started"
+    assert events[-2:] == ["finished", "test"]
+    assert (
+        load_file(folder / "model" / WEIGHTS).keys() == load_file(folder / "checkpoints/step-0000022" / WEIGHTS).keys()
+    )
+
+
+def test_results_go_to_stdout_and_the_rest_to_stderr(numbers: Any, tmp_path: Path, capfd):
+    train(numbers.file(tmp_path, bleu_sentences=6), None, tmp_path / "run")
+    out, told = capfd.readouterr()
+    assert "BLEU" in out
+    assert "chrF" in out
+    assert len(out.splitlines()) <= 4
+    for line in ("run        ", "400 training pairs en-de", "parameters", "a step needs about", "epoch       step"):
+        assert line in told
+    assert told.count("  ->  ") == 6  # three samples after each of two validations
+    assert "done: max_epochs 2 reached. To train on, raise it: --set training.max_epochs=..." in told
+    assert not {"\r", "\x1b", "\x08"} & set(out + told)
+    assert max(map(len, told.splitlines())) <= max(120, len(str(tmp_path)) + 60)
+
+
+def test_a_finished_run_says_so_and_can_go_further(finished: Path, run: Path, capfd):
+    config, before = finished / "numbers.yaml", (run / "metrics.jsonl").read_text(encoding="utf-8")
+    train(config, None, run)
+    out, told = capfd.readouterr()
+    assert "nothing is left to train" in told
+    assert "max_epochs 2 reached. To train on, raise it: --set training.max_epochs=..." in told
+    assert "BLEU" in out
+    train(config, ["training.max_epochs=3"], run)
+    told = capfd.readouterr().err
+    assert "resumed at step 22 (epoch 3, 0 of 11 updates done)" in told
+    assert "max_epochs 3 reached" in told
+    after = (run / "metrics.jsonl").read_text(encoding="utf-8")
+    assert after.startswith(before)
+    assert '"step": 33' in after
+    assert "resumed" in (run / "train.log").read_text(encoding="utf-8")
+
+
+def test_another_config_is_refused_and_fresh_keeps_the_old_run(finished: Path, run: Path, capfd):
+    config = finished / "numbers.yaml"
+    old = (run / "model" / WEIGHTS).read_bytes()
+    with pytest.raises(TmtError, match=r"(?s)another config.*model\.d_ff: 32 \| 64.*--fresh"):
+        train(config, ["model.d_ff=64"], run)
+    assert (run / "model" / WEIGHTS).read_bytes() == old
+    train(config, ["model.d_ff=64", "training.max_epochs=1"], run, fresh=True)
+    assert "the former run is kept in" in capfd.readouterr().err
+    assert (run.with_name("run.1") / "model" / WEIGHTS).read_bytes() == old
+    assert (run / "model" / WEIGHTS).read_bytes() != old
+
+
+def test_a_damaged_best_checkpoint_does_not_become_the_model(finished: Path, run: Path, capfd):
+    shutil.rmtree(run / "model")
+    newest = run / "checkpoints" / "step-0000022" / WEIGHTS
+    newest.write_bytes(newest.read_bytes()[:-1] + b"?")
+    train(finished / "numbers.yaml", None, run)  # from the checkpoint before, the second epoch comes again
+    told = capfd.readouterr().err
+    assert "is damaged (its checksum differs): the checkpoint before it is used" in told
+    assert "resumed at step 11" in told
+    assert load_file(run / "model" / WEIGHTS).keys() == load_file(finished / "run" / "model" / WEIGHTS).keys()
+    assert (run / "model" / WEIGHTS).read_bytes() == (finished / "run" / "model" / WEIGHTS).read_bytes()
+
+
+def test_an_unknown_device_is_refused_before_anything_is_written(numbers: Any, tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(TmtError, match="no cuda device"):
+        train(numbers.file(tmp_path), None, tmp_path / "run", device="cuda")
+    assert not (tmp_path / "run").exists()
+
+
+def test_average_ships_the_mean_of_the_last(run: Path, capfd):
+    average(run, last=2)
+    assert "mean of steps 11, 22" in capfd.readouterr().out
+    parts = [load_file(run / "checkpoints" / f"step-00000{step}" / WEIGHTS) for step in (11, 22)]
+    for name, tensor in load_file(run / "model" / WEIGHTS).items():
+        torch.testing.assert_close(tensor, (parts[0][name] + parts[1][name]) / 2)
+    average(run, last=9)
+    assert "only 2 checkpoints are kept" in capfd.readouterr().err
+
+
+def test_average_tells_where_there_is_nothing(tmp_path: Path):
+    with pytest.raises(TmtError, match="no checkpoints here"):
+        average(tmp_path, last=3)
+
+
+# ---------------------------------------------------------------- a process of its own
+
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)),) * 2)
+from transformer_mt.cli.main import run
+run()
+"""
+
+
+def tmt(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, **options)
+
+
+def test_a_file_that_may_not_grow_stops_it_with_the_last_checkpoint_intact(finished: Path, run: Path):
+    """A quota: a limit on the size of files lets the weights through, but not the optimizer's moments."""
+    weights = run / "checkpoints" / "step-0000022" / WEIGHTS
+    config, more = finished / "numbers.yaml", ["--set", "training.max_epochs=3", "--run-dir", str(run)]
+    limit = weights.stat().st_size + 500
+    failed = tmt([sys.executable, "-c", LIMITED, str(limit), "train", "--config", str(config), *more])
+    assert failed.returncode == 2, failed.stderr
+    assert "while writing the checkpoint of step 33" in failed.stderr
+    assert f"The last good checkpoint is {weights.parent}" in failed.stderr
+    assert "Traceback" not in failed.stderr
+    assert {path.name for path in (run / "checkpoints").iterdir()} == {"step-0000011", "step-0000022"}
+    train(config, more[1:2], run)
+    assert (run / "checkpoints" / "step-0000033").is_dir()
+
+
+def test_a_full_disk_stops_it_with_the_last_checkpoint_intact(finished: Path, run: Path, tmp_path: Path):
+    mounted = tmp_path / "small"
+    mounted.mkdir()
+    size = sum(path.stat().st_size + 4096 for path in run.rglob("*") if path.is_file()) + 30_000
+    command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+    if shutil.which("unshare") is None or tmt([*command, 'mount -t tmpfs tmpfs "$0"', str(mounted)]).returncode:
+        pytest.skip("this system lets no user mount a small file system")
+    look = (
+        "import sys; from pathlib import Path; from transformer_mt.training.checkpoint import Checkpoints;"
+        "from transformer_mt.cli import main; main._add_commands(['train']); code = main._run(sys.argv[2:]);"
+        "kept = Checkpoints(Path(sys.argv[1], 'checkpoints')); print('WHOLE', kept.whole(kept.steps())); sys.exit(code)"
+    )
+    script = 'mount -t tmpfs -o size="$0" tmpfs "$1" && cp -r "$2"/. "$1" && shift 2 && exec "$@"'
+    arguments = ["train", "--config", str(finished / "numbers.yaml"), "--run-dir", str(mounted)]
+    arguments += ["--set", "training.max_epochs=9", "--set", "training.keep_last=9"]
+    failed = tmt(
+        [*command, script, str(size), str(mounted), str(run), sys.executable, "-c", look, str(mounted), *arguments]
+    )
+    assert failed.returncode == 2, failed.stderr
+    assert "the disk is full while writing" in failed.stderr
+    assert "Traceback" not in failed.stderr
+    whole = json.loads(failed.stdout.split("WHOLE ")[1])
+    assert {11, 22} <= set(whole)
+
+
+def test_tensorboard_is_written_when_asked(numbers: Any, tmp_path: Path):
+    pytest.importorskip("tensorboard")
+    train(numbers.file(tmp_path, max_epochs=1), ["runtime.tensorboard=true"], tmp_path / "run")
+    assert list((tmp_path / "run" / "tensorboard").glob("events.*"))

@@ -1,0 +1,144 @@
+"""`tmt train` under torchrun: two processes train as one does, and a killed one ends the job, which resumes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transformer_mt.cli.train import train
+from transformer_mt.reporting.history import points, read_history
+
+ROOT = Path(__file__).parents[2]
+STEADY = ["model.dropout=0.0", "training.epsilon=1.0e-6"]
+
+
+def under_torchrun(config: Path, run: Path, *overrides: str) -> list[str]:
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    settings = [part for override in (*STEADY, *overrides) for part in ("--set", override)]
+    return [
+        *launch,
+        "-m",
+        "transformer_mt.cli.main",
+        "train",
+        "--config",
+        str(config),
+        "--run-dir",
+        str(run),
+        *settings,
+    ]
+
+
+def start(command: list[str]) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=ROOT
+    )
+
+
+def losses(run: Path) -> dict[str, list[float]]:
+    history = read_history(run / "metrics.jsonl")
+    return {event: points(history, event, "loss")[1] for event in ("step", "validation")}
+
+
+@pytest.fixture(scope="module")
+def together(numbers: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
+    """The folder of a run of two processes over 56 steps, and what they printed."""
+    folder = tmp_path_factory.mktemp("together")
+    config = numbers.file(folder, batch_tokens=98, max_epochs=4, checkpoint_every=1, keep_last=1, accumulate=1)
+    out, told = (process := start(under_torchrun(config, folder / "two"))).communicate(timeout=150)
+    assert process.returncode == 0, told
+    return folder, out, told
+
+
+def test_two_processes_give_the_losses_of_one(together: tuple[Path, str, str]):
+    """One process that accumulates two batches computes the same updates; the last of an epoch is uneven."""
+    folder, _, _ = together
+    train(folder / "numbers.yaml", [*STEADY, "training.accumulate=2"], folder / "one")
+    two, one = losses(folder / "two"), losses(folder / "one")
+    assert len(one["step"]) >= 50  # a checkpoint a step makes a record a step
+    assert two["step"] == pytest.approx(one["step"], abs=1e-5)
+    assert two["validation"] == pytest.approx(one["validation"], abs=1e-5)
+
+
+def test_the_last_update_of_an_epoch_was_uneven(together: tuple[Path, str, str], numbers: Any):
+    from transformer_mt.config.schema import Config
+    from transformer_mt.data.batching import Batches, BatchSize
+    from transformer_mt.data.prepare import prepare
+
+    config = Config.model_validate(numbers.values(batch_tokens=98))
+    plans = [
+        len(Batches(prepare(config).store("train"), BatchSize(tokens=98), 1).plan(epoch)) for epoch in range(1, 5)
+    ]
+    assert any(plan % 2 for plan in plans)
+
+
+def test_only_one_process_talks_and_writes(together: tuple[Path, str, str]):
+    folder, out, told = together
+    assert "2 processes" in told
+    assert told.count("done: max_epochs 4 reached") == 1
+    assert told.count("training pairs") == 1
+    assert out.count("BLEU|") == 1
+    events = [json.loads(line) for line in (folder / "two" / "metrics.jsonl").read_text("utf-8").splitlines()]
+    steps = [event["step"] for event in events if event["event"] == "step"]
+    assert steps == sorted(set(steps))
+    assert len(json.loads((folder / "two" / "run.json").read_text(encoding="utf-8"))) == 1
+
+
+def workers_of(parent: int) -> list[int]:
+    children = Path(f"/proc/{parent}/task/{parent}/children")
+    return [int(pid) for pid in children.read_text(encoding="ascii").split()]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the processes in /proc")
+def test_a_killed_process_ends_the_job_and_the_same_command_resumes(together: tuple[Path, str, str]):
+    folder, _, _ = together
+    command = under_torchrun(
+        folder / "numbers.yaml", folder / "killed", "training.max_steps=400", "training.max_epochs=99"
+    )
+    process = start(command)
+    checkpoints = folder / "killed" / "checkpoints"
+    wait_for(lambda: checkpoints.is_dir() and any(checkpoints.glob("step-*")), process)
+    os.kill(workers_of(process.pid)[-1], signal.SIGKILL)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode not in (0, None)
+    assert "lost the others: one of them has ended" in told
+    kept = max(int(path.name.removeprefix("step-")) for path in checkpoints.glob("step-*"))
+    process = start(under_torchrun(folder / "numbers.yaml", folder / "killed", f"training.max_steps={kept + 2}"))
+    _, told = process.communicate(timeout=100)
+    assert process.returncode == 0, told
+    assert f"resumed at step {kept:,} (epoch" in told
+    assert f"max_steps {kept + 2:,} reached" in told
+
+
+def wait_for(happened: Any, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 90
+    while not happened():
+        assert process.poll() is None, process.stderr and process.stderr.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_one_process_goes_on_where_two_were(together: tuple[Path, str, str], capfd):
+    folder, _, _ = together
+    train(folder / "numbers.yaml", [*STEADY, "training.max_epochs=5"], folder / "two")
+    told = capfd.readouterr().err
+    assert "1 processes now, 2 before: an update takes 0.5 x the data" in told
+    assert "resumed at step" in told
+
+
+def test_a_mistake_is_told_once(together: tuple[Path, str, str]):
+    folder, _, _ = together
+    process = start(under_torchrun(folder / "numbers.yaml", folder / "two", "model.d_model=32"))
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 1  # torchrun's own
+    assert told.count("this folder holds a run of another config") == 1
+    assert "exitcode  : 2" in told
+    assert "transformer_mt/runtime" not in told  # no traceback of ours
