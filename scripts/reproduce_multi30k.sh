@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Trains configs/multi30k-en-de.yaml (or the direction given) and reports both yardsticks on both test sets, greedy and
+# with the config's beam: sacreBLEU on cased, detokenised text (13a), and lower-cased Moses tokens as in papers.
+#
+#   scripts/reproduce_multi30k.sh [en-de|de-en] [PUBLISHED]
+#
+# PUBLISHED is a folder with the official NAME.lc.norm.tok.LANG files; without it the references are brought into that
+# form by `tmt evaluate --tokenized`, which gives the same lines.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+direction=${1:-en-de} published=${2:-}
+model=runs/multi30k-$direction/model
+
+tmt train --config "configs/multi30k-$direction.yaml"
+for set in test_2016_flickr test_2017_flickr; do
+  for beam in 1 5; do
+    echo "== $direction $set beam $beam"
+    if [ -n "$published" ]; then
+      tmt evaluate --bleu --model "$model" --split "$set" --beam "$beam" --tokenized \
+        --tokenized-reference "$published/$set.lc.norm.tok.${direction#*-}" | head -n 12
+    else
+      tmt evaluate --bleu --model "$model" --split "$set" --beam "$beam" --tokenized | head -n 12
+    fi
+  done
+done
