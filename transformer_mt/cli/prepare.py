@@ -61,7 +61,7 @@ def prepare_with_progress(config: Config, force: bool = False) -> Prepared:
             if doing != doing_now:
                 doing_now = doing
                 bar.reset()
-                bar.set_description(doing)
+                bar.set_description_str(doing)
             bar.update(pairs - bar.n)
 
         prepared = prepare_data(config, force, show)
