@@ -45,6 +45,8 @@ COMMANDS = ("init", "download", "prepare", "train", "translate", "evaluate", "in
 
 def run() -> None:
     """The console script: run a command and turn what goes wrong into one message and an exit code."""
+    # Idle threads shall sleep, not spin: on a machine that is busy with other things spinning ones stop all progress.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     arguments = sys.argv[1:]
     _add_commands(arguments)
     sys.exit(_run(arguments))
