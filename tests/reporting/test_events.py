@@ -59,7 +59,7 @@ def test_what_is_said_stands_on_stderr_and_in_the_log(tmp_path: Path, capsys):
 def test_a_silent_one_says_and_writes_nothing(tmp_path: Path, capsys):
     events = Events(tmp_path / "none", silent=True, tensorboard=True)
     events.start_epoch(1, 10, 0)
-    events.advance({"loss": "1"})
+    events.advance(1, "loss 1")
     events.say("x")
     events.record("step", step=1)
     events.validated(ROW, [])
@@ -75,7 +75,7 @@ def test_without_a_terminal_there_are_plain_lines_now_and_then(tmp_path: Path, c
     events._told = 0.0
     events.start_epoch(3, 100, 0)
     for step in range(40):
-        events.advance({"step": str(step), "loss": "2.000"})
+        events.advance(step, "loss 2.000")
     events.end_epoch()
     said = capsys.readouterr().err
     assert not set(said) & {"\r", "\x1b", "\x08"}
@@ -87,10 +87,10 @@ def test_at_a_terminal_there_is_a_bar_and_it_goes_away(tmp_path: Path, capsys, m
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     events = Events(tmp_path)
     events.start_epoch(3, 4, 1)
-    events.advance({"loss": "2.000"})
+    events.advance(2, "loss 2.000")
     events.say("a line")
-    for _ in range(2):
-        events.advance({})
+    for step in (3, 4):
+        events.advance(step, "")
     events.close()
     drawn = capsys.readouterr().err
     assert "epoch 3" in drawn

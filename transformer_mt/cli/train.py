@@ -176,7 +176,7 @@ def _introduce(
         f" vocabulary {' and '.join(f'{size:,}' for size in sizes)}; {updates:,} updates an epoch"
     )
     events.say(f"model      {sum(p.numel() for p in model.parameters()):,} parameters")
-    events.say(f"machine    {machine.describe()}{processes}; a step needs about {needed / 2**20:,.0f} MiB")
+    events.say(f"machine    {machine.describe()}{processes}; a step needs about {-(-needed // 2**20):,} MiB")
     if not run.checkpoints.steps():
         events.record("started", pairs=len(batches.store), updates=updates, device=machine.describe())
 

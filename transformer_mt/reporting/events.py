@@ -27,6 +27,7 @@ PLAIN_SECONDS = 30.0  # between progress lines where there is no terminal
 PLOT_SECONDS = 20.0  # between drawings of the curves
 HEAD_EVERY = 10  # rows of the table
 PLAIN_COLUMNS = 120  # of a line where there is no terminal
+BAR = "{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}{postfix}"
 
 
 class Events:
@@ -37,7 +38,7 @@ class Events:
         self._bar: tqdm[Any] | None = None
         self._epoch, self._rows = 0, 0
         self._told = self._drawn = time.monotonic()
-        self._figures: Mapping[str, str] = {}
+        self._figures = ""
         self._writer = _tensorboard(folder / "tensorboard") if tensorboard and not silent else None
 
     def record(self, event: str, **values: Any) -> None:
@@ -79,19 +80,19 @@ class Events:
         self.end_epoch()
         self._epoch = epoch
         if not self.silent and sys.stderr.isatty():
-            self._bar = tqdm(total=updates, initial=done, desc=f"epoch {epoch}", unit="step", leave=False)
+            settings: dict[str, Any] = {"desc": f"epoch {epoch}", "bar_format": BAR, "leave": False}
+            self._bar = tqdm(total=updates, initial=done, dynamic_ncols=True, postfix=self._figures or None, **settings)
 
-    def advance(self, figures: Mapping[str, str]) -> None:
+    def advance(self, step: int, figures: str) -> None:
         """One update done, with new figures such as loss and tokens/s, or none. A plain line without a terminal."""
         if self.silent:
             return
         self._figures = figures or self._figures
         if self._bar is not None:
-            if figures:
-                self._bar.set_postfix(figures, refresh=False)
+            self._bar.set_postfix_str(self._figures, refresh=False)
             self._bar.update()
         elif figures and time.monotonic() - self._told > PLAIN_SECONDS and not sys.stderr.isatty():
-            self.say(f"epoch {self._epoch}  " + "  ".join(f"{key} {value}" for key, value in figures.items()))
+            self.say(f"epoch {self._epoch}  step {step:,}  {figures}")
             self._told = time.monotonic()
 
     def end_epoch(self) -> None:

@@ -33,6 +33,14 @@ class Figures(NamedTuple):
     def tokens_per_second(self) -> float:
         return self.tokens / max(1e-9, self.seconds)
 
+    def joined(self, other: Figures) -> Figures:
+        return Figures(
+            self.nll + other.nll,
+            self.smoothed + other.smoothed,
+            self.tokens + other.tokens,
+            self.seconds + other.seconds,
+        )
+
 
 class RunningLoss:
     """Loss sums of each update of this process, and the tokens of the whole group."""
@@ -41,6 +49,7 @@ class RunningLoss:
         self._places: list[Place] = []
         self._sums: list[Tensor] = []
         self._tokens, self._since = 0, time.monotonic()
+        self._before = Figures(0.0, 0.0, 0, 0.0)
 
     def __len__(self) -> int:
         return len(self._places)
@@ -58,6 +67,10 @@ class RunningLoss:
     def figures(self, table: list[float]) -> Figures:
         return Figures(sum(table[::2]), sum(table[1::2]), self._tokens, time.monotonic() - self._since)
 
+    def steadied(self, table: list[float]) -> Figures:
+        """With those before the last `forget`: few updates alone would make the numbers jump."""
+        return self.figures(table).joined(self._before)
+
     def first_lost(self, table: list[float]) -> Place | None:
         """The first update whose loss was not a number."""
         lost = (place for place, nll, smoothed in self._rows(table) if not math.isfinite(nll + smoothed))
@@ -66,9 +79,10 @@ class RunningLoss:
     def _rows(self, table: list[float]) -> zip[tuple[Place, float, float]]:
         return zip(self._places, table[::2], table[1::2], strict=True)
 
-    def forget(self) -> None:
-        """Begin anew, the clock too."""
-        self.__init__()  # type: ignore[misc]
+    def forget(self, figures: Figures) -> None:
+        """Begin anew, the clock too. figures: what these updates amounted to."""
+        self._places, self._sums, self._tokens, self._before = [], [], 0, figures
+        self.restart_clock()
 
     def restart_clock(self) -> None:
         """Leave out what was no training: validation, saving."""

@@ -129,18 +129,15 @@ class Trainer:
     def _show(self, updates: int) -> None:
         """Move the bar on; now and then also look at the loss."""
         state, now = self.state, time.monotonic()
-        figures = {}
+        figures = ""
         if now - self.looked > LOOK_SECONDS and self.world.is_main:
             self.looked = now
-            recent = self.losses.figures(self.losses.table())
-            figures = {
-                "step": f"{state.step:,}",
-                "loss": f"{recent.nll * self.world.size / max(1, recent.tokens):.3f}",
-                "lr": f"{self.rate:.2e}",
-                "tokens/s": f"{recent.tokens_per_second:,.0f}",
-                "left": duration(seconds_left(state, self.settings, updates)),
-            }
-        self.events.advance(figures)
+            table = [value * self.world.size for value in self.losses.table()]  # the other processes' are similar
+            recent = self.losses.steadied(table)
+            loss = recent.nll / max(1, recent.tokens)
+            left = duration(seconds_left(state, self.settings, updates))
+            figures = f"loss {loss:.3f}  lr {self.rate:.1e}  {recent.tokens_per_second:,.0f} tokens/s  left {left}"
+        self.events.advance(state.step, figures)
 
     def _log(self) -> None:
         """Move the losses since the last log into the state and into metrics.jsonl."""
@@ -159,7 +156,7 @@ class Trainer:
             learning_rate=self.rate,
             tokens_per_second=round(figures.tokens_per_second, 1),
         )
-        self.losses.forget()
+        self.losses.forget(figures)
 
     def _require_numbers(self, table: list[float]) -> None:
         lost = self.losses.first_lost(table)
