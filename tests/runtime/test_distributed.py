@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import pickle
+import socket
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -63,10 +65,17 @@ print("all said", flush=True)
 
 
 def test_two_processes_talk(tmp_path: Path):
-    script = tmp_path / "talk.py"
-    script.write_text(TALK, encoding="utf-8")
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.count("all said") == 2
+    """Started as torchrun starts them, by the environment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    group = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
+    environments = [{**os.environ, **group, "RANK": rank, "LOCAL_RANK": rank, "PYTHONPATH": str(ROOT)} for rank in "01"]
+    with ExitStack() as stack:
+        command = [sys.executable, "-c", TALK]
+        piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        processes = [stack.enter_context(subprocess.Popen(command, env=env, **piped)) for env in environments]
+        stack.callback(lambda: [process.kill() for process in processes])
+        for process in processes:
+            out, told = process.communicate(timeout=120)
+            assert (process.returncode, out) == (0, "all said\n"), told[-2000:]

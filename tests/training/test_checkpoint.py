@@ -57,6 +57,11 @@ def test_checksums_are_those_of_sha256sum(tmp_path: Path):
         assert hashlib.sha256((place / name).read_bytes()).hexdigest() == digest
 
 
+def test_whoever_may_read_one_file_may_read_all(tmp_path: Path):
+    place = Checkpoints(tmp_path).write(a_checkpoint(20))
+    assert len({file.stat().st_mode for file in place.iterdir()}) == 1
+
+
 def test_infinity_is_kept_in_plain_json(tmp_path: Path):
     checkpoints = Checkpoints(tmp_path)
     place = checkpoints.write(Checkpoint(TrainState(step=1), {"a": torch.ones(1)}, {"m": torch.ones(1)}))

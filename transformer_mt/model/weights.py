@@ -5,6 +5,7 @@ A tied tensor is stored once, under the first of its names; loading needs no oth
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -27,6 +28,13 @@ def save_weights(weights: Mapping[str, Tensor], file: Path) -> None:
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, file)
     except SafetensorError as error:  # wraps what the operating system said
         raise _as_os_error(error, file) from None
+    file.chmod(0o666 & ~_umask())  # safetensors lets nobody but the owner read its files
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def read_weights(file: Path) -> dict[str, Tensor]:

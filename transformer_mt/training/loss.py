@@ -116,7 +116,8 @@ class _Gradients:
         self.weight_VD.index_add_(0, target_N, hidden_ND, alpha=-(1 - smoothing))
         self.weight_VD -= hidden_ND.sum(dim=0) * (smoothing / vocabulary)
         if self.bias_V is not None:
-            self.bias_V -= (1 - smoothing) * torch.bincount(target_N, minlength=vocabulary)
+            ones_N = torch.ones_like(target_N, dtype=torch.float32)  # bincount would make a GPU wait
+            self.bias_V.index_add_(0, target_N, ones_N, alpha=-(1 - smoothing))
             self.bias_V -= smoothing / vocabulary * len(target_N)
 
 
