@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,7 @@ def test_there_are_shipped_configs() -> None:
         ("1e-9", 1e-9), ("1E5", 1e5), ("4.", 4.0), (".5", 0.5), ("-3", -3), ("1_000", 1000), ("010", 10), ("08", 8),
         ("1:30", "1:30"), ("2024-01-02", "2024-01-02"), ("0x10", "0x10"), ("1.2.3", "1.2.3"), ("=", "="),
         ("'1'", "1"), ("[1, no]", [1, "no"]), ("{a: 1e3}", {"a": 1000.0}),
+        (".inf", math.inf), ("-.Inf", -math.inf), (".INF", math.inf),
     ],
 )  # fmt: skip
 def test_yaml_as_version_1_2_means_it(text: str, value: object) -> None:

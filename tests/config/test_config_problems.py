@@ -135,6 +135,13 @@ def test_missing_keys_are_all_named(told) -> None:
     ]
 
 
+def test_morphemes_of_korean_alone_are_not_shared(told) -> None:
+    text = SOUND.replace("{kind: sentencepiece}", "{kind: sentencepiece, morphemes: mecab, shared: true}")
+    problem = told(text)[0]
+    assert problem.startswith("c.yaml:6: ")
+    assert "tokenizer.shared cannot be true" in problem
+
+
 def test_a_tokenizer_for_each_side(told) -> None:
     sides = "{source: {kind: soynlp, vocab_size: 3}, target: {kind: spacy, min_freq: 3}}"
     problems = told(SOUND.replace("{kind: sentencepiece}", sides))
@@ -158,6 +165,9 @@ def test_a_tokenizer_for_each_side(told) -> None:
         ("a: 1\n---\nb: 1\n", "c.yaml:2", "another document"),
         ("a: 1\nb: !!python/object/apply:os.system [ls]\n", "c.yaml:2", "not valid YAML"),
         ("a: 1\nb: !!int abc\n", "c.yaml:2", "not valid YAML"),
+        ("b: !!float abc\n", "c.yaml", "a tag and its value do not fit"),
+        ("b: !!bool maybe\n", "c.yaml", "a tag and its value do not fit"),
+        ("b: !!timestamp abc\n", "c.yaml", "a tag and its value do not fit"),
         ("a: 1\nb: " + "9" * 5000, "c.yaml:2", "not valid YAML"),
         ("a: 1\nb: \x00\n", "c.yaml:2", "U+0000"),
         (b"a: 1\nb: 2\nc: \xff\n", "c.yaml:3", "not UTF-8"),
@@ -192,6 +202,8 @@ def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
         ("seed", "--set: 'seed' is no override"),
         ("=3", "--set: '=3' is no override"),
         ("model.d_ff=[1", "--set: the value of 'model.d_ff=[1' is not valid YAML"),
+        ("seed=!!bool x", "--set: the value of 'seed=!!bool x' is not valid YAML"),
+        ("model.layer_norm_epsilon=.NaN", "--set: 'model.layer_norm_epsilon' is NaN, but must be a finite number"),
         ("data.corpus.kind.x=3", "--set: 'data.corpus.kind.x=3': there is nothing at 'x' to set"),
         ("data.corpus.kind.x.y=3", "--set: 'data.corpus.kind.x.y=3': there is nothing at 'x' to set a key in"),
     ],

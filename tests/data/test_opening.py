@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import os
 import sys
+import threading
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -149,3 +151,19 @@ def test_memory_stays_flat_while_two_megabytes_pass(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert count == 20_000
     assert peak < 500_000
+
+
+@pytest.mark.parametrize("content", [b"a\nb\n", TEXT * 2])
+def test_a_pipe_is_read_once_and_whole(tmp_path: Path, content: bytes) -> None:
+    pipe = tmp_path / "pipe"  # what a shell makes of <(...)
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(content,), daemon=True)
+    writer.start()
+    assert [line for _, line in read_lines(pipe)] == content.decode().split("\n")[:-1]
+    writer.join(10)
+
+
+def test_a_pipe_without_a_line_is_empty(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(b"",), daemon=True).start()
+    assert "empty" in _complaint(tmp_path / "pipe").message

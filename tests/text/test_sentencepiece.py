@@ -48,6 +48,14 @@ def test_a_corpus_too_small_says_so() -> None:
         tokenizer(sentences=[])
 
 
+@pytest.mark.parametrize("values", [{"vocab_size": 40}, {"vocab_size": 200, "byte_fallback": True}])
+def test_more_characters_than_pieces_ask_for_more_pieces(values: dict[str, object]) -> None:
+    every = [chr(0xAC00 + number) for number in range(100)]
+    with pytest.raises(TmtError, match="fewer than the characters") as error:
+        tokenizer(sentences=[" ".join(every)] * 5, **values)
+    assert error.value.remedy.startswith("Raise tokenizer.vocab_size")
+
+
 def test_unseen_characters_are_unknown_or_spelt_in_bytes() -> None:
     plain, spelling = codec(), codec(vocab_size=330, byte_fallback=True)
     assert UNK in plain.encode("the 탑")

@@ -37,6 +37,8 @@ class Config(Section):
             problems.append("model.tie_embeddings: all needs one vocabulary for both sides (tokenizer.shared: true)")
         if isinstance(self.tokenizer, SidesConfig) and (self.tokenizer.source.shared or self.tokenizer.target.shared):
             problems.append("tokenizer.shared cannot be true where source and target have tokenizers of their own")
+        if self.has_shared_vocabulary and getattr(self.tokenizer, "morphemes", "none") != "none":
+            problems.append("tokenizer.morphemes splits Korean alone, so tokenizer.shared cannot be true beside it")
         if self.model.max_positions is not None and self.model.max_positions < self.data.max_length:
             problems.append(
                 f"data.max_length {self.data.max_length} is more than model.max_positions {self.model.max_positions}"

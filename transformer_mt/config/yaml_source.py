@@ -50,7 +50,8 @@ def _construct_int(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
 
 
 def _construct_float(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> float:
-    return float(loader.construct_scalar(node).replace("_", "").replace(".inf", "inf").replace(".nan", "nan").lower())
+    text = loader.construct_scalar(node).replace("_", "").lower()
+    return float(text.replace(".inf", "inf").replace(".nan", "nan"))
 
 
 _Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
@@ -79,7 +80,7 @@ def parse_value(text: str) -> Any:
     """A value as it would be read on the right of a colon, for `--set key=value`. Raises yaml.YAMLError."""
     try:
         return yaml.load(text, Loader=_Loader)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, LookupError, AttributeError, RecursionError) as error:
         raise yaml.YAMLError(str(error)) from None
 
 
@@ -97,6 +98,8 @@ def read_yaml(file: str | Path) -> YamlSource:
         raise _syntax_error(error, str(file), text) from None
     except RecursionError:
         raise TmtError("nested too deeply for a config", place=file) from None
+    except (ValueError, LookupError, AttributeError) as error:  # a value that does not suit its tag: !!float abc
+        raise TmtError(f"a tag and its value do not fit together: {error}", place=file, remedy=_NO_TAGS) from None
     if problems:
         raise TmtError("\n".join(problems), remedy="Keep one of each; a later key would silently win.")
     if not isinstance(values, dict):
@@ -106,6 +109,9 @@ def read_yaml(file: str | Path) -> YamlSource:
             remedy="Start from one of ours: tmt init quickstart",
         )
     return YamlSource(str(file), values, lines)
+
+
+_NO_TAGS = "A config needs no tags (!!...): write the value alone."
 
 
 def _parse(text: str, file: str) -> tuple[Any, dict[KeyPath, int], list[str]]:

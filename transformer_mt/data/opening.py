@@ -34,8 +34,10 @@ def read_lines(file: str | Path, encoding: str = "utf-8") -> Iterator[tuple[int,
 
     Raises TmtError where the file is missing, empty, truncated, damaged, a web page or not in `encoding`.
     """
-    path = Path(file)
-    check_head(path)
+    path, number = Path(file), 0
+    check_exists(path)
+    if path.is_file():  # a pipe can be read only once
+        check_head(path)
     for number, raw in enumerate(_raw_lines(path), start=1):
         if number == 1:
             raw = raw.removeprefix(_BOM)
@@ -45,6 +47,8 @@ def read_lines(file: str | Path, encoding: str = "utf-8") -> Iterator[tuple[int,
         except UnicodeDecodeError as error:
             raise _undecodable(error, encoding, at(path, number)) from None
         yield number, text.removesuffix("\n").removesuffix("\r")
+    if not number:
+        raise _empty(path)
 
 
 def check_exists(file: Path) -> None:
@@ -64,7 +68,7 @@ def check_head(file: Path) -> None:
     except OSError as error:
         raise from_os_error(error, "reading a corpus") from None
     if not head:
-        raise TmtError("the file is empty", place=file, remedy="Download or copy it again.")
+        raise _empty(file)
     if is_web_page(head):
         raise web_page(file)
 
@@ -85,6 +89,10 @@ def _where(file: Path) -> str:
     if not folder.is_dir():
         return f"There is no folder {folder} either; paths count from the folder where tmt was started."
     return f"Check the name:  ls {folder}"
+
+
+def _empty(file: Path) -> TmtError:
+    return TmtError("the file is empty", place=file, remedy="Download or copy it again.")
 
 
 def _check_first(line: bytes, path: Path) -> None:

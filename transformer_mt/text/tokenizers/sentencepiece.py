@@ -34,7 +34,7 @@ class SentencepieceTokenizer(Tokenizer):
         self._pieces = sentencepiece.SentencePieceProcessor()
 
     def train(self, sentences: Iterable[str]) -> None:
-        """Raises TmtError where the corpus is too small for `vocab_size`."""
+        """Raises TmtError where the corpus is too small for `vocab_size`, or has more characters than that."""
         model = io.BytesIO()
         sentencepiece.set_random_generator_seed(0)
         try:
@@ -60,7 +60,7 @@ class SentencepieceTokenizer(Tokenizer):
                 minloglevel=2,
             )
         except (RuntimeError, OSError) as error:
-            raise _too_small(str(error), self.config.vocab_size) from None
+            raise _untrainable(str(error), self.config.vocab_size) from None
         self._pieces.load_from_serialized_proto(model.getvalue())
 
     def tokenize(self, text: str) -> list[str]:
@@ -94,7 +94,14 @@ class SentencepieceTokenizer(Tokenizer):
             raise ValueError(f"{folder / FILE} is damaged: {error}") from None
 
 
-def _too_small(problem: str, vocab_size: int) -> TmtError:
+def _untrainable(problem: str, vocab_size: int) -> TmtError:
+    needed = re.search(r"required_chars\. \d+ vs (\d+)", problem)
+    if needed:
+        return TmtError(
+            f"{vocab_size} pieces are fewer than the characters and marks that the training split needs: {needed[1]}",
+            place="tokenizer.vocab_size",
+            remedy=f"Raise tokenizer.vocab_size, well above {needed[1]}, or lower tokenizer.character_coverage.",
+        )
     fitting = re.search(r"value <= (\d+)", problem)
     if fitting or "high" in problem or "vocab" in problem.lower():
         limit = f" (at most {fitting.group(1)})" if fitting else ""
