@@ -11,8 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.config.load import load_config
+from transformer_mt.config.schema import Config
+from transformer_mt.decoding.model_directory import build_model, load_codecs, save_model_directory
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError
+from transformer_mt.model.weights import named_weights
+from transformer_mt.text.codec import Codec, Segmenter
 
 EOS, BOS = 3, 2
 
@@ -150,3 +155,64 @@ def test_an_ensemble_of_strangers_is_refused(tiny_model: Path, tmp_path: Path) -
     file.write_text("\n".join([*lines[:4], *reversed(lines[4:])]) + "\n")
     with pytest.raises(TmtError, match="vocabulary differs"):
         Translator.load([tiny_model, stranger])
+
+
+def remade(tiny_model: Path, place: Path, **changes: dict[str, object]) -> Path:
+    """The tiny model again with other settings by section, weights that fit them, and the same vocabulary."""
+    config = load_config(tiny_model / "config.yaml")
+    config = Config.model_validate({**config.model_dump(), **{
+        name: {**getattr(config, name).model_dump(), **values} for name, values in changes.items()
+    }})  # fmt: skip
+    torch.manual_seed(3)
+    size = len(load_codecs(tiny_model)[0])
+    save_model_directory(place, config, named_weights(build_model(config, size, size)), tiny_model)
+    return place
+
+
+LEARNED = {"model": {"positions": "learned"}, "data": {"max_length": 6}}
+
+
+def test_attention_of_a_translation_that_was_stopped_shows_what_was_written(tiny_model: Path, tmp_path: Path) -> None:
+    translator = Translator.load([remade(tiny_model, tmp_path / "learned", **LEARNED)])
+    with torch.no_grad():
+        translator.models[0].generator.bias[EOS] = -50.0  # it never ends by itself
+    seen = translator.attention("abc")
+    written = seen.rows["decoder.layers.1.cross_attention"]
+    assert len(written) == 6
+    assert "</s>" not in written
+    assert seen.columns["decoder.layers.0.self_attention"] == ("<s>", *written[:-1])
+
+
+def test_attention_is_that_of_the_translation_with_its_prefix(translator: Translator) -> None:
+    seen = translator.attention("hello", prefix="xyz")
+    (answer,) = translator.translate(["hello"], ["xyz"])
+    assert seen.rows["decoder.layers.0.self_attention"][: len(answer.tokens)] == answer.tokens
+    assert answer.tokens[:3] == ("x", "y", "z")
+
+
+def test_an_ensemble_keeps_to_the_shortest_table_of_positions(tiny_model: Path, tmp_path: Path) -> None:
+    short = remade(tiny_model, tmp_path / "learned", **LEARNED)
+    translator = Translator.load([tiny_model, short])
+    (answer,) = translator.translate(["a long sentence"])
+    assert len(answer.source_tokens) == 5
+    assert len(answer.tokens) <= 6
+    assert translator.reference_loss(["a long sentence"], ["another one"])[1] == 6
+
+
+def test_a_prefix_that_the_model_cannot_write_is_told(translator: Translator) -> None:
+    (answer,) = translator.translate(["hello"], ["xÜ"])
+    assert "the prefix is not all known" in answer.notes[0]
+
+
+def test_truecase_leaves_words_inside_a_sentence_as_they_are(tiny_model: Path, tmp_path: Path) -> None:
+    config = load_config(tiny_model / "config.yaml").source_tokenizer.model_copy(update={"case": "true"})
+    segmenter = Segmenter(config, "en")
+    segmenter.train(["the dog"])
+    place = remade(tiny_model, tmp_path / "model")
+    Codec(segmenter, load_codecs(tiny_model)[0].vocabulary).save(place / "source")
+    translator = Translator.load([place], DecodingConfig(beam=1, replace_unknown=True))
+    with torch.no_grad():
+        translator.models[0].generator.bias[1] = 50.0  # now it writes nothing but <unk>
+    (answer,) = translator.translate(["ü"])
+    assert answer.notes[0] == "1 unknown word: ü"
+    assert set(answer.text[1:]) == {"ü"}, "the first letter alone is that of a sentence start"

@@ -68,7 +68,7 @@ def translate(
     decoding = search_settings(folders[0], {**given, "method": method, "replace_unknown": replace_unknown})
     translator = _load(engine, folders, decoding, device, threads, seed)
     if attention is not None:
-        _draw(translator, (text or [""])[0], attention)
+        _draw(translator, (text or [""])[0], prefix, attention)
     from transformer_mt.cli.answers import form_of
 
     form = None if json else form_of(scores, decoding.n_best)
@@ -123,14 +123,14 @@ def _load(
     return Translator.load(folders, decoding, str(pick_device(device)), seed)
 
 
-def _draw(translator: Interpreter, line: str, file: Path) -> None:
+def _draw(translator: Interpreter, line: str, prefix: str, file: Path) -> None:
     from transformer_mt.decoding.translator import Translator
     from transformer_mt.errors import TmtError
     from transformer_mt.reporting.plots import plot_attention
 
     if not isinstance(translator, Translator):
         raise TmtError("--attention needs --engine tmt", remedy="CTranslate2 does not hand its attention out.")
-    seen = translator.attention(line)
+    seen = translator.attention(line, prefix=prefix)
     plot_attention(seen.maps, seen.rows, seen.columns, file, line)
     print(f"tmt: wrote {file}", file=sys.stderr)
 

@@ -48,7 +48,7 @@ def search(
     """
     results: list[list[Found]] = [[] for _ in requests]
     with torch.inference_mode():
-        for batch in batched([len(request.source) for request in requests], decoding, models[0].max_positions):
+        for batch in batched([len(request.source) for request in requests], decoding, _max_positions(models)):
             found = _search_batch(models, [requests[index] for index in batch], decoding, seed, scored)
             for index, one in zip(batch, found, strict=True):
                 results[index] = one
@@ -103,7 +103,7 @@ def _search_batch(
 ) -> list[list[Found]]:
     device = next(models[0].parameters()).device
     source_BS = pad([request.source for request in requests], device)
-    limits = _limits(requests, decoding, models[0].max_positions, device)
+    limits = _limits(requests, decoding, _max_positions(models), device)
     step, cache = _start(models, source_BS)
     alpha = decoding.length_penalty
     if decoding.method != "beam":
@@ -120,6 +120,11 @@ def _search_batch(
             (source_BS == PAD).float(), lambda: maps[last_cross_attention(models[0])].mean(1).flatten(0, 1)
         )
         return beam_search(step, cache, limits, options, coverage)
+
+
+def _max_positions(models: Sequence[Transformer]) -> int | None:
+    """The shortest table of learned positions; None where no model has one."""
+    return min((model.max_positions for model in models if model.max_positions is not None), default=None)
 
 
 def last_cross_attention(model: Transformer) -> str:

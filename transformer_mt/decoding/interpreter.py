@@ -19,7 +19,7 @@ from transformer_mt.decoding.search import Found
 from transformer_mt.errors import TmtError
 from transformer_mt.text.cleaning import clean_text
 from transformer_mt.text.codec import Codec
-from transformer_mt.text.vocabulary import EOS, UNK
+from transformer_mt.text.vocabulary import EOS, MARKS, UNK
 
 CHUNK = 2048  # lines that are read, sorted by length and translated together
 
@@ -76,6 +76,7 @@ class Interpreter(ABC):
         self.decoding = decoding or config.decoding
         self.source = source
         self.target = target
+        self.max_length = config.data.max_length  # tokens of a sentence that the model reads, end mark included
 
     @abstractmethod
     def _search(self, requests: Sequence[Request]) -> list[list[Found]]:
@@ -113,25 +114,32 @@ class Interpreter(ABC):
     def _read(self, line: str, prefix: str) -> _Source:
         """Clean, split and number a line; say what is lost on the way."""
         tokens = self.source.segmenter.tokenize(self._clean(line, "source")) if line.strip() else []
-        most, notes = self.config.data.max_length - 1, []
+        most, notes = self.max_length - 1, []
         if len(tokens) > most:
             notes.append(f"cut to {most} of {len(tokens)} tokens (the model's longest sentence)")
             tokens = tokens[:most]
         ids = self.source.vocabulary.encode(tokens)
         unknown = [token for token, index in zip(tokens, ids, strict=True) if index == UNK]
         if unknown:
-            shown = ", ".join(dict.fromkeys(self.source.segmenter.detokenize([token]) for token in unknown[:5]))
+            shown = ", ".join(dict.fromkeys(self._source_word(token) for token in unknown[:5]))
             more = ", ..." if len(unknown) > 5 else ""
             notes.append(f"{len(unknown)} unknown {'word' if len(unknown) == 1 else 'words'}: {shown}{more}")
-        return _Source(tuple(tokens), (*ids, EOS), self._prefix_ids(prefix), tuple(notes))
+        start = self._prefix_ids(prefix)
+        if UNK in start:
+            notes.append(f"the prefix is not all known to the model, which writes {MARKS[UNK]} there")
+        return _Source(tuple(tokens), (*ids, EOS), start, tuple(notes))
+
+    def _source_word(self, token: str) -> str:
+        """A token as it stood in the line, but for the tokenizer's marks. Its case is not that of a sentence start."""
+        return self.source.segmenter.tokenizer.detokenize([token])
 
     def _prefix_ids(self, prefix: str) -> tuple[int, ...]:
         if not prefix.strip():
             return ()
         ids = self.target.encode(self._clean(prefix, "target"))[:-1]
-        if len(ids) > self.config.data.max_length - 2:
+        if len(ids) > self.max_length - 2:
             raise TmtError(
-                f"the prefix has {len(ids)} tokens; the model writes at most {self.config.data.max_length}",
+                f"the prefix has {len(ids)} tokens; the model writes at most {self.max_length}",
                 remedy="Give a shorter prefix.",
             )
         return tuple(ids)
@@ -191,7 +199,7 @@ class Interpreter(ABC):
         unknown: list[str] = []
         if self.decoding.replace_unknown:
             places = [place for index, place in zip(found.ids, alignment, strict=False) if index == UNK]
-            unknown = [self.source.segmenter.detokenize([source.tokens[place]]) for place in places]
+            unknown = [self._source_word(source.tokens[place]) for place in places]
         tokens = tuple(self.target.vocabulary.decode(found.tokens))
         text = self.target.decode(found.ids, unknown)
         return Hypothesis(text, tokens, found.score, tuple(alignment[: len(tokens)]) if aligned else None)

@@ -50,6 +50,7 @@ class Translator(Interpreter):
         for other in directories[1:]:
             _require_same_vocabularies(first, other)
         super().__init__(first.config, first.source, first.target, decoding)
+        self.max_length = min(directory.config.data.max_length for directory in directories)
         self.models: list[Transformer] = [directory.model for directory in directories]
         self.seed = seed
 
@@ -73,15 +74,18 @@ class Translator(Interpreter):
             count += sum(len(pairs[index][1]) for index in batch)
         return total, count
 
-    def attention(self, line: str, target: Sequence[str] | None = None) -> AttentionMaps:
-        """Where the first model looks while it translates `line` into the tokens `target` (default: its own best)."""
-        source = self._read(line, "")
-        if target is None:
-            target = self._answer([source], align=False)[0].tokens if source.tokens else ()
-        produced = (*self.target.vocabulary.encode(target), EOS)
+    def attention(self, line: str, target: Sequence[str] | None = None, prefix: str = "") -> AttentionMaps:
+        """Where the first model looks while it translates `line` into the tokens `target`.
+
+        Default: its own best translation, that begins with `prefix`, and is shown as far as it was written.
+        """
+        source = self._read(line, prefix)
+        produced: Sequence[int] = (*self.target.vocabulary.encode(target or ()), EOS)
+        if target is None and source.tokens:
+            produced = self._chosen(self._search([Request(source.ids, source.prefix)])[0])[0].ids
+        written = tuple(self.target.vocabulary.decode(produced))
         weights = {path: map_HQM.numpy() for path, map_HQM in maps_of(self.models[0], source.ids, produced).items()}
-        read, written = (*source.tokens, MARKS[EOS]), (*target, MARKS[EOS])
-        before = (MARKS[BOS], *target)
+        read, before = (*source.tokens, MARKS[EOS]), (MARKS[BOS], *written[:-1])
         return AttentionMaps(
             weights,
             {path: read if path.startswith("encoder") else written for path in weights},
@@ -89,7 +93,7 @@ class Translator(Interpreter):
         )
 
     def _cut(self, ids: Sequence[int]) -> tuple[int, ...]:
-        most = self.config.data.max_length
+        most = self.max_length
         return tuple(ids) if len(ids) <= most else (*ids[: most - 1], EOS)
 
     def _search(self, requests: Sequence[Request]) -> list[list[Found]]:
