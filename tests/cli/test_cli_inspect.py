@@ -181,6 +181,14 @@ def test_sizes_come_from_a_sentencepiece_tokenizer(tmp_path: Path):
     assert value["tensors"][0]["shape"] == [500, 8]
 
 
+def test_what_another_tokenizer_prepared_tells_no_size(tmp_path: Path):
+    codecs_in(tmp_path / "prepared" / "tiny", 21, 34)
+    there = ("--set", f"data.prepared={tmp_path / 'prepared'}")
+    value = told("--config", tiny(tmp_path), *there, "--set", "tokenizer={kind: sentencepiece, vocab_size: 500}")
+    assert value["tensors"][0]["shape"] == [500, 8]
+    assert "tmt prepare" in refused("--config", tiny(tmp_path), *there, "--set", "tokenizer.min_frequency=7").remedy
+
+
 def test_unknown_sizes_are_asked_for(tmp_path: Path):
     file = tiny(tmp_path)
     for given in ((), ("--source-vocab", 10)):

@@ -50,6 +50,12 @@ def test_sound_data_draws_no_remark() -> None:
     assert "- " not in "\n".join(report_lines(_report()))
 
 
+def test_an_empty_line_stands_before_remarks_and_nowhere_else() -> None:
+    assert report_lines(_report())[-1].startswith("vocabular")
+    told = report_lines(_report(case={"source": "keep", "target": "lower"}))
+    assert told[-3:-1] == ["", "- translations come out in lower case"]
+
+
 def test_tables_stand_in_columns_with_what_was_read_changed_dropped_and_kept() -> None:
     lines = report_lines(_report())
     assert lines[:8] == [

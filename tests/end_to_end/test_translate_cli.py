@@ -192,6 +192,7 @@ def test_whoever_stops_reading_is_left_in_peace(tiny_model: Path) -> None:
         (["--engine", "steam", "x"], "is no engine"),
         (["--top-p", "7", "x"], "--top-p"),
         (["--n-best", "4", "--beam", "2", "x"], "n_best 4 is more than the beam of 2"),
+        (["--n-best", "300", "x"], "tmt: --n-best: input should be less than or equal to 256\n"),
         ([], "no finished run"),
     ],
 )
@@ -252,3 +253,16 @@ def test_ctrl_c_leaves_the_prompt_with_130(tiny_model: Path) -> None:
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 130
+
+
+def test_the_prompt_lives_on_after_bytes_that_are_no_utf8(tiny_model: Path) -> None:
+    environment = {**ENVIRONMENT, "PYTHONIOENCODING": "utf-8:strict"}
+    child = pexpect.spawn(TMT[0], [*TMT[1:], "-m", str(tiny_model)], env=environment, timeout=30)
+    child.expect_exact("en > de: ")
+    child.send(b"gr\xfc\xdfe\n")
+    child.expect_exact("not UTF-8")
+    child.expect_exact("en > de: ")
+    child.sendeof()
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0

@@ -12,6 +12,7 @@ import torch
 from transformer_mt.cli import main
 from transformer_mt.cli.evaluate import evaluate_split
 from transformer_mt.config.schema import Config
+from transformer_mt.data.prepared import FORMAT
 from transformer_mt.decoding.model_directory import build_model, save_model_directory
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.evaluation.scores import score
@@ -76,7 +77,9 @@ def model(tmp_path):
         place.mkdir(parents=True)
         (place / "source.txt").write_text("".join(f"{line}\n" for line in SOURCES))
         (place / "target.txt").write_text("".join(f"{line}\n" for line in REFERENCES))
-    (tmp_path / "prepared" / "tiny" / "manifest.json").write_text(json.dumps({"splits": splits, "parts": []}))
+    (tmp_path / "prepared" / "tiny" / "manifest.json").write_text(
+        json.dumps({"format": FORMAT, "splits": splits, "parts": []})
+    )
     return folder
 
 

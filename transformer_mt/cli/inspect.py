@@ -80,25 +80,37 @@ def _described(
 
 
 def _vocabulary_sizes(config: Config, file: Path, source: int | None, target: int | None) -> tuple[int, int]:
-    """As given; else as prepared; else as the tokenizers are configured, where that tells."""
+    """As given; else as prepared with these tokenizers; else as they are configured, where that tells."""
     if config.has_shared_vocabulary:
         source, target = source or target, target or source
     if source and target:
         return source, target
-    from transformer_mt.data.prepare import prepared_folder
-    from transformer_mt.decoding.model_directory import load_codecs
     from transformer_mt.errors import TmtError
 
-    if (prepared_folder(config) / "source").is_dir():
-        prepared = load_codecs(prepared_folder(config))
-        return source or len(prepared[0]), target or len(prepared[1])
-    source, target = source or _size(config.source_tokenizer), target or _size(config.target_tokenizer)
+    prepared = _prepared_sizes(config)
+    source = source or prepared[0] or _size(config.source_tokenizer)
+    target = target or prepared[1] or _size(config.target_tokenizer)
     if source and target:
         return source, target
     raise TmtError(
         "the sizes of the vocabularies are not known before the data is prepared",
         place=file,
         remedy=f"Give --source-vocab N --target-vocab N, or run `tmt prepare --config {file}` first.",
+    )
+
+
+def _prepared_sizes(config: Config) -> tuple[int | None, int | None]:
+    """Of the vocabularies that lie in the folder of prepared data; None where another tokenizer made them."""
+    from transformer_mt.data.prepare import prepared_folder
+    from transformer_mt.decoding.model_directory import load_codecs
+
+    folder = prepared_folder(config)
+    if not (folder / "source").is_dir():
+        return None, None
+    source, target = load_codecs(folder)
+    return (
+        len(source) if source.segmenter.config == config.source_tokenizer else None,
+        len(target) if target.segmenter.config == config.target_tokenizer else None,
     )
 
 

@@ -74,6 +74,8 @@ def pipe_batches(descriptor: int, warn: Callable[[int], None]) -> Iterator[list[
 def prompt_batches(prompt: str) -> Iterator[list[str]]:
     """What a person types, line by line, with history; empty lines are skipped. Ctrl-D ends, Ctrl-C clears the line.
 
+    A line that the terminal sent in another encoding is told and left out.
+
     Ctrl-C on an empty line raises KeyboardInterrupt.
     """
     ask = _editing_prompt(prompt) if sys.stdout.isatty() else _plain_prompt(prompt)
@@ -83,8 +85,11 @@ def prompt_batches(prompt: str) -> Iterator[list[str]]:
         except EOFError:
             print(file=sys.stderr)
             return
+        except UnicodeDecodeError:
+            print("tmt: this line was not UTF-8; set the terminal to it", file=sys.stderr)
+            continue
         if line.strip():
-            yield [line]
+            yield [line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")]
 
 
 def _editing_prompt(prompt: str) -> Callable[[], str]:

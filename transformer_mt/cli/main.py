@@ -5,6 +5,7 @@ Imports nothing but typer at the top: `tmt --help` must answer at once.
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -48,6 +49,8 @@ def run() -> None:
     # Idle threads shall sleep, not spin: on a machine that is busy with other things spinning ones stop all progress.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     arguments = sys.argv[1:]
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that cannot write Hangul shows ?, as stderr does
     _add_commands(arguments)
     sys.exit(_run(arguments))
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from transformer_mt.config.decoding import DecodingConfig
+    from transformer_mt.errors import TmtError
 
 RUNS = Path("runs")
 
@@ -47,7 +48,6 @@ def search_settings(folder: Path, given: Mapping[str, Any]) -> DecodingConfig:
 
     from transformer_mt.config.decoding import DecodingConfig
     from transformer_mt.config.load import load_config
-    from transformer_mt.errors import TmtError
 
     file = folder / "config.yaml"
     own = load_config(file).decoding if file.is_file() else DecodingConfig()
@@ -59,7 +59,14 @@ def search_settings(folder: Path, given: Mapping[str, Any]) -> DecodingConfig:
     try:
         return DecodingConfig.model_validate({**own.model_dump(), **changes})
     except ValidationError as error:
-        problems = [(".".join(map(str, item["loc"])), item["msg"]) for item in error.errors()]
-        place = "".join(f"--{name.replace('_', '-')}" for name, _ in problems[:1] if name)
-        said = "; ".join(message.removeprefix("Value error, ") for _, message in problems)
-        raise TmtError(said[:1].lower() + said[1:], place=place, remedy="See the command's --help.") from None
+        raise _refused([(".".join(map(str, item["loc"])), item["msg"]) for item in error.errors()], given) from None
+
+
+def _refused(problems: Sequence[tuple[str, str]], given: Mapping[str, Any]) -> TmtError:
+    """What is wrong, by the options that were given: a beam made as wide as --n-best is no option of the user's."""
+    from transformer_mt.errors import TmtError
+
+    own = [(name, said) for name, said in problems if given.get(name) is not None] or problems
+    name, said = own[0][0], "; ".join(message.removeprefix("Value error, ") for _, message in own)
+    place = f"--{name.replace('_', '-')}" if name else ""
+    return TmtError(said[:1].lower() + said[1:], place=place, remedy="See the command's --help.")

@@ -21,7 +21,9 @@ ModelOption = Annotated[
 
 
 def print_json(value: object) -> None:
-    """The one JSON object a command prints on stdout."""
+    """The one JSON object a command prints on stdout, whose encoding may know few letters."""
     import json
+    import sys
 
-    print(json.dumps(value, ensure_ascii=False, indent=1))
+    knows_all = "utf" in (sys.stdout.encoding or "utf-8").lower()
+    print(json.dumps(value, ensure_ascii=not knows_all, indent=1))

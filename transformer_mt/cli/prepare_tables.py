@@ -32,8 +32,9 @@ def report_lines(report: Report) -> list[str]:
     """The report for a reader: a table of pairs, a table of sentences, then what deserves a look."""
     languages = report["languages"]
     lines = [f"{report['name']}: {languages[SOURCE]} -> {languages[TARGET]}", ""]
-    lines += [*_pairs_table(report["pairs"]), "", *_sentences_table(report), "", _vocabularies(report), ""]
-    for text, remedy in remarks(report):
+    lines += [*_pairs_table(report["pairs"]), "", *_sentences_table(report), "", _vocabularies(report)]
+    for number, (text, remedy) in enumerate(remarks(report)):
+        lines += [""] if number == 0 else []
         lines += [f"- {text}", *([f"  {remedy}"] if remedy else [])]
     return lines
 

@@ -118,6 +118,5 @@ HE = Pronoun("그", "그가", "그", "he", "him", ("er", "ihn", "ihm"), 3, False
 SHE = Pronoun("그녀", "그녀가", "그녀", "she", "her", ("sie", "sie", "ihr"), 3, False, "f")
 THEY = Pronoun("그들", "그들이", "그들", "they", "them", ("sie", "sie", "ihnen"), 3, True, "m")
 WHO = Pronoun("누구", "누가", "누구", "who", "who", ("wer", "wen", "wem"), 3, False)
-WHAT = Pronoun("무엇", "무엇이", "무엇", "what", "what", ("was", "was", "was"), 3, False)
 THIS = Pronoun("이것", "이것이", "이것", "this", "this", ("das hier", "das hier", "dem hier"), 3, False)
 THAT = Pronoun("저것", "저것이", "저것", "that", "that", ("das dort", "das dort", "dem dort"), 3, False)
