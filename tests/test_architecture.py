@@ -32,7 +32,7 @@ ROOMS: dict[str, set[str]] = {
     "model": {"config"},
     "decoding": {"config", "model", "text"},
     "training": {"config", "data", "model", "runtime", "reporting"},
-    "export": {"config", "model", "training.checkpoint", "decoding", "text.vocabulary"},
+    "export": {"config", "model", "training.checkpoint", "decoding", "text.codec", "text.vocabulary"},
 }
 # Searching knows a step, not a model; of text only the numbers of <s> and </s>.
 SEARCHES = {"decoding.greedy", "decoding.beam", "decoding.sampling"}

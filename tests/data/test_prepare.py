@@ -285,6 +285,16 @@ def test_a_shared_vocabulary_is_one_folder_and_one_object(workshop: Any) -> None
         assert prepared.store(split).source.ids.max() < 64
 
 
+def test_words_of_both_languages_share_a_vocabulary_but_not_their_rules(workshop: Any) -> None:
+    """English rules split "don't"; German ones keep it whole."""
+    train = [(f"Haus {n} blau", f"don't {n} blue") for n in range(20)]
+    tokenizer = {"kind": "spacy", "shared": True, "min_frequency": 1}
+    source, target = workshop.prepare(workshop.splits(train), tokenizer=tokenizer).codecs()
+    assert source.vocabulary == target.vocabulary
+    assert {"Haus", "n't"} <= set(source.vocabulary.tokens)
+    assert target.decode(target.encode("don't 3 blue")) == "don't 3 blue"
+
+
 def test_a_shared_tokenizer_sees_no_more_sentences_than_its_key_allows(workshop: Any) -> None:
     """Both sides share the bound; the pairs are spread over the corpus."""
     tokenizer = {"kind": "sentencepiece", "vocab_size": 40, "shared": True, "training_sentences": 20}

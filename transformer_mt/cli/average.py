@@ -16,6 +16,7 @@ def average(
     import sys
 
     from transformer_mt.config.load import load_config
+    from transformer_mt.data.prepared import prepared_folder
     from transformer_mt.decoding.model_directory import save_model_directory
     from transformer_mt.errors import TmtError
     from transformer_mt.training.run_directory import CONFIG, RunDirectory
@@ -25,8 +26,10 @@ def average(
     if not steps:
         raise TmtError("no checkpoints here", place=run, remedy="Give the folder of a run, such as runs/NAME.")
     if len(steps) < last:
-        print(f"tmt: only {len(steps)} checkpoints are kept (training.keep_last); all are averaged", file=sys.stderr)
+        kept = "1 checkpoint is" if len(steps) == 1 else f"{len(steps)} checkpoints are"
+        print(f"tmt: only {kept} kept (training.keep_last)", file=sys.stderr)
     config = load_config(run / CONFIG)
-    codecs = directory.model if directory.model.is_dir() else Path(config.data.prepared) / config.name
+    codecs = directory.model if directory.model.is_dir() else prepared_folder(config)
     save_model_directory(directory.model, config, directory.checkpoints.mean_weights(steps), codecs)
+    (directory.model / ".steps").write_text(f"average {steps}", encoding="utf-8")
     print(f"{directory.model}: mean of steps {', '.join(map(str, steps))}")

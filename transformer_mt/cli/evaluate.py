@@ -154,7 +154,7 @@ def _lines(file: Path) -> list[str]:
 
 def _task(config: Config | None, split: str | None, source: File, reference: File) -> Task:
     """The files given, or a split of the model's data."""
-    from transformer_mt.data.prepared import Prepared
+    from transformer_mt.data.prepared import Prepared, prepared_folder
     from transformer_mt.errors import TmtError
     from transformer_mt.evaluation.scores import check_parallel
 
@@ -164,7 +164,7 @@ def _task(config: Config | None, split: str | None, source: File, reference: Fil
             check_parallel(task.sources, str(source), task.references, str(reference))
         return task
     assert config is not None
-    folder = Path(config.data.prepared) / config.name
+    folder = prepared_folder(config)
     if not folder.is_dir():
         raise TmtError(
             "the data this model was trained on is not here, so it has no test set",

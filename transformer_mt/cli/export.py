@@ -28,7 +28,9 @@ def export(
         Path | None, typer.Option("--input", "-i", help="Compare on these sentences. Default: the validation split.")
     ] = None,
     reference: Annotated[Path | None, typer.Option(help="Translations of --input by people, for BLEU.")] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; default: one for each core.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, max=1024, help="CPU threads; default: one for each core.")
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Turn a model into a CTranslate2 folder, and compare the two on a sample before reporting success."""
@@ -69,7 +71,7 @@ def _sample(
 ) -> tuple[list[str], list[str]]:
     """Sentences to compare on, with their references where these are known."""
     from transformer_mt.data.opening import read_lines
-    from transformer_mt.data.prepared import Prepared
+    from transformer_mt.data.prepared import Prepared, prepared_folder
     from transformer_mt.errors import TmtError
     from transformer_mt.evaluation.scores import check_parallel
     from transformer_mt.export.agreement import made_up_lines
@@ -80,7 +82,7 @@ def _sample(
 
     sources, references = lines_of(input_) if input_ else [], lines_of(reference) if reference else []
     data = directory.config.data
-    prepared = Path(data.prepared) / directory.config.name
+    prepared = prepared_folder(directory.config)
     if input_ is None and prepared.is_dir():
         sources, references = Prepared.open(prepared).raw("validation")
     if references:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from transformer_mt.model.transformer import Transformer
 
 VocabularySize = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Size of the vocabulary; with both, no data is needed.")
+    int | None,
+    typer.Option(min=1, max=10_000_000, metavar="N", help="Size of the vocabulary; with both, no data is needed."),
 ]
 
 
@@ -101,8 +102,8 @@ def _vocabulary_sizes(config: Config, file: Path, source: int | None, target: in
 
 def _prepared_sizes(config: Config) -> tuple[int | None, int | None]:
     """Of the vocabularies that lie in the folder of prepared data; None where another tokenizer made them."""
-    from transformer_mt.data.prepare import prepared_folder
-    from transformer_mt.decoding.model_directory import load_codecs
+    from transformer_mt.data.prepared import prepared_folder
+    from transformer_mt.text.codec import load_codecs
 
     folder = prepared_folder(config)
     if not (folder / "source").is_dir():

@@ -188,20 +188,25 @@ def _finish(config: Config, prepared: Prepared, run: RunDirectory, state: TrainS
 
     events.say(f"done: {state.stopped}. {_how_to_go_on(state)}")
     steps = final_steps(state, config.training, run.checkpoints.whole(run.checkpoints.steps()))
-    if not _is_shipped(run, steps):
+    shipped = _shipped(run)
+    if shipped.startswith("average ") and shipped.endswith(f"{run.checkpoints.steps()[-1]}]"):
+        events.say(f"model      {run.model} (made by `tmt average`; kept)")
+    elif shipped == repr(steps):
+        events.say(f"model      {run.model} ({_named(steps)})")
+    else:
         save_model_directory(run.model, config, run.checkpoints.mean_weights(steps), prepared.folder)
         (run.model / ".steps").write_text(repr(steps), encoding="utf-8")
-    events.say(f"model      {run.model} ({_named(steps)})")
+        events.say(f"model      {run.model} ({_named(steps)})")
     events.say(f"plots      {events.draw()}")
     events.record("finished", step=state.step, reason=state.stopped, seconds=round(state.seconds, 1), averaged=steps)
     if prepared.test_sets:
         _score(config, prepared, run, events)
 
 
-def _is_shipped(run: RunDirectory, steps: list[int]) -> bool:
-    """Does model/ already hold the mean of these checkpoints?"""
+def _shipped(run: RunDirectory) -> str:
+    """What model/ holds already: the checkpoints it is the mean of; empty where there is none."""
     file = run.model / ".steps"
-    return file.exists() and file.read_text(encoding="utf-8") == repr(steps)
+    return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
 def _how_to_go_on(state: TrainState) -> str:

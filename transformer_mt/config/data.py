@@ -13,7 +13,7 @@ MULTI30K_TEST_SETS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco"
 RESERVED_SPLITS = ("train", "validation", "all", "source", "target", "scratch", "plots")  # folders of prepared data
 PHRASEBOOK_LANGUAGES = ("ko", "en", "de")
 
-Share = Annotated[int | float, Field(ge=0)]
+Share = Annotated[int, Field(ge=0)] | Annotated[float, Field(ge=0, lt=1)]
 Column = str | NonNegative
 
 

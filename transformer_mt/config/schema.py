@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 from transformer_mt.config.data import DataConfig
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.model import ModelConfig
-from transformer_mt.config.section import NonNegative, Section
+from transformer_mt.config.section import Section, Seed
 from transformer_mt.config.tokenizer import AnyTokenizer, OneTokenizer, SidesConfig
 from transformer_mt.config.training import RuntimeConfig, TrainingConfig
 
@@ -22,7 +22,7 @@ class Config(Section):
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)] = Field(
         description="name of the run; its folder is runs/NAME"
     )
-    seed: NonNegative = Field(1, description="seed of initial weights, dropout and the order of batches")
+    seed: Seed = Field(1, description="seed of initial weights, dropout and the order of batches")
     data: DataConfig = Field(description="languages, corpora, cleaning")
     tokenizer: AnyTokenizer = Field(description="one tokenizer kind for both sides, or `source` and `target` apart")
     model: ModelConfig = Field(ModelConfig(), description="the Transformer's sizes and options")
@@ -58,6 +58,11 @@ class Config(Section):
     @property
     def has_shared_vocabulary(self) -> bool:
         return not isinstance(self.tokenizer, SidesConfig) and self.tokenizer.shared
+
+    @property
+    def has_shared_tokenizer(self) -> bool:
+        """One tokenizer splits both languages; the rules of spaCy and soynlp are those of one language."""
+        return self.has_shared_vocabulary and self.source_tokenizer.kind not in ("spacy", "soynlp")
 
     @property
     def max_positions(self) -> int:

@@ -119,9 +119,11 @@ class RuntimeConfig(Section):
     precision: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         "auto", description="type of matrix products; auto: bfloat16 where CUDA has it, else float32"
     )
-    threads: NonNegative = Field(0, description="CPU threads of matrix products; 0: one for each core")
+    threads: Annotated[int, Field(ge=0, le=1024)] = Field(
+        0, description="CPU threads of matrix products; 0: one for each core"
+    )
     compile: bool = Field(
-        False, description="torch.compile the model (first step takes a minute; needs a C++ compiler on CPU)"
+        False, description="torch.compile the model: for GPUs (slower on a CPU, and needs a C++ compiler there)"
     )
     tf32: bool = Field(True, description="let CUDA use TF32 for float32 matrix products")
     tensorboard: bool = Field(

@@ -120,13 +120,13 @@ def by_length(source_lengths: Counts, target_lengths: Counts) -> Counts:
 def epoch_pairs(parts: Sequence[tuple[int, float]], random: np.random.Generator) -> Counts:
     """Pair numbers of an epoch, shuffled: each corpus part (size, weight) repeats its pairs `weight` times.
 
-    A fraction of a weight is drawn anew each epoch.
+    A fraction of a weight is drawn anew each epoch; of each part at least one pair.
     """
     chosen, start = [], 0
     for size, weight in parts:
         whole = np.arange(start, start + size)
         chosen += [whole] * int(weight)
-        extra = round((weight - int(weight)) * size)
+        extra = round((weight - int(weight)) * size) or int(weight < 1 <= size)
         if extra:
             chosen.append(start + random.choice(size, extra, replace=False))
         start += size

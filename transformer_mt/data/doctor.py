@@ -1,4 +1,4 @@
-"""The data doctor: what `tmt prepare` found, as plain data. `diagnosis` puts it into words."""
+"""The data doctor: what `tmt prepare` found, as plain data. `cli.prepare_tables` puts it into words."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def report_of(
         "splits": {split: _split(split, note, found) for split, note in written.items()},
         "vocabulary": {side: len(codec) for side, codec in codecs.items()},
         "words": {side: len(codec) - len(MARKS) for side, codec in codecs.items()},
-        "shared_vocabulary": codecs[SOURCE] is codecs[TARGET],
+        "shared_vocabulary": config.has_shared_vocabulary,
         "counts_words": {side: codec.segmenter.tokenizer.inventory() is None for side, codec in codecs.items()},
         "case": {side: codec.segmenter.config.case for side, codec in codecs.items()},
         "lossless": {side: codec.segmenter.lossless for side, codec in codecs.items()},

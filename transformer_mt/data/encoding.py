@@ -17,11 +17,15 @@ from transformer_mt.text.vocabulary import EOS, UNK, Vocabulary
 STEP = 10_000  # pairs between two signs of life
 
 
-def build_codecs(segmenters: Mapping[str, Segmenter], words: Mapping[str, Counter[str]]) -> dict[str, Codec]:
-    """Vocabularies from counted words, or as a subword tokenizer fixes them; one object where they are shared."""
-    if segmenters[SOURCE] is segmenters[TARGET]:
-        codec = _codec(segmenters[SOURCE], words[SOURCE] + words[TARGET])
-        return {SOURCE: codec, TARGET: codec}
+def build_codecs(
+    segmenters: Mapping[str, Segmenter], words: Mapping[str, Counter[str]], shared: bool
+) -> dict[str, Codec]:
+    """Vocabularies from counted words, or as a subword tokenizer fixes them. shared: one for both sides."""
+    if shared:
+        both = words[SOURCE] + words[TARGET]
+        source = _codec(segmenters[SOURCE], both)
+        one_tokenizer = segmenters[SOURCE] is segmenters[TARGET]
+        return {SOURCE: source, TARGET: source if one_tokenizer else _codec(segmenters[TARGET], both)}
     return {side: _codec(segmenters[side], words[side]) for side in SIDES}
 
 

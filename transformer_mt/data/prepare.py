@@ -26,7 +26,7 @@ from transformer_mt.data.corpora.base import Corpus
 from transformer_mt.data.doctor import report_of
 from transformer_mt.data.encoding import Written, build_codecs, write_stores
 from transformer_mt.data.parallel import Workers, cores
-from transformer_mt.data.prepared import FORMAT, MANIFEST, Prepared
+from transformer_mt.data.prepared import FORMAT, MANIFEST, Prepared, prepared_folder
 from transformer_mt.data.reading import Cleaner, Stream, clean_stream
 from transformer_mt.data.selection import Selection
 from transformer_mt.data.store import SIDES
@@ -35,10 +35,6 @@ from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.text.codec import Codec
 
 Progress = Callable[[str, int], None]  # (what is being done, pairs so far)
-
-
-def prepared_folder(config: Config) -> Path:
-    return Path(config.data.prepared) / config.name
 
 
 def prepare(config: Config, force: bool = False, progress: Progress = lambda doing, pairs: None) -> Prepared:
@@ -98,8 +94,8 @@ class _Preparation:
             segmenters = train_segmenters(self.config, selection, self.folder)
             found = self._tokenise(selection, workers)
         _require_pairs(selection)
-        codecs = build_codecs(segmenters, found.words)
-        for side in SIDES[: 1 if self.config.has_shared_vocabulary else 2]:
+        codecs = build_codecs(segmenters, found.words, self.config.has_shared_vocabulary)
+        for side in SIDES[: 1 if self.config.has_shared_tokenizer else 2]:
             codecs[side].save(self.folder / side)
         written = self._write_ids(selection.splits, codecs)
         self._write_texts(selection)
@@ -171,7 +167,8 @@ def _require_pairs(selection: Selection) -> None:
             raise TmtError(
                 f"no pair is left in the {split} split",
                 place="data.corpus",
-                remedy="Everything was dropped, or nothing was there. Check the files, the columns, and data.cleaning.",
+                remedy="Everything was dropped, or nothing was there. Check the files, the columns, data.cleaning,"
+                " and the shares of data.corpus.split.",
             )
 
 

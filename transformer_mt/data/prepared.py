@@ -13,9 +13,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from transformer_mt.config.schema import Config
 from transformer_mt.data.store import SIDES, Store
 from transformer_mt.errors import TmtError, from_os_error
-from transformer_mt.text.codec import Codec
+from transformer_mt.text.codec import Codec, load_codecs
 
 MANIFEST = "manifest.json"
 FORMAT = 1  # of all that lies in the folder
@@ -79,8 +80,12 @@ class Prepared:
 
     def codecs(self) -> tuple[Codec, Codec]:
         """Source and target codec; one object where they are shared."""
-        source = Codec.load(self.folder / "source")
-        return source, (Codec.load(self.folder / "target") if (self.folder / "target").exists() else source)
+        return load_codecs(self.folder)
+
+
+def prepared_folder(config: Config) -> Path:
+    """Where the prepared data of a config lies."""
+    return Path(config.data.prepared) / config.name
 
 
 def _lines(file: Path) -> list[str]:

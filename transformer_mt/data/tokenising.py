@@ -31,7 +31,7 @@ EXAMPLES = 5  # places shown of each kind of outlier
 def train_segmenters(config: Config, selection: Selection, folder: Path) -> dict[str, Segmenter]:
     """Learn from the training split and save; source and target are one object where they are shared."""
     source = Segmenter(config.source_tokenizer, config.data.source)
-    if config.has_shared_vocabulary:
+    if config.has_shared_tokenizer:
         sample = _sample(selection, max(1, source.config.training_sentences // 2))
         source.train(side for line in sample for side in (line.source, line.target))
         segmenters = {SOURCE: source, TARGET: source}
@@ -92,7 +92,7 @@ class Tokenising:
     @cached_property
     def segmenters(self) -> tuple[Segmenter, Segmenter]:
         source = Segmenter.load(self.folder / SOURCE)
-        return source, (source if self.config.has_shared_vocabulary else Segmenter.load(self.folder / TARGET))
+        return source, (source if self.config.has_shared_tokenizer else Segmenter.load(self.folder / TARGET))
 
     def __call__(self, pairs: list[Selected]) -> tuple[str, Findings]:
         """Scratch lines (split, source tokens, target tokens) of the pairs without fault."""

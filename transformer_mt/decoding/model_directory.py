@@ -22,10 +22,10 @@ from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.model.weights import load_weights, read_weights, save_weights
-from transformer_mt.text.codec import Codec
+from transformer_mt.text.codec import SOURCE, TARGET, Codec, load_codecs
 from transformer_mt.text.vocabulary import PAD
 
-CONFIG, WEIGHTS, SOURCE, TARGET, SCORES = "config.yaml", "model.safetensors", "source", "target", "scores.json"
+CONFIG, WEIGHTS, SCORES = "config.yaml", "model.safetensors", "scores.json"
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,6 @@ class ModelDirectory:
 def build_model(config: Config, source_vocab: int, target_vocab: int) -> Transformer:
     """The model a config describes, freshly initialised from torch's generator."""
     return Transformer(config.model, source_vocab, target_vocab, PAD, config.max_positions)
-
-
-def load_codecs(folder: Path) -> tuple[Codec, Codec]:
-    """Source and target codec of a model directory or of prepared data; one object where they are shared."""
-    source = Codec.load(folder / SOURCE)
-    return source, (Codec.load(folder / TARGET) if (folder / TARGET).exists() else source)
 
 
 def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> ModelDirectory:

@@ -25,10 +25,11 @@ from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import load_config
 from transformer_mt.decoding.batches import Request, allowed_lengths, batched
 from transformer_mt.decoding.interpreter import Interpreter
-from transformer_mt.decoding.model_directory import CONFIG, load_codecs
+from transformer_mt.decoding.model_directory import CONFIG
 from transformer_mt.decoding.search import Found, length_penalty
 from transformer_mt.errors import TmtError
 from transformer_mt.export.specification import POSITIONS
+from transformer_mt.text.codec import load_codecs
 from transformer_mt.text.vocabulary import BOS, MARKS, PAD
 
 _NEVER = -1e9  # the log-probability of what CTranslate2 puts into a place it could not fill is below this

@@ -36,10 +36,6 @@ class Machine:
         """float16 gradients underflow unless the loss is scaled; bfloat16 has the range of float32."""
         return self.dtype is torch.float16
 
-    def synchronize(self) -> None:
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
-
     def describe(self) -> str:
         name = (
             torch.cuda.get_device_name(self.device)

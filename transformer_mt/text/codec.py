@@ -13,8 +13,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from transformer_mt.config.tokenizer import OneTokenizer
 from transformer_mt.errors import TmtError
@@ -24,6 +25,7 @@ from transformer_mt.text.tokenizers.base import Tokenizer
 from transformer_mt.text.vocabulary import EOS, MARKS, UNK, Vocabulary
 
 SETTINGS, VOCABULARY = "tokenizer.json", "vocabulary.txt"
+SOURCE, TARGET = "source", "target"  # folders of the two sides
 
 
 class Segmenter:
@@ -67,10 +69,19 @@ class Segmenter:
     @classmethod
     def load(cls, folder: Path) -> Segmenter:
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-        segmenter = cls(TypeAdapter(OneTokenizer).validate_python(settings["tokenizer"]), settings["language"])
+        segmenter = cls(_settings_of(settings["tokenizer"]), settings["language"])
         segmenter.casing.load(folder)
         segmenter.tokenizer.load(folder)
         return segmenter
+
+
+def _settings_of(saved: Any) -> OneTokenizer:
+    """Raises ValueError that says in one line what is wrong."""
+    try:
+        return TypeAdapter(OneTokenizer).validate_python(saved)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ValueError(f"{SETTINGS}: {' '.join([*map(str, first['loc']), first['msg']])}") from None
 
 
 @dataclass(frozen=True)
@@ -121,6 +132,12 @@ class Codec:
             raise TmtError("a tokenizer file is missing", place=error.filename, remedy=_REMEDY) from None
         except (ValueError, KeyError, TypeError) as error:  # bad JSON, bad settings, damaged model, bad UTF-8
             raise TmtError(f"the tokenizer is damaged: {error}", place=folder, remedy=_REMEDY) from None
+
+
+def load_codecs(folder: Path) -> tuple[Codec, Codec]:
+    """Source and target codec of a model directory or of prepared data; one object where they are shared."""
+    source = Codec.load(folder / SOURCE)
+    return source, (Codec.load(folder / TARGET) if (folder / TARGET).exists() else source)
 
 
 _REMEDY = "Prepare again with `tmt prepare --force`, or copy the whole model folder again."
