@@ -39,6 +39,13 @@ def at(file: str | Path, line: int) -> str:
     return f"{file}:{line}"
 
 
+_KINDS = {
+    errno.EISDIR: "a folder stands where a file is needed",
+    errno.EEXIST: "a file stands where a folder is needed",
+    errno.ENOTDIR: "a file stands where a folder is needed",
+}
+
+
 def from_os_error(error: OSError, doing: str) -> TmtError:
     """Turn what the operating system refused into a message with a remedy."""
     file = error.filename or ""
@@ -56,4 +63,6 @@ def from_os_error(error: OSError, doing: str) -> TmtError:
         )
     if error.errno == errno.ENOENT:
         return TmtError(f"no such file or folder while {doing}", place=file, remedy="Check the path.")
+    if error.errno in _KINDS:
+        return TmtError(f"{_KINDS[error.errno]} while {doing}", place=file, remedy="Choose another path.")
     return TmtError(f"{error.strerror or error} while {doing}", place=file)

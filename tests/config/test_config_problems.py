@@ -61,6 +61,10 @@ def test_a_sound_config_is_read(tmp_path: Path) -> None:
         ("model: {tie_embeddings: true}", "needs one vocabulary for both sides"),
         ("decoding: {beam: 4, n_best: 8}", "n_best 8 is more than the beam of 4 can hold"),
         ("1: 3", "unknown key '1'; known here: name, seed"),
+        ("seed: 9223372036854775808", "must be less than 9223372036854775808"),
+        ("model: {d_model: 1000000000}", "'model.d_model' is 1000000000, but must be at most 1048576"),
+        ("model: {decoder_layers: 1000000}", "'model.decoder_layers' is 1000000, but must be at most 1000"),
+        ("runtime: {threads: 100000}", "'runtime.threads' is 100000, but must be at most 1024"),
     ],
 )
 def test_a_mistake_is_told_with_its_line(told, line: str, message: str) -> None:
@@ -89,6 +93,24 @@ def test_a_mistake_in_the_data_section(told, before: str, after: str, message: s
     problems = told(SOUND.replace(before, after))
     assert any(message in problem for problem in problems)
     assert problems[0].startswith(tuple(f"c.yaml:{line}: " for line in range(2, 6)))
+
+
+def test_an_unknown_kind_is_told_by_the_name_its_key_has_in_the_file(told) -> None:
+    head, _ = told(SOUND.replace("{kind: sentencepiece}", "{kind: sentencepeice}"))
+    assert head.startswith("c.yaml:6: 'tokenizer.kind' is 'sentencepeice', but must be one of spacy, ")
+    head, _ = told(SOUND.replace("{kind: sentencepiece}", "{source: {kind: spaci}, target: {kind: spacy}}"))
+    assert head.startswith("c.yaml:6: 'tokenizer.source.kind' is 'spaci'")
+
+
+def test_a_key_of_the_sections_other_form_is_not_suggested_for_itself(told) -> None:
+    sides = SOUND.replace("{kind: sentencepiece}", "{source: {kind: spacy}, target: {kind: spacy}}")
+    head, _ = told(sides, "tokenizer.kind=character")
+    assert head == "--set: key 'tokenizer.kind' has no place beside 'source', 'target'"
+
+
+def test_a_mistake_on_the_command_line_is_mended_there(told) -> None:
+    assert "on the command line" in told(SOUND, "seed=x")[-1]
+    assert "these 2 keys in c.yaml" in told(SOUND.replace("name:", "nme:"))[-1]
 
 
 def test_suggestions_are_of_the_kind_that_is_named(told) -> None:

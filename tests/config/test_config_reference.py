@@ -66,7 +66,7 @@ def test_a_section_is_told_once_and_its_tables_are_whole() -> None:
 @pytest.mark.parametrize(
     "row",
     [
-        "| `d_model` | int | `512` | >= 1 | width of the residual stream (D) |",
+        "| `d_model` | int | `512` | >= 1, <= 1048576 | width of the residual stream (D) |",
         "| `name` | text | required |  | name of the run; its folder is runs/NAME |",
         "| `max_ratio` | float \\| null | `9.0` | > 1 |",
         "| `betas` | list of float | `[0.9, 0.98]` | >= 0.0, < 1.0 |",

@@ -72,6 +72,8 @@ def test_what_is_lost_is_told(translator: Translator) -> None:
     assert len(long.source_tokens) == 23
     (unknown,) = translator.translate(["aÜbÜé"])
     assert unknown.notes[0] == "3 unknown words: Ü, é"
+    (told,) = translator.translate(["\ue000"])
+    assert told.notes[0] == "1 unknown word: \ufffd", "nothing a terminal may not show"
     (one,) = translator.translate(["ab"])
     assert not any("unknown" in note or "cut" in note for note in one.notes)
 

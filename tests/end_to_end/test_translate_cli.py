@@ -189,7 +189,11 @@ def test_whoever_stops_reading_is_left_in_peace(tiny_model: Path) -> None:
         (["--input", "in.txt", "--output", "in.txt"], "same file"),
         (["--output", "no/such/out.txt", "x"], "no such folder"),
         (["--attention", "map.png", "one", "two"], "exactly one sentence"),
+        (["--attention", ".", "one"], "this is a folder"),
         (["--engine", "steam", "x"], "is no engine"),
+        (["--sample", "--mbr", "x"], "two ways of searching"),
+        (["--threads", "100000", "x"], "'--threads'"),
+        (["--sample", "--seed", "9223372036854775808", "x"], "'--seed'"),
         (["--top-p", "7", "x"], "--top-p"),
         (["--n-best", "4", "--beam", "2", "x"], "n_best 4 is more than the beam of 2"),
         (["--n-best", "300", "x"], "tmt: --n-best: input should be less than or equal to 256\n"),
@@ -207,6 +211,14 @@ def test_mistakes_are_told_with_exit_code_2(tiny_model: Path, tmp_path: Path, ar
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
     assert (tmp_path / "in.txt").read_text() == "hello\n"
+
+
+@pytest.mark.parametrize("closing", [">&-", "2>&-"])
+def test_a_closed_stdout_or_stderr_is_no_mishap(tiny_model: Path, closing: str) -> None:
+    command = ["sh", "-c", f'exec "$@" {closing}', "sh", *TMT, "--model", str(tiny_model), "hello"]
+    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "tmt: " not in done.stdout, "notes stay out of the results"
 
 
 def test_sampling_ensembles_and_prefixes_from_the_command_line(tiny_model: Path) -> None:

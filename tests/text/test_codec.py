@@ -123,4 +123,5 @@ def test_a_damaged_folder_is_the_users_to_mend(damage, tmp_path: Path) -> None:
         Codec.load(folder)
     assert error.value.exit_code == USER_FAULT
     assert str(folder) in error.value.place
+    assert "\n" not in error.value.message
     assert "tmt prepare --force" in error.value.remedy

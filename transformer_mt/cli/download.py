@@ -13,7 +13,7 @@ _AIHUB = """Sign up at https://aihub.or.kr, apply for a Korean-English parallel 
 
 
 def download(
-    corpus: Annotated[str, typer.Argument(help="Which corpus: multi30k.")],
+    corpus: Annotated[str, typer.Argument(metavar="CORPUS", help="Which corpus: multi30k.")],
     to: Annotated[Path | None, typer.Option("--to", help="Folder for the files. [default: data/multi30k]")] = None,
     mirror: Annotated[str | None, typer.Option(help="Another address, or a folder, that has the files.")] = None,
 ) -> None:

@@ -14,7 +14,9 @@ ORDER = ("quickstart", "multi30k-de-en", "multi30k-en-de", "aihub-ko-en", "files
 
 
 def init(
-    name: Annotated[str, typer.Argument(help=f"{', '.join(ORDER)}, or classics/NAME.", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help=f"{', '.join(ORDER)}, or classics/NAME.", show_default=False)
+    ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write, - for stdout; default: ./NAME.yaml.")
     ] = None,

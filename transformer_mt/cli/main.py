@@ -49,10 +49,18 @@ def run() -> None:
     # Idle threads shall sleep, not spin: on a machine that is busy with other things spinning ones stop all progress.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     arguments = sys.argv[1:]
+    _open_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot write Hangul shows ?, as stderr does
     _add_commands(arguments)
     sys.exit(_run(arguments))
+
+
+def _open_closed_streams() -> None:
+    """Where whoever started us closed stdout or stderr (`>&-`), what is written there goes nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 (as long as we live)
 
 
 def _add_commands(arguments: list[str]) -> None:

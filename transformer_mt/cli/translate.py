@@ -24,7 +24,7 @@ SAMPLING, FORMS = "Sampling", "Output"
 
 def translate(
     text: Annotated[
-        list[str] | None, typer.Argument(metavar="[TEXT]...", help="Sentences; without any: a pipe, or a prompt.")
+        list[str] | None, typer.Argument(metavar="TEXT", help="Sentences; without any: a pipe, or a prompt.")
     ] = None,
     model: Annotated[
         list[Path] | None,
@@ -47,11 +47,13 @@ def translate(
     temperature: Annotated[float | None, typer.Option(help="Divides the logits when sampling.")] = None,
     top_k: Annotated[int | None, typer.Option(min=0, help="Sample from the k likeliest tokens; 0: all.")] = None,
     top_p: Annotated[float | None, typer.Option(help="Sample from the likeliest tokens of this probability.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of sampling.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of sampling.")] = 1,
     scores: Annotated[bool, typer.Option("--scores", help="Write score, tab, text.")] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object with tokens, scores and alignments.")] = False,
     attention: Annotated[Path | None, typer.Option(metavar="PNG", help="Draw the attention of one sentence.")] = None,
-    threads: Annotated[int | None, typer.Option(min=1, help="CPU threads; default: one for each core.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, max=1024, help="CPU threads; default: one for each core.")
+    ] = None,
     engine: Annotated[
         str, typer.Option(help="tmt or ctranslate2; a folder of `tmt export` needs the second anyway.")
     ] = "tmt",
@@ -62,7 +64,7 @@ def translate(
     from transformer_mt.cli.models import find_models, search_settings
 
     folders = find_models(model)
-    method = "mbr" if mbr else "sample" if sample else None
+    method = _method(sample, mbr)
     given = {"beam": beam, "n_best": n_best, "length_penalty": length_penalty, "samples": samples}
     given |= {"temperature": temperature, "top_k": top_k, "top_p": top_p}
     decoding = search_settings(folders[0], {**given, "method": method, "replace_unknown": replace_unknown})
@@ -90,15 +92,26 @@ def _check_usage(
     if output is not None and output.is_dir():
         raise TmtError("this is a folder, not a file", place=output, remedy="Name a file to write.")
     if output is not None and not output.absolute().parent.is_dir():
-        raise TmtError("no such folder", place=output.parent, remedy="Make it first:  mkdir -p")
+        raise TmtError("no such folder", place=output.parent, remedy=f"Make it first:  mkdir -p {output.parent}")
     if input_ and output and output.exists() and output.samefile(input_):
         raise TmtError("--output is the same file as --input", place=output, remedy="Name another file.")
     if attention is not None and len(text or []) != 1:
         raise TmtError(
             "--attention draws exactly one sentence", remedy='For example:  tmt translate "..." --attention map.png'
         )
+    if attention is not None and attention.is_dir():
+        raise TmtError("this is a folder, not a file", place=attention, remedy="Name a file:  --attention map.png")
     if engine not in ("tmt", "ctranslate2"):
         raise TmtError(f"'{engine}' is no engine", place="--engine", remedy="Use tmt or ctranslate2.")
+
+
+def _method(sample: bool, mbr: bool) -> str | None:
+    """The way of searching that was asked for; None: the model's own."""
+    from transformer_mt.errors import TmtError
+
+    if sample and mbr:
+        raise TmtError("--sample and --mbr are two ways of searching", remedy="Give one of them.")
+    return "mbr" if mbr else "sample" if sample else None
 
 
 def _load(

@@ -12,7 +12,15 @@ from pydantic import BaseModel
 
 from transformer_mt.config.problems import find_problems
 from transformer_mt.config.schema import Config
-from transformer_mt.config.yaml_source import FROM_COMMAND_LINE, KeyPath, YamlSource, parse_value, read_yaml, write_yaml
+from transformer_mt.config.yaml_source import (
+    COMMAND_LINE,
+    FROM_COMMAND_LINE,
+    KeyPath,
+    YamlSource,
+    parse_value,
+    read_yaml,
+    write_yaml,
+)
 from transformer_mt.errors import TmtError
 
 
@@ -24,11 +32,15 @@ def load_config(file: str | Path, overrides: Sequence[str] = ()) -> Config:
     source = _apply(read_yaml(file), overrides)
     problems = find_problems(source)
     if problems:
-        mend = "this" if len(problems) == 1 else f"these {len(problems)} keys"
-        raise TmtError(
-            "\n".join(problems), remedy=f"Mend {mend} in {source.file}; README.md lists all keys with their ranges."
-        )
+        raise TmtError("\n".join(problems), remedy=_remedy(problems, source.file))
     return Config.model_validate(source.values)
+
+
+def _remedy(problems: Sequence[str], file: str) -> str:
+    mend = "this" if len(problems) == 1 else f"these {len(problems)} keys"
+    given = all(problem.startswith(f"{COMMAND_LINE}: ") for problem in problems)
+    place = "on the command line" if given else f"in {file}"
+    return f"Mend {mend} {place}; README.md lists all keys with their ranges."
 
 
 def dump_config(config: Config) -> str:
@@ -67,7 +79,7 @@ def _apply(source: YamlSource, overrides: Iterable[str]) -> YamlSource:
 
 def _parse(override: str) -> tuple[KeyPath, Any]:
     name, separator, text = override.partition("=")
-    if not separator or not name.strip():
+    if not separator or not all(part.strip() for part in name.split(".")):
         raise TmtError(
             f"'{override}' is no override",
             place="--set",

@@ -10,15 +10,15 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from transformer_mt.config.section import Positive, Probability, Section
+from transformer_mt.config.section import Depth, Positive, Probability, Section, Width
 
 
 class ModelConfig(Section):
-    d_model: Positive = Field(512, description="width of the residual stream (D)")
+    d_model: Width = Field(512, description="width of the residual stream (D)")
     n_heads: Positive = Field(8, description="attention heads (H); must divide d_model")
-    d_ff: Positive = Field(2048, description="inner width of the feed-forward sub-layer (F)")
-    encoder_layers: Positive = Field(6, description="layers of the encoder")
-    decoder_layers: Positive = Field(6, description="layers of the decoder")
+    d_ff: Width = Field(2048, description="inner width of the feed-forward sub-layer (F)")
+    encoder_layers: Depth = Field(6, description="layers of the encoder")
+    decoder_layers: Depth = Field(6, description="layers of the decoder")
     dropout: Probability = Field(
         0.1, description="dropout on each sub-layer's output and on the embeddings (section 5.4)"
     )

@@ -46,7 +46,7 @@ Problem = tuple[KeyPath, str, set[str | int]]  # where, what, and the names of t
 
 def _problems(values: Any, source: YamlSource) -> Iterator[Problem]:
     for item in _errors(values):
-        path = _path_in_file(item["loc"], values)
+        path = _path_in_file(item["loc"], values, ends_in_key=not item["type"].startswith("union_tag"))
         if item["type"] == "value_error":
             yield from _contradictions(str(item["ctx"]["error"]), path, source)
         else:
@@ -77,8 +77,11 @@ def _contradictions(message: str, path: KeyPath, source: YamlSource) -> Iterator
         yield spot, f"{name}: {problem}" if name else problem, {key[-1] for key in keys}
 
 
-def _path_in_file(loc: tuple[str | int, ...], values: Any) -> KeyPath:
-    """Pydantic's location without the parts (union tags, added list levels) that the file does not have."""
+def _path_in_file(loc: tuple[str | int, ...], values: Any, ends_in_key: bool) -> KeyPath:
+    """Pydantic's location without the parts (union tags, added list levels) that the file does not have.
+
+    ends_in_key: its last part is a key, even if the file does not have it.
+    """
     path: list[str | int] = []
     for position, part in enumerate(loc):
         if isinstance(values, dict) and part in values:
@@ -87,7 +90,7 @@ def _path_in_file(loc: tuple[str | int, ...], values: Any) -> KeyPath:
         elif isinstance(values, list) and isinstance(part, int) and part < len(values):
             path.append(part)
             values = values[part]
-        elif position == len(loc) - 1 and isinstance(part, str) and isinstance(values, dict):
+        elif ends_in_key and position == len(loc) - 1 and isinstance(part, str) and isinstance(values, dict):
             path.append(part)
     return tuple(path)
 
@@ -114,6 +117,9 @@ def _sentence(item: dict[str, Any], path: KeyPath, values: Any) -> str:
     value = value if len(value) < 60 else value[:57] + "..."
     if kind in ("extra_forbidden", "invalid_key"):
         known = keys_at(path[:-1], values)
+        if path[-1] in known:  # a key of another form of this section
+            beside = [key for key in _inside(values, path[:-1]) if key != path[-1]]
+            return f"key '{name}' has no place beside {', '.join(f'{key!r}' for key in beside)}"
         near = difflib.get_close_matches(str(path[-1]), known, n=1, cutoff=0.5)
         return f"unknown key '{name}'" + (f"; did you mean '{near[0]}'?" if near else _known(known))
     if kind == "missing":
@@ -126,6 +132,12 @@ def _sentence(item: dict[str, Any], path: KeyPath, values: Any) -> str:
         hint = f"; did you mean '{near[0]}'?" if near else ""
         return f"'{name}.kind' is '{context['tag']}', but must be one of {', '.join(tags)}{hint}"
     return f"'{name}' is {value}, but {_wanted(item)}"
+
+
+def _inside(values: Any, path: KeyPath) -> Any:
+    for part in path:
+        values = values[part]
+    return values
 
 
 def _known(keys: list[str]) -> str:

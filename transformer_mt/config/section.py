@@ -15,6 +15,9 @@ class Section(BaseModel):
 
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 Positive = Annotated[int, Field(ge=1)]
+Width = Annotated[int, Field(ge=1, le=1_048_576)]  # of a layer; what is beyond is a slip of the finger
+Depth = Annotated[int, Field(ge=1, le=1_000)]  # layers
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
 NonNegative = Annotated[int, Field(ge=0)]
 Item = TypeVar("Item")
 Many = Annotated[tuple[Item, ...], Field(strict=False)]  # a list in YAML; its items stay strict

@@ -17,6 +17,7 @@ from transformer_mt.errors import TmtError, at
 
 KeyPath = tuple[str | int, ...]
 FROM_COMMAND_LINE = 1 << 30  # in place of a line: the value came from --set
+COMMAND_LINE = "--set"  # in place of a file
 _MOST_KEYS = 10_000  # aliases of aliases grow without bound
 
 
@@ -73,7 +74,7 @@ class YamlSource:
     def place(self, path: KeyPath) -> str:
         """Where a key stands, in words."""
         line = self.line(path)
-        return "--set" if line == FROM_COMMAND_LINE else at(self.file, line) if line else self.file
+        return COMMAND_LINE if line == FROM_COMMAND_LINE else at(self.file, line) if line else self.file
 
 
 def parse_value(text: str) -> Any:

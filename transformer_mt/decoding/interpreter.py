@@ -65,6 +65,15 @@ class _Source:
     notes: tuple[str, ...]
 
 
+_LONGEST_SHOWN = 40  # characters of an unknown word
+
+
+def _shown(word: str) -> str:
+    """A word as a message may hold it: short, and nothing a terminal would obey."""
+    word = word if len(word) <= _LONGEST_SHOWN else f"{word[: _LONGEST_SHOWN - 1]}…"
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in word)
+
+
 _SILENCE = Translation((), (Hypothesis("", (), 0.0, ()),))
 
 
@@ -121,7 +130,7 @@ class Interpreter(ABC):
         ids = self.source.vocabulary.encode(tokens)
         unknown = [token for token, index in zip(tokens, ids, strict=True) if index == UNK]
         if unknown:
-            shown = ", ".join(dict.fromkeys(self._source_word(token) for token in unknown[:5]))
+            shown = ", ".join(dict.fromkeys(_shown(self._source_word(token)) for token in unknown[:5]))
             more = ", ..." if len(unknown) > 5 else ""
             notes.append(f"{len(unknown)} unknown {'word' if len(unknown) == 1 else 'words'}: {shown}{more}")
         start = self._prefix_ids(prefix)

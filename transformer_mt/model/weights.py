@@ -44,7 +44,8 @@ def read_weights(file: Path) -> dict[str, Tensor]:
     except FileNotFoundError:
         raise TmtError("the file of weights is missing", place=file, remedy=_REMEDY) from None
     except SafetensorError as error:
-        raise TmtError(f"not a readable safetensors file ({error})", place=file, remedy=_REMEDY) from None
+        remedy = "The file is damaged or was cut short: copy it again from where it came from."
+        raise TmtError(f"not a readable safetensors file ({error})", place=file, remedy=remedy) from None
     except OSError as error:
         raise from_os_error(error, "reading weights") from None
 

@@ -56,7 +56,7 @@ def plot_lengths(lengths: Mapping[str, Sequence[int]], file: Path) -> Path:
         axes.set_ylabel("sentences")
         axes.yaxis.set_major_formatter(axes.xaxis.get_major_formatter())
         axes.set_ylim(bottom=0)
-        axes.legend()
+        axes.legend(loc="upper right")  # "best" takes a second where the curve is long
     return file
 
 
@@ -91,7 +91,7 @@ def _loss(records: Sequence[Record], file: Path) -> Path | None:
             _mark_best(axes, valid_x, valid_y, ORANGE, min)
         _label(axes, "update")
         _cut_off_the_start(axes, train_y + valid_y)
-        axes.legend()
+        axes.legend(loc="upper right")  # "best" takes a second where the curve is long
     return file
 
 
