@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,14 @@ class Corpora:
         return path
 
     __call__ = __truediv__
+
+
+@pytest.fixture(autouse=True)
+def whole_floats() -> Iterator[None]:
+    """Training flushes tiny numbers to zero in the whole process; no test shall find that of another."""
+    yield
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_flush_denormal(False)
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ import torch
 from transformer_mt.cli import main
 from transformer_mt.cli.evaluate import evaluate_split
 from transformer_mt.config.schema import Config
-from transformer_mt.data.prepared import FORMAT
+from transformer_mt.data.prepared import FORMAT, settings_of
 from transformer_mt.decoding.model_directory import build_model, save_model_directory
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.evaluation.scores import score
@@ -78,7 +78,7 @@ def model(tmp_path):
         (place / "source.txt").write_text("".join(f"{line}\n" for line in SOURCES))
         (place / "target.txt").write_text("".join(f"{line}\n" for line in REFERENCES))
     (tmp_path / "prepared" / "tiny" / "manifest.json").write_text(
-        json.dumps({"format": FORMAT, "splits": splits, "parts": []})
+        json.dumps({"format": FORMAT, "splits": splits, "parts": [], "settings": settings_of(config)})
     )
     return folder
 
@@ -255,3 +255,14 @@ def test_a_model_without_its_data_says_what_to_do(tmt, model, tmp_path):
     code, _, err = tmt("--model", model)
     assert code == 2
     assert "--source FILE --reference FILE" in err
+
+
+def test_data_prepared_anew_from_another_config_is_no_test_set_of_the_model(tmt, model, tmp_path):
+    """The same name, other sentences: perhaps those the model was trained on."""
+    manifest = tmp_path / "prepared" / "tiny" / "manifest.json"
+    values = json.loads(manifest.read_text())
+    values["settings"]["data"]["max_length"] += 1
+    manifest.write_text(json.dumps(values))
+    code, out, err = tmt("--model", str(model))
+    assert (code, out) == (2, "")
+    assert "another config of the same name" in err

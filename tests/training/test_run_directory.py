@@ -118,3 +118,14 @@ def test_a_file_in_the_way_is_told(tmp_path: Path):
     (tmp_path / "runs").write_text("", encoding="utf-8")
     with pytest.raises(TmtError, match="while opening the folder of the run"):
         RunDirectory(tmp_path / "runs" / "one").open(config_of(), facts_of(FILES))
+
+
+def test_a_folder_that_holds_something_else_is_neither_used_nor_moved(tmp_path: Path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    directory = RunDirectory(tmp_path / "mine")
+    with pytest.raises(TmtError, match="no run"):
+        directory.open(config_of(), facts_of(FILES))
+    with pytest.raises(TmtError, match="no run"):
+        directory.set_aside()
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]

@@ -154,7 +154,7 @@ def _lines(file: Path) -> list[str]:
 
 def _task(config: Config | None, split: str | None, source: File, reference: File) -> Task:
     """The files given, or a split of the model's data."""
-    from transformer_mt.data.prepared import Prepared, prepared_folder
+    from transformer_mt.data.prepared import open_prepared, prepared_folder
     from transformer_mt.errors import TmtError
     from transformer_mt.evaluation.scores import check_parallel
 
@@ -171,7 +171,7 @@ def _task(config: Config | None, split: str | None, source: File, reference: Fil
             place=folder,
             remedy="Start tmt where it was trained, or name files:  --source FILE --reference FILE",
         )
-    prepared = Prepared.open(folder)
+    prepared = open_prepared(config)
     name = prepared.named(split or "test")
     return Task(name, *prepared.raw(name))
 

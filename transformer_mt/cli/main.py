@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -48,12 +49,18 @@ def run() -> None:
     """The console script: run a command and turn what goes wrong into one message and an exit code."""
     # Idle threads shall sleep, not spin: on a machine that is busy with other things spinning ones stop all progress.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    signal.signal(signal.SIGTERM, _interrupt)
     arguments = sys.argv[1:]
     _open_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot write Hangul shows ?, as stderr does
     _add_commands(arguments)
     sys.exit(_run(arguments))
+
+
+def _interrupt(kind: int, frame: object) -> None:
+    """SIGTERM ends a command as Ctrl-C does: files aside are removed, the exit code is 130."""
+    raise KeyboardInterrupt
 
 
 def _open_closed_streams() -> None:

@@ -86,19 +86,35 @@ def _open(run: RunDirectory, config: Config, prepared: Prepared, fresh: bool) ->
 def _run_training(
     config: Config, prepared: Prepared, run: RunDirectory, machine: Machine, world: World, events: Events
 ) -> TrainState:
-    from transformer_mt.decoding.model_directory import build_model
-    from transformer_mt.runtime.device import seed_everything
     from transformer_mt.training.trainer import Trainer
     from transformer_mt.training.validation import Validation
 
-    seed_everything(config.seed)
-    source, target = prepared.codecs()
-    model = build_model(config, len(source), len(target)).to(machine.device)
+    model = _model(config, prepared, machine)
     batches = _batches(config, prepared, world)
     _introduce(config, prepared, model, batches, run, machine, world, events)
     bleu_of = _bleu_of(config, prepared, machine) if config.training.bleu_sentences else None
     validation = Validation(prepared.store("validation"), machine, bleu_of)
     return Trainer(config, model, batches, validation, run, machine, world, events).train()
+
+
+def _model(config: Config, prepared: Prepared, machine: Machine) -> Transformer:
+    """Freshly initialised by the seed. Raises TmtError where the memory does not hold it."""
+    from transformer_mt.decoding.model_directory import build_model
+    from transformer_mt.errors import TmtError
+    from transformer_mt.runtime.device import seed_everything
+
+    seed_everything(config.seed)
+    source, target = prepared.codecs()
+    try:
+        return build_model(config, len(source), len(target)).to(machine.device)
+    except RuntimeError as error:  # torch's own out-of-memory error is one of them
+        if "memory" not in str(error):
+            raise
+        raise TmtError(
+            "the memory does not hold a model of this size",
+            place="model",
+            remedy="Lower model.d_model, model.d_ff or the layers; `tmt inspect --config C` counts the parameters.",
+        ) from None
 
 
 def _batches(config: Config, prepared: Prepared, world: World) -> Batches:
@@ -168,7 +184,7 @@ def _introduce(
 
     report, updates = prepared.manifest["report"], batches.updates(1)
     needed = max(step_bytes(model, config, machine, *shape) for shape in set(batches.shapes(1)))
-    sizes = sorted(set(report["vocabulary"].values()))
+    sizes = dict.fromkeys(report["vocabulary"].values())  # source, target; one where they are equal
     processes = f", {world.size} processes" if world.size > 1 else ""
     events.say(f"run        {run.folder}")
     events.say(

@@ -13,7 +13,7 @@ MULTI30K_TEST_SETS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco"
 RESERVED_SPLITS = ("train", "validation", "all", "source", "target", "scratch", "plots")  # folders of prepared data
 PHRASEBOOK_LANGUAGES = ("ko", "en", "de")
 
-Share = Annotated[int, Field(ge=0)] | Annotated[float, Field(ge=0, lt=1)]
+Share = Annotated[int | float, Field(ge=0)]
 Column = str | NonNegative
 
 
@@ -23,6 +23,13 @@ class SplitConfig(Section):
     validation: Share = Field(0.1, description="share (below 1) or number of pairs for validation")
     test: Share = Field(0.1, description="share (below 1) or number of pairs for testing")
     seed: int = Field(1, description="seed of the shuffle; apart from the run's seed, so that splits stay put")
+
+    @field_validator("validation", "test")
+    @classmethod
+    def _share_or_number(cls, value: int | float) -> int | float:
+        if isinstance(value, float) and value >= 1:
+            raise ValueError(f"{value:g} is neither a share below 1 nor a whole number of pairs")
+        return value
 
     @model_validator(mode="after")
     def _leaves_some_training(self) -> SplitConfig:

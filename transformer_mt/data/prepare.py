@@ -26,7 +26,7 @@ from transformer_mt.data.corpora.base import Corpus
 from transformer_mt.data.doctor import report_of
 from transformer_mt.data.encoding import Written, build_codecs, write_stores
 from transformer_mt.data.parallel import Workers, cores
-from transformer_mt.data.prepared import FORMAT, MANIFEST, Prepared, prepared_folder
+from transformer_mt.data.prepared import FORMAT, MANIFEST, Prepared, prepared_folder, settings_of
 from transformer_mt.data.reading import Cleaner, Stream, clean_stream
 from transformer_mt.data.selection import Selection
 from transformer_mt.data.store import SIDES
@@ -152,6 +152,7 @@ class _Preparation:
     def _write_manifest(self, selection: Selection, report: dict[str, Any]) -> None:
         manifest = {
             "format": FORMAT,
+            "settings": settings_of(self.config),
             "fingerprint": self.fingerprint,
             "files": [_checksum(file) for corpus in self.corpora for file in corpus.files()],
             "splits": {split: figures["pairs"] for split, figures in report["splits"].items()},
@@ -182,8 +183,7 @@ def _fingerprint(config: Config, corpora: list[Corpus]) -> str:
     """Changes with anything that the result depends on; files count by size and time of change."""
     settings = {
         "format": FORMAT,
-        "data": config.data.model_dump(mode="json", exclude={"workers", "prepared"}),
-        "tokenizer": config.tokenizer.model_dump(mode="json"),
+        **settings_of(config),
         "files": [
             (str(file), file.stat().st_size, file.stat().st_mtime_ns) for corpus in corpora for file in corpus.files()
         ],

@@ -83,6 +83,30 @@ class Prepared:
         return load_codecs(self.folder)
 
 
+def settings_of(config: Config) -> dict[str, Any]:
+    """The part of a config that prepared data depends on, as plain values."""
+    return {
+        "data": config.data.model_dump(mode="json", exclude={"workers", "prepared"}),
+        "tokenizer": config.tokenizer.model_dump(mode="json"),
+    }
+
+
+def open_prepared(config: Config) -> Prepared:
+    """The data a config describes, as it was prepared.
+
+    Raises TmtError where it is not there, or where data of another config was prepared under the same name since.
+    """
+    prepared = Prepared.open(prepared_folder(config))
+    if prepared.manifest.get("settings") != settings_of(config):
+        raise TmtError(
+            "this data was prepared from another config of the same name, so its splits are not those of this model",
+            place=prepared.folder,
+            remedy="Prepare with the config of the run (runs/NAME/config.yaml), or name files:"
+            "  --source FILE --reference FILE",
+        )
+    return prepared
+
+
 def prepared_folder(config: Config) -> Path:
     """Where the prepared data of a config lies."""
     return Path(config.data.prepared) / config.name

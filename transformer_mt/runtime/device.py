@@ -40,7 +40,7 @@ class Machine:
         name = (
             torch.cuda.get_device_name(self.device)
             if self.device.type == "cuda"
-            else f"{torch.get_num_threads()} threads"
+            else f"{torch.get_num_threads()} {'thread' if torch.get_num_threads() == 1 else 'threads'}"
         )
         return f"{self.device} ({name}), {str(self.dtype).removeprefix('torch.')}"
 

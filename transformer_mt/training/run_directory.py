@@ -53,6 +53,7 @@ class RunDirectory:
         """Move a former run out of the way, keeping it; returns where it went."""
         if not self.folder.exists():
             return None
+        self._require_run()
         self._lock()
         number = 1
         while (place := self.folder.with_name(f"{self.folder.name}.{number}")).exists():
@@ -70,6 +71,7 @@ class RunDirectory:
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            self._require_run()
             self._lock()
             history = _history(self.folder / FACTS)
             if (self.folder / CONFIG).exists():
@@ -79,6 +81,18 @@ class RunDirectory:
             _replace(self.folder / FACTS, json.dumps([*history, facts], indent=1, ensure_ascii=False))
         except OSError as error:
             raise from_os_error(error, "opening the folder of the run") from None
+
+    def _require_run(self) -> None:
+        """Raises TmtError where the folder holds something, but no run."""
+        if (self.folder / FACTS).exists():
+            return
+        foreign = [path.name for path in self.folder.iterdir() if not path.name.startswith(".")]
+        if foreign:
+            raise TmtError(
+                f"this folder holds files ({', '.join(sorted(foreign)[:3])}) but no run",
+                place=self.folder,
+                remedy="Give a new or empty folder as --run-dir.",
+            )
 
     def close(self) -> None:
         """Let others train here."""
