@@ -38,6 +38,12 @@ class Corpora:
     __call__ = __truediv__
 
 
+def pytest_configure() -> None:
+    """A shell starts background jobs deaf to Ctrl-C, and so would be every program that the tests interrupt."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.fixture(autouse=True)
 def whole_floats() -> Iterator[None]:
     """Training flushes tiny numbers to zero in the whole process; no test shall find that of another."""
