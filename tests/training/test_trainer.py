@@ -402,6 +402,17 @@ def test_a_damaged_checkpoint_is_told_and_training_goes_on_from_the_one_before(n
     assert resumed.run.checkpoints.whole(resumed.run.checkpoints.steps()) == [20]
 
 
+def test_a_run_none_of_whose_checkpoints_can_be_used_is_not_trained_over(numbers: Any, tmp_path: Path):
+    numbers.trainer(tmp_path, max_steps=10, checkpoint_every=5, keep_last=2).train()
+    states = sorted(tmp_path.glob("checkpoints/*/state.json"))
+    for state in states:
+        state.write_text("{}")
+    with pytest.raises(TmtError, match="no checkpoint of this run can be used") as failure:
+        numbers.trainer(tmp_path, max_steps=10).train()
+    assert "--fresh" in failure.value.remedy
+    assert sorted(tmp_path.glob("checkpoints/*/state.json")) == states
+
+
 def test_a_finished_run_says_so_and_more_epochs_continue_it(numbers: Any, tmp_path: Path, capsys):
     whole = numbers.trainer(tmp_path / "whole", max_epochs=3)
     whole.train()

@@ -235,8 +235,14 @@ class Trainer:
         """Take up the newest whole checkpoint, if there is one."""
         seed_everything(self.config.seed + self.world.rank)
         checkpoint, problems = self.run.checkpoints.newest()
+        if checkpoint is None and problems:
+            raise TmtError(
+                "no checkpoint of this run can be used:\n    " + "\n    ".join(problems),
+                place=self.run.folder,
+                remedy="Start anew with --fresh; the old run is kept beside it.",
+            )
         for problem in problems:
-            self.events.say(f"{problem}: {'the checkpoint before it is used' if checkpoint else 'it cannot be used'}")
+            self.events.say(f"{problem}: the checkpoint before it is used")
         if checkpoint is None:
             return
         self.state = checkpoint.state
