@@ -159,7 +159,7 @@ class _Preparation:
             "parts": _parts(selection),
             "report": report,
         }
-        (self.folder / MANIFEST).write_text(json.dumps(manifest, indent=1, ensure_ascii=False), encoding="utf-8")
+        (self.folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 
 
 def _require_pairs(selection: Selection) -> None:
