@@ -1,18 +1,21 @@
 """How fast is decoding? Sentences and output tokens a second, greedy and beam 5, with one thread and with all.
 
-    python scripts/bench_decode.py                            random weights of size Tiny, forced length
+    python scripts/bench_decode.py [--joey PYTHON]            random weights of size Tiny, forced length
     python scripts/bench_decode.py --model runs/NAME/model --input sentences.txt [--ctranslate2 EXPORTED]
 
 Without a model the sentences are random ids and every translation has exactly --forced-length tokens, which
 makes the work the same for any program: CTranslate2, where installed, does it side by side with random
-weights of the same shapes. With a model and sentences it is timed on the folder that `tmt export` made of it.
+weights of the same shapes, and so does JoeyNMT where --joey names a Python that has it (bench_train.py tells how).
+With a model and sentences CTranslate2 is timed on the folder that `tmt export` made of it.
 Each figure is the best of --repeat runs. Measure on a quiet machine.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -32,8 +35,10 @@ from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK
 TINY = ModelConfig(
     d_model=128, n_heads=4, d_ff=256, encoder_layers=4, decoder_layers=4, tie_embeddings="all", output_bias=False
 )
+BEAMS = (1, 5)
 SOURCE_TOKENS = 16  # of a random sentence
 Translate = Callable[[int], tuple[int, int]]  # beam -> (sentences, output tokens)
+Measured = tuple[float, int, int]  # seconds of the fastest run, sentences, output tokens
 
 
 def main() -> None:
@@ -45,11 +50,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for count in sorted(threads):
             for name, translate in _engines(options, count, Path(folder)):
-                for beam in (1, 5):
-                    seconds, sentences, tokens = _best(translate, beam, options.repeat)
-                    search_name = "greedy" if beam == 1 else f"beam {beam}"
-                    row = f"{name:<12} {search_name:<7} {count:>7} {sentences / seconds:>12,.1f}"
-                    print(f"{row} {tokens / seconds:>9,.0f}", flush=True)
+                for beam in BEAMS:
+                    _tell(name, beam, count, _best(translate, beam, options.repeat))
+            for beam, measured in _joey(options, count).items():
+                _tell("joeynmt", beam, count, measured)
+
+
+def _tell(name: str, beam: int, threads: int, measured: Measured) -> None:
+    seconds, sentences, tokens = measured
+    search_name = "greedy" if beam == 1 else f"beam {beam}"
+    row = f"{name:<12} {search_name:<7} {threads:>7} {sentences / seconds:>12,.1f}"
+    print(f"{row} {tokens / seconds:>9,.0f}", flush=True)
 
 
 def _arguments() -> argparse.Namespace:
@@ -57,6 +68,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--model", type=Path, help="model folder; default: random weights of size Tiny")
     parser.add_argument("--input", type=Path, help="with --model: a file of sentences")
     parser.add_argument("--ctranslate2", type=Path, help="with --model: the same model as `tmt export` wrote it")
+    parser.add_argument("--joey", type=Path, help="without --model: a Python with JoeyNMT installed")
     parser.add_argument("--sentences", type=int, default=512, help="number of sentences; of a file the first ones")
     parser.add_argument("--forced-length", type=int, default=20, help="without --model: tokens of each translation")
     parser.add_argument("--batch-tokens", type=int, default=4096, help="source tokens times beam in a batch")
@@ -66,6 +78,8 @@ def _arguments() -> argparse.Namespace:
     options = parser.parse_args()
     if (options.model is None) != (options.input is None):
         parser.error("--model and --input belong together")
+    if options.joey and options.model:
+        parser.error("--joey measures random weights: leave --model away")
     return options
 
 
@@ -168,8 +182,21 @@ def _random_ctranslate2(folder: Path, vocabulary: int) -> Path:
     return folder
 
 
-def _best(translate: Translate, beam: int, repeat: int) -> tuple[float, int, int]:
-    """Seconds of the fastest run, sentences, output tokens."""
+def _joey(options: argparse.Namespace, threads: int) -> dict[int, Measured]:
+    """JoeyNMT on the same work, by beam width; empty where it is not asked for."""
+    if options.joey is None:
+        return {}
+    program = Path(__file__).with_name("bench_joey_decode.py")
+    sizes = (threads, options.vocabulary, options.sentences, SOURCE_TOKENS, options.forced_length, options.repeat)
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+    command = [str(options.joey), str(program), *map(str, sizes)]
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    seconds = json.loads(done.stdout.splitlines()[-1])
+    tokens = options.sentences * options.forced_length
+    return {beam: (seconds[str(beam)], options.sentences, tokens) for beam in BEAMS}
+
+
+def _best(translate: Translate, beam: int, repeat: int) -> Measured:
     times = []
     for _ in range(repeat):
         start = time.perf_counter()

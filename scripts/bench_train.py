@@ -15,7 +15,6 @@ import argparse
 import json
 import os
 import re
-import resource
 import statistics
 import subprocess
 import sys
@@ -69,7 +68,7 @@ def measure_ours(options: argparse.Namespace) -> dict[str, float]:
     from transformer_mt.data.batching import Batches, BatchSize
     from transformer_mt.data.prepare import prepare
     from transformer_mt.decoding.model_directory import build_model
-    from transformer_mt.runtime.device import set_up
+    from transformer_mt.runtime.device import peak_memory, set_up
     from transformer_mt.training.optimizer import make_optimizer
     from transformer_mt.training.step import TrainingStep
 
@@ -101,7 +100,7 @@ def measure_ours(options: argparse.Namespace) -> dict[str, float]:
         "tokens_per_second": tokens / seconds,
         "assembly_share": assembly / seconds,
         "seconds_an_epoch": epoch * seconds / tokens,
-        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak_mib": peak_memory(torch.device("cpu")) / 2**20,
         "gflops": tokens / seconds * flops_a_token(config.model, len(target)) / 1e9,
         "peak_gflops": matrix_peak(),
     }
