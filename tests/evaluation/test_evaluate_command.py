@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from transformer_mt.cli import main
-from transformer_mt.cli.evaluate import evaluate_split
+from transformer_mt.cli.evaluate import evaluate_splits
 from transformer_mt.config.schema import Config
 from transformer_mt.data.prepared import FORMAT, settings_of
 from transformer_mt.decoding.model_directory import build_model, save_model_directory
@@ -202,11 +202,12 @@ class TestModel:
         assert (json.loads(out)["sentences"], json.loads(out)["test_set"]) == (4, "r")
 
     def test_the_score_after_training_is_the_same(self, tmt, model):
-        told = evaluate_split(model, "test_one", "cpu")
+        ((name, told),) = evaluate_splits(model, ["test_one"], "cpu")
         stored = json.loads((model / "scores.json").read_text())["test_one"]
         _, out, _ = tmt("--model", model, "--json", "--device", "cpu")
         assert stored["chrf"] == json.loads(out)["chrf"]
-        assert stored["signatures"]["bleu"] in told
+        assert name == "test_one"
+        assert stored["signatures"]["bleu"] in told[0]
 
     def test_another_model_as_baseline_and_an_ensemble(self, tmt, model):
         arguments = "--chrf", "--json", "--device", "cpu", "--baseline", model.parent

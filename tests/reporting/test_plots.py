@@ -15,9 +15,10 @@ from matplotlib.text import Text
 
 from transformer_mt.cli import main
 from transformer_mt.errors import TmtError
+from transformer_mt.reporting.attention_map import plot_attention
 from transformer_mt.reporting.canvas import canvas, drawable
 from transformer_mt.reporting.history import points, read_history
-from transformer_mt.reporting.plots import plot_attention, plot_curves, plot_lengths
+from transformer_mt.reporting.plots import plot_curves, plot_lengths
 
 KOREAN = ["▁나는", "▁어제", "▁도서관", "에서", "▁책", "을", "읽었다", "."]
 GERMAN = ["<s>", "gestern", "las", "ich", "ein", "Büchlein", "$5$", "."]

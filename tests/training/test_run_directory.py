@@ -11,7 +11,7 @@ import pytest
 from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
-from transformer_mt.training.run_directory import CHANGEABLE, RunDirectory, facts_of
+from transformer_mt.training.run_directory import CHANGEABLE, RunDirectory, Shipped, facts_of
 
 FILES = [{"path": "pairs.tsv", "size": 3, "sha256": "abc"}]
 
@@ -129,3 +129,17 @@ def test_a_folder_that_holds_something_else_is_neither_used_nor_moved(tmp_path: 
     with pytest.raises(TmtError, match="no run"):
         directory.set_aside()
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+
+
+def test_a_model_made_by_average_is_kept_until_there_is_a_newer_checkpoint(run: RunDirectory):
+    for step in (10, 110):
+        run.checkpoints.path(step).mkdir(parents=True)
+    run.model.mkdir()
+    assert run.shipped([110]) is None
+    run.note_shipped(Shipped([10, 110], "average"))
+    assert run.shipped([110]) == Shipped([10, 110], "average")
+    run.checkpoints.path(1110).mkdir()
+    assert run.shipped([1110]) is None
+    run.note_shipped(Shipped([1110], "train"))
+    assert run.shipped([1110]) == Shipped([1110], "train")
+    assert run.shipped([110]) is None

@@ -19,7 +19,7 @@ def average(
     from transformer_mt.data.prepared import prepared_folder
     from transformer_mt.decoding.model_directory import save_model_directory
     from transformer_mt.errors import TmtError
-    from transformer_mt.training.run_directory import CONFIG, RunDirectory
+    from transformer_mt.training.run_directory import CONFIG, RunDirectory, Shipped
 
     directory = RunDirectory(run)
     steps = directory.checkpoints.steps()[-last:]
@@ -31,5 +31,5 @@ def average(
     config = load_config(run / CONFIG)
     codecs = directory.model if directory.model.is_dir() else prepared_folder(config)
     save_model_directory(directory.model, config, directory.checkpoints.mean_weights(steps), codecs)
-    (directory.model / ".steps").write_text(f"average {steps}", encoding="utf-8")
+    directory.note_shipped(Shipped(steps, "average"))
     print(f"{directory.model}: mean of steps {', '.join(map(str, steps))}")

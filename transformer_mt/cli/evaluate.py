@@ -12,7 +12,7 @@ import typer
 from transformer_mt.cli.options import DeviceOption, JsonOption, print_json
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from transformer_mt.config.decoding import DecodingConfig
     from transformer_mt.config.schema import Config
@@ -73,6 +73,7 @@ def evaluate(
 ) -> None:
     """Score translations against references: BLEU, chrF, TER with signatures, examples, and significance."""
     from transformer_mt.cli.models import find_models, search_settings
+    from transformer_mt.data.opening import lines_of
     from transformer_mt.evaluation.examine import System, examine
     from transformer_mt.evaluation.metrics import METRICS, bleu_tokenizer
     from transformer_mt.evaluation.report import as_json, as_text
@@ -86,7 +87,10 @@ def evaluate(
     task = _task(config, split, source, reference)
     given = {"beam": beam, "length_penalty": length_penalty}
     decoding = search_settings(folders[0], given) if folders else None
-    output = Output(_lines(hypothesis)) if hypothesis else _translate(folders, decoding, device, task, with_loss=True)
+    if hypothesis:
+        output = Output(lines_of(hypothesis))
+    else:
+        output = _translate(_translator(folders, decoding, device), task, with_loss=True)
     system = System(
         name=task.name,
         hypotheses=output.lines,
@@ -109,17 +113,22 @@ def evaluate(
         print(as_text(report))
 
 
-def evaluate_split(folder: Path, split: str, device: str) -> str:
-    """Score a model on a split of its data, keep the figures with it, and tell BLEU and chrF with their signatures."""
+def evaluate_splits(folder: Path, names: Sequence[str], device: str) -> Iterator[tuple[str, list[str]]]:
+    """Score a model on splits of its data, one after the other, keeping the figures with it.
+
+    Yields the name of a split, and its BLEU and chrF with their signatures, a line each.
+    """
     from transformer_mt.evaluation.examine import System, examine
 
     config = _config(folder)
-    task = _task(config, split, None, None)
-    output = _translate([folder], config.decoding, device, task)
-    system = System(task.name, output.lines, task.references, config.data.target, task.sources, words=output.words)
-    report = examine(system, ("bleu", "chrf"), _bleu_of_tokens())
-    _store(folder, report, output.settings)
-    return "\n".join(f"{task.name}  {score.line}" for score in report.scores.values())
+    translator = _translator([folder], config.decoding, device)
+    for name in names:
+        task = _task(config, name, None, None)
+        output = _translate(translator, task)
+        system = System(task.name, output.lines, task.references, config.data.target, task.sources, words=output.words)
+        report = examine(system, ("bleu", "chrf"), _bleu_of_tokens())
+        _store(folder, report, output.settings)
+        yield name, [f"{task.name}  {score.line}" for score in report.scores.values()]
 
 
 def _check_options(split: str | None, source: File, reference: File, hypothesis: File) -> None:
@@ -146,20 +155,15 @@ def _config(folder: Path) -> Config:
     return load_config(file)
 
 
-def _lines(file: Path) -> list[str]:
-    from transformer_mt.data.opening import read_lines
-
-    return [line for _, line in read_lines(file)]
-
-
 def _task(config: Config | None, split: str | None, source: File, reference: File) -> Task:
     """The files given, or a split of the model's data."""
+    from transformer_mt.data.opening import lines_of
     from transformer_mt.data.prepared import open_prepared, prepared_folder
     from transformer_mt.errors import TmtError
     from transformer_mt.evaluation.scores import check_parallel
 
     if reference is not None:
-        task = Task(reference.name, _lines(source) if source else [], _lines(reference))
+        task = Task(reference.name, lines_of(source) if source else [], lines_of(reference))
         if source is not None:
             check_parallel(task.sources, str(source), task.references, str(reference))
         return task
@@ -176,16 +180,17 @@ def _task(config: Config | None, split: str | None, source: File, reference: Fil
     return Task(name, *prepared.raw(name))
 
 
-def _translate(
-    folders: Sequence[Path], decoding: DecodingConfig | None, device: str, task: Task, with_loss: bool = False
-) -> Output:
-    from tqdm import tqdm
-
+def _translator(folders: Sequence[Path], decoding: DecodingConfig | None, device: str) -> Translator:
     from transformer_mt.decoding.translator import Translator
     from transformer_mt.runtime.device import keep_freed_memory, pick_device
 
     keep_freed_memory()
-    translator = Translator.load(folders, decoding, str(pick_device(device)))
+    return Translator.load(folders, decoding, str(pick_device(device)))
+
+
+def _translate(translator: Translator, task: Task, with_loss: bool = False) -> Output:
+    from tqdm import tqdm
+
     progress = tqdm(translator.translate(task.sources), "translating", len(task.sources), leave=False, disable=None)
     translations = list(progress)
     loss = None
@@ -214,24 +219,26 @@ def _words(translator: Translator, hypotheses: list[Any], references: list[str])
 def _baseline(file: File, given: dict[str, Any], device: str, task: Task) -> list[str]:
     """A file of translations, or the translations of another model."""
     from transformer_mt.cli.models import find_model, search_settings
+    from transformer_mt.data.opening import lines_of
     from transformer_mt.errors import TmtError
 
     if file is None:
         return []
     if not file.is_dir():
-        return _lines(file)
+        return lines_of(file)
     if not task.sources:
         raise TmtError("a model as baseline needs sentences to translate", place=file, remedy="Add --source FILE.")
     folder = find_model(file)
-    return _translate([folder], search_settings(folder, given), device, task).lines
+    return _translate(_translator([folder], search_settings(folder, given), device), task).lines
 
 
 def _tokenized(wanted: bool, published: File, task: Task, language: str) -> list[str]:
     """The references in the papers' form: as published, or brought into it."""
+    from transformer_mt.data.opening import lines_of
     from transformer_mt.evaluation.scores import moses_tokenized
 
     if published is not None:
-        return _lines(published)
+        return lines_of(published)
     return moses_tokenized(task.references, language) if wanted else []
 
 

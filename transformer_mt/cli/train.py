@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from transformer_mt.reporting.events import Events
     from transformer_mt.runtime.device import Machine
     from transformer_mt.runtime.distributed import World
-    from transformer_mt.training.run_directory import RunDirectory
+    from transformer_mt.training.run_directory import RunDirectory, Shipped
     from transformer_mt.training.state import TrainState
     from transformer_mt.training.validation import BleuOf
 
@@ -40,10 +40,9 @@ def train(
     from transformer_mt.config.load import load_config
     from transformer_mt.errors import INTERRUPTED, TmtError
     from transformer_mt.runtime.distributed import join_world
-    from transformer_mt.training.interruption import sigterm_as_ctrl_c
 
     overrides = [*(set_ or ()), *([f"runtime.device={device}"] if device else [])]
-    with sigterm_as_ctrl_c(), join_world() as world:
+    with join_world() as world:
         try:
             settings = world.from_main(lambda: load_config(config, overrides))
             _train(settings, run_dir or Path("runs") / settings.name, fresh, world)
@@ -201,28 +200,22 @@ def _finish(config: Config, prepared: Prepared, run: RunDirectory, state: TrainS
     """Average, ship, draw, and score on the test set."""
     from transformer_mt.decoding.model_directory import save_model_directory
     from transformer_mt.training.ending import final_steps
+    from transformer_mt.training.run_directory import Shipped
 
     events.say(f"done: {state.stopped}. {_how_to_go_on(state)}")
     steps = final_steps(state, config.training, run.checkpoints.whole(run.checkpoints.steps()))
-    shipped = _shipped(run)
-    if shipped.startswith("average ") and shipped.endswith(f"{run.checkpoints.steps()[-1]}]"):
-        events.say(f"model      {run.model} (made by `tmt average`; kept)")
-    elif shipped == repr(steps):
-        events.say(f"model      {run.model} ({_named(steps)})")
-    else:
+    shipped = run.shipped(steps)
+    if shipped is None:
         save_model_directory(run.model, config, run.checkpoints.mean_weights(steps), prepared.folder)
-        (run.model / ".steps").write_text(repr(steps), encoding="utf-8")
-        events.say(f"model      {run.model} ({_named(steps)})")
+        shipped = Shipped(steps, "train")
+        run.note_shipped(shipped)
+    events.say(f"model      {run.model} ({_named(shipped)})")
     events.say(f"plots      {events.draw()}")
-    events.record("finished", step=state.step, reason=state.stopped, seconds=round(state.seconds, 1), averaged=steps)
+    events.record(
+        "finished", step=state.step, reason=state.stopped, seconds=round(state.seconds, 1), averaged=shipped.steps
+    )
     if prepared.test_sets:
         _score(config, prepared, run, events)
-
-
-def _shipped(run: RunDirectory) -> str:
-    """What model/ holds already: the checkpoints it is the mean of; empty where there is none."""
-    file = run.model / ".steps"
-    return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
 def _how_to_go_on(state: TrainState) -> str:
@@ -230,17 +223,17 @@ def _how_to_go_on(state: TrainState) -> str:
     return f"To train on, raise it: --set training.{limit}=..."
 
 
-def _named(steps: list[int]) -> str:
+def _named(shipped: Shipped) -> str:
+    steps, by = shipped.steps, ", kept as `tmt average` made it" if shipped.by == "average" else ""
     if len(steps) == 1:
-        return f"checkpoint of step {steps[0]:,}"
-    return f"mean of the checkpoints of steps {', '.join(f'{step:,}' for step in steps)}"
+        return f"checkpoint of step {steps[0]:,}{by}"
+    return f"mean of the checkpoints of steps {', '.join(f'{step:,}' for step in steps)}{by}"
 
 
 def _score(config: Config, prepared: Prepared, run: RunDirectory, events: Events) -> None:
     """The test score, printed on stdout and kept with the model."""
-    from transformer_mt.cli.evaluate import evaluate_split
+    from transformer_mt.cli.evaluate import evaluate_splits
 
-    for name in prepared.test_sets:
-        scores = evaluate_split(run.model, name, config.runtime.device)
-        events.record("test", split=name, scores=scores.splitlines())
-        print(scores, flush=True)
+    for name, scores in evaluate_splits(run.model, prepared.test_sets, config.runtime.device):
+        events.record("test", split=name, scores=scores)
+        print("\n".join(scores), flush=True)

@@ -139,7 +139,7 @@ def _load(
 def _draw(translator: Interpreter, line: str, prefix: str, file: Path) -> None:
     from transformer_mt.decoding.translator import Translator
     from transformer_mt.errors import TmtError
-    from transformer_mt.reporting.plots import plot_attention
+    from transformer_mt.reporting.attention_map import plot_attention
 
     if not isinstance(translator, Translator):
         raise TmtError("--attention needs --engine tmt", remedy="CTranslate2 does not hand its attention out.")

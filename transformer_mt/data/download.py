@@ -6,12 +6,12 @@ only once its sha256 is right. Which files make a corpus is known elsewhere.
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 from urllib.request import url2pathname
 
+from transformer_mt.data.checksum import sha256_of
 from transformer_mt.data.opening import is_web_page, web_page
 from transformer_mt.data.receiving import USUAL, MissingError, Patience, Reception
 from transformer_mt.errors import TmtError, from_os_error
@@ -39,15 +39,6 @@ def fetch(
         return True
     except OSError as error:
         raise from_os_error(error, f"fetching {file.name}") from None
-
-
-def sha256_of(file: Path) -> str:
-    """The checksum of a file in hexadecimal digits."""
-    digest = hashlib.sha256()
-    with file.open("rb") as stream:
-        while piece := stream.read(1 << 20):
-            digest.update(piece)
-    return digest.hexdigest()
 
 
 def _verify(file: Path, sha256: str, place: str | Path, remedy: str) -> None:

@@ -51,6 +51,11 @@ def read_lines(file: str | Path, encoding: str = "utf-8") -> Iterator[tuple[int,
         raise _empty(path)
 
 
+def lines_of(file: str | Path) -> list[str]:
+    """All lines at once. Raises TmtError as `read_lines` does."""
+    return [text for _, text in read_lines(file)]
+
+
 def check_exists(file: Path) -> None:
     """Raises TmtError unless `file` is a file."""
     if file.is_dir():

@@ -21,6 +21,7 @@ from typing import Any, Literal, TextIO
 
 from transformer_mt.config.data import Corpus as CorpusConfig
 from transformer_mt.config.schema import Config
+from transformer_mt.data.checksum import sha256_of
 from transformer_mt.data.corpora import open_corpus
 from transformer_mt.data.corpora.base import Corpus
 from transformer_mt.data.doctor import report_of
@@ -192,12 +193,8 @@ def _fingerprint(config: Config, corpora: list[Corpus]) -> str:
 
 
 def _checksum(file: Path) -> dict[str, Any]:
-    with file.open("rb") as opened:
-        digest = hashlib.sha256()
-        while block := opened.read(1 << 20):
-            digest.update(block)
     name = os.fsencode(file).decode("utf-8", "replace")  # a manifest is UTF-8, a file name may be anything
-    return {"path": name, "size": file.stat().st_size, "sha256": digest.hexdigest()}
+    return {"path": name, "size": file.stat().st_size, "sha256": sha256_of(file)}
 
 
 def _up_to_date(folder: Path, fingerprint: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -79,7 +80,11 @@ class Prepared:
         return source, target
 
     def codecs(self) -> tuple[Codec, Codec]:
-        """Source and target codec; one object where they are shared."""
+        """Source and target codec, loaded when first asked for; one object where they are shared."""
+        return self._codecs
+
+    @cached_property
+    def _codecs(self) -> tuple[Codec, Codec]:
         return load_codecs(self.folder)
 
 

@@ -41,14 +41,19 @@ class Block:
         return int(self.layers[0].shape[0])
 
 
-def draw_attention(
+def plot_attention(
     maps: Mapping[str, ArrayLike],
     rows: Mapping[str, Sequence[str]],
     columns: Mapping[str, Sequence[str]],
     file: Path,
     title: str,
 ) -> Path:
-    """See `plots.plot_attention`."""
+    """Every attention map of a sentence: a block a kind of attention, in it a row a layer and a column a head.
+
+    maps:          weights [H, Q, M] of each attention module, by its path in the model, such as
+                   `decoder.layers.0.cross_attention`: the number is the layer, the rest names the kind.
+    rows, columns: the Q query tokens and the M key tokens, by the same paths.
+    """
     blocks = _blocks(maps, rows, columns)
     cell = _cell(max(len(tokens) for block in blocks for tokens in (block.rows, block.columns)))
     left = _MARGIN + 0.25 + max(_written(block.rows) for block in blocks)

@@ -1,4 +1,4 @@
-"""Pictures: learning curves, lengths of sentences, attention maps. Knows numbers and tokens; no model, no data."""
+"""Pictures: learning curves and lengths of sentences. Knows numbers; no model, no data."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transformer_mt.errors import TmtError
-from transformer_mt.reporting.attention_map import draw_attention
 from transformer_mt.reporting.canvas import BLUE, GREEN, ORANGE, PURPLE, canvas, drawable
 from transformer_mt.reporting.history import Record, points, read_history
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from numpy.typing import ArrayLike
 
 _INCHES = (8.0, 4.5)
 _FEW = 60  # points that may wear a dot each
@@ -58,22 +56,6 @@ def plot_lengths(lengths: Mapping[str, Sequence[int]], file: Path) -> Path:
         axes.set_ylim(bottom=0)
         axes.legend(loc="upper right")  # "best" takes a second where the curve is long
     return file
-
-
-def plot_attention(
-    maps: Mapping[str, ArrayLike],
-    rows: Mapping[str, Sequence[str]],
-    columns: Mapping[str, Sequence[str]],
-    file: Path,
-    title: str,
-) -> Path:
-    """Every attention map of a sentence: a block a kind of attention, in it a row a layer and a column a head.
-
-    maps:          weights [H, Q, M] of each attention module, by its path in the model, such as
-                   `decoder.layers.0.cross_attention`: the number is the layer, the rest names the kind.
-    rows, columns: the Q query tokens and the M key tokens, by the same paths.
-    """
-    return draw_attention(maps, rows, columns, file, title)
 
 
 def _loss(records: Sequence[Record], file: Path) -> Path | None:

@@ -9,7 +9,6 @@ step-0000500/   model.safetensors      weights
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from torch import Tensor
 
+from transformer_mt.data.checksum import sha256_of
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.model.weights import read_weights, save_weights
 from transformer_mt.training.state import TrainState
@@ -152,7 +152,7 @@ def _fill(folder: Path, checkpoint: Checkpoint) -> None:
         save_weights(checkpoint.average, folder / AVERAGE)
     (folder / STATE).write_text(json.dumps(checkpoint.state.to_json(), indent=1), encoding="utf-8")
     files = sorted(path for path in folder.iterdir())
-    (folder / SUMS).write_text("".join(f"{_sha256(file)}  {file.name}\n" for file in files), encoding="utf-8")
+    (folder / SUMS).write_text("".join(f"{sha256_of(file)}  {file.name}\n" for file in files), encoding="utf-8")
     for file in [*files, folder / SUMS, folder]:
         _sync(file)
 
@@ -163,7 +163,7 @@ def verify(folder: Path) -> None:
         sums = (folder / SUMS).read_text(encoding="utf-8").splitlines()
         wanted = [line.split("  ", 1) for line in sums]
         for digest, name in wanted:
-            if _sha256(folder / name) != digest:
+            if sha256_of(folder / name) != digest:
                 raise DamagedError(f"{folder / name} is damaged (its checksum differs)")
         missing = {WEIGHTS, OPTIMIZER, STATE} - {name for _, name in wanted}
     except OSError as error:
@@ -172,14 +172,6 @@ def verify(folder: Path) -> None:
         raise error if isinstance(error, DamagedError) else DamagedError(f"{folder / SUMS} is damaged") from None
     if missing:
         raise DamagedError(f"{folder / SUMS} is damaged")
-
-
-def _sha256(file: Path) -> str:
-    digest = hashlib.sha256()
-    with file.open("rb") as opened:
-        while block := opened.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _sync(path: Path) -> None:

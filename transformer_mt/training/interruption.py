@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C: while training, finish the step, save, leave; at any other time leave at once."""
+"""SIGTERM and Ctrl-C while training: finish the step, save, leave. At other times both end the program at once."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -45,17 +43,3 @@ class Interruption:
     ) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
-
-
-@contextmanager
-def sigterm_as_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM unwind the program as Ctrl-C does, so that files aside are removed and locks returned."""
-
-    def leave(kind: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -9,14 +9,14 @@ import sys
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from transformer_mt.config.load import differences, dump_config, load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.training.checkpoint import Checkpoints
 
-CONFIG, FACTS, MODEL = "config.yaml", "run.json", "model"
+CONFIG, FACTS, MODEL, SHIPPED = "config.yaml", "run.json", "model", ".steps"
 PACKAGES = ("torch", "numpy", "sentencepiece", "spacy", "soynlp", "torchtext", "sacrebleu", "safetensors")
 # What may change between the parts of one run: when it ends, what is kept and told, and where it computes.
 CHANGEABLE = (
@@ -37,6 +37,13 @@ CHANGEABLE = (
 )
 
 
+class Shipped(NamedTuple):
+    """What model/ holds: the mean of the checkpoints of these steps, and the command that made it so."""
+
+    steps: list[int]
+    by: str
+
+
 class RunDirectory:
     """runs/NAME: config.yaml, run.json, checkpoints/, metrics.jsonl, train.log, plots/, model/."""
 
@@ -48,6 +55,19 @@ class RunDirectory:
     @property
     def model(self) -> Path:
         return self.folder / MODEL
+
+    def shipped(self, steps: list[int]) -> Shipped | None:
+        """What model/ holds, where it is the final model still: the mean of `steps`, or what `tmt average` made
+        when the newest checkpoint was there. None where it is to be written."""
+        try:
+            shipped = Shipped(**json.loads((self.model / SHIPPED).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
+        was_chosen = shipped.by == "average" and shipped.steps[-1:] == self.checkpoints.steps()[-1:]
+        return shipped if was_chosen or shipped.steps == steps else None
+
+    def note_shipped(self, shipped: Shipped) -> None:
+        (self.model / SHIPPED).write_text(json.dumps(shipped._asdict()), encoding="utf-8")
 
     def set_aside(self) -> Path | None:
         """Move a former run out of the way, keeping it; returns where it went."""
