@@ -57,7 +57,7 @@ def _collect(models: Models, path: str, places: dict[Models, list[str]]) -> None
     """Note under which paths each group of models stands, in the order of the schema."""
     paths = next((paths for known, paths in places.items() if set(models) <= set(known)), None)
     if paths is not None:
-        if set(places) >= {models}:
+        if set(places) >= {models} and path not in paths:
             paths.append(path)
         return  # told already, and so are its insides
     places[models] = [path]
