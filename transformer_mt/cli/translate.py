@@ -65,9 +65,10 @@ def translate(
 
     folders = find_models(model)
     method = _method(sample, mbr)
-    given = {"beam": beam, "n_best": n_best, "length_penalty": length_penalty, "samples": samples}
-    given |= {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-    decoding = search_settings(folders[0], {**given, "method": method, "replace_unknown": replace_unknown})
+    sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "samples": samples}
+    given = {"beam": beam, "n_best": n_best, "length_penalty": length_penalty, "replace_unknown": replace_unknown}
+    decoding = search_settings(folders[0], {**given, **sampling, "method": method})
+    _check_sampling(decoding, [name for name, value in sampling.items() if value is not None])
     translator = _load(engine, folders, decoding, device, threads, seed)
     if attention is not None:
         _draw(translator, (text or [""])[0], prefix, attention)
@@ -112,6 +113,17 @@ def _method(sample: bool, mbr: bool) -> str | None:
     if sample and mbr:
         raise TmtError("--sample and --mbr are two ways of searching", remedy="Give one of them.")
     return "mbr" if mbr else "sample" if sample else None
+
+
+def _check_sampling(decoding: DecodingConfig, given: list[str]) -> None:
+    """Raises TmtError where options would say nothing, since nothing is drawn at random."""
+    from transformer_mt.errors import TmtError
+
+    if decoding.method == "beam" and given:
+        raise TmtError(
+            f"--{given[0].replace('_', '-')} is for sampling, but this is a search for the best",
+            remedy="Add --sample (draw one) or --mbr (draw many, keep the one the others agree with).",
+        )
 
 
 def _load(

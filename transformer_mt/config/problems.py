@@ -120,6 +120,9 @@ def _sentence(item: dict[str, Any], path: KeyPath, values: Any) -> str:
         if path[-1] in known:  # a key of another form of this section
             beside = [key for key in _inside(values, path[:-1]) if key != path[-1]]
             return f"key '{name}' has no place beside {', '.join(f'{key!r}' for key in beside)}"
+        elsewhere = [section for section in Config.model_fields if path[-1] in keys_at((section,), values)]
+        if elsewhere:
+            return f"unknown key '{name}'; did you mean '{elsewhere[0]}.{path[-1]}'?"
         near = difflib.get_close_matches(str(path[-1]), known, n=1, cutoff=0.5)
         return f"unknown key '{name}'" + (f"; did you mean '{near[0]}'?" if near else _known(known))
     if kind == "missing":
