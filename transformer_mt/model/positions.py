@@ -72,7 +72,6 @@ class RotaryPositions(nn.Module):
         position_Q = torch.arange(start, start + x_BHQK.shape[2], device=x_BHQK.device, dtype=torch.float32)
         angle_QI = position_Q[:, None] * self.frequency_I
         cos_QI, sin_QI = angle_QI.cos().to(x_BHQK.dtype), angle_QI.sin().to(x_BHQK.dtype)
-        left_BHQI, right_BHQI = x_BHQK.chunk(2, dim=-1)
-        turned_left = left_BHQI * cos_QI - right_BHQI * sin_QI
-        turned_right = left_BHQI * sin_QI + right_BHQI * cos_QI
-        return torch.cat([turned_left, turned_right], dim=-1)
+        partner_BHQK = x_BHQK.roll(x_BHQK.shape[-1] // 2, dims=-1)
+        sin_QK = torch.cat([-sin_QI, sin_QI], dim=-1)  # (a, b) becomes (a cos - b sin, b cos + a sin)
+        return torch.addcmul(x_BHQK * torch.cat([cos_QI, cos_QI], dim=-1), partner_BHQK, sin_QK)
