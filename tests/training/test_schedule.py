@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_mt.config.training import TrainingConfig
-from transformer_mt.training.schedule import constant, cosine, inverse_sqrt, learning_rate, noam, plateau_after
+from transformer_mt.training.schedule import (
+    constant,
+    cosine,
+    inverse_sqrt,
+    learning_rate,
+    noam,
+    plateau_after,
+    with_decay_steps,
+)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +91,6 @@ def test_plateau_is_torch_s_reduce_on_plateau(losses: list[float], patience: int
         ({"schedule": "noam", "warmup_steps": 100, "noam_factor": 2.0}, 2 * noam(10, 64, 100)),
         ({"schedule": "inverse_sqrt", "warmup_steps": 100}, 1e-4),
         ({"schedule": "inverse_sqrt", "warmup_steps": 0, "learning_rate": 0.01}, 0.01 / math.sqrt(10)),
-        ({"schedule": "cosine", "warmup_steps": 0, "max_steps": 20, "learning_rate": 0.2}, 0.1),
         ({"schedule": "cosine", "warmup_steps": 0, "decay_steps": 10, "learning_rate": 0.2}, 0.0),
         ({"schedule": "constant", "warmup_steps": 20, "learning_rate": 0.2}, 0.1),
     ],
@@ -91,3 +98,25 @@ def test_plateau_is_torch_s_reduce_on_plateau(losses: list[float], patience: int
 def test_the_config_chooses_schedule_and_peak(settings: dict[str, object], rate: float):
     config = TrainingConfig.model_validate({"max_epochs": 1, **settings})
     assert learning_rate(10, config, 64) == pytest.approx(rate, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("limits", "last"),
+    [
+        ({"max_epochs": 3}, 300),
+        ({"max_steps": 70}, 70),
+        ({"max_epochs": 3, "max_steps": 70}, 70),
+        ({"max_epochs": 3, "max_steps": 700}, 300),
+        ({"max_epochs": 3, "decay_steps": 50}, 50),
+    ],
+)
+def test_a_cosine_ends_with_the_training_unless_told_otherwise(limits: dict[str, int], last: int):
+    settings = {"schedule": "cosine", "warmup_steps": 0, "learning_rate": 0.2, "min_learning_rate": 0.05, **limits}
+    config = with_decay_steps(TrainingConfig.model_validate(settings), updates=100)
+    assert learning_rate(last, config, 64) == pytest.approx(0.05)
+    assert learning_rate(last // 2, config, 64) == pytest.approx(0.125)
+
+
+def test_other_schedules_know_no_decay_steps():
+    config = TrainingConfig(max_epochs=3)
+    assert with_decay_steps(config, updates=100) == config

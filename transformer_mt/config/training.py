@@ -88,8 +88,8 @@ class TrainingConfig(Section):
             problems.append("the noam schedule needs warmup_steps of at least 1")
         if self.schedule == "noam" and self.learning_rate is not None:
             problems.append("the noam schedule sets its own learning rate; use noam_factor, or schedule: inverse_sqrt")
-        if self.schedule == "cosine" and self.decay_steps is None and self.max_steps is None:
-            problems.append("the cosine schedule needs decay_steps or max_steps")
+        if self.schedule == "cosine" and self.decay_steps is self.max_steps is self.max_epochs is None:
+            problems.append("the cosine schedule needs decay_steps, max_steps or max_epochs")
         if self.average == "best" and self.keep_best == 0:
             problems.append("average: best needs keep_best of at least 1")
         if problems:

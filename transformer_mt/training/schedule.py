@@ -42,10 +42,18 @@ def learning_rate(step: int, config: TrainingConfig, d_model: int, plateau: floa
     if config.schedule == "inverse_sqrt":
         return inverse_sqrt(step, peak, warmup)
     if config.schedule == "cosine":
-        return cosine(step, peak, config.min_learning_rate, warmup, config.decay_steps or config.max_steps or step)
+        return cosine(step, peak, config.min_learning_rate, warmup, config.decay_steps or step)
     if config.schedule == "plateau":
         return max(config.min_learning_rate, plateau * constant(step, peak, warmup))
     return constant(step, peak, warmup)
+
+
+def with_decay_steps(config: TrainingConfig, updates: int) -> TrainingConfig:
+    """Let a cosine that names no step reach its minimum with the last one. updates: those of an epoch."""
+    if config.schedule != "cosine" or config.decay_steps is not None:
+        return config
+    ends = [config.max_steps, None if config.max_epochs is None else config.max_epochs * updates]
+    return config.model_copy(update={"decay_steps": min(end for end in ends if end is not None)})
 
 
 def plateau_after(

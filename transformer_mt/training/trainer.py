@@ -25,7 +25,7 @@ from transformer_mt.training.gradients import Gradients, out_of_memory
 from transformer_mt.training.interruption import NOTICE, Interruption
 from transformer_mt.training.optimizer import Optimizer
 from transformer_mt.training.run_directory import RunDirectory
-from transformer_mt.training.schedule import learning_rate
+from transformer_mt.training.schedule import learning_rate, with_decay_steps
 from transformer_mt.training.state import TrainState
 from transformer_mt.training.step import failed_compilation, parallel_step
 from transformer_mt.training.validation import Judgement, Validation, perplexity
@@ -48,11 +48,11 @@ class Trainer:
         world: World,
         events: Events,
     ) -> None:
-        self.config, self.settings = config, config.training
+        self.config, self.settings = config, with_decay_steps(config.training, batches.updates(1))
         self.model, self.batches, self.validation = model, batches, validation
         self.run, self.machine, self.world, self.events = run, machine, world, events
         self.state = TrainState(world=world.size)
-        self.optimizer = Optimizer(model, config.training, machine)
+        self.optimizer = Optimizer(model, self.settings, machine)
         step = parallel_step(model, config, machine, world)
         self.gradients = Gradients(step, machine, self.optimizer.scaler.scale, events.say)
         self.losses = RunningLoss()
