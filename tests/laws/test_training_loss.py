@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_mt.training import loss as loss_module
-from transformer_mt.training.loss import smoothed_cross_entropy, symmetric_divergence
+from transformer_mt.training.loss import smoothed_cross_entropy
+from transformer_mt.training.r_drop import consistent_cross_entropy
 
 N, D, V = 37, 12, 50
 
@@ -111,20 +112,47 @@ def test_no_tensor_of_all_logits_is_ever_made(monkeypatch):
         smoothed_cross_entropy(hidden_ND, weight_VD, None, target_N, 0.1).smoothed.backward()
     assert seen.largest == 16 * vocabulary
     with _LargestTensor() as seen:
-        symmetric_divergence(hidden_ND, hidden_ND + 1, weight_VD, None).backward()
-    assert seen.largest == 16 * vocabulary
+        consistent_cross_entropy(hidden_ND, hidden_ND + 1, weight_VD, None, target_N, 0.1, 2.0).smoothed.backward()
+    assert seen.largest <= 16 * vocabulary
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("r_drop", [0.3, 5.0])
 @pytest.mark.parametrize("rows", [5, 1000])
-def test_the_divergence_of_two_passes_is_torch_s(tensors, rows, monkeypatch):
+def test_r_drop_is_torch_s_cross_entropy_and_divergence(tensors, rows, r_drop, smoothing, monkeypatch):
+    """Liang et al. 2021, equations 3 and 4, with the mean of both passes as the cross-entropy."""
     monkeypatch.setattr(loss_module, "CPU_ROWS", rows)
-    one_ND, weight_VD, bias_V, _ = tensors
+    one_ND, weight_VD, bias_V, target_N = tensors
     other_ND = (one_ND.detach() + 0.3 * torch.randn(N, D)).requires_grad_()
-    p_NV, q_NV = (F.linear(h, weight_VD, bias_V).log_softmax(dim=-1) for h in (one_ND, other_ND))
-    theirs = sum(F.kl_div(a, b, reduction="sum", log_target=True) for a, b in ((p_NV, q_NV), (q_NV, p_NV))) / 2
-    ours = symmetric_divergence(one_ND, other_ND, weight_VD, bias_V)
-    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+    logits = [F.linear(hidden_ND, weight_VD, bias_V) for hidden_ND in (one_ND, other_ND)]
+    losses = [F.cross_entropy(z, target_N, label_smoothing=smoothing, reduction="sum") for z in logits]
+    p_NV, q_NV = (z.log_softmax(dim=-1) for z in logits)
+    divergence = sum(F.kl_div(a, b, reduction="sum", log_target=True) for a, b in ((p_NV, q_NV), (q_NV, p_NV))) / 2
+    theirs = sum(losses) / 2 + r_drop * divergence
+    ours = consistent_cross_entropy(one_ND, other_ND, weight_VD, bias_V, target_N, smoothing, r_drop)
+    torch.testing.assert_close(ours.smoothed, theirs, rtol=1e-4, atol=1e-4)
+    nll = sum(F.cross_entropy(z, target_N, reduction="sum") for z in logits) / 2
+    torch.testing.assert_close(ours.nll, nll, rtol=1e-5, atol=1e-4)
     of = (one_ND, other_ND, weight_VD, bias_V)
-    for own, other in zip(gradients(ours, *of), gradients(theirs, *of), strict=True):
-        torch.testing.assert_close(own, other, rtol=1e-4, atol=1e-4)
-    assert symmetric_divergence(one_ND, one_ND, weight_VD, bias_V).item() == 0.0
+    for own, other in zip(gradients(3 * ours.smoothed, *of), gradients(3 * theirs, *of), strict=True):
+        torch.testing.assert_close(own, other, rtol=1e-4, atol=2e-4)
+
+
+def test_r_drop_of_equal_passes_is_the_plain_loss(tensors):
+    hidden_ND, weight_VD, _, target_N = tensors
+    ours = consistent_cross_entropy(hidden_ND, hidden_ND, weight_VD, None, target_N, 0.1, 5.0)
+    plain = smoothed_cross_entropy(hidden_ND, weight_VD, None, target_N, 0.1)
+    torch.testing.assert_close(ours, plain)
+
+
+def test_r_drop_under_autocast_differs_by_rounding_only(tensors):
+    hidden_ND, weight_VD, bias_V, target_N = tensors
+    arguments = hidden_ND, hidden_ND + 0.1, weight_VD, bias_V, target_N, 0.1, 1.0
+    exact = consistent_cross_entropy(*arguments).smoothed
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        rounded = consistent_cross_entropy(*arguments).smoothed
+    assert rounded.dtype is torch.float32
+    assert 0 < abs((rounded - exact).item()) < 0.02 * exact.item()
+    own, other = gradients(rounded, hidden_ND, weight_VD, bias_V), gradients(exact, hidden_ND, weight_VD, bias_V)
+    for ours, theirs in zip(own, other, strict=True):
+        assert float((ours - theirs).norm()) < 0.05 * float(theirs.norm())

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.utils.checkpoint import checkpoint
 
 CPU_ROWS, GPU_ROWS = 256, 8192  # rows of logits at a time: what fits a cache, what fills a GPU
 
@@ -53,12 +52,12 @@ class _ChunkedLoss(torch.autograd.Function):
     def forward(
         ctx: Any, hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, target_N: Tensor, smoothing: float
     ) -> tuple[Tensor, Tensor]:
-        dtype = _matmul_dtype(hidden_ND)
+        dtype = matmul_dtype(hidden_ND)
         h_ND, w_VD = hidden_ND.to(dtype), weight_VD.to(dtype)
         mean_D = weight_VD.mean(dim=0)
         mean_bias = 0.0 if bias_V is None else bias_V.mean()
         wants_gradient = any(ctx.needs_input_grad)
-        grads = _Gradients(hidden_ND, weight_VD, bias_V) if wants_gradient else None
+        grads = GeneratorGradients(hidden_ND, weight_VD, bias_V) if wants_gradient else None
         smoothed = torch.zeros((), device=hidden_ND.device)
         nll = torch.zeros((), device=hidden_ND.device)
         rows = rows_at_a_time(hidden_ND.device)
@@ -74,7 +73,7 @@ class _ChunkedLoss(torch.autograd.Function):
             nll += (log_Z_n - z_y_n).sum()
             smoothed += (log_Z_n - (1 - smoothing) * z_y_n - smoothing * mean_z_n).sum()
             if grads is not None:
-                grads.add_softmax(start, h_nD, w_VD, exp_nV, sum_n1)
+                grads.add(start, h_nD, w_VD, exp_nV, over_n1=sum_n1)  # softmax(z)
         if grads is not None:
             grads.subtract_targets(hidden_ND, weight_VD, mean_D, target_N, smoothing)
             ctx.save_for_backward(grads.hidden_ND, grads.weight_VD, grads.bias_V)
@@ -87,25 +86,25 @@ class _ChunkedLoss(torch.autograd.Function):
         return hidden_ND * scale, weight_VD * scale, None if bias_V is None else bias_V * scale, None, None
 
 
-class _Gradients:
-    """d loss / d hidden, weight and bias, gathered chunk by chunk."""
+class GeneratorGradients:
+    """d loss / d hidden, weight and bias, gathered chunk by chunk from d loss / d logits."""
 
     def __init__(self, hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None) -> None:
         self.hidden_ND = torch.empty_like(hidden_ND, dtype=torch.float32)
         self.weight_VD = torch.zeros_like(weight_VD, dtype=torch.float32)
         self.bias_V = None if bias_V is None else torch.zeros_like(bias_V, dtype=torch.float32)
 
-    def add_softmax(self, start: int, h_nD: Tensor, w_VD: Tensor, exp_nV: Tensor, sum_n1: Tensor) -> None:
-        """softmax(z): the division by Z is done on the narrow side of each product."""
-        e_nV = exp_nV.to(h_nD.dtype)
-        self.hidden_ND[start : start + len(h_nD)] = (e_nV @ w_VD).float() / sum_n1
-        scaled_nD = (h_nD.float() / sum_n1).to(h_nD.dtype)
-        if e_nV.dtype is torch.float32:
-            self.weight_VD.addmm_(e_nV.T, scaled_nD)
+    def add(self, start: int, h_nD: Tensor, w_VD: Tensor, g_nV: Tensor, over_n1: Tensor) -> None:
+        """Rows g / over of d loss / d logits; the division is done on the narrow side of each product."""
+        narrow_nV = g_nV.to(h_nD.dtype)
+        self.hidden_ND[start : start + len(h_nD)] = (narrow_nV @ w_VD).float() / over_n1
+        scaled_nD = (h_nD.float() / over_n1).to(h_nD.dtype)
+        if narrow_nV.dtype is torch.float32:
+            self.weight_VD.addmm_(narrow_nV.T, scaled_nD)
         else:
-            self.weight_VD += e_nV.T @ scaled_nD
+            self.weight_VD += narrow_nV.T @ scaled_nD
         if self.bias_V is not None:
-            self.bias_V += (1 / sum_n1[:, 0]) @ exp_nV
+            self.bias_V += (1 / over_n1[:, 0]) @ g_nV
 
     def subtract_targets(
         self, hidden_ND: Tensor, weight_VD: Tensor, mean_D: Tensor, target_N: Tensor, smoothing: float
@@ -121,26 +120,7 @@ class _Gradients:
             self.bias_V -= smoothing / vocabulary * len(target_N)
 
 
-def _matmul_dtype(hidden_ND: Tensor) -> torch.dtype:
+def matmul_dtype(hidden_ND: Tensor) -> torch.dtype:
+    """What autocast, where it is on, would multiply in."""
     kind = hidden_ND.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else hidden_ND.dtype
-
-
-def symmetric_divergence(one_ND: Tensor, other_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None) -> Tensor:
-    """R-Drop's term (Liang et al. 2021, arXiv:2106.14448), summed: (KL(p || q) + KL(q || p)) / 2 of two passes.
-
-    A few rows at a time, and made again in backward, so that no tensor of all logits is kept.
-    """
-    total, rows = torch.zeros((), device=one_ND.device), rows_at_a_time(one_ND.device)
-    for start in range(0, len(one_ND), rows):
-        part = slice(start, start + rows)
-        total = total + checkpoint(
-            _divergence, one_ND[part], other_ND[part], weight_VD, bias_V, use_reentrant=False, preserve_rng_state=False
-        )
-    return total
-
-
-def _divergence(one_nD: Tensor, other_nD: Tensor, weight_VD: Tensor, bias_V: Tensor | None) -> Tensor:
-    p_nV = F.linear(one_nD, weight_VD, bias_V).float().log_softmax(dim=-1)
-    q_nV = F.linear(other_nD, weight_VD, bias_V).float().log_softmax(dim=-1)
-    return 0.5 * ((p_nV.exp() - q_nV.exp()) * (p_nV - q_nV)).sum()

@@ -11,7 +11,8 @@ from transformer_mt.errors import TmtError
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import Machine
 from transformer_mt.runtime.distributed import World
-from transformer_mt.training.loss import LossSums, smoothed_cross_entropy, symmetric_divergence
+from transformer_mt.training.loss import LossSums, smoothed_cross_entropy
+from transformer_mt.training.r_drop import consistent_cross_entropy
 
 
 class TrainingStep(nn.Module):
@@ -40,11 +41,8 @@ class TrainingStep(nn.Module):
         """The mean loss of two passes with different dropout, plus r_drop times their divergence."""
         hidden = self.model(torch.cat([source_BS, source_BS]), torch.cat([target_in_BT, target_in_BT]))
         one_ND, other_ND = (half.flatten(0, 1)[real_N] for half in hidden.chunk(2))
-        one, other = self._loss(one_ND, target_N), self._loss(other_ND, target_N)
-        generator = self.model.generator
-        divergence = symmetric_divergence(one_ND, other_ND, generator.weight, generator.bias)
-        smoothed = (one.smoothed + other.smoothed) / 2 + self.r_drop * divergence
-        return LossSums(smoothed, (one.nll + other.nll) / 2)
+        weight, bias = self.model.generator.weight, self.model.generator.bias
+        return consistent_cross_entropy(one_ND, other_ND, weight, bias, target_N, self.smoothing, self.r_drop)
 
     def _blank(self, ids_BT: Tensor) -> Tensor:
         """Some words as <unk>; never the marks."""
