@@ -59,6 +59,8 @@ def test_a_sound_config_is_read(tmp_path: Path) -> None:
         ("model: {d_modle: 3}", "unknown key 'model.d_modle'; did you mean 'd_model'?"),
         ("max_epochs: 3", "unknown key 'max_epochs'; did you mean 'training.max_epochs'?"),
         ("model: {warmup_steps: 3}", "unknown key 'model.warmup_steps'; did you mean 'training.warmup_steps'?"),
+        ("model: {epsilon: 1e-6}", "'model.epsilon'; did you mean 'epsilon_on' or 'training.epsilon'?"),
+        ("batch_tokens: 9", "'batch_tokens'; did you mean 'training.batch_tokens' or 'decoding.batch_tokens'?"),
         ("model: {d_model: 10, n_heads: 3}", "model: d_model 10 is not divisible by n_heads 3"),
         ("model: {tie_embeddings: true}", "needs one vocabulary for both sides"),
         ("decoding: {beam: 4, n_best: 8}", "n_best 8 is more than the beam of 4 can hold"),

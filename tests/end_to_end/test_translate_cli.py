@@ -193,7 +193,7 @@ def test_whoever_stops_reading_is_left_in_peace(tiny_model: Path) -> None:
         (["--engine", "steam", "x"], "is no engine"),
         (["--sample", "--mbr", "x"], "two ways of searching"),
         (["--top-k", "3", "x"], "--top-k is for sampling"),
-        (["--samples", "8", "x"], "--samples is for sampling"),
+        (["--sample", "--samples", "8", "x"], "--samples is for --mbr"),
         (["--threads", "100000", "x"], "'--threads'"),
         (["--sample", "--seed", "9223372036854775808", "x"], "'--seed'"),
         (["--top-p", "7", "x"], "--top-p"),

@@ -106,7 +106,7 @@ def test_the_config_chooses_schedule_and_peak(settings: dict[str, object], rate:
         ({"max_epochs": 3}, 300),
         ({"max_steps": 70}, 70),
         ({"max_epochs": 3, "max_steps": 70}, 70),
-        ({"max_epochs": 3, "max_steps": 700}, 300),
+        ({"max_epochs": 3, "max_steps": 700}, 700),
         ({"max_epochs": 3, "decay_steps": 50}, 50),
     ],
 )

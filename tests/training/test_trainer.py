@@ -14,6 +14,8 @@ from torch import Tensor
 
 from transformer_mt.data.batching import BOS, EOS, PAD, UNK
 from transformer_mt.errors import TmtError
+from transformer_mt.training.schedule import cosine
+from transformer_mt.training.state import TrainState
 from transformer_mt.training.validation import BleuResult, Judgement, Sample
 
 
@@ -44,6 +46,19 @@ def test_it_learns(numbers: Any, tmp_path: Path):
     assert found[-1] < 0.9 * found[0]
     assert state.stopped == "max_epochs 4 reached"
     assert state.tokens == 4 * int(trainer.batches.store.target.lengths.sum())
+
+
+@pytest.mark.parametrize("steps_of_epoch_1", [11, 5, 22])
+def test_a_cosine_ends_with_the_last_epoch_however_many_processes_did_the_first(
+    steps_of_epoch_1: int, numbers: Any, tmp_path: Path
+):
+    """11 updates alone; two processes take 5 and go on alone; one with half the batch takes 22."""
+    trainer = numbers.trainer(tmp_path, max_epochs=2, schedule="cosine", learning_rate=0.01, min_learning_rate=0.001)
+    trainer.state = TrainState(step=steps_of_epoch_1, epoch=2)
+    trainer.train()
+    rates = [record["learning_rate"] for record in records(tmp_path, "step")]
+    assert rates[-1] == pytest.approx(0.001)
+    assert all(0.001 < rate <= cosine(12, 0.01, 0.001, 0, 22) for rate in rates[:-1])
 
 
 def test_metrics_are_well_formed(numbers: Any, tmp_path: Path):

@@ -116,9 +116,13 @@ def _method(sample: bool, mbr: bool) -> str | None:
 
 
 def _check_sampling(decoding: DecodingConfig, given: list[str]) -> None:
-    """Raises TmtError where options would say nothing, since nothing is drawn at random."""
+    """Raises TmtError where options would say nothing, since nothing, or not enough, is drawn at random."""
     from transformer_mt.errors import TmtError
 
+    if decoding.method != "mbr" and "samples" in given:
+        raise TmtError(
+            "--samples is for --mbr", remedy="Add --mbr: draw that many, keep the one the others agree with."
+        )
     if decoding.method == "beam" and given:
         raise TmtError(
             f"--{given[0].replace('_', '-')} is for sampling, but this is a search for the best",

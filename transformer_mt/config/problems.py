@@ -120,11 +120,8 @@ def _sentence(item: dict[str, Any], path: KeyPath, values: Any) -> str:
         if path[-1] in known:  # a key of another form of this section
             beside = [key for key in _inside(values, path[:-1]) if key != path[-1]]
             return f"key '{name}' has no place beside {', '.join(f'{key!r}' for key in beside)}"
-        elsewhere = [section for section in Config.model_fields if path[-1] in keys_at((section,), values)]
-        if elsewhere:
-            return f"unknown key '{name}'; did you mean '{elsewhere[0]}.{path[-1]}'?"
-        near = difflib.get_close_matches(str(path[-1]), known, n=1, cutoff=0.5)
-        return f"unknown key '{name}'" + (f"; did you mean '{near[0]}'?" if near else _known(known))
+        near = difflib.get_close_matches(str(path[-1]), known, n=1, cutoff=0.5) + _homes(path)
+        return f"unknown key '{name}'" + (f"; did you mean {' or '.join(map(repr, near))}?" if near else _known(known))
     if kind == "missing":
         return f"key '{name}' is missing"
     if kind == "union_tag_not_found":
@@ -141,6 +138,14 @@ def _inside(values: Any, path: KeyPath) -> Any:
     for part in path:
         values = values[part]
     return values
+
+
+def _homes(path: KeyPath) -> list[str]:
+    """Where a key that was put into the wrong section, or into none, would be at home."""
+    sections = ("model", "training", "decoding", "runtime")
+    if len(path) > 2 or (len(path) == 2 and path[0] not in sections):
+        return []
+    return [f"{section}.{path[-1]}" for section in sections if path[-1] in keys_at((section,))]
 
 
 def _known(keys: list[str]) -> str:

@@ -31,7 +31,7 @@ class TrainingConfig(Section):
     min_learning_rate: float = Field(0.0, ge=0, lt=10, description="cosine and plateau go no lower")
     warmup_steps: NonNegative = Field(4000, description="steps of linear warmup")
     decay_steps: Positive | None = Field(
-        None, description="step at which cosine reaches its minimum; null: the last step of training"
+        None, description="step at which cosine reaches its minimum; null: max_steps, else the end of max_epochs"
     )
     plateau_factor: float = Field(0.9, gt=0, lt=1, description="plateau: multiply the learning rate by this ...")
     plateau_patience: NonNegative = Field(10, description="... after more validations than this without a lower loss")

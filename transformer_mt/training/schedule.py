@@ -42,18 +42,25 @@ def learning_rate(step: int, config: TrainingConfig, d_model: int, plateau: floa
     if config.schedule == "inverse_sqrt":
         return inverse_sqrt(step, peak, warmup)
     if config.schedule == "cosine":
-        return cosine(step, peak, config.min_learning_rate, warmup, config.decay_steps or step)
+        assert config.decay_steps is not None, "see with_decay_steps"
+        return cosine(step, peak, config.min_learning_rate, warmup, config.decay_steps)
     if config.schedule == "plateau":
         return max(config.min_learning_rate, plateau * constant(step, peak, warmup))
     return constant(step, peak, warmup)
 
 
 def with_decay_steps(config: TrainingConfig, updates: int) -> TrainingConfig:
-    """Let a cosine that names no step reach its minimum with the last one. updates: those of an epoch."""
+    """A cosine that names no step ends with max_steps, else with max_epochs. updates: those of an epoch."""
     if config.schedule != "cosine" or config.decay_steps is not None:
         return config
-    ends = [config.max_steps, None if config.max_epochs is None else config.max_epochs * updates]
-    return config.model_copy(update={"decay_steps": min(end for end in ends if end is not None)})
+    last = config.max_steps or (config.max_epochs or 0) * updates
+    return config.model_copy(update={"decay_steps": last})
+
+
+def goes_by_epochs(config: TrainingConfig) -> bool:
+    """Whether the last epoch ends the schedule, so that it follows the place in the data and not the count of steps,
+    which is another one when a run goes on with more or fewer processes."""
+    return config.schedule == "cosine" and config.decay_steps is None and config.max_steps is None
 
 
 def plateau_after(

@@ -25,7 +25,7 @@ from transformer_mt.training.gradients import Gradients, out_of_memory
 from transformer_mt.training.interruption import NOTICE, Interruption
 from transformer_mt.training.optimizer import Optimizer
 from transformer_mt.training.run_directory import RunDirectory
-from transformer_mt.training.schedule import learning_rate, with_decay_steps
+from transformer_mt.training.schedule import goes_by_epochs, learning_rate, with_decay_steps
 from transformer_mt.training.state import TrainState
 from transformer_mt.training.step import failed_compilation, parallel_step
 from transformer_mt.training.validation import Judgement, Validation, perplexity
@@ -109,11 +109,18 @@ class Trainer:
         self.losses.add(Place(state.step + 1, state.epoch, state.update + 1), sums_2, int(tokens))
         if self.machine.device.type == "cpu" and self.world.size == 1:
             self._require_numbers(self.losses.table())  # before the weights are touched; a GPU would have to wait
-        self.rate = learning_rate(state.step + 1, self.settings, self.config.model.d_model, state.plateau)
+        self.rate = learning_rate(self._scheduled_step(), self.settings, self.config.model.d_model, state.plateau)
         self.optimizer.update(state.step + 1, self.rate)
         state.advance(updates, time.monotonic() - started)
         self._show(updates)
         return leaving > 0
+
+    def _scheduled_step(self) -> int:
+        """The coming step, as the schedule counts."""
+        state = self.state
+        if goes_by_epochs(self.config.training):
+            return (state.epoch - 1) * self.batches.updates(1) + state.update + 1
+        return state.step + 1
 
     def _is_validation_due(self) -> bool:
         every, state = self.settings.validate_every, self.state
