@@ -4,7 +4,7 @@
 #
 #   scripts/reproduce_multi30k.sh [en-de|de-en] [PUBLISHED]
 #
-# PUBLISHED is a folder with the official NAME.lc.norm.tok.LANG files; without it the references are brought into that
+# PUBLISHED is a folder with the official NAME.lc.norm.tok.LANG files (or .gz); without it the references are brought into that
 # form by `tmt evaluate --tokenized`, which gives the same lines. Two processes train; a run that was interrupted goes on.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -17,9 +17,9 @@ for set in test_2016_flickr test_2017_flickr; do
     echo "== $direction $set beam $beam"
     if [ -n "$published" ]; then
       tmt evaluate --bleu --model "$model" --split "$set" --beam "$beam" --tokenized \
-        --tokenized-reference "$published/$set.lc.norm.tok.${direction#*-}" | head -n 12
+        --tokenized-reference "$published/$set.lc.norm.tok.${direction#*-}"* | sed -n 1,12p
     else
-      tmt evaluate --bleu --model "$model" --split "$set" --beam "$beam" --tokenized | head -n 12
+      tmt evaluate --bleu --model "$model" --split "$set" --beam "$beam" --tokenized | sed -n 1,12p
     fi
   done
 done

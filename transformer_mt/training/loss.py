@@ -94,17 +94,19 @@ class GeneratorGradients:
         self.weight_VD = torch.zeros_like(weight_VD, dtype=torch.float32)
         self.bias_V = None if bias_V is None else torch.zeros_like(bias_V, dtype=torch.float32)
 
-    def add(self, start: int, h_nD: Tensor, w_VD: Tensor, g_nV: Tensor, over_n1: Tensor) -> None:
-        """Rows g / over of d loss / d logits; the division is done on the narrow side of each product."""
-        narrow_nV = g_nV.to(h_nD.dtype)
-        self.hidden_ND[start : start + len(h_nD)] = (narrow_nV @ w_VD).float() / over_n1
-        scaled_nD = (h_nD.float() / over_n1).to(h_nD.dtype)
+    def add(self, start: int, h_nD: Tensor, w_VD: Tensor, g_nV: Tensor, over_n1: Tensor | None = None) -> None:
+        """Rows g of d loss / d logits, or g / over: the division is done on the narrow side of each product."""
+        narrow_nV, scaled_nD = g_nV.to(h_nD.dtype), h_nD
+        hidden_nD = (narrow_nV @ w_VD).float()
+        if over_n1 is not None:
+            hidden_nD, scaled_nD = hidden_nD / over_n1, (h_nD.float() / over_n1).to(h_nD.dtype)
+        self.hidden_ND[start : start + len(h_nD)] = hidden_nD
         if narrow_nV.dtype is torch.float32:
             self.weight_VD.addmm_(narrow_nV.T, scaled_nD)
         else:
             self.weight_VD += narrow_nV.T @ scaled_nD
         if self.bias_V is not None:
-            self.bias_V += (1 / over_n1[:, 0]) @ g_nV
+            self.bias_V += g_nV.sum(dim=0) if over_n1 is None else (1 / over_n1[:, 0]) @ g_nV
 
     def subtract_targets(
         self, hidden_ND: Tensor, weight_VD: Tensor, mean_D: Tensor, target_N: Tensor, smoothing: float

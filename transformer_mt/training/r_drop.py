@@ -54,7 +54,7 @@ class _TwinLoss(torch.autograd.Function):
         flat_MD = hidden_2ND.flatten(0, 1)  # M = 2 N
         grads = GeneratorGradients(flat_MD, weight_VD, bias_V)
         nll, uniform, divergence = (torch.zeros((), device=device) for _ in range(3))
-        rows, one_11 = max(1, rows_at_a_time(device) // 4), torch.ones(1, 1, device=device)  # six tensors of n rows
+        rows = max(1, rows_at_a_time(device) // 4)  # fewer, for six tensors of n rows
         for start in range(0, len(target_N), rows):
             h_2nD, y_n = h_2ND[:, start : start + rows], target_N[start : start + rows]
             log_2nV = F.linear(h_2nD, w_VD, b_V).float().log_softmax(dim=-1)
@@ -66,7 +66,7 @@ class _TwinLoss(torch.autograd.Function):
                 kl_n1 = sign * torch.linalg.vecdot(p_nV, gap_nV)[:, None]
                 divergence += kl_n1.sum()
                 g_nV = (gap_nV * (sign * r_drop)).add_(1 + r_drop - r_drop * kl_n1).mul_(p_nV).sub_(q_nV, alpha=r_drop)
-                grads.add(number * len(target_N) + start, h_2nD[number], w_VD, g_nV, over_n1=one_11.expand(len(y_n), 1))
+                grads.add(number * len(target_N) + start, h_2nD[number], w_VD, g_nV)
         grads.subtract_targets(flat_MD, weight_VD, weight_VD.mean(dim=0), target_N.repeat(2), smoothing)
         ctx.save_for_backward(grads.hidden_ND.view_as(hidden_2ND), grads.weight_VD, grads.bias_V)
         smoothed = ((1 - smoothing) * nll + smoothing * uniform + r_drop * divergence) / 2
