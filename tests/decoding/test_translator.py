@@ -78,6 +78,16 @@ def test_what_is_lost_is_told(translator: Translator) -> None:
     assert not any("unknown" in note or "cut" in note for note in one.notes)
 
 
+def test_without_scores_greedy_search_says_the_same(tiny_model: Path) -> None:
+    decoding, lines = DecodingConfig(beam=1, max_length_ratio=0.5, max_length_offset=2), ["우리는", "집에서 책을", ""]
+    scored, plain = (
+        list(Translator.load([tiny_model], decoding, scored=wanted).translate(lines)) for wanted in (True, False)
+    )
+    assert [one.text for one in plain] == [one.text for one in scored]
+    assert all(one.score < 0 for one in scored if one.text)
+    assert all(one.score == 0 for one in plain)
+
+
 def test_n_best_differ_in_text_and_come_best_first(tiny_model: Path) -> None:
     (answer,) = with_search(tiny_model, beam=8, n_best=8).translate(["hello"])
     texts = [one.text for one in answer.n_best]

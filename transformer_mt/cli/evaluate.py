@@ -185,7 +185,7 @@ def _translator(folders: Sequence[Path], decoding: DecodingConfig | None, device
     from transformer_mt.runtime.device import keep_freed_memory, pick_device
 
     keep_freed_memory()
-    return Translator.load(folders, decoding, str(pick_device(device)))
+    return Translator.load(folders, decoding, str(pick_device(device)), scored=False)
 
 
 def _translate(translator: Translator, task: Task, with_loss: bool = False) -> Output:

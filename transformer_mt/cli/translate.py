@@ -69,7 +69,7 @@ def translate(
     given = {"beam": beam, "n_best": n_best, "length_penalty": length_penalty, "replace_unknown": replace_unknown}
     decoding = search_settings(folders[0], {**given, **sampling, "method": method})
     _check_sampling(decoding, [name for name, value in sampling.items() if value is not None])
-    translator = _load(engine, folders, decoding, device, threads, seed)
+    translator = _load(engine, folders, decoding, device, threads, seed, scored=scores or json)
     if attention is not None:
         _draw(translator, (text or [""])[0], prefix, attention)
     from transformer_mt.cli.answers import form_of
@@ -131,7 +131,13 @@ def _check_sampling(decoding: DecodingConfig, given: list[str]) -> None:
 
 
 def _load(
-    engine: str, folders: list[Path], decoding: DecodingConfig, device: str, threads: int | None, seed: int
+    engine: str,
+    folders: list[Path],
+    decoding: DecodingConfig,
+    device: str,
+    threads: int | None,
+    seed: int,
+    scored: bool,
 ) -> Interpreter:
     from transformer_mt.export.ctranslate2 import is_exported, load_engine
 
@@ -149,7 +155,7 @@ def _load(
     if threads is not None:
         torch.set_num_threads(threads)
     keep_freed_memory()
-    return Translator.load(folders, decoding, str(pick_device(device)), seed)
+    return Translator.load(folders, decoding, str(pick_device(device)), seed, scored)
 
 
 def _draw(translator: Interpreter, line: str, prefix: str, file: Path) -> None:
