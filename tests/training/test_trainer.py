@@ -61,6 +61,14 @@ def test_a_cosine_ends_with_the_last_epoch_however_many_processes_did_the_first(
     assert all(0.001 < rate <= cosine(12, 0.01, 0.001, 0, 22) for rate in rates[:-1])
 
 
+def test_the_batches_of_an_epoch_are_laid_out_once(numbers: Any, tmp_path: Path):
+    trainer, laid_out = numbers.trainer(tmp_path, max_epochs=3, schedule="cosine"), []
+    make_plan = trainer.batches._make_plan
+    trainer.batches._make_plan = lambda epoch: laid_out.append(epoch) or make_plan(epoch)
+    trainer.train()
+    assert laid_out == [2, 3]  # epoch 1 already with the trainer, for the length of the schedule
+
+
 def test_metrics_are_well_formed(numbers: Any, tmp_path: Path):
     trainer = numbers.trainer(tmp_path, max_steps=45, max_epochs=None)
     trainer.train()

@@ -51,9 +51,9 @@ def learning_rate(step: int, config: TrainingConfig, d_model: int, plateau: floa
 
 def with_decay_steps(config: TrainingConfig, updates: int) -> TrainingConfig:
     """A cosine that names no step ends with max_steps, else with max_epochs. updates: those of an epoch."""
-    if config.schedule != "cosine" or config.decay_steps is not None:
+    if config.schedule != "cosine":
         return config
-    last = config.max_steps or (config.max_epochs or 0) * updates
+    last = config.decay_steps or config.max_steps or (config.max_epochs or 0) * updates
     return config.model_copy(update={"decay_steps": last})
 
 

@@ -48,7 +48,8 @@ class Trainer:
         world: World,
         events: Events,
     ) -> None:
-        self.config, self.settings = config, with_decay_steps(config.training, batches.updates(1))
+        self.epoch_updates = batches.updates(1)  # asked once: another epoch's would be laid out anew at every step
+        self.config, self.settings = config, with_decay_steps(config.training, self.epoch_updates)
         self.model, self.batches, self.validation = model, batches, validation
         self.run, self.machine, self.world, self.events = run, machine, world, events
         self.state = TrainState(world=world.size)
@@ -119,7 +120,7 @@ class Trainer:
         """The coming step, as the schedule counts."""
         state = self.state
         if goes_by_epochs(self.config.training):
-            return (state.epoch - 1) * self.batches.updates(1) + state.update + 1
+            return (state.epoch - 1) * self.epoch_updates + state.update + 1
         return state.step + 1
 
     def _is_validation_due(self) -> bool:
