@@ -115,9 +115,8 @@ def _ours(
 ) -> Translate:
     def translate(beam: int) -> tuple[int, int]:
         wanted = decoding.model_copy(update={"beam": beam, "n_best": 1, "batch_tokens": options.batch_tokens})
-        results = search(
-            [model], [Request(source) for source in sources], wanted, scored=beam > 1
-        )  # as `tmt translate`
+        requests = [Request(source) for source in sources]
+        results = search([model], requests, wanted, scored=beam > 1)  # as `tmt translate` without --scores
         return len(results), sum(len(found[0].ids) for found in results)
 
     return translate

@@ -77,11 +77,11 @@ def test_sampled_segmentations_differ_and_repeat_by_seed_within_a_process(algori
 
     def draw(seed: int) -> list[tuple[str, ...]]:
         generator = random.Random(seed)
-        return [tuple(made.sample(text, generator)) for _ in range(20)]
+        return [tuple(made.sample(text, generator)) for _ in range(200)]
 
     assert draw(1) == draw(1)
     assert draw(1) != draw(2)
-    assert len(set(draw(1))) > 1  # how many differs from process to process
+    assert len(set(draw(1))) > 3
     assert {made.detokenize(tokens) for tokens in draw(1)} == {text}
     assert len(made.tokenize(text)) <= min(map(len, draw(1))) or algorithm == "unigram"
     assert made.tokenize(text) == made.tokenize(text)

@@ -31,9 +31,6 @@ class TrainingStep(nn.Module):
         if self.r_drop:
             return self._two_passes(source_BS, target_in_BT, target_N, real_N)
         hidden_ND = self.model(source_BS, target_in_BT).flatten(0, 1)[real_N]
-        return self._loss(hidden_ND, target_N)
-
-    def _loss(self, hidden_ND: Tensor, target_N: Tensor) -> LossSums:
         generator = self.model.generator
         return smoothed_cross_entropy(hidden_ND, generator.weight, generator.bias, target_N, self.smoothing)
 
@@ -41,8 +38,10 @@ class TrainingStep(nn.Module):
         """The mean loss of two passes with different dropout, plus r_drop times their divergence."""
         hidden = self.model(torch.cat([source_BS, source_BS]), torch.cat([target_in_BT, target_in_BT]))
         one_ND, other_ND = (half.flatten(0, 1)[real_N] for half in hidden.chunk(2))
-        weight, bias = self.model.generator.weight, self.model.generator.bias
-        return consistent_cross_entropy(one_ND, other_ND, weight, bias, target_N, self.smoothing, self.r_drop)
+        generator = self.model.generator
+        return consistent_cross_entropy(
+            one_ND, other_ND, generator.weight, generator.bias, target_N, self.smoothing, self.r_drop
+        )
 
     def _blank(self, ids_BT: Tensor) -> Tensor:
         """Some words as <unk>; never the marks."""
