@@ -151,6 +151,19 @@ def test_segmentations_are_drawn_anew_each_epoch_and_repeat_with_the_seed(store:
     assert sources(2, 1) != first
 
 
+def test_the_plan_counts_drawn_tokens(store: Store):
+    """Segmentations twice as long: batches hold fewer sentences, so that the budget is kept."""
+
+    def twice(pair: int, _: random.Random) -> tuple[list[int], list[int]]:
+        return [7] * (2 * int(store.source.lengths[pair])), [8] * (2 * int(store.target.lengths[pair]))
+
+    batches = Batches(store, BatchSize(tokens=600), 1, sampler=twice)
+    for update, shape in enumerate(batches.shapes(1)):
+        (batch,) = batches.update(1, update)
+        assert (len(batch.source_BS), batch.source_BS.shape[1], batch.target_out_BT.shape[1]) == shape
+        assert max(batch.source_BS.numel(), batch.target_out_BT.numel()) <= 600 or shape[0] == 1
+
+
 def test_a_drawn_segmentation_that_is_too_long_is_not_used(store: Store):
     batches = Batches(store, BatchSize(sentences=50), 1, sampler=drawn, max_length=12)
     for update in range(batches.updates(1)):

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from transformer_mt.config.tokenizer import SentencepieceConfig
 from transformer_mt.errors import TmtError
 from transformer_mt.text.codec import Codec, Segmenter
 from transformer_mt.text.tokenizers.sentencepiece import SentencepieceTokenizer
+from transformer_mt.text.tokenizers.subword_sampling import bpe_dropout
 from transformer_mt.text.vocabulary import EOS, MARKS, UNK, Vocabulary
 
 _DRAW = random.Random(5)
@@ -71,7 +76,7 @@ def test_double_spaces_are_none_of_its_business() -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
-def test_sampled_segmentations_differ_and_repeat_by_seed_within_a_process(algorithm: str) -> None:
+def test_sampled_segmentations_differ_and_repeat_by_seed(algorithm: str) -> None:
     made = tokenizer(algorithm=algorithm, sampling=0.4)
     text = "the tower in the rose"
 
@@ -83,8 +88,50 @@ def test_sampled_segmentations_differ_and_repeat_by_seed_within_a_process(algori
     assert draw(1) != draw(2)
     assert len(set(draw(1))) > 3
     assert {made.detokenize(tokens) for tokens in draw(1)} == {text}
+    assert {piece for tokens in draw(1) for piece in tokens} <= set(made.inventory())
     assert len(made.tokenize(text)) <= min(map(len, draw(1))) or algorithm == "unigram"
-    assert made.tokenize(text) == made.tokenize(text)
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+def test_another_process_draws_the_same(algorithm: str, tmp_path: Path) -> None:
+    made = tokenizer(algorithm=algorithm, sampling=0.4)
+    made.save(tmp_path)
+    program = f"""
+import random
+from pathlib import Path
+from transformer_mt.config.tokenizer import SentencepieceConfig
+from transformer_mt.text.tokenizers.sentencepiece import SentencepieceTokenizer
+made = SentencepieceTokenizer(SentencepieceConfig(kind="sentencepiece", algorithm={algorithm!r}, sampling=0.4), "en")
+made.load(Path({str(tmp_path)!r}))
+print([made.sample({TEXT[0]!r}, random.Random(f"1-1-{{pair}}")) for pair in range(20)])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str([made.sample(TEXT[0], random.Random(f"1-1-{pair}")) for pair in range(20)])
+
+
+UNKNOWN = "탑😀"
+_KNOWN_AND_NOT = st.text(alphabet="aeinorstlthw " + UNKNOWN, max_size=40)
+_BPE = {spelling: tokenizer(vocab_size=330 if spelling else 60, byte_fallback=spelling) for spelling in (False, True)}
+
+
+@given(text=_KNOWN_AND_NOT, spelling=st.booleans())
+def test_bpe_without_dropout_is_what_sentencepiece_does(text: str, spelling: bool) -> None:
+    made = _BPE[spelling]
+    words = "".join(made.tokenize(text.translate(dict.fromkeys(map(ord, UNKNOWN))))).replace("▁", " ▁").split()
+    assert [p for word in words for p in bpe_dropout(word, made._scores, 0.0, random.Random(1))] == made.tokenize(
+        " ".join(word[1:] for word in words)
+    )
+
+
+@given(text=_KNOWN_AND_NOT, spelling=st.booleans(), seed=st.integers(0, 9))
+def test_unknown_characters_stay_as_they_are_in_a_drawn_segmentation(text: str, spelling: bool, seed: int) -> None:
+    usual = _BPE[spelling]
+    drawing = SentencepieceTokenizer(usual.config.model_copy(update={"sampling": 0.5}), "en")
+    drawing._load(usual._pieces.serialized_model_proto())
+    tokens = drawing.sample(text, random.Random(seed))
+    assert drawing.detokenize(tokens) == usual.detokenize(usual.tokenize(text))
+    known = set(usual.inventory())
+    assert [token for token in tokens if token not in known] == [t for t in usual.tokenize(text) if t not in known]
 
 
 def test_a_codec_samples_ids_with_the_end_mark() -> None:

@@ -60,8 +60,8 @@ class SentencepieceConfig(TokenizerConfig):
     character_coverage: float = Field(1.0, gt=0.9, le=1.0, description="share of characters the pieces must cover")
     sampling: Probability = Field(
         0.0,
-        description="while training: BPE-dropout probability, or for unigram the smoothing of sampled segmentations;"
-        " SentencePiece draws them anew each time it is started, so two runs are then not equal to the bit",
+        description="while training, segmentations drawn at random: BPE-dropout probability, or for unigram the power"
+        " (alpha) to which their probabilities are raised; 0: none",
     )
     morphemes: Literal["none", "mecab"] = Field(
         "none", description="split Korean into morphemes first (extra: pip install 'transformer_mt[mecab]')"

@@ -34,6 +34,7 @@ __all__ = [
     "padded",
 ]
 
+GROWTH_PAIRS = 1000  # of which drawn segmentations are measured before the first plan
 Sampler = Callable[[int, random.Random], tuple[Sequence[int], Sequence[int]]]  # pair number -> ids of both sides
 
 
@@ -135,6 +136,10 @@ def epoch_pairs(parts: Sequence[tuple[int, float]], random: np.random.Generator)
     return pairs
 
 
+def _grown(lengths: Counts, growth: float) -> Counts:
+    return lengths if growth == 1.0 else np.ceil(lengths * growth).astype(np.int64)
+
+
 class Batches:
     """The training batches of one process among `world`: update u of an epoch as a list of micro-batches.
 
@@ -161,8 +166,19 @@ class Batches:
         self.parts = parts or [(len(store), 1.0)]
         self.bucket_by_length = bucket_by_length
         self.accumulate, self.rank, self.world = accumulate, rank, world
-        self._lengths = store.source.lengths, store.target.lengths
+        source_growth, target_growth = self._growth()
+        self._lengths = _grown(store.source.lengths, source_growth), _grown(store.target.lengths, target_growth)
         self._plan: tuple[int, list[Counts]] = (-1, [])
+
+    def _growth(self) -> tuple[float, float]:
+        """How many times as long drawn segmentations are, so that the plan counts the tokens that will be there."""
+        if self.sampler is None or not len(self.store):
+            return 1.0, 1.0
+        pairs = range(0, len(self.store), -(-len(self.store) // GROWTH_PAIRS))
+        sides = zip(*(map(len, self._sample(pair, epoch=0)) for pair in pairs), strict=True)
+        stored = self.store.source.lengths, self.store.target.lengths
+        source, target = (sum(side) / int(known[list(pairs)].sum()) for side, known in zip(sides, stored, strict=True))
+        return source, target
 
     def plan(self, epoch: int) -> list[Counts]:
         """All batches of an epoch, for all processes, as arrays of pair numbers."""

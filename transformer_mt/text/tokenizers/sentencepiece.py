@@ -2,8 +2,8 @@
 
 Its pieces are lossless; its ids too with `byte_fallback`, without which an unseen character becomes <unk>.
 
-While training a model, segmentations can be drawn at random: BPE-dropout (Provilkov et al. 2020,
-arXiv:1910.13267) or subword regularisation (Kudo 2018, arXiv:1804.10959).
+While training a model, segmentations can be drawn at random, word by word (subword_sampling.py): no piece reaches over
+a space.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from transformer_mt.config.tokenizer import SentencepieceConfig
 from transformer_mt.errors import TmtError
 from transformer_mt.text.tokenizers.base import Tokenizer
 from transformer_mt.text.tokenizers.morphemes import Morphemes
+from transformer_mt.text.tokenizers.subword_sampling import bpe_dropout, sample_unigram
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK
 
 FILE = "sentencepiece.model"
+SPACE = "▁"  # what SentencePiece writes where a word starts
 
 
 class SentencepieceTokenizer(Tokenizer):
@@ -32,6 +34,8 @@ class SentencepieceTokenizer(Tokenizer):
         self.config = config
         self.morphemes = Morphemes() if config.morphemes == "mecab" and language == "ko" else None
         self._pieces = sentencepiece.SentencePieceProcessor()
+        self._scores: dict[str, float] = {}  # of the pieces that text is made of
+        self._longest = 0
 
     def train(self, sentences: Iterable[str]) -> None:
         """Raises TmtError where the corpus is too small for `vocab_size`, or has more characters than that."""
@@ -61,18 +65,39 @@ class SentencepieceTokenizer(Tokenizer):
             )
         except (RuntimeError, OSError) as error:
             raise _untrainable(str(error), self.config.vocab_size) from None
-        self._pieces.load_from_serialized_proto(model.getvalue())
+        self._load(model.getvalue())
+
+    def _load(self, model: bytes) -> None:
+        self._pieces.load_from_serialized_proto(model)
+        pieces, size = self._pieces, self._pieces.get_piece_size()
+        special = (pieces.is_control, pieces.is_unknown, pieces.is_byte, pieces.is_unused)
+        text = [index for index in range(size) if not any(is_special(index) for is_special in special)]
+        self._scores = {pieces.id_to_piece(index): pieces.get_score(index) for index in text}
+        self._longest = max(map(len, self._scores), default=0)
 
     def tokenize(self, text: str) -> list[str]:
         return self._pieces.encode(self._prepare(text), out_type=str)
 
     def sample(self, text: str, random: random.Random) -> list[str]:
+        pieces = self.tokenize(text)
         if not self.config.sampling:
-            return self.tokenize(text)
-        sentencepiece.set_random_generator_seed(random.getrandbits(31))
-        return self._pieces.encode(
-            self._prepare(text), out_type=str, enable_sampling=True, alpha=self.config.sampling, nbest_size=-1
-        )
+            return pieces
+        sampled, word = [], ""
+        for piece in pieces:
+            known = piece in self._scores
+            if not known or piece.startswith(SPACE):
+                sampled += self._draw(word, random)
+                word = ""
+            if known:
+                word += piece
+            else:
+                sampled.append(piece)  # unknown characters, and bytes that spell them
+        return sampled + self._draw(word, random)
+
+    def _draw(self, word: str, random: random.Random) -> list[str]:
+        if self.config.algorithm == "bpe":
+            return bpe_dropout(word, self._scores, self.config.sampling, random)
+        return sample_unigram(word, self._scores, self.config.sampling, random, self._longest)
 
     def detokenize(self, tokens: Sequence[str]) -> str:
         text = self._pieces.decode_pieces(list(tokens))
@@ -89,7 +114,7 @@ class SentencepieceTokenizer(Tokenizer):
 
     def load(self, folder: Path) -> None:
         try:
-            self._pieces.load_from_serialized_proto((folder / FILE).read_bytes())
+            self._load((folder / FILE).read_bytes())
         except RuntimeError as error:
             raise ValueError(f"{folder / FILE} is damaged: {error}") from None
 

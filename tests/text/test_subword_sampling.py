@@ -1,0 +1,60 @@
+"""Segmentations at random: known answers, and frequencies against probabilities counted by hand."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+
+from transformer_mt.text.tokenizers.subword_sampling import bpe_dropout, sample_unigram
+
+MERGES = {"ab": -1.0, "cd": -2.0, "abc": -3.0}  # the first learnt is the best
+UNIGRAM = {"a": 0.2, "b": 0.1, "ab": 0.3, "c": 0.15, "bc": 0.2, "abc": 0.05}
+SCORES = {piece: math.log(p) for piece, p in UNIGRAM.items()}
+
+
+def test_bpe_takes_the_merge_learnt_first() -> None:
+    assert bpe_dropout("abcd", MERGES, 0.0, random.Random(1)) == ["ab", "cd"]  # abc would come after cd
+    assert bpe_dropout("abce", MERGES, 0.0, random.Random(1)) == ["abc", "e"]
+    assert bpe_dropout("abab", MERGES, 0.0, random.Random(1)) == ["ab", "ab"]
+    assert bpe_dropout("", MERGES, 0.0, random.Random(1)) == []
+
+
+def test_where_every_merge_is_dropped_characters_are_left() -> None:
+    assert bpe_dropout("abcd", MERGES, 1.0, random.Random(1)) == list("abcd")
+
+
+def test_bpe_dropout_drops_with_its_probability() -> None:
+    """One merge, one step: it happens in 70 of 100 draws."""
+    generator, draws = random.Random(3), 20_000
+    merged = sum(len(bpe_dropout("ab", MERGES, 0.3, generator)) == 1 for _ in range(draws))
+    assert merged / draws == pytest.approx(0.7, abs=0.015)
+
+
+def segmentations(word: str) -> list[tuple[str, ...]]:
+    found = []
+    for cuts in range(2 ** (len(word) - 1)):
+        ends = [0, *(place + 1 for place in range(len(word) - 1) if cuts >> place & 1), len(word)]
+        pieces = tuple(word[start:end] for start, end in pairwise(ends))
+        if all(piece in SCORES for piece in pieces):
+            found.append(pieces)
+    return found
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.5, 0.99])
+def test_unigram_segmentations_come_with_their_probability_to_the_power_alpha(alpha: float) -> None:
+    word, draws, generator = "abcab", 20_000, random.Random(7)
+    weights = {pieces: math.prod(UNIGRAM[piece] for piece in pieces) ** alpha for pieces in segmentations(word)}
+    assert len(weights) == 8
+    seen = Counter(tuple(sample_unigram(word, SCORES, alpha, generator, longest=3)) for _ in range(draws))
+    assert set(seen) == set(weights)
+    for pieces, weight in weights.items():
+        assert seen[pieces] / draws == pytest.approx(weight / sum(weights.values()), abs=0.015)
+
+
+def test_a_place_where_no_piece_ends_is_passed_over() -> None:
+    scores = {"ab": -1.0, "c": -2.0}  # nothing ends after the a
+    assert sample_unigram("abc", scores, 0.5, random.Random(1), longest=2) == ["ab", "c"]
