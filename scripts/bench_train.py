@@ -69,7 +69,7 @@ def measure_ours(options: argparse.Namespace) -> dict[str, float]:
     from transformer_mt.data.prepare import prepare
     from transformer_mt.decoding.model_directory import build_model
     from transformer_mt.runtime.device import peak_memory, set_up
-    from transformer_mt.training.optimizer import make_optimizer
+    from transformer_mt.training.optimizer import make_optimizers
     from transformer_mt.training.step import TrainingStep
 
     with tempfile.TemporaryDirectory() as folder:
@@ -78,7 +78,7 @@ def measure_ours(options: argparse.Namespace) -> dict[str, float]:
         prepared = prepare(config)
         source, target = prepared.codecs()
         model = build_model(config, len(source), len(target))
-        step, optimizer = TrainingStep(model, 0.1), make_optimizer(model, config.training)
+        step, (optimizer,) = TrainingStep(model, 0.1), make_optimizers(model, config.training)
         for group in optimizer.param_groups:
             group["lr"] = 1e-4
         batches = Batches(prepared.store("train"), BatchSize(tokens=options.batch_tokens), seed=1)

@@ -74,7 +74,8 @@ def test_bfloat16_runs_and_stays_close(kernels, way):
         transformer = transformer.bfloat16()
     with torch.autocast("cpu", dtype=torch.bfloat16, enabled=way == "autocast"):
         logits_BTV = transformer.generate_logits(transformer(*batch()))
-    assert logits_BTV.dtype == torch.bfloat16
+    assert logits_BTV.dtype == (torch.bfloat16 if way == "weights" else torch.float32)  # products only, or everything
+    assert not torch.equal(logits_BTV.float(), expected_BTV)
     assert (logits_BTV.float() - expected_BTV).abs().mean() < 0.02 * expected_BTV.std()
     logits_BTV.float().logsumexp(dim=-1).mean().backward()
     assert all(parameter.grad.isfinite().all() for parameter in transformer.parameters())

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from transformer_mt.model.dropout import Dropout
+from transformer_mt.model.dropout import Dropout, _bytes_reaching
 
 MANY = 400_003  # no multiple of 8: the last random word is used in part
 
@@ -21,6 +21,13 @@ def test_zero_rate_scale_and_expectation(p):
     assert abs(dropped - rounded) < 5 * math.sqrt(rounded * (1 - rounded) / MANY)
     assert output[output != 0].unique().tolist() == [pytest.approx(1 / (1 - rounded))]
     assert output.double().mean().item() == pytest.approx(1.0, abs=5 * math.sqrt(rounded / (1 - rounded) / MANY))
+
+
+def test_bytes_are_compared_as_numbers():
+    words = torch.randint(-(2**63), 2**63 - 1, (500,))
+    words[0], words[1], words[2] = -(2**63), 2**63 - 1, -1
+    for threshold in range(256):
+        assert torch.equal(_bytes_reaching(threshold, words), (words.view(torch.uint8) >= threshold).to(torch.uint8))
 
 
 def test_elements_are_dropped_independently():

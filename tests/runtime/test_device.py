@@ -56,8 +56,17 @@ def test_precision():
     assert set_up(RuntimeConfig(device="cpu", precision="bfloat16")).dtype is torch.bfloat16
     with pytest.raises(TmtError, match="float16 trains on a GPU only"):
         set_up(RuntimeConfig(device="cpu", precision="float16"))
+    assert set_up(RuntimeConfig(device="cpu", precision="auto")).dtype is torch.float32
     assert Machine(torch.device("cuda"), torch.float16).needs_scaling
     assert not Machine(CPU, torch.bfloat16).needs_scaling
+
+
+@pytest.mark.parametrize(("instructions", "dtype"), [("avx512_bf16", torch.bfloat16), ("avx2", torch.float32)])
+def test_fast_is_narrow_where_the_processor_is_fast_in_it(monkeypatch, instructions: str, dtype: torch.dtype):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {instructions: True, "amx_bf16": False}, raising=False)
+    assert set_up(RuntimeConfig(device="cpu", precision="fast")).dtype is dtype
+    monkeypatch.delattr(torch.cpu, "get_capabilities")  # an older PyTorch
+    assert set_up(RuntimeConfig(device="cpu", precision="fast")).dtype is torch.float32
 
 
 def test_autocast_makes_products_narrow_and_nothing_else():

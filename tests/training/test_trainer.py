@@ -162,15 +162,31 @@ def test_plateau_lowers_the_rate(numbers: Any, tmp_path: Path):
 def test_clipping_bounds_the_gradient(numbers: Any, tmp_path: Path, monkeypatch):
     norms = []
     trainer = numbers.trainer(tmp_path, max_steps=2, clip_norm=0.01)
-    step = trainer.optimizer.adam.step
+    step = trainer.optimizer.parts[0].step
 
     def watched_step(*arguments: Any, **options: Any) -> Any:
         norms.append(torch.stack([parameter.grad.norm() for parameter in trainer.model.parameters()]).norm().item())
         return step(*arguments, **options)
 
-    monkeypatch.setattr(trainer.optimizer.adam, "step", watched_step)
+    monkeypatch.setattr(trainer.optimizer.parts[0], "step", watched_step)
     trainer.train()
     assert norms == pytest.approx([0.01, 0.01], rel=1e-3)
+
+
+def test_muon_turns_the_matrices_of_the_layers_and_leaves_the_rest_to_adam(numbers: Any, tmp_path: Path):
+    """Its update is orthogonal (all singular values alike); the first one of Adam moves every number by the rate."""
+    trainer = numbers.trainer(tmp_path, optimizer="muon")
+    before, rate = weights(trainer), 1e-3
+    (trainer.gradients.step(*trainer.batches.update(1, 0)[0])).smoothed.backward()
+    trainer.optimizer.update(1, rate)
+    for name, weight in weights(trainer).items():
+        change = weight - before[name]
+        if ".layers." in name and weight.ndim == 2:
+            values = torch.linalg.svdvals(change) / (rate * 0.2 * max(weight.shape) ** 0.5)
+            assert values.max() < 1.3
+            assert values.mean() > 0.7
+        else:
+            assert change.abs().max() == pytest.approx(rate, rel=0.01)
 
 
 def test_the_moving_average_is_what_is_judged_and_shipped(numbers: Any, tmp_path: Path):
@@ -352,7 +368,10 @@ EVERYTHING = {
 
 
 @pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("options", [{}, {**EVERYTHING, "optimizer": "adamw", "weight_decay": 0.01}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {**EVERYTHING, "optimizer": "adamw", "weight_decay": 0.01}, {"optimizer": "muon", "clip_norm": 1.0}],
+)
 def test_interrupted_and_resumed_is_never_interrupted(numbers: Any, tmp_path: Path, kind: int, options: dict, capfd):
     whole = numbers.trainer(tmp_path / "whole", max_epochs=3, **options)
     whole.train()

@@ -12,12 +12,15 @@ DEFAULT_BATCH_TOKENS = 4096
 
 
 class TrainingConfig(Section):
-    optimizer: Literal["adam", "adamw"] = Field("adam", description="Adam, or AdamW (decoupled weight decay)")
+    optimizer: Literal["adam", "adamw", "muon"] = Field(
+        "adam",
+        description="Adam, AdamW (decoupled weight decay), or Muon for the matrices of the layers and AdamW elsewhere",
+    )
     betas: Annotated[tuple[Probability, Probability], Field(strict=False)] = Field(
         (0.9, 0.98), description="Adam's decay rates (section 5.3)"
     )
     epsilon: float = Field(1e-9, gt=0, lt=1, description="Adam's epsilon (section 5.3)")
-    weight_decay: float = Field(0.0, ge=0, lt=1, description="L2 penalty (adam) or decoupled decay (adamw)")
+    weight_decay: float = Field(0.0, ge=0, lt=1, description="L2 penalty (adam) or decoupled decay (adamw, muon)")
     schedule: Literal["noam", "inverse_sqrt", "cosine", "constant", "plateau"] = Field(
         "noam", description="learning rate over the steps; noam is equation 3 of the paper"
     )
@@ -116,8 +119,10 @@ class RuntimeConfig(Section):
     device: Literal["auto", "cpu", "cuda", "mps"] = Field(
         "auto", description="where to compute; auto: cuda, else mps, else cpu"
     )
-    precision: Literal["auto", "float32", "bfloat16", "float16"] = Field(
-        "auto", description="type of matrix products; auto: bfloat16 where CUDA has it, else float32"
+    precision: Literal["auto", "fast", "float32", "bfloat16", "float16"] = Field(
+        "auto",
+        description="type of matrix products; auto: bfloat16 where CUDA has it, else float32; fast: on CPUs with"
+        " bfloat16 instructions too",
     )
     threads: Annotated[int, Field(ge=0, le=1024)] = Field(
         0, description="CPU threads of matrix products; 0: one for each core"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transformer_mt.model.linear import Linear, linear
 from transformer_mt.model.masks import causal_mask
 from transformer_mt.model.positions import RotaryPositions
 from transformer_mt.model.watch import note, watched
@@ -64,8 +66,8 @@ class MultiHeadAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.n_heads = n_heads
-        self.query_key_value = nn.Linear(d_model, 3 * d_model, bias)
-        self.output = nn.Linear(d_model, d_model, bias)
+        self.query_key_value = Linear(d_model, 3 * d_model, bias)
+        self.output = Linear(d_model, d_model, bias)
         self.dropout = dropout
         self.fused = fused
         self.rotary = rotary
@@ -117,9 +119,10 @@ class MultiHeadAttention(nn.Module):
         assert not (causal and mask_BHQM is not None), "causal excludes a mask"
         dropout = self.dropout if self.training else 0.0
         if self.fused and not watched():
-            context_BHQK = F.scaled_dot_product_attention(
-                query_BHQK, *memory, attn_mask=mask_BHQM, dropout_p=dropout, is_causal=causal
-            )
+            with _as_wide_as_given(query_BHQK):
+                context_BHQK = F.scaled_dot_product_attention(
+                    query_BHQK, *memory, attn_mask=mask_BHQM, dropout_p=dropout, is_causal=causal
+                )
         else:
             if causal:
                 mask_BHQM = causal_mask(query_BHQK.shape[2], query_BHQK.device)
@@ -136,8 +139,15 @@ class MultiHeadAttention(nn.Module):
         d_model = x_BMD.shape[-1]
         rows = slice(first * d_model, last * d_model)
         bias = self.query_key_value.bias
-        return F.linear(x_BMD, self.query_key_value.weight[rows], None if bias is None else bias[rows])
+        return linear(x_BMD, self.query_key_value.weight[rows], None if bias is None else bias[rows])
 
     def _split_heads(self, x_BMD: Tensor) -> Tensor:
         """[B, M, D] to [B, H, M, K]: each head looks at its own K of the D coordinates."""
         return x_BMD.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
+
+
+def _as_wide_as_given(query_BHQK: Tensor) -> AbstractContextManager[object]:
+    """Keep autocast off the fused kernel on a CPU, where its backward takes ten times as long in bfloat16."""
+    if query_BHQK.device.type == "cpu" and torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling():
+        return torch.autocast("cpu", enabled=False)
+    return nullcontext()

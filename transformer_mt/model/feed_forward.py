@@ -6,6 +6,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer_mt.model.dropout import Dropout
+from transformer_mt.model.linear import Linear
 from transformer_mt.model.watch import note
 
 
@@ -20,9 +21,9 @@ class FeedForward(nn.Module):
     ) -> None:
         super().__init__()
         self.activation = activation
-        self.inner = nn.Linear(d_model, d_ff, bias)
-        self.gate = nn.Linear(d_model, d_ff, bias) if activation == "swiglu" else None
-        self.outer = nn.Linear(d_ff, d_model, bias)
+        self.inner = Linear(d_model, d_ff, bias)
+        self.gate = Linear(d_model, d_ff, bias) if activation == "swiglu" else None
+        self.outer = Linear(d_ff, d_model, bias)
         self.dropout = Dropout(dropout)
 
     def forward(self, x_BTD: Tensor) -> Tensor:

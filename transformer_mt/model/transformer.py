@@ -11,6 +11,7 @@ from transformer_mt.errors import TmtError
 from transformer_mt.model.cache import DecoderCache
 from transformer_mt.model.embedding import Embedding
 from transformer_mt.model.layers import Decoder, Encoder
+from transformer_mt.model.linear import Linear
 from transformer_mt.model.masks import padding_mask
 from transformer_mt.model.positions import LearnedPositions, SinusoidalPositions
 from transformer_mt.model.watch import note
@@ -41,7 +42,7 @@ class Transformer(nn.Module):
         self.target_embedding = _embedding(config, target_vocab, max_positions)
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
-        self.generator = nn.Linear(config.d_model, target_vocab, config.output_bias)
+        self.generator = Linear(config.d_model, target_vocab, config.output_bias)
         if config.tie_embeddings in ("decoder", "all"):
             self.generator.weight = self.target_embedding.tokens.weight
         if config.tie_embeddings == "all":

@@ -41,7 +41,9 @@ def smoothed_cross_entropy(
 
     Equal to F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum").
     """
-    smoothed, nll = _ChunkedLoss.apply(hidden_ND, weight_VD, bias_V, target_N, smoothing)
+    dtype = matmul_dtype(hidden_ND)
+    with torch.autocast(hidden_ND.device.type, enabled=False):  # only the three large products are narrow
+        smoothed, nll = _ChunkedLoss.apply(hidden_ND, weight_VD, bias_V, target_N, smoothing, dtype)
     return LossSums(smoothed, nll)
 
 
@@ -50,9 +52,14 @@ class _ChunkedLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, target_N: Tensor, smoothing: float
+        ctx: Any,
+        hidden_ND: Tensor,
+        weight_VD: Tensor,
+        bias_V: Tensor | None,
+        target_N: Tensor,
+        smoothing: float,
+        dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor]:
-        dtype = matmul_dtype(hidden_ND)
         h_ND, w_VD = hidden_ND.to(dtype), weight_VD.to(dtype)
         mean_D = weight_VD.mean(dim=0)
         mean_bias = 0.0 if bias_V is None else bias_V.mean()
@@ -64,7 +71,7 @@ class _ChunkedLoss(torch.autograd.Function):
         for start in range(0, len(target_N), rows):
             h_nD, y_n = h_ND[start : start + rows], target_N[start : start + rows]
             z_nV = F.linear(h_nD, w_VD, None if bias_V is None else bias_V.to(dtype)).float()
-            max_n1 = z_nV.max(dim=1, keepdim=True).values
+            max_n1 = z_nV.amax(dim=1, keepdim=True)
             z_y_n = z_nV.gather(1, y_n[:, None])[:, 0]
             exp_nV = z_nV.sub_(max_n1).exp_()
             sum_n1 = exp_nV.sum(dim=1, keepdim=True)
@@ -83,7 +90,7 @@ class _ChunkedLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, scale: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         hidden_ND, weight_VD, bias_V = ctx.saved_tensors
-        return hidden_ND * scale, weight_VD * scale, None if bias_V is None else bias_V * scale, None, None
+        return hidden_ND * scale, weight_VD * scale, None if bias_V is None else bias_V * scale, None, None, None
 
 
 class GeneratorGradients:

@@ -36,12 +36,15 @@ def kept_bytes(
     Counted from the layers' own code: a normalisation keeps its input, a linear layer keeps its input, attention
     keeps queries, keys, values and contexts, dropout a byte an element, all of them once however often used.
     """
-    d_model, inner = sizes.d_model, _feed_forward(sizes)
+    d_model = sizes.d_model
+    wide = FLOAT if on_cpu else narrow  # on a CPU the results of products are widened again (model/linear.py), ...
+    copy = narrow if narrow < wide else 0  # ... so that the next product keeps a narrow copy of its input
+    inner = wide * _feed_forward(sizes) + copy * sizes.d_ff
     norms, masks = FLOAT * d_model * _norm_inputs(sizes, on_cpu), _dropout_bytes(sizes)
-    encoder = 2 * norms + narrow * (6 * d_model + inner) + _rotation(sizes, narrow) + 2 * masks
-    decoder = 3 * norms + narrow * (9 * d_model + inner) + _rotation(sizes, narrow) + 3 * masks
+    encoder = 2 * norms + (2 * narrow + 4 * wide + copy) * d_model + inner + _rotation(sizes, wide) + 2 * masks
+    decoder = 3 * norms + (3 * narrow + 6 * wide + 2 * copy) * d_model + inner + _rotation(sizes, wide) + 3 * masks
     ends = norms + FLOAT * d_model + masks  # the last normalisation, its result, and dropout on embeddings
-    source_token = sizes.encoder_layers * encoder + sizes.decoder_layers * narrow * 2 * d_model + ends
+    source_token = sizes.encoder_layers * encoder + sizes.decoder_layers * (2 * wide + copy) * d_model + ends
     target_token = sizes.decoder_layers * decoder + ends
     maps = _maps_bytes(sizes, source_length, target_length, narrow, on_cpu)
     return sentences * (source_length * source_token + target_length * target_token + maps)
@@ -60,8 +63,8 @@ def _norm_inputs(sizes: ModelConfig, on_cpu: bool) -> int:
     return 2 if sizes.normalization == "rms" and on_cpu else 1
 
 
-def _rotation(sizes: ModelConfig, narrow: int) -> int:
-    return 3 * narrow * sizes.d_model if sizes.positions == "rotary" else 0
+def _rotation(sizes: ModelConfig, width: int) -> int:
+    return 3 * width * sizes.d_model if sizes.positions == "rotary" else 0
 
 
 def _dropout_bytes(sizes: ModelConfig) -> int:

@@ -1,4 +1,4 @@
-"""From gradients to weights: clipping, Adam (section 5.3), and the moving average of what comes out."""
+"""From gradients to weights: clipping, Adam (section 5.3) or Muon, and the moving average of what comes out."""
 
 from __future__ import annotations
 
@@ -15,24 +15,27 @@ SCALER = "scaler/"
 
 
 class Optimizer:
-    """Adam or AdamW as the config asks for it, with all that has to be remembered between two steps."""
+    """Adam, AdamW or Muon as the config asks for it, with all that has to be remembered between two steps."""
 
     def __init__(self, model: nn.Module, config: TrainingConfig, machine: Machine) -> None:
         self.model, self.clip_norm = model, config.clip_norm
-        self.adam = make_optimizer(model, config)
+        self.parts = make_optimizers(model, config)
         self.scaler = torch.amp.GradScaler(machine.device.type, enabled=machine.needs_scaling)
         self.average = MovingAverage(model, config.ema_decay) if config.ema_decay else None
 
     def update(self, step: int, rate: float) -> None:
         """Use up the gradients. step: counts from 1; rate: the learning rate."""
-        for group in self.adam.param_groups:
-            group["lr"] = rate
+        for part in self.parts:
+            for group in part.param_groups:
+                group["lr"] = rate
+            if self.clip_norm is not None:
+                self.scaler.unscale_(part)
         if self.clip_norm is not None:
-            self.scaler.unscale_(self.adam)
             nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
-        self.scaler.step(self.adam)
+        for part in self.parts:
+            self.scaler.step(part)
         self.scaler.update()
-        self.adam.zero_grad()
+        self.model.zero_grad()
         if self.average is not None:
             self.average.update(self.model, step)
 
@@ -41,17 +44,19 @@ class Optimizer:
         tensors = {
             f"{kind}/{name}": value
             for name, parameter in self.model.named_parameters()
-            for kind, value in self.adam.state.get(parameter, {}).items()
+            for part in self.parts
+            for kind, value in part.state.get(parameter, {}).items()
         }
         scaling = self.scaler.state_dict()  # empty where nothing is scaled
         return tensors | {f"{SCALER}{key}": torch.tensor(float(value)) for key, value in scaling.items()}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
         """Undo `tensors`. Before the first step there are no moments to load."""
+        part_of = {one: part for part in self.parts for group in part.param_groups for one in group["params"]}
         for name, parameter in self.model.named_parameters():
             kinds = [key.partition("/")[0] for key in tensors if key.partition("/")[2] == name]
             if kinds:
-                self.adam.state[parameter] = {
+                part_of[parameter].state[parameter] = {
                     kind: _placed(tensors[f"{kind}/{name}"], kind, parameter) for kind in kinds
                 }
         scaling = {key.removeprefix(SCALER): float(value) for key, value in tensors.items() if key.startswith(SCALER)}
@@ -64,15 +69,31 @@ def _placed(value: Tensor, kind: str, parameter: nn.Parameter) -> Tensor:
     return value if kind == "step" and not parameter.is_cuda else value.to(parameter.device)
 
 
-def make_optimizer(model: nn.Module, config: TrainingConfig) -> torch.optim.Optimizer:
-    """Adam or AdamW, fused into one kernel where the device has one. The schedule sets the learning rate."""
-    kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
-    device = next(model.parameters()).device.type
+def make_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.optim.Optimizer]:
+    """Adam or AdamW for all weights; or Muon for the matrices of the layers and Adam for the rest.
+
+    Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon) makes each update of a matrix orthogonal. It is scaled
+    to the size of Adam's updates (Liu et al. 2025, arXiv:2502.16982, section 2.2), so one learning rate, which the
+    schedule sets, serves both. Embeddings, output layer, biases and gains are Adam's, as its authors found best.
+    """
+    if config.optimizer != "muon":
+        return [_adam(list(model.parameters()), config)]
+    matrices: list[nn.Parameter] = []
+    others: list[nn.Parameter] = []
+    for name, parameter in model.named_parameters():
+        (matrices if ".layers." in name and parameter.ndim == 2 else others).append(parameter)
+    muon = torch.optim.Muon(matrices, lr=0.0, weight_decay=config.weight_decay, adjust_lr_fn="match_rms_adamw")
+    return [muon, _adam(others, config)]
+
+
+def _adam(parameters: list[nn.Parameter], config: TrainingConfig) -> torch.optim.Optimizer:
+    """Fused into one kernel where the device has one."""
+    kind = torch.optim.Adam if config.optimizer == "adam" else torch.optim.AdamW
     return kind(
-        model.parameters(),
+        parameters,
         lr=0.0,
         betas=config.betas,
         eps=config.epsilon,
         weight_decay=config.weight_decay,
-        fused=device in ("cpu", "cuda"),
+        fused=parameters[0].device.type in ("cpu", "cuda"),
     )

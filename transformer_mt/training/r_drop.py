@@ -31,7 +31,9 @@ def consistent_cross_entropy(
 ) -> LossSums:
     """Sums over N tokens. one, other: the generator's input in the two passes. nll: the mean of both."""
     hidden_2ND = torch.stack([one_ND, other_ND])
-    smoothed, nll = _TwinLoss.apply(hidden_2ND, weight_VD, bias_V, target_N, smoothing, r_drop)
+    dtype = matmul_dtype(hidden_2ND)
+    with torch.autocast(hidden_2ND.device.type, enabled=False):  # only the three large products are narrow
+        smoothed, nll = _TwinLoss.apply(hidden_2ND, weight_VD, bias_V, target_N, smoothing, r_drop, dtype)
     return LossSums(smoothed, nll)
 
 
@@ -47,8 +49,9 @@ class _TwinLoss(torch.autograd.Function):
         target_N: Tensor,
         smoothing: float,
         r_drop: float,
+        dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor]:
-        dtype, device = matmul_dtype(hidden_2ND), hidden_2ND.device
+        device = hidden_2ND.device
         h_2ND, w_VD = hidden_2ND.to(dtype), weight_VD.to(dtype)
         b_V = None if bias_V is None else bias_V.to(dtype)
         flat_MD = hidden_2ND.flatten(0, 1)  # M = 2 N
@@ -78,4 +81,4 @@ class _TwinLoss(torch.autograd.Function):
     def backward(ctx: Any, scale: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         half, (hidden_2ND, weight_VD, bias_V) = scale / 2, ctx.saved_tensors
         bias_V = None if bias_V is None else bias_V * half
-        return hidden_2ND * half, weight_VD * half, bias_V, None, None, None
+        return hidden_2ND * half, weight_VD * half, bias_V, None, None, None, None
