@@ -89,7 +89,7 @@ def _dtype(precision: str, device: torch.device) -> torch.dtype:
 
 def cpu_multiplies_bfloat16() -> bool:
     """Whether the processor has instructions for it; where PyTorch cannot tell, no."""
-    known = getattr(torch.cpu, "get_capabilities", dict)()
+    known: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
     return any(known.get(name, False) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 
 
