@@ -6,7 +6,9 @@
 Without a model the sentences are random ids and every translation has exactly --forced-length tokens, which
 makes the work the same for any program: CTranslate2, where installed, does it side by side with random
 weights of the same shapes, and so does JoeyNMT where --joey names a Python that has it (bench_train.py tells how).
-With a model and sentences CTranslate2 is timed on the folder that `tmt export` made of it.
+With a model and sentences CTranslate2 is timed on the folder that `tmt export` made of it, and JoeyNMT with the
+weights of the model itself, which must then be one that JoeyNMT can express (--set model.positions=sinusoidal
+--set model.output_bias=false --set model.layer_norm_epsilon=1e-6); how many translations are equal is told.
 Each figure is the best of --repeat runs. Measure on a quiet machine.
 """
 
@@ -19,6 +21,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.decoding.batches import Request, search
 from transformer_mt.decoding.model_directory import load_model_directory
+from transformer_mt.model.positions import sinusoidal_positions
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import keep_freed_memory
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK
@@ -36,6 +40,20 @@ TINY = ModelConfig(
     d_model=128, n_heads=4, d_ff=256, encoder_layers=4, decoder_layers=4, tie_embeddings="all", output_bias=False
 )
 BEAMS = (1, 5)
+JOEY_LIMIT, JOEY_POSITIONS = 100, 5000  # most tokens of its translations beside a model; rows of its table
+_SWAPPED = {PAD: UNK, UNK: PAD}  # JoeyNMT numbers these two the other way round
+_JOEY_NAMES = (  # ours -> JoeyNMT's; in this order
+    ("around_cross_attention.norm.", "dec_layer_norm."),
+    ("around_feed_forward.norm.", "feed_forward.layer_norm."),
+    ("feed_forward.inner.", "feed_forward.pwff_layer.0."),
+    ("feed_forward.outer.", "feed_forward.pwff_layer.3."),
+    ("cross_attention.", "src_trg_att."),
+    ("_att.output.", "_att.output_layer."),
+    ("final_norm.", "layer_norm."),
+    (".gamma", ".weight"),
+    (".beta", ".bias"),
+)
+_JOEY_SELF = {"encoder": ("layer_norm.", "src_src_att."), "decoder": ("x_layer_norm.", "trg_trg_att.")}
 SOURCE_TOKENS = 16  # of a random sentence
 Translate = Callable[[int], tuple[int, int]]  # beam -> (sentences, output tokens)
 Measured = tuple[float, int, int]  # seconds of the fastest run, sentences, output tokens
@@ -52,8 +70,8 @@ def main() -> None:
             for name, translate in _engines(options, count, Path(folder)):
                 for beam in BEAMS:
                     _tell(name, beam, count, _best(translate, beam, options.repeat))
-            for beam, measured in _joey(options, count).items():
-                _tell("joeynmt", beam, count, measured)
+            if options.joey:
+                _compare_joey(options, count, Path(folder))
 
 
 def _tell(name: str, beam: int, threads: int, measured: Measured) -> None:
@@ -68,7 +86,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--model", type=Path, help="model folder; default: random weights of size Tiny")
     parser.add_argument("--input", type=Path, help="with --model: a file of sentences")
     parser.add_argument("--ctranslate2", type=Path, help="with --model: the same model as `tmt export` wrote it")
-    parser.add_argument("--joey", type=Path, help="without --model: a Python with JoeyNMT installed")
+    parser.add_argument("--joey", type=Path, help="a Python with JoeyNMT installed")
     parser.add_argument("--sentences", type=int, default=512, help="number of sentences; of a file the first ones")
     parser.add_argument("--forced-length", type=int, default=20, help="without --model: tokens of each translation")
     parser.add_argument("--batch-tokens", type=int, default=4096, help="source tokens times beam in a batch")
@@ -78,68 +96,81 @@ def _arguments() -> argparse.Namespace:
     options = parser.parse_args()
     if (options.model is None) != (options.input is None):
         parser.error("--model and --input belong together")
-    if options.joey and options.model:
-        parser.error("--joey measures random weights: leave --model away")
     return options
 
 
-def _engines(options: argparse.Namespace, threads: int, folder: Path) -> list[tuple[str, Translate]]:
-    torch.set_num_threads(threads)
+@dataclass(frozen=True)
+class Work:
+    """What is to be translated, and with which model."""
+
+    model: Transformer
+    sources: Sequence[Sequence[int]]
+    decoding: DecodingConfig
+    words: Sequence[str]
+    forced: int | None  # tokens of every translation
+
+
+def _work(options: argparse.Namespace) -> Work:
     if options.model is not None:
         directory = load_model_directory(options.model)
         lines = options.input.read_text(encoding="utf-8").split("\n")[: options.sentences]
         sources = [directory.source.encode(line)[-directory.config.data.max_length :] for line in lines if line.strip()]
-        engines = [("tmt", _ours(directory.model, sources, directory.config.decoding, options))]
-        if options.ctranslate2 is None:
-            return engines
-        words = directory.source.vocabulary.tokens
-        return [*engines, _ctranslate2(options.ctranslate2, sources, words, threads, options, None)]
+        decoding, words = directory.config.decoding, directory.source.vocabulary.tokens
+        if options.joey:  # whose limit is one for all sentences
+            decoding = decoding.model_copy(update={"max_length_ratio": 0.0, "max_length_offset": JOEY_LIMIT})
+        return Work(directory.model, sources, decoding, words, None)
     torch.manual_seed(0)
     model = Transformer(TINY, options.vocabulary, options.vocabulary, PAD).eval()
     shape = (options.sentences, SOURCE_TOKENS)
     sources = [[*row, EOS] for row in torch.randint(len(MARKS), options.vocabulary, shape).tolist()]
     forced = options.forced_length
     ratio = {"max_length_ratio": 0.0, "max_length_offset": forced, "min_length_ratio": forced / SOURCE_TOKENS}
-    engines = [("tmt", _ours(model, sources, DecodingConfig(**ratio), options))]
-    try:
-        exported = _random_ctranslate2(folder, options.vocabulary)
-    except ImportError:
-        print("CTranslate2 is not installed (pip install ctranslate2): measured alone")
-        return engines
     words = [*MARKS, *(f"w{index}" for index in range(len(MARKS), options.vocabulary))]
-    return [*engines, _ctranslate2(exported, sources, words, threads, options, forced)]
+    return Work(model, sources, DecodingConfig(**ratio), words, forced)
 
 
-def _ours(
-    model: Transformer, sources: Sequence[Sequence[int]], decoding: DecodingConfig, options: argparse.Namespace
-) -> Translate:
+def _engines(options: argparse.Namespace, threads: int, folder: Path) -> list[tuple[str, Translate]]:
+    torch.set_num_threads(threads)
+    work = _work(options)
+    engines = [("tmt", _ours(work, options))]
+    exported = options.ctranslate2
+    if options.model is None:
+        try:
+            exported = _random_ctranslate2(folder, options.vocabulary)
+        except ImportError:
+            print("CTranslate2 is not installed (pip install ctranslate2): measured alone")
+    if exported is not None:
+        engines.append(_ctranslate2(exported, work, threads, options))
+    return engines
+
+
+def _ours(work: Work, options: argparse.Namespace) -> Translate:
     def translate(beam: int) -> tuple[int, int]:
-        wanted = decoding.model_copy(update={"beam": beam, "n_best": 1, "batch_tokens": options.batch_tokens})
-        requests = [Request(source) for source in sources]
-        results = search([model], requests, wanted, scored=beam > 1)  # as `tmt translate` without --scores
-        return len(results), sum(len(found[0].ids) for found in results)
+        ids = _our_ids(work, options, beam)
+        return len(ids), sum(map(len, ids))
 
     return translate
 
 
-def _ctranslate2(
-    folder: Path,
-    sources: Sequence[Sequence[int]],
-    words: Sequence[str],
-    threads: int,
-    options: argparse.Namespace,
-    forced: int | None,
-) -> tuple[str, Translate]:
+def _our_ids(work: Work, options: argparse.Namespace, beam: int) -> list[tuple[int, ...]]:
+    wanted = work.decoding.model_copy(update={"beam": beam, "n_best": 1, "batch_tokens": options.batch_tokens})
+    requests = [Request(source) for source in work.sources]
+    return [found[0].ids for found in search([work.model], requests, wanted, scored=beam > 1)]  # as without --scores
+
+
+def _ctranslate2(folder: Path, work: Work, threads: int, options: argparse.Namespace) -> tuple[str, Translate]:
     import ctranslate2
 
     engine = ctranslate2.Translator(str(folder), intra_threads=threads, inter_threads=1, compute_type="float32")
-    tokens = [[words[index] for index in source] for source in sources]
-    length: dict[str, Any] = {} if forced is None else {"min_decoding_length": forced, "max_decoding_length": forced}
+    tokens = [[work.words[index] for index in source] for source in work.sources]
+    length: dict[str, Any] = {}
+    if work.forced is not None:
+        length = {"min_decoding_length": work.forced, "max_decoding_length": work.forced}
 
     def translate(beam: int) -> tuple[int, int]:
         budget = {"max_batch_size": max(1, options.batch_tokens // beam), "batch_type": "tokens"}
         results = engine.translate_batch(tokens, beam_size=beam, length_penalty=0.6, **budget, **length)
-        ends = 0 if forced is not None else len(results)  # our ids include the end mark, its do not
+        ends = 0 if work.forced is not None else len(results)  # our ids include the end mark, its do not
         return len(results), sum(len(result.hypotheses[0]) for result in results) + ends
 
     return "ctranslate2", translate
@@ -183,18 +214,70 @@ def _random_ctranslate2(folder: Path, vocabulary: int) -> Path:
     return folder
 
 
-def _joey(options: argparse.Namespace, threads: int) -> dict[int, Measured]:
-    """JoeyNMT on the same work, by beam width; empty where it is not asked for."""
-    if options.joey is None:
-        return {}
+def _compare_joey(options: argparse.Namespace, threads: int, folder: Path) -> None:
+    """JoeyNMT on the same work: its two rows, and with a model's weights the number of equal translations."""
+    work, weights = _work(options), None
+    if options.model is not None:
+        weights = folder / "joey.pt"
+        torch.save(_as_joey(work.model), weights)
+    found = _run_joey(options, work, threads, weights)
+    for beam in BEAMS:
+        ids = [tuple(_SWAPPED.get(token, token) for token in row) for row in found[str(beam)]["ids"]]
+        tokens = sum(map(len, ids)) if work.forced is None else work.forced * len(ids)
+        _tell("joeynmt", beam, threads, (found[str(beam)]["seconds"], len(ids), tokens))
+        if weights is not None:
+            equal = sum(one == other for one, other in zip(ids, _our_ids(work, options, beam), strict=True))
+            print(f"{'':<12} {equal:,} of {len(ids):,} translations are those of tmt")
+
+
+def _run_joey(options: argparse.Namespace, work: Work, threads: int, weights: Path | None) -> dict[str, Any]:
+    config = work.model.config
+    values = {
+        "threads": threads,
+        "repeat": options.repeat,
+        "vocabulary": len(work.words),
+        "sizes": {"d_model": config.d_model, "n_heads": config.n_heads, "d_ff": config.d_ff}
+        | {"layers": config.encoder_layers},
+        "weights": weights and str(weights),
+        "sources": [[_SWAPPED.get(token, token) for token in source] for source in work.sources],
+        "alpha": work.decoding.length_penalty,
+        "max_length": work.forced or JOEY_LIMIT,
+        "min_length": work.forced or 1,
+    }
     program = Path(__file__).with_name("bench_joey_decode.py")
-    sizes = (threads, options.vocabulary, options.sentences, SOURCE_TOKENS, options.forced_length, options.repeat)
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-    command = [str(options.joey), str(program), *map(str, sizes)]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    seconds = json.loads(done.stdout.splitlines()[-1])
-    tokens = options.sentences * options.forced_length
-    return {beam: (seconds[str(beam)], options.sentences, tokens) for beam in BEAMS}
+    command = [str(options.joey), str(program)]
+    done = subprocess.run(
+        command, env=environment, input=json.dumps(values), stdout=subprocess.PIPE, text=True, check=True
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _as_joey(model: Transformer) -> dict[str, torch.Tensor]:
+    """The same weights under JoeyNMT's names. Leaves the program where JoeyNMT has no place for them."""
+    config, ours = model.config, model.state_dict()
+    fitting = {"positions": "sinusoidal", "norm": "pre", "output_bias": False, "tie_embeddings": "all"}
+    fitting |= {"layer_norm_epsilon": 1e-6, "activation": "relu", "encoder_layers": config.decoder_layers}
+    for name, value in fitting.items():
+        if getattr(config, name) != value:
+            raise SystemExit(f"JoeyNMT cannot express this model: model.{name} must be {value}")
+    theirs = {}
+    for name, weight in ours.items():
+        if name.endswith("tokens.weight") or name == "generator.weight":
+            order = [_SWAPPED.get(token, token) for token in range(len(weight))]
+            for place in ("src_embed.lut", "trg_embed.lut", "decoder.output_layer"):
+                theirs[f"{place}.weight"] = weight[order]
+            continue
+        norm, attention = _JOEY_SELF[name.partition(".")[0]]
+        for old, new in (("around_self_attention.norm.", norm), ("self_attention.", attention), *_JOEY_NAMES):
+            name = name.replace(old, new)
+        if "query_key_value" in name:
+            for part, third in zip("qkv", weight.chunk(3), strict=True):
+                theirs[name.replace("query_key_value", f"{part}_layer")] = third
+        else:
+            theirs[name] = weight
+    table = sinusoidal_positions(JOEY_POSITIONS, config.d_model)[None]
+    return theirs | {"encoder.pe.pe": table, "decoder.pe.pe": table}
 
 
 def _best(translate: Translate, beam: int, repeat: int) -> Measured:

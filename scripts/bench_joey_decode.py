@@ -1,9 +1,11 @@
 """How fast JoeyNMT 2.3.0 decodes: run by the Python that has it installed, for `bench_decode.py --joey PYTHON`.
 
-    PYTHON scripts/bench_joey_decode.py THREADS VOCABULARY SENTENCES SOURCE_TOKENS FORCED_LENGTH REPEAT
+    PYTHON scripts/bench_joey_decode.py < WORK
 
-Random weights of size Tiny, random sentences, translations of exactly FORCED_LENGTH tokens, batches of 32 sentences
-(larger ones are no faster there). Prints {"1": seconds, "5": seconds}: the best of REPEAT for each beam width.
+WORK is JSON: threads, repeat, vocabulary (its size), sizes (d_model, n_heads, d_ff, layers), weights (a file for
+torch.load, or null: random ones), sources (lists of ids with their end mark, in JoeyNMT's numbering), alpha,
+max_length, and min_length. Batches are 32 sentences in the order given, each sorted by length, as its own `translate`
+makes them (larger ones are no faster). Prints {beam: {"seconds": the best of repeat, "ids": [...]}} for greedy and 5.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import logging
 import sys
 import time
 from types import SimpleNamespace
+from typing import Any
 
 import torch
 from joeynmt.batch import Batch
@@ -24,25 +27,36 @@ SENTENCES_A_BATCH = 32
 
 
 def main() -> None:
-    threads, size, sentences, source_tokens, forced, repeat = map(int, sys.argv[1:])
+    work = json.load(sys.stdin)
     logging.disable(logging.CRITICAL)
-    torch.set_num_threads(threads)
+    torch.set_num_threads(work["threads"])
     torch.manual_seed(0)
-    vocabulary = vocabulary_of(size)
-    model = build_model(sizes(), vocabulary, vocabulary).eval()
-    batches = [
-        random_batch(min(SENTENCES_A_BATCH, sentences - start), source_tokens, vocabulary)
-        for start in range(0, sentences, SENTENCES_A_BATCH)
-    ]
-    length = {"max_output_length": forced, "min_output_length": forced}
+    vocabulary = vocabulary_of(work["vocabulary"])
+    model = build_model(sizes(**work["sizes"]), vocabulary, vocabulary).eval()
+    if work["weights"]:
+        model.load_state_dict(torch.load(work["weights"], weights_only=True))
+    length = {"max_output_length": work["max_length"], "min_output_length": work["min_length"]}
+    sources = work["sources"]
+    groups = [sources[start : start + SENTENCES_A_BATCH] for start in range(0, len(sources), SENTENCES_A_BATCH)]
 
-    def translate(beam: int) -> float:
-        started = time.perf_counter()
-        for batch in batches:
-            search(model, batch, beam_size=beam, beam_alpha=0.6, **length)
-        return time.perf_counter() - started
+    def translate(beam: int) -> dict[str, Any]:
+        started, ids = time.perf_counter(), []
+        for group in groups:
+            batch = batch_of(group, vocabulary)
+            back = batch.sort_by_src_length()
+            found = search(model, batch, beam_size=beam, beam_alpha=work["alpha"], **length)[0]
+            ids += [cut(found[place].tolist(), vocabulary.eos_index) for place in back]
+        return {"seconds": time.perf_counter() - started, "ids": ids}
 
-    print(json.dumps({beam: min(translate(beam) for _ in range(repeat)) for beam in (1, 5)}))
+    best = {
+        beam: min((translate(beam) for _ in range(work["repeat"])), key=lambda run: run["seconds"]) for beam in (1, 5)
+    }
+    print(json.dumps(best))
+
+
+def cut(ids: list[int], end: int) -> list[int]:
+    """Up to and with the end mark."""
+    return ids[: ids.index(end) + 1] if end in ids else ids
 
 
 def vocabulary_of(size: int) -> Vocabulary:
@@ -51,30 +65,31 @@ def vocabulary_of(size: int) -> Vocabulary:
     return Vocabulary([f"w{index}" for index in range(4, size)], SimpleNamespace(**marks, **ids, lang_tags=[]))
 
 
-def sizes() -> dict[str, object]:
+def sizes(d_model: int, n_heads: int, d_ff: int, layers: int) -> dict[str, object]:
     stack = {
         "type": "transformer",
-        "num_layers": 4,
-        "num_heads": 4,
-        "embeddings": {"embedding_dim": 128, "scale": True},
-        "hidden_size": 128,
-        "ff_size": 256,
+        "num_layers": layers,
+        "num_heads": n_heads,
+        "embeddings": {"embedding_dim": d_model, "scale": True},
+        "hidden_size": d_model,
+        "ff_size": d_ff,
         "dropout": 0.0,
+        "layer_norm": "pre",
     }
     initial = {"initializer": "xavier_uniform", "embed_initializer": "xavier_uniform"}
     return {**initial, "tied_embeddings": True, "tied_softmax": True, "encoder": dict(stack), "decoder": dict(stack)}
 
 
-def random_batch(sentences: int, source_tokens: int, vocabulary: Vocabulary) -> Batch:
-    words = torch.randint(4, len(vocabulary), (sentences, source_tokens))
-    source = torch.cat([words, torch.full((sentences, 1), vocabulary.eos_index)], dim=1)
+def batch_of(sources: list[list[int]], vocabulary: Vocabulary) -> Batch:
+    width = max(map(len, sources))
+    padded = [source + [vocabulary.pad_index] * (width - len(source)) for source in sources]
     return Batch(
-        src=source,
-        src_length=torch.full((sentences,), source.size(1)),
+        src=torch.tensor(padded),
+        src_length=torch.tensor([len(source) for source in sources]),
         src_prompt_mask=None,
         trg=None,
         trg_prompt_mask=None,
-        indices=torch.arange(sentences),
+        indices=torch.arange(len(sources)),
         device=torch.device("cpu"),
         pad_index=vocabulary.pad_index,
         eos_index=vocabulary.eos_index,

@@ -104,11 +104,24 @@ def _run(arguments: list[str]) -> int:
         return _tell("interrupted", INTERRUPTED)
     except _UsageError as error:
         error.show()
+        if remedy := _remedy(error.format_message(), arguments):
+            print(f"  {remedy}", file=sys.stderr)
         return USER_FAULT
     except BrokenPipeError:
         return _leave_quietly()
     except OSError as error:
         return _tell(str(from_os_error(error, "running this command")), USER_FAULT)
+
+
+def _remedy(message: str, arguments: list[str]) -> str:
+    """What the command line library's own message leaves open, for words too many."""
+    if "unexpected extra argument" not in message:
+        return ""
+    if "--set" in arguments and "=" in message:
+        return "Give --set before each KEY=VALUE:  --set training.max_epochs=5 --set seed=2"
+    if arguments[0] in ("train", "prepare"):
+        return f"Name the config with --config:  tmt {arguments[0]} --config my.yaml"
+    return ""
 
 
 def _invoke(arguments: list[str]) -> int:
