@@ -20,9 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
         (["train", "--config", "c.yaml", "--set", "seed=1", "name=b"], "Give --set before each KEY=VALUE:"),
     ],
 )
-def test_a_word_too_many_is_told_with_a_remedy(arguments: list[str], remedy: str) -> None:
+def test_it_is_told_with_a_remedy(arguments: list[str], remedy: str) -> None:
     command = [sys.executable, "-m", "transformer_mt.cli.main", *arguments]
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
     assert done.returncode == 2
-    assert "unexpected extra argument" in done.stderr
     assert remedy in done.stderr.splitlines()[-1]

@@ -114,12 +114,11 @@ def _run(arguments: list[str]) -> int:
 
 
 def _remedy(message: str, arguments: list[str]) -> str:
-    """What the command line library's own message leaves open, for words too many."""
-    if "unexpected extra argument" not in message:
-        return ""
-    if "--set" in arguments and "=" in message:
+    """What the command line library's own message leaves open: words too many, and no config."""
+    too_many = "unexpected extra argument" in message
+    if too_many and "--set" in arguments and "=" in message:
         return "Give --set before each KEY=VALUE:  --set training.max_epochs=5 --set seed=2"
-    if arguments[0] in ("train", "prepare"):
+    if "Missing option '--config'" in message or (too_many and arguments[0] in ("train", "prepare")):
         return f"Name the config with --config:  tmt {arguments[0]} --config my.yaml"
     return ""
 
