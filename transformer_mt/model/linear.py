@@ -22,15 +22,10 @@ class Linear(nn.Linear):
 
 
 def linear(x: Tensor, weight_ED: Tensor, bias_E: Tensor | None = None) -> Tensor:
-    """x [..., D] times the transposed weight, plus bias; [..., E].
-
-    Narrow on a CPU under autocast, or where the weight is bfloat16 and x is not; the result is then as wide as x.
-    """
-    if x.device.type == "cpu" and x.dtype is torch.float32 and not torch.compiler.is_compiling():
-        if weight_ED.dtype is torch.bfloat16:
-            return _NarrowProduct.apply(x, weight_ED, bias_E, torch.bfloat16)
-        if torch.is_autocast_enabled("cpu"):
-            return _NarrowProduct.apply(x, weight_ED, bias_E, torch.get_autocast_dtype("cpu"))
+    """x [..., D] times the transposed weight, plus bias; [..., E]. Narrow on a CPU under autocast, and as wide as x."""
+    on_cpu = x.device.type == "cpu" and x.dtype is torch.float32
+    if on_cpu and torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling():
+        return _NarrowProduct.apply(x, weight_ED, bias_E, torch.get_autocast_dtype("cpu"))
     return F.linear(x, weight_ED, bias_E)
 
 
@@ -43,7 +38,7 @@ class _NarrowProduct(torch.autograd.Function):
         ctx.save_for_backward(x_ND, w_ED)
         ctx.shape, ctx.has_bias = x.shape, bias_E is not None
         y_NE = F.linear(x_ND, w_ED, None if bias_E is None else bias_E.to(dtype)).float()
-        return y_NE.view(*x.shape[:-1], -1)
+        return y_NE.view(*x.shape[:-1], len(w_ED))
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
