@@ -258,6 +258,7 @@ def _as_joey(model: Transformer) -> dict[str, torch.Tensor]:
     config, ours = model.config, model.state_dict()
     fitting = {"positions": "sinusoidal", "norm": "pre", "output_bias": False, "tie_embeddings": "all"}
     fitting |= {"layer_norm_epsilon": 1e-6, "activation": "relu", "encoder_layers": config.decoder_layers}
+    fitting |= {"scale_embeddings": True, "bias": True, "normalization": "layer", "epsilon_on": "variance"}
     for name, value in fitting.items():
         if getattr(config, name) != value:
             raise SystemExit(f"JoeyNMT cannot express this model: model.{name} must be {value}")

@@ -1,4 +1,4 @@
-"""A stranger's first mistakes on the command line are told with what to type instead."""
+"""A stranger's first mistakes on the command line: the last line says what to type instead, where that is known."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
         (["train", "quickstart"], "Name the config with --config:  tmt train --config my.yaml"),
         (["prepare", "my.yaml"], "Name the config with --config:  tmt prepare --config my.yaml"),
         (["train", "--config", "c.yaml", "--set", "seed=1", "name=b"], "Give --set before each KEY=VALUE:"),
+        (["train", "--config=c.yaml", "seed=2"], "Give --set before each KEY=VALUE:"),
+        (["train", "-c", "c.yaml", "d.yaml"], "Error: Got unexpected extra argument(s) (d.yaml)"),
     ],
 )
 def test_it_is_told_with_a_remedy(arguments: list[str], remedy: str) -> None:

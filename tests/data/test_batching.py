@@ -164,6 +164,11 @@ def test_the_plan_counts_drawn_tokens(store: Store):
         assert max(batch.source_BS.numel(), batch.target_out_BT.numel()) <= 600 or shape[0] == 1
 
 
+def test_the_plan_counts_no_more_than_the_longest_that_is_drawn(store: Store):
+    batches = Batches(store, BatchSize(sentences=50), 1, sampler=drawn, max_length=12)
+    assert max(max(source, target) for _, source, target in batches.shapes(1)) == 12
+
+
 def test_a_drawn_segmentation_that_is_too_long_is_not_used(store: Store):
     batches = Batches(store, BatchSize(sentences=50), 1, sampler=drawn, max_length=12)
     for update in range(batches.updates(1)):

@@ -1,4 +1,4 @@
-"""Narrow products: the rounding is where it is said to be, and nowhere else."""
+"""Narrow products: exact where bfloat16 is, rounded where it is not, and only where that was asked for."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_whole_numbers_that_bfloat16_holds_give_the_same_values_and_gradients(sh
         assert (one is None and other is None) or torch.equal(one, other)
 
 
-def test_what_does_not_fit_is_rounded_once_and_only_under_autocast():
+def test_what_does_not_fit_is_rounded_only_under_autocast():
     torch.manual_seed(2)
     layer = Linear(64, 32)
     x = torch.randn(10, 64)

@@ -76,9 +76,10 @@ def test_options_of_training_count_too(training: dict[str, Any]):
     check(config_of({}, **training), Machine(torch.device("cpu"), torch.float32), (24, 20, 24))
 
 
+@pytest.mark.parametrize("model", [{}, {"activation": "gelu"}, {"positions": "rotary"}])
 @pytest.mark.parametrize("shape", [(24, 20, 24), (8, 70, 40)])
-def test_half_the_bits_take_less(shape: tuple[int, int, int]):
-    config, cpu = config_of({}), torch.device("cpu")
+def test_narrow_products_are_counted(model: dict[str, Any], shape: tuple[int, int, int]):
+    config, cpu = config_of(model), torch.device("cpu")
     check(config, Machine(cpu, torch.bfloat16), shape)
 
 

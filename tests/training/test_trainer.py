@@ -14,6 +14,8 @@ from torch import Tensor
 
 from transformer_mt.data.batching import BOS, EOS, PAD, UNK
 from transformer_mt.errors import TmtError
+from transformer_mt.runtime.device import Machine
+from transformer_mt.training.optimizer import Optimizer
 from transformer_mt.training.schedule import cosine
 from transformer_mt.training.state import TrainState
 from transformer_mt.training.validation import BleuResult, Judgement, Sample
@@ -187,6 +189,13 @@ def test_muon_turns_the_matrices_of_the_layers_and_leaves_the_rest_to_adam(numbe
             assert values.mean() > 0.7
         else:
             assert change.abs().max() == pytest.approx(rate, rel=0.01)
+
+
+def test_muon_refuses_float16(numbers: Any, tmp_path: Path):
+    """Its loss scaling would have to stop two optimizers at once."""
+    trainer = numbers.trainer(tmp_path, optimizer="muon")
+    with pytest.raises(TmtError, match="Muon does not train in float16"):
+        Optimizer(trainer.model, trainer.settings, Machine(torch.device("cpu"), torch.float16))
 
 
 def test_the_moving_average_is_what_is_judged_and_shipped(numbers: Any, tmp_path: Path):

@@ -115,11 +115,10 @@ def _run(arguments: list[str]) -> int:
 
 def _remedy(message: str, arguments: list[str]) -> str:
     """What the command line library's own message leaves open: words too many, and no config."""
-    too_many = "unexpected extra argument" in message
-    if too_many and "--set" in arguments and "=" in message:
-        return "Give --set before each KEY=VALUE:  --set training.max_epochs=5 --set seed=2"
-    if "Missing option '--config'" in message or (too_many and arguments[0] in ("train", "prepare")):
+    if "Missing option '--config'" in message:
         return f"Name the config with --config:  tmt {arguments[0]} --config my.yaml"
+    if "unexpected extra argument" in message and "=" in message.rpartition("(")[2]:
+        return "Give --set before each KEY=VALUE:  --set training.max_epochs=5 --set seed=2"
     return ""
 
 

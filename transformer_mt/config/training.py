@@ -122,7 +122,7 @@ class RuntimeConfig(Section):
     precision: Literal["auto", "fast", "float32", "bfloat16", "float16"] = Field(
         "auto",
         description="type of matrix products; auto: bfloat16 where CUDA has it, else float32; fast: on CPUs with"
-        " bfloat16 instructions too",
+        " bfloat16 instructions too, as far as PyTorch can tell",
     )
     threads: Annotated[int, Field(ge=0, le=1024)] = Field(
         0, description="CPU threads of matrix products; 0: one for each core"

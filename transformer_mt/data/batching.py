@@ -136,8 +136,9 @@ def epoch_pairs(parts: Sequence[tuple[int, float]], random: np.random.Generator)
     return pairs
 
 
-def _grown(lengths: Counts, growth: float) -> Counts:
-    return lengths if growth == 1.0 else np.ceil(lengths * growth).astype(np.int64)
+def _grown(lengths: Counts, growth: float, longest: int) -> Counts:
+    """A segmentation beyond the longest is not used (`Batches._sample`)."""
+    return lengths if growth == 1.0 else np.minimum(np.ceil(lengths * growth).astype(np.int64), longest)
 
 
 class Batches:
@@ -167,11 +168,14 @@ class Batches:
         self.bucket_by_length = bucket_by_length
         self.accumulate, self.rank, self.world = accumulate, rank, world
         source_growth, target_growth = self._growth()
-        self._lengths = _grown(store.source.lengths, source_growth), _grown(store.target.lengths, target_growth)
+        self._lengths = tuple(
+            _grown(side.lengths, growth, max_length)
+            for side, growth in ((store.source, source_growth), (store.target, target_growth))
+        )
         self._plan: tuple[int, list[Counts]] = (-1, [])
 
     def _growth(self) -> tuple[float, float]:
-        """How many times as long drawn segmentations are, so that the plan counts the tokens that will be there."""
+        """How many times as long drawn segmentations are on average, for a plan that counts them."""
         if self.sampler is None or not len(self.store):
             return 1.0, 1.0
         pairs = range(0, len(self.store), -(-len(self.store) // GROWTH_PAIRS))

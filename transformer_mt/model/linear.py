@@ -1,8 +1,9 @@
 """Matrix products of the layers, y = x W^T + b; on a CPU in bfloat16 where that is asked for, float32 around them.
 
 Processors with bfloat16 instructions multiply twice as fast in it. Autocast alone loses more than that, because
-it leaves all that follows a product narrow, where attention and element-wise kernels are slow. Here the operands are
-rounded, the product is widened again at once, and everything else stays float32.
+it leaves all that follows a product narrow, where attention and element-wise kernels are slow. Here operands and
+result of a product are rounded, the result is widened again at once, and everything else stays float32. (Compiled,
+a CPU does what autocast does.)
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def linear(x: Tensor, weight_ED: Tensor, bias_E: Tensor | None = None) -> Tensor
 
 
 class _NarrowProduct(torch.autograd.Function):
-    """Operands and gradients rounded before each of the three products, results widened after it."""
+    """Operands and results of each of the three products rounded; the results widened again."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight_ED: Tensor, bias_E: Tensor | None, dtype: torch.dtype) -> Tensor:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_mt.config.training import TrainingConfig
+from transformer_mt.errors import TmtError
 from transformer_mt.runtime.device import Machine
 from transformer_mt.training.average import MovingAverage
 
@@ -20,6 +21,10 @@ class Optimizer:
     def __init__(self, model: nn.Module, config: TrainingConfig, machine: Machine) -> None:
         self.model, self.clip_norm = model, config.clip_norm
         self.parts = make_optimizers(model, config)
+        if machine.needs_scaling and len(self.parts) > 1:  # a gradient that overflows must stop both parts
+            raise TmtError(
+                "Muon does not train in float16", place="runtime.precision", remedy="Use bfloat16, float32, or adam."
+            )
         self.scaler = torch.amp.GradScaler(machine.device.type, enabled=machine.needs_scaling)
         self.average = MovingAverage(model, config.ema_decay) if config.ema_decay else None
 
@@ -74,7 +79,8 @@ def make_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.opti
 
     Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon) makes each update of a matrix orthogonal. It is scaled
     to the size of Adam's updates (Liu et al. 2025, arXiv:2502.16982, section 2.2), so one learning rate, which the
-    schedule sets, serves both. Embeddings, output layer, biases and gains are Adam's, as its authors found best.
+    schedule sets, serves both. Embeddings, output layer, biases and gains are AdamW's, as its authors found best. The
+    stacked W^Q, W^K and W^V count as one matrix here; they take each for itself.
     """
     if config.optimizer != "muon":
         return [_adam(list(model.parameters()), config)]
