@@ -5,8 +5,8 @@
 --joey names a Python that has JoeyNMT 2.3.0 installed (an environment of its own:
 `python -m venv /tmp/joey && /tmp/joey/bin/pip install joeynmt==2.3.0 importlib_metadata "setuptools<80"`); without it
 only ours is measured. Both train in turn, `rounds` times, on Multi30k en-de with one shared BPE vocabulary, and the
-medians of target tokens/s are told, with peak memory and the ratio. The share of the cores' matrix peak is measured
-with a plain product of large matrices.
+medians of target tokens/s are told, with peak memory and the ratio; ours in each --precision. The share of
+the cores' matrix peak is measured with a plain product of large float32 matrices.
 """
 
 from __future__ import annotations
@@ -35,9 +35,11 @@ def main() -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": str(options.threads), "PYTHONPATH": str(Path.cwd())}
     with tempfile.TemporaryDirectory() as folder:
         scratch = Path(folder)
-        ours, theirs = [], []
+        ours: dict[str, list[dict[str, float]]] = {precision: [] for precision in options.precision}
+        theirs = []
         for _ in range(options.rounds):
-            ours.append(run_ours(options, environment))
+            for precision, rows in ours.items():
+                rows.append(run_ours(precision, environment))
             if options.joey:
                 theirs.append(run_joey(options, scratch, environment))
     tell(options, ours, theirs)
@@ -52,12 +54,13 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--batch-tokens", type=int, default=4096)
     parser.add_argument("--vocabulary", type=int, default=10_000)
+    parser.add_argument("--precision", nargs="+", default=["float32", "fast"], help="runtime.precision of ours")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
-def run_ours(options: argparse.Namespace, environment: dict[str, str]) -> dict[str, float]:
-    command = [sys.executable, __file__, *sys.argv[1:], "--worker"]
+def run_ours(precision: str, environment: dict[str, str]) -> dict[str, float]:
+    command = [sys.executable, __file__, *sys.argv[1:], "--worker", "--precision", precision]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return json.loads(done.stdout.splitlines()[-1])
 
@@ -74,7 +77,7 @@ def measure_ours(options: argparse.Namespace) -> dict[str, float]:
 
     with tempfile.TemporaryDirectory() as folder:
         config = load_config(write_config(Path(folder), options))
-        set_up(config.runtime)
+        machine = set_up(config.runtime)
         prepared = prepare(config)
         source, target = prepared.codecs()
         model = build_model(config, len(source), len(target))
@@ -90,7 +93,9 @@ def measure_ours(options: argparse.Namespace) -> dict[str, float]:
             before = time.perf_counter()
             (batch,) = batches.update(1, number % batches.updates(1))
             assembly += time.perf_counter() - before
-            (step(*batch).smoothed / batch.tokens).backward()
+            with machine.autocast():
+                loss = step(*batch)
+            (loss.smoothed / batch.tokens).backward()
             optimizer.step()
             optimizer.zero_grad()
             tokens += batch.tokens
@@ -118,7 +123,7 @@ def write_config(folder: Path, options: argparse.Namespace) -> Path:
         "tokenizer": {"kind": "sentencepiece", "vocab_size": options.vocabulary, "shared": True},
         "model": {**SIZES, "tie_embeddings": "all"},
         "training": {"batch_tokens": options.batch_tokens, "max_epochs": 1},
-        "runtime": {"device": "cpu", "threads": options.threads},
+        "runtime": {"device": "cpu", "threads": options.threads, "precision": options.precision[0]},
     }
     file = folder / "config.yaml"
     file.write_text(json.dumps(values), encoding="utf-8")  # JSON is YAML
@@ -245,22 +250,24 @@ model:
 """
 
 
-def tell(options: argparse.Namespace, ours: list[dict[str, float]], theirs: list[dict[str, float]]) -> None:
-    def median(rows: list[dict[str, float]], key: str) -> float:
-        return statistics.median(row[key] for row in rows)
-
-    share = median(ours, "gflops") / median(ours, "peak_gflops")
+def tell(options: argparse.Namespace, ours: dict[str, list[dict[str, float]]], theirs: list[dict[str, float]]) -> None:
     print(f"threads {options.threads}, batch {options.batch_tokens} tokens, vocabulary {options.vocabulary:,}")
-    print(
-        f"transformer_mt  {median(ours, 'tokens_per_second'):8,.0f} target tokens/s"
-        f"  {median(ours, 'seconds_an_epoch'):6,.0f} s an epoch  peak {median(ours, 'peak_mib'):6,.0f} MiB"
-        f"  {median(ours, 'gflops'):.0f} GFLOP/s, {share:.0%} of the measured matrix peak"
-        f"  batch assembly {median(ours, 'assembly_share'):.1%}"
-    )
-    if theirs:
-        speed = median(theirs, "tokens_per_second")
-        print(f"JoeyNMT 2.3.0   {speed:8,.0f} target tokens/s  peak {median(theirs, 'peak_mib'):6,.0f} MiB")
-        print(f"ratio           {median(ours, 'tokens_per_second') / speed:8.1f}")
+    joey = median(theirs, "tokens_per_second") if theirs else None
+    for precision, rows in ours.items():
+        speed, gflops = median(rows, "tokens_per_second"), median(rows, "gflops")
+        ratio = f"  {speed / joey:.1f} times JoeyNMT" if joey else ""
+        print(
+            f"transformer_mt  {precision:<8}  {speed:8,.0f} target tokens/s{ratio}"
+            f"  {median(rows, 'seconds_an_epoch'):6,.0f} s an epoch  peak {median(rows, 'peak_mib'):6,.0f} MiB"
+            f"  {gflops:.0f} GFLOP/s, {gflops / median(rows, 'peak_gflops'):.0%} of the measured float32 matrix peak"
+            f"  batch assembly {median(rows, 'assembly_share'):.1%}"
+        )
+    if joey:
+        print(f"JoeyNMT 2.3.0             {joey:8,.0f} target tokens/s  peak {median(theirs, 'peak_mib'):6,.0f} MiB")
+
+
+def median(rows: list[dict[str, float]], key: str) -> float:
+    return statistics.median(row[key] for row in rows)
 
 
 if __name__ == "__main__":
