@@ -1,6 +1,6 @@
-"""What R-Drop, word dropout, BPE-dropout and the moving average give on little data: the first pairs of Multi30k en-de.
+"""What R-Drop, word dropout, BPE-dropout, Muon and the moving average give on little data: a part of Multi30k en-de.
 
-    python scripts/bench_options.py --data data/multi30k [--pairs 4000] [--epochs 24] [--only NAME ...]
+    python scripts/bench_options.py --data data/multi30k [--pairs 4000] [--epochs 24] [--seed 1] [--only NAME ...]
 
 Each row is one `tmt train` on one thread with one thing changed, and `tmt evaluate` on the whole validation split of
 the model it ships, the checkpoint of lowest validation loss: BLEU (sacreBLEU 13a, greedy) and nats a token. Compare
@@ -30,6 +30,7 @@ VARIANTS: dict[str, dict[str, object]] = {
     "r_drop 5": {**COSINE, "training.r_drop": 5.0},
     "BPE-dropout 0.1": {**COSINE, "tokenizer.sampling": 0.1},
     "rotary": {**COSINE, "model.positions": "rotary"},
+    "muon": {**COSINE, "training.optimizer": "muon"},
     "plain, inverse_sqrt": SQUARE_ROOT,
     "ema_decay 0.999": {**SQUARE_ROOT, "training.ema_decay": 0.999},
 }
@@ -50,6 +51,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=Path("data/multi30k"), help="folder of the Multi30k files")
     parser.add_argument("--pairs", type=int, default=4_000, help="training pairs")
     parser.add_argument("--epochs", type=int, default=24)
+    parser.add_argument("--seed", type=int, default=1, help="of weights, dropout and order: gains differ by chance")
     parser.add_argument("--only", nargs="+", choices=VARIANTS, metavar="NAME", help="; ".join(VARIANTS))
     return parser.parse_args()
 
@@ -73,6 +75,7 @@ def train(
     run = folder / name.replace(" ", "-")
     config = {
         "name": "options",
+        "seed": options.seed,
         "data": {
             "source": "en",
             "target": "de",
