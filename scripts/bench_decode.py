@@ -6,7 +6,8 @@
 Without a model the sentences are random ids and every translation has exactly --forced-length tokens, which
 makes the work the same for any program: CTranslate2, where installed, does it side by side with random
 weights of the same shapes, and so does JoeyNMT where --joey names a Python that has it (bench_train.py tells how).
-With a model and sentences CTranslate2 is timed on the folder that `tmt export` made of it, and JoeyNMT with the
+With a model and sentences CTranslate2 is timed on the folder that `tmt export` made of it, called directly on tokens
+("ctranslate2") and as `tmt translate --engine ctranslate2` does, from text to text ("exported"), and JoeyNMT with the
 weights of the model itself, which must then be one that JoeyNMT can express (--set model.positions=sinusoidal
 --set model.output_bias=false --set model.layer_norm_epsilon=1e-6); how many translations are equal is told.
 Each figure is the best of --repeat runs. Measure on a quiet machine.
@@ -108,17 +109,19 @@ class Work:
     decoding: DecodingConfig
     words: Sequence[str]
     forced: int | None  # tokens of every translation
+    lines: Sequence[str] = ()  # the sources as text, where there is one
 
 
 def _work(options: argparse.Namespace) -> Work:
     if options.model is not None:
         directory = load_model_directory(options.model)
-        lines = options.input.read_text(encoding="utf-8").split("\n")[: options.sentences]
-        sources = [directory.source.encode(line)[-directory.config.data.max_length :] for line in lines if line.strip()]
+        lines = [line for line in options.input.read_text(encoding="utf-8").split("\n") if line.strip()]
+        lines = lines[: options.sentences]
+        sources = [directory.source.encode(line)[-directory.config.data.max_length :] for line in lines]
         decoding, words = directory.config.decoding, directory.source.vocabulary.tokens
         if options.joey:  # whose limit is one for all sentences
             decoding = decoding.model_copy(update={"max_length_ratio": 0.0, "max_length_offset": JOEY_LIMIT})
-        return Work(directory.model, sources, decoding, words, None)
+        return Work(directory.model, sources, decoding, words, None, lines)
     torch.manual_seed(0)
     model = Transformer(TINY, options.vocabulary, options.vocabulary, PAD).eval()
     shape = (options.sentences, SOURCE_TOKENS)
@@ -141,6 +144,8 @@ def _engines(options: argparse.Namespace, threads: int, folder: Path) -> list[tu
             print("CTranslate2 is not installed (pip install ctranslate2): measured alone")
     if exported is not None:
         engines.append(_ctranslate2(exported, work, threads, options))
+    if exported is not None and work.lines:
+        engines.append(("exported", _exported(exported, work, threads, options)))
     return engines
 
 
@@ -174,6 +179,21 @@ def _ctranslate2(folder: Path, work: Work, threads: int, options: argparse.Names
         return len(results), sum(len(result.hypotheses[0]) for result in results) + ends
 
     return "ctranslate2", translate
+
+
+def _exported(folder: Path, work: Work, threads: int, options: argparse.Namespace) -> Translate:
+    from transformer_mt.export.ctranslate2 import load_engine
+
+    wanted = {"n_best": 1, "batch_tokens": options.batch_tokens}
+    engines = {
+        beam: load_engine(folder, work.decoding.model_copy(update={**wanted, "beam": beam}), threads) for beam in BEAMS
+    }
+
+    def translate(beam: int) -> tuple[int, int]:
+        found = list(engines[beam].translate(work.lines))
+        return len(found), sum(len(one.tokens) + 1 for one in found)
+
+    return translate
 
 
 def _random_ctranslate2(folder: Path, vocabulary: int) -> Path:
