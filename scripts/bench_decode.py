@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from transformer_mt.config.decoding import DecodingConfig
@@ -198,7 +199,6 @@ def _exported(folder: Path, work: Work, threads: int, options: argparse.Namespac
 
 def _random_ctranslate2(folder: Path, vocabulary: int) -> Path:
     """A CTranslate2 model of size Tiny with random weights. Raises ImportError where it is not installed."""
-    import numpy as np
     from ctranslate2.specs import TransformerSpec
     from ctranslate2.specs.model_spec import LayerSpec
 
@@ -238,8 +238,8 @@ def _compare_joey(options: argparse.Namespace, threads: int, folder: Path) -> No
     """JoeyNMT on the same work: its two rows, and with a model's weights the number of equal translations."""
     work, weights = _work(options), None
     if options.model is not None:
-        weights = folder / "joey.pt"
-        torch.save(_as_joey(work.model), weights)
+        weights = folder / "joey.npz"
+        np.savez(weights, **{name: weight.numpy() for name, weight in _as_joey(work.model).items()})
     found = _run_joey(options, work, threads, weights)
     for beam in BEAMS:
         ids = [tuple(_SWAPPED.get(token, token) for token in row) for row in found[str(beam)]["ids"]]

@@ -2,8 +2,8 @@
 
     PYTHON scripts/bench_joey_decode.py < WORK
 
-WORK is JSON: threads, repeat, vocabulary (its size), sizes (d_model, n_heads, d_ff, layers), weights (a file for
-torch.load, or null: random ones), sources (lists of ids with their end mark, in JoeyNMT's numbering), alpha,
+WORK is JSON: threads, repeat, vocabulary (its size), sizes (d_model, n_heads, d_ff, layers), weights (a file of
+numpy's, or null: random ones), sources (lists of ids with their end mark, in JoeyNMT's numbering), alpha,
 max_length, and min_length. Batches are 32 sentences in the order given, each sorted by length, as its own `translate`
 makes them (larger ones are no faster). Prints {beam: {"seconds": the best of repeat, "ids": [...]}} for greedy and 5.
 """
@@ -17,6 +17,7 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import torch
 from joeynmt.batch import Batch
 from joeynmt.model import build_model
@@ -34,7 +35,8 @@ def main() -> None:
     vocabulary = vocabulary_of(work["vocabulary"])
     model = build_model(sizes(**work["sizes"]), vocabulary, vocabulary).eval()
     if work["weights"]:
-        model.load_state_dict(torch.load(work["weights"], weights_only=True))
+        with np.load(work["weights"]) as weights:
+            model.load_state_dict({name: torch.from_numpy(weights[name]) for name in weights})
     length = {"max_output_length": work["max_length"], "min_output_length": work["min_length"]}
     sources = work["sources"]
     groups = [sources[start : start + SENTENCES_A_BATCH] for start in range(0, len(sources), SENTENCES_A_BATCH)]
