@@ -69,11 +69,13 @@ def main() -> None:
     threads = {1, options.threads or os.cpu_count() or 1}
     with tempfile.TemporaryDirectory() as folder:
         for count in sorted(threads):
-            for name, translate in _engines(options, count, Path(folder)):
+            torch.set_num_threads(count)
+            work = _work(options)
+            for name, translate in _engines(options, work, count, Path(folder)):
                 for beam in BEAMS:
                     _tell(name, beam, count, _best(translate, beam, options.repeat))
             if options.joey:
-                _compare_joey(options, count, Path(folder))
+                _compare_joey(options, work, count, Path(folder))
 
 
 def _tell(name: str, beam: int, threads: int, measured: Measured) -> None:
@@ -133,14 +135,12 @@ def _work(options: argparse.Namespace) -> Work:
     return Work(model, sources, DecodingConfig(**ratio), words, forced)
 
 
-def _engines(options: argparse.Namespace, threads: int, folder: Path) -> list[tuple[str, Translate]]:
-    torch.set_num_threads(threads)
-    work = _work(options)
+def _engines(options: argparse.Namespace, work: Work, threads: int, folder: Path) -> list[tuple[str, Translate]]:
     engines = [("tmt", _ours(work, options))]
     exported = options.ctranslate2
     if options.model is None:
         try:
-            exported = _random_ctranslate2(folder, options.vocabulary)
+            exported = _random_ctranslate2(folder, work.words)
         except ImportError:
             print("CTranslate2 is not installed (pip install ctranslate2): measured alone")
     if exported is not None:
@@ -197,7 +197,7 @@ def _exported(folder: Path, work: Work, threads: int, options: argparse.Namespac
     return translate
 
 
-def _random_ctranslate2(folder: Path, vocabulary: int) -> Path:
+def _random_ctranslate2(folder: Path, words: Sequence[str]) -> Path:
     """A CTranslate2 model of size Tiny with random weights. Raises ImportError where it is not installed."""
     from ctranslate2.specs import TransformerSpec
     from ctranslate2.specs.model_spec import LayerSpec
@@ -206,7 +206,7 @@ def _random_ctranslate2(folder: Path, vocabulary: int) -> Path:
     d_model, d_ff = TINY.d_model, TINY.d_ff
     random = np.random.default_rng(0)
 
-    sizes = {"/embeddings": vocabulary, "/projection": vocabulary, "/ffn/linear_0": d_ff}
+    sizes = {"/embeddings": len(words), "/projection": len(words), "/ffn/linear_0": d_ff}
     sizes |= {"/self_attention/linear_0": 3 * d_model, "/attention/linear_1": 2 * d_model}
 
     def fill(part: Any, path: str) -> None:
@@ -224,7 +224,6 @@ def _random_ctranslate2(folder: Path, vocabulary: int) -> Path:
                 fill(value, f"{path}/{name}")
 
     fill(spec, "")
-    words = [*MARKS, *(f"w{index}" for index in range(len(MARKS), vocabulary))]
     spec.register_source_vocabulary(words)
     spec.register_target_vocabulary(words)
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = MARKS[UNK], MARKS[BOS], MARKS[EOS]
@@ -234,9 +233,9 @@ def _random_ctranslate2(folder: Path, vocabulary: int) -> Path:
     return folder
 
 
-def _compare_joey(options: argparse.Namespace, threads: int, folder: Path) -> None:
+def _compare_joey(options: argparse.Namespace, work: Work, threads: int, folder: Path) -> None:
     """JoeyNMT on the same work: its two rows, and with a model's weights the number of equal translations."""
-    work, weights = _work(options), None
+    weights = None
     if options.model is not None:
         weights = folder / "joey.npz"
         np.savez(weights, **{name: weight.numpy() for name, weight in _as_joey(work.model).items()})

@@ -136,11 +136,6 @@ def epoch_pairs(parts: Sequence[tuple[int, float]], random: np.random.Generator)
     return pairs
 
 
-def _grown(lengths: Counts, growth: float, longest: int) -> Counts:
-    """A segmentation beyond the longest is not used (`Batches._sample`)."""
-    return lengths if growth == 1.0 else np.minimum(np.ceil(lengths * growth).astype(np.int64), longest)
-
-
 class Batches:
     """The training batches of one process among `world`: update u of an epoch as a list of micro-batches.
 
@@ -167,22 +162,22 @@ class Batches:
         self.parts = parts or [(len(store), 1.0)]
         self.bucket_by_length = bucket_by_length
         self.accumulate, self.rank, self.world = accumulate, rank, world
-        source_growth, target_growth = self._growth()
-        self._lengths = tuple(
-            _grown(side.lengths, growth, max_length)
-            for side, growth in ((store.source, source_growth), (store.target, target_growth))
-        )
+        self._lengths = self._expected_lengths()
         self._plan: tuple[int, list[Counts]] = (-1, [])
 
-    def _growth(self) -> tuple[float, float]:
-        """How many times as long drawn segmentations are on average, for a plan that counts them."""
+    def _expected_lengths(self) -> tuple[Counts, Counts]:
+        """Tokens of both sides of each pair, as a plan counts them: drawn segmentations by their average growth."""
+        source, target = self.store.source.lengths, self.store.target.lengths
         if self.sampler is None or not len(self.store):
-            return 1.0, 1.0
-        pairs = range(0, len(self.store), -(-len(self.store) // GROWTH_PAIRS))
-        sides = zip(*(map(len, self._sample(pair, epoch=0)) for pair in pairs), strict=True)
-        stored = self.store.source.lengths, self.store.target.lengths
-        source, target = (sum(side) / int(known[list(pairs)].sum()) for side, known in zip(sides, stored, strict=True))
-        return source, target
+            return source, target
+        measured = np.arange(0, len(self.store), -(-len(self.store) // GROWTH_PAIRS))
+        drawn = np.array([[*map(len, self._sample(int(pair), epoch=0))] for pair in measured])
+
+        def grown(lengths: Counts, drawn_lengths: Counts) -> Counts:
+            growth = drawn_lengths.sum() / lengths[measured].sum()
+            return np.minimum(np.ceil(lengths * growth), self.max_length).astype(np.int64)
+
+        return grown(source, drawn[:, 0]), grown(target, drawn[:, 1])
 
     def plan(self, epoch: int) -> list[Counts]:
         """All batches of an epoch, for all processes, as arrays of pair numbers."""

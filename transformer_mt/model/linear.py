@@ -24,10 +24,14 @@ class Linear(nn.Linear):
 
 def linear(x: Tensor, weight_ED: Tensor, bias_E: Tensor | None = None) -> Tensor:
     """x [..., D] times the transposed weight, plus bias; [..., E]. Narrow on a CPU under autocast, and as wide as x."""
-    on_cpu = x.device.type == "cpu" and x.dtype is torch.float32
-    if on_cpu and torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling():
+    if x.dtype is torch.float32 and narrows_here(x):
         return _NarrowProduct.apply(x, weight_ED, bias_E, torch.get_autocast_dtype("cpu"))
     return F.linear(x, weight_ED, bias_E)
+
+
+def narrows_here(x: Tensor) -> bool:
+    """Whether it is this module, not autocast alone, that narrows products with x."""
+    return x.device.type == "cpu" and torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling()
 
 
 class _NarrowProduct(torch.autograd.Function):

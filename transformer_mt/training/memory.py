@@ -15,7 +15,10 @@ FLOAT = 4
 def step_bytes(
     model: nn.Module, config: Config, machine: Machine, sentences: int, source_length: int, target_length: int
 ) -> int:
-    """Bytes of a step on its largest batch: weights, gradients, Adam's moments, what backward needs, and logits."""
+    """Bytes of a step on its largest batch: weights, gradients, moments, what backward needs, and logits.
+
+    Two moments a weight, as Adam keeps them; Muon keeps one, so that less than this is needed.
+    """
     weights = FLOAT * sum(parameter.numel() for parameter in model.parameters())
     copies = 4 + (config.training.ema_decay is not None)  # weights, gradients, two moments, moving average
     narrow = machine.dtype.itemsize

@@ -75,7 +75,7 @@ def _placed(value: Tensor, kind: str, parameter: nn.Parameter) -> Tensor:
 
 
 def make_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.optim.Optimizer]:
-    """Adam or AdamW for all weights; or Muon for the matrices of the layers and Adam for the rest.
+    """Adam or AdamW for all weights; or Muon for the matrices of the layers and AdamW for the rest.
 
     Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon) makes each update of a matrix orthogonal. It is scaled
     to the size of Adam's updates (Liu et al. 2025, arXiv:2502.16982, section 2.2), so one learning rate, which the

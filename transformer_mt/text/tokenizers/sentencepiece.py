@@ -12,6 +12,7 @@ import io
 import random
 import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import sentencepiece
@@ -24,6 +25,7 @@ from transformer_mt.text.tokenizers.subword_sampling import bpe_dropout, sample_
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK
 
 FILE = "sentencepiece.model"
+LONGEST = 16  # characters of a piece
 SPACE = "▁"  # what SentencePiece writes where a word starts
 
 
@@ -34,8 +36,6 @@ class SentencepieceTokenizer(Tokenizer):
         self.config = config
         self.morphemes = Morphemes() if config.morphemes == "mecab" and language == "ko" else None
         self._pieces = sentencepiece.SentencePieceProcessor()
-        self._scores: dict[str, float] = {}  # of the pieces that text is made of
-        self._longest = 0
 
     def train(self, sentences: Iterable[str]) -> None:
         """Raises TmtError where the corpus is too small for `vocab_size`, or has more characters than that."""
@@ -61,6 +61,7 @@ class SentencepieceTokenizer(Tokenizer):
                 eos_piece=MARKS[EOS],
                 num_threads=1,  # the trained pieces must not depend on the machine
                 max_sentence_length=1 << 20,
+                max_sentencepiece_length=LONGEST,
                 minloglevel=2,
             )
         except (RuntimeError, OSError) as error:
@@ -69,11 +70,15 @@ class SentencepieceTokenizer(Tokenizer):
 
     def _load(self, model: bytes) -> None:
         self._pieces.load_from_serialized_proto(model)
+        self.__dict__.pop("_scores", None)  # of the pieces before
+
+    @cached_property
+    def _scores(self) -> dict[str, float]:
+        """Of the pieces that text is made of; only sampling asks for them."""
         pieces, size = self._pieces, self._pieces.get_piece_size()
         special = (pieces.is_control, pieces.is_unknown, pieces.is_byte, pieces.is_unused)
         text = [index for index in range(size) if not any(is_special(index) for is_special in special)]
-        self._scores = {pieces.id_to_piece(index): pieces.get_score(index) for index in text}
-        self._longest = max(map(len, self._scores), default=0)
+        return {pieces.id_to_piece(index): pieces.get_score(index) for index in text}
 
     def tokenize(self, text: str) -> list[str]:
         return self._pieces.encode(self._prepare(text), out_type=str)
@@ -97,7 +102,7 @@ class SentencepieceTokenizer(Tokenizer):
     def _draw(self, word: str, random: random.Random) -> list[str]:
         if self.config.algorithm == "bpe":
             return bpe_dropout(word, self._scores, self.config.sampling, random)
-        return sample_unigram(word, self._scores, self.config.sampling, random, self._longest)
+        return sample_unigram(word, self._scores, self.config.sampling, random, LONGEST)
 
     def detokenize(self, tokens: Sequence[str]) -> str:
         text = self._pieces.decode_pieces(list(tokens))
