@@ -25,7 +25,6 @@ from transformer_mt.decoding.search import (
     Step,
     coverage_penalty,
     length_penalty,
-    log_normalizer,
     too_many_idle,
     top_candidates,
 )
@@ -155,10 +154,10 @@ def _of_parents(x_BWT: Tensor, parent_BW: Tensor) -> Tensor:
 
 
 def _extend(state: BeamState[C], logits_NV: Tensor, beam: int) -> _Extensions:
-    norm_N1 = log_normalizer(logits_NV)[:, None]
-    state.limits.forbid(logits_NV, state.tokens_BWT.flatten(0, 1))
-    logits_NX, ids_NX = top_candidates(logits_NV, 2 * beam)
-    scores_NX = logits_NX - norm_N1 + state.scores_BW.flatten()[:, None]
+    log_p_NV = logits_NV.log_softmax(dim=-1)
+    state.limits.forbid(log_p_NV, state.tokens_BWT.flatten(0, 1))
+    log_p_NX, ids_NX = top_candidates(log_p_NV, 2 * beam)
+    scores_NX = log_p_NX + state.scores_BW.flatten()[:, None]
     n_sentences, per_row = len(state.sentence_B), ids_NX.shape[1]
     best = scores_NX.view(n_sentences, -1).topk(min(2 * beam, scores_NX.numel() // n_sentences), dim=-1)
     tokens_BX = ids_NX.view(n_sentences, -1).gather(1, best.indices)

@@ -16,7 +16,6 @@ from transformer_mt.decoding.search import (
     Limits,
     Step,
     length_penalty,
-    log_normalizer,
     too_many_idle,
     top_candidates,
 )
@@ -50,12 +49,13 @@ def follow(
     previous_N = torch.full((len(rows_N),), BOS, device=device)
     for n_steps in range(longest):
         logits_NV, cache = step(previous_N, cache)
-        norm_N = log_normalizer(logits_NV) if scored else None
+        if scored:
+            logits_NV = logits_NV.log_softmax(dim=-1)
         limits.forbid(logits_NV, written_NT[rows_N, :n_steps])
         previous_N = choose(logits_NV, rows_N, n_steps).masked_fill(ended_N, PAD)
         written_NT[rows_N, n_steps] = previous_N
-        if norm_N is not None:
-            newest_N = logits_NV.gather(1, previous_N[:, None])[:, 0] - norm_N
+        if scored:
+            newest_N = logits_NV.gather(1, previous_N[:, None])[:, 0]
             total_N[rows_N] += newest_N.masked_fill(ended_N, 0.0)
         ended_N = ended_N | (previous_N == EOS) | (limits.longest_B <= n_steps + 1).repeat_interleave(width)
         over_B = ended_N.view(-1, width).all(dim=1)

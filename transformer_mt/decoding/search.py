@@ -155,17 +155,6 @@ def _forbid_repeats(logits_NV: Tensor, tokens_NT: Tensor, n: int) -> None:
     logits_NV.scatter_(1, forbidden_NX, -math.inf)
 
 
-def log_normalizer(logits_NV: Tensor) -> Tensor:
-    """log sum exp of each row [N]: what a logit lacks to be a log-probability.
-
-    On a CPU a few rows at a time: temporaries that fit a core's cache take a third of the time.
-    """
-    if logits_NV.device.type != "cpu":
-        return logits_NV.logsumexp(dim=-1)
-    rows = max(1, _CACHED // logits_NV.shape[1])
-    return torch.cat([chunk.logsumexp(dim=-1) for chunk in logits_NV.split(rows)])
-
-
 def too_many_idle(n_idle: int, n_all: int) -> bool:
     """Have enough sentences ended that taking them out of the batch is worth copying the others?"""
     return n_idle == n_all or n_idle * 8 >= n_all
@@ -193,4 +182,3 @@ def top_candidates(logits_NV: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 
 _BLOCK = 64
-_CACHED = 1 << 18  # floats

@@ -74,20 +74,22 @@ class DecoderLayer(nn.Module):
         x_BTD = self.around_cross_attention(x_BTD, lambda x: self.cross_attention(x, memory, memory_mask_BHQM))
         return self.around_feed_forward(x_BTD, self.feed_forward)
 
-    def step(
-        self, x_N1D: Tensor, past: KeyValue | None, memory: KeyValue, memory_mask_BHQM: Tensor | None, position: int
-    ) -> tuple[Tensor, KeyValue]:
-        """The newest position only; it sees itself and `past`. Also returns the keys and values so far."""
+    def step(self, x_N1D: Tensor, cache: DecoderCache, layer: int) -> tuple[Tensor, KeyValue]:
+        """The newest position only; it sees itself and the past. Also returns the keys and values so far.
+
+        layer: which entry of the cache is this layer's.
+        """
+        memory = cache.memory[layer]
         so_far: list[KeyValue] = []
 
         def attend_to_past(x_N1D: Tensor) -> Tensor:
-            query_NH1K, new = self.self_attention.project(x_N1D, position)
-            so_far.append(extended(past, new))
+            query_NH1K, new = self.self_attention.project(x_N1D, cache.length)
+            so_far.append(extended(cache.past[layer], cache.rows_N, new))
             return self.self_attention.attend(query_NH1K, so_far[0])
 
         x_N1D = self.around_self_attention(x_N1D, attend_to_past)
         x_BWD = x_N1D.view(memory.key_BHMK.shape[0], -1, x_N1D.shape[-1])  # W rows ask the memory of one sentence
-        x_BWD = self.around_cross_attention(x_BWD, lambda x: self.cross_attention(x, memory, memory_mask_BHQM))
+        x_BWD = self.around_cross_attention(x_BWD, lambda x: self.cross_attention(x, memory, cache.memory_mask))
         return self.around_feed_forward(x_BWD, self.feed_forward).view_as(x_N1D), so_far[0]
 
 
@@ -132,10 +134,10 @@ class Decoder(nn.Module):
     def step(self, x_N1D: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
         """The newest position only, and the cache that knows it too."""
         so_far = []
-        for layer, past, memory in zip(self.layers, cache.past, cache.memory, strict=True):
-            x_N1D, layer_so_far = layer.step(x_N1D, past, memory, cache.memory_mask, cache.length)
+        for index, layer in enumerate(self.layers):
+            x_N1D, layer_so_far = layer.step(x_N1D, cache, index)
             so_far.append(layer_so_far)
-        return self._normalized(x_N1D), cache._replace(past=tuple(so_far))
+        return self._normalized(x_N1D), cache._replace(past=tuple(so_far), rows_N=None)
 
     def _normalized(self, x_BTD: Tensor) -> Tensor:
         hidden_BTD = x_BTD if self.final_norm is None else self.final_norm(x_BTD)
