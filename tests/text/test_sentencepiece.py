@@ -15,7 +15,7 @@ from transformer_mt.config.tokenizer import SentencepieceConfig
 from transformer_mt.errors import TmtError
 from transformer_mt.text.codec import Codec, Segmenter
 from transformer_mt.text.tokenizers.sentencepiece import SentencepieceTokenizer
-from transformer_mt.text.tokenizers.subword_sampling import bpe_dropout
+from transformer_mt.text.tokenizers.subword_sampling import Drops, bpe_dropout
 from transformer_mt.text.vocabulary import EOS, MARKS, UNK, Vocabulary
 
 _DRAW = random.Random(5)
@@ -116,8 +116,8 @@ _BPE = {spelling: tokenizer(vocab_size=330 if spelling else 60, byte_fallback=sp
 @given(text=st.text(alphabet=_KNOWN, max_size=40), spelling=st.booleans())
 def test_bpe_without_dropout_is_what_sentencepiece_does(text: str, spelling: bool) -> None:
     made = _BPE[spelling]
-    words = [f"▁{word}" for word in text.split()]
-    ours = [piece for word in words for piece in bpe_dropout(word, made._scores, 0.0, random.Random(1))]
+    words, never = [f"▁{word}" for word in text.split()], Drops(0.0, random.Random(1))
+    ours = [piece for word in words for piece in bpe_dropout(word, made._scores, never)]
     assert ours == made.tokenize(text)
 
 

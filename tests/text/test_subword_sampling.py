@@ -9,29 +9,51 @@ from itertools import pairwise
 
 import pytest
 
-from transformer_mt.text.tokenizers.subword_sampling import bpe_dropout, sample_unigram
+from transformer_mt.text.tokenizers.subword_sampling import Drops, bpe_dropout, sample_bpe, sample_unigram
 
 MERGES = {"ab": -1.0, "cd": -2.0, "abc": -3.0}  # the first learnt is the best
 UNIGRAM = {"a": 0.2, "b": 0.1, "ab": 0.3, "c": 0.15, "bc": 0.2, "abc": 0.05}
 SCORES = {piece: math.log(p) for piece, p in UNIGRAM.items()}
 
 
+def never() -> Drops:
+    return Drops(0.0, random.Random(1))
+
+
 def test_bpe_takes_the_merge_learnt_first() -> None:
-    assert bpe_dropout("abcd", MERGES, 0.0, random.Random(1)) == ["ab", "cd"]  # abc would come after cd
-    assert bpe_dropout("abce", MERGES, 0.0, random.Random(1)) == ["abc", "e"]
-    assert bpe_dropout("abab", MERGES, 0.0, random.Random(1)) == ["ab", "ab"]
-    assert bpe_dropout("", MERGES, 0.0, random.Random(1)) == []
+    assert bpe_dropout("abcd", MERGES, never()) == ["ab", "cd"]  # abc would come after cd
+    assert bpe_dropout("abce", MERGES, never()) == ["abc", "e"]
+    assert bpe_dropout("abab", MERGES, never()) == ["ab", "ab"]
+    assert bpe_dropout("", MERGES, never()) == []
 
 
 def test_where_every_merge_is_dropped_characters_are_left() -> None:
-    assert bpe_dropout("abcd", MERGES, 1.0, random.Random(1)) == list("abcd")
+    assert bpe_dropout("abcd", MERGES, Drops(1.0, random.Random(1))) == list("abcd")
 
 
-def test_bpe_dropout_drops_with_its_probability() -> None:
-    """One merge, one step: it happens in 70 of 100 draws."""
-    generator, draws = random.Random(3), 20_000
-    merged = sum(len(bpe_dropout("ab", MERGES, 0.3, generator)) == 1 for _ in range(draws))
-    assert merged / draws == pytest.approx(0.7, abs=0.015)
+def probabilities(pieces: tuple[str, ...], p: float) -> Counter[tuple[str, ...]]:
+    """Of all segmentations that merging these pieces may end with, by going through every choice."""
+    places = [place for place in range(len(pieces) - 1) if "".join(pieces[place : place + 2]) in MERGES]
+    places.sort(key=lambda place: (-MERGES["".join(pieces[place : place + 2])], place))
+    found = Counter({pieces: p ** len(places)})
+    for tried, place in enumerate(places):
+        merged = (*pieces[:place], pieces[place] + pieces[place + 1], *pieces[place + 2 :])
+        for end, chance in probabilities(merged, p).items():
+            found[end] += p**tried * (1 - p) * chance
+    return found
+
+
+@pytest.mark.parametrize("p", [0.05, 0.3, 0.8])
+@pytest.mark.parametrize("word", ["ab", "abcd", "abcabcd"])
+def test_bpe_dropout_draws_each_segmentation_with_its_probability(word: str, p: float) -> None:
+    """One stream of drops over many words, which mostly keep their usual pieces where p is small."""
+    drops, draws = Drops(p, random.Random(3)), 20_000
+    usual, expected = bpe_dropout(word, MERGES, never()), probabilities(tuple(word), p)
+    seen = Counter(tuple(sample_bpe(usual, MERGES, drops)) for _ in range(draws))
+    assert sum(expected.values()) == pytest.approx(1)
+    assert set(seen) <= set(expected)
+    for pieces, chance in expected.items():
+        assert seen[pieces] / draws == pytest.approx(chance, abs=0.015)
 
 
 def segmentations(word: str) -> list[tuple[str, ...]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import random
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from transformer_mt.config.tokenizer import SentencepieceConfig
 from transformer_mt.errors import TmtError
 from transformer_mt.text.tokenizers.base import Tokenizer
 from transformer_mt.text.tokenizers.morphemes import Morphemes
-from transformer_mt.text.tokenizers.subword_sampling import bpe_dropout, sample_unigram
+from transformer_mt.text.tokenizers.subword_sampling import Drops, sample_bpe, sample_unigram
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK
 
 FILE = "sentencepiece.model"
@@ -87,22 +87,23 @@ class SentencepieceTokenizer(Tokenizer):
         pieces = self.tokenize(text)
         if not self.config.sampling:
             return pieces
-        sampled, word = [], ""
+        draw = self._drawing(random)
+        sampled: list[str] = []
+        word: list[str] = []
         for piece in pieces:
             known = piece in self._scores
             if not known or piece.startswith(SPACE):
-                sampled += self._draw(word, random)
-                word = ""
-            if known:
-                word += piece
-            else:
-                sampled.append(piece)  # unknown characters, and bytes that spell them
-        return sampled + self._draw(word, random)
+                sampled += draw(word)
+                word = []
+            (word if known else sampled).append(piece)  # unknown characters, and bytes that spell them, stay
+        return sampled + draw(word)
 
-    def _draw(self, word: str, random: random.Random) -> list[str]:
+    def _drawing(self, random: random.Random) -> Callable[[Sequence[str]], list[str]]:
+        """What draws a segmentation of a word, given its usual one."""
         if self.config.algorithm == "bpe":
-            return bpe_dropout(word, self._scores, self.config.sampling, random)
-        return sample_unigram(word, self._scores, self.config.sampling, random, LONGEST)
+            drops = Drops(self.config.sampling, random)
+            return lambda word: sample_bpe(word, self._scores, drops)
+        return lambda word: sample_unigram("".join(word), self._scores, self.config.sampling, random, LONGEST)
 
     def detokenize(self, tokens: Sequence[str]) -> str:
         text = self._pieces.decode_pieces(list(tokens))

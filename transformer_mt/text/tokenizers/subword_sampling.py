@@ -7,21 +7,54 @@ pieces and scores of a trained model. A draw depends on the random generator alo
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from random import Random
 
 NEVER = -math.inf  # score of what is no piece
 
 
-def bpe_dropout(word: str, scores: Mapping[str, float], dropout: float, random: Random) -> list[str]:
-    """Merge neighbours, best score first, while each merge is left out with probability `dropout` at every step.
+class Drops:
+    """Which of many merges are left out, each with the same probability. Draws how many are kept before the next."""
 
-    Algorithm 1 of Provilkov et al.; with dropout 0 it is BPE. scores: of all pieces; higher is merged earlier.
+    def __init__(self, probability: float, random: Random) -> None:
+        self._log_kept = math.log1p(-probability) if probability < 1 else NEVER
+        self._random = random
+        self._kept = self._draw()
+
+    def keep(self, merges: int) -> bool:
+        """Are the next so many all kept? If not, they are still to be asked for one by one."""
+        if self._kept < merges:
+            return False
+        self._kept -= merges
+        return True
+
+    def drop(self) -> bool:
+        """Is the next one left out?"""
+        if self.keep(1):
+            return False
+        self._kept = self._draw()
+        return True
+
+    def _draw(self) -> float:
+        """Geometrically distributed: P(at least n are kept) = (1 - probability)^n."""
+        return math.log(1.0 - self._random.random()) // self._log_kept if self._log_kept else math.inf
+
+
+def sample_bpe(usual: Sequence[str], scores: Mapping[str, float], drops: Drops) -> list[str]:
+    """`bpe_dropout` of a word whose pieces without dropout are known: most words keep them, which costs no merging."""
+    word = "".join(usual)
+    return list(usual) if drops.keep(len(word) - len(usual)) else bpe_dropout(word, scores, drops)
+
+
+def bpe_dropout(word: str, scores: Mapping[str, float], drops: Drops) -> list[str]:
+    """Merge neighbours, best score first, while each merge is left out with some probability at every step.
+
+    Algorithm 1 of Provilkov et al.; without drops it is BPE. scores: of all pieces; higher is merged earlier.
     """
     pieces = list(word)
     merged = [scores.get(left + right, NEVER) for left, right in pairwise(pieces)]  # score of each merge of neighbours
-    while (place := _best_kept(merged, dropout, random)) is not None:
+    while (place := _best_kept(merged, drops)) is not None:
         pieces[place : place + 2] = [pieces[place] + pieces[place + 1]]
         del merged[place]
         for left in range(max(place - 1, 0), min(place + 1, len(merged))):
@@ -29,11 +62,11 @@ def bpe_dropout(word: str, scores: Mapping[str, float], dropout: float, random: 
     return pieces
 
 
-def _best_kept(merged: list[float], dropout: float, random: Random) -> int | None:
+def _best_kept(merged: list[float], drops: Drops) -> int | None:
     """Place of the best merge that is not left out, the leftmost of equals. Asking the best first saves draws."""
     while (best := max(merged, default=NEVER)) != NEVER:
         place = merged.index(best)
-        if not dropout or random.random() >= dropout:
+        if not drops.drop():
             return place
         merged = [*merged[:place], NEVER, *merged[place + 1 :]]
     return None
