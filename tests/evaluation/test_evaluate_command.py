@@ -224,6 +224,7 @@ class TestModel:
         (("--source", "{r}"), "has no --reference"),
         (("--reference", "{r}"), "leaves nothing to score"),
         (("--reference", "{r}", "--hypothesis", "{r}", "--split", "test"), "both name the test set"),
+        (("--reference", "{r}", "--hypothesis", "{r}", "--language", "german"), "'german' is no ISO code"),
         (("--reference", "{r}", "--hypothesis", "{missing}"), "missing: no such file"),
         (("--reference", "{r}", "--hypothesis", "{short}"), "has 1 lines"),
         (("--reference", "{r}", "--hypothesis", "{empty}"), "empty: the file is empty"),

@@ -79,6 +79,7 @@ def evaluate(
     from transformer_mt.evaluation.report import as_json, as_text
 
     _check_options(split, source, reference, hypothesis)
+    _check_language(language)
     metrics = [name for name, wanted in zip(METRICS, (bleu, chrf, ter), strict=True) if wanted] or list(METRICS)
     needs_model = bool(model) or hypothesis is None or reference is None
     folders = find_models(model) if needs_model else []
@@ -143,6 +144,19 @@ def _check_options(split: str | None, source: File, reference: File, hypothesis:
             "--reference alone leaves nothing to score",
             remedy="Add --source FILE to have it translated, or --hypothesis FILE to score translations at hand.",
         )
+
+
+def _check_language(language: str | None) -> None:
+    from pydantic import TypeAdapter, ValidationError
+
+    from transformer_mt.config.section import Language
+    from transformer_mt.errors import TmtError
+
+    try:
+        TypeAdapter(Language | None).validate_python(language)
+    except ValidationError:
+        remedy = "Give two or three small letters, as in the config: de, en, ko."
+        raise TmtError(f"--language: '{language}' is no ISO code", remedy=remedy) from None
 
 
 def _config(folder: Path) -> Config:
