@@ -1,4 +1,4 @@
-"""What R-Drop, word dropout, BPE-dropout, Muon and the moving average give on little data: a part of Multi30k en-de.
+"""What R-Drop, BPE-dropout, Muon and the moving average give on little data: a part of Multi30k en-de.
 
     python scripts/bench_options.py --data data/multi30k [--pairs 4000] [--epochs 24] [--seed 1] [--only NAME ...]
 
@@ -25,12 +25,12 @@ COSINE: dict[str, object] = {"training.schedule": "cosine"}
 SQUARE_ROOT: dict[str, object] = {"training.schedule": "inverse_sqrt"}
 VARIANTS: dict[str, dict[str, object]] = {
     "plain": COSINE,
-    "word_dropout 0.1": {**COSINE, "training.word_dropout": 0.1},
     "r_drop 1": {**COSINE, "training.r_drop": 1.0},
     "r_drop 5": {**COSINE, "training.r_drop": 5.0},
     "BPE-dropout 0.1": {**COSINE, "tokenizer.sampling": 0.1},
     "rotary": {**COSINE, "model.positions": "rotary"},
     "muon": {**COSINE, "training.optimizer": "muon"},
+    "muon, weight_decay 0.1": {**COSINE, "training.optimizer": "muon", "training.weight_decay": 0.1},
     "plain, inverse_sqrt": SQUARE_ROOT,
     "ema_decay 0.999": {**SQUARE_ROOT, "training.ema_decay": 0.999},
 }

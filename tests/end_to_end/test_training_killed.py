@@ -119,7 +119,7 @@ print(json.dumps({"whole": whole, "killed": killed, "asked": asked, "resumed": r
 @pytest.fixture(scope="module")
 def runs(numbers: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     folder = tmp_path_factory.mktemp("killed")
-    options = {"max_epochs": 11, "checkpoint_every": 3, "ema_decay": 0.9, "word_dropout": 0.1, "accumulate": 1}
+    options = {"max_epochs": 11, "checkpoint_every": 3, "ema_decay": 0.9, "accumulate": 1}
     config = numbers.file(folder, **options, bleu_sentences=4, average="last", average_checkpoints=2)
     order = {"config": str(config), "folder": str(folder), "seed": 11}
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg"}

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from transformer_mt.data.batching import BOS, EOS, PAD, UNK
+from transformer_mt.data.batching import BOS
 from transformer_mt.errors import TmtError
 from transformer_mt.runtime.device import Machine
 from transformer_mt.training.optimizer import Optimizer
@@ -89,7 +89,7 @@ def test_metrics_are_well_formed(numbers: Any, tmp_path: Path):
 
 
 def test_the_same_seed_gives_the_same_model_to_the_bit(numbers: Any, tmp_path: Path):
-    runs = [numbers.trainer(tmp_path / name, max_epochs=1, word_dropout=0.1) for name in ("one", "other")]
+    runs = [numbers.trainer(tmp_path / name, max_epochs=1) for name in ("one", "other")]
     for trainer in runs:
         trainer.train()
     assert same(*map(weights, runs))
@@ -255,20 +255,8 @@ def test_r_drop_is_as_published(numbers: Any, tmp_path: Path):
     torch.testing.assert_close(with_it.nll, without.nll)
 
 
-def test_word_dropout_hides_words_and_no_marks(numbers: Any, tmp_path: Path):
-    step = numbers.trainer(tmp_path, word_dropout=0.25).gradients.step
-    ids = torch.randint(4, 11, (200, 20))
-    ids[:, 0], ids[:, 18], ids[:, 19] = BOS, EOS, PAD
-    hidden = step._blank(ids)
-    assert torch.equal(hidden[:, [0, 18, 19]], ids[:, [0, 18, 19]])
-    share = (hidden[:, 1:18] == UNK).float().mean().item()
-    assert share == pytest.approx(0.25, abs=0.03)
-    kept = hidden != UNK
-    assert torch.equal(hidden[kept], ids[kept])
-
-
-def test_validation_sees_neither_dropout_nor_smoothing_nor_hidden_words(numbers: Any, tmp_path: Path):
-    trainer = numbers.trainer(tmp_path, {"dropout": 0.5}, word_dropout=0.5, label_smoothing=0.3)
+def test_validation_sees_neither_dropout_nor_smoothing(numbers: Any, tmp_path: Path):
+    trainer = numbers.trainer(tmp_path, {"dropout": 0.5}, label_smoothing=0.3)
     found = [trainer.validation.judge(trainer.model).loss for _ in range(2)]
     assert found[0] == found[1]
     assert trainer.model.training
@@ -370,7 +358,6 @@ EVERYTHING = {
     "ema_decay": 0.9,
     "accumulate": 2,
     "r_drop": 1.0,
-    "word_dropout": 0.1,
     "clip_norm": 1.0,
     "schedule": "plateau",
 }

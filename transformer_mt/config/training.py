@@ -54,7 +54,6 @@ class TrainingConfig(Section):
     r_drop: float = Field(
         0.0, ge=0, le=100, description="weight of R-Drop's KL term between two dropout passes; 0: off"
     )
-    word_dropout: Probability = Field(0.0, description="share of input tokens replaced by <unk> while training")
 
     max_epochs: Positive | None = Field(None, description="stop after this many passes over the data")
     max_steps: Positive | None = Field(None, description="stop after this many updates")

@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer_mt.data.store import Counts, Store
-from transformer_mt.text.vocabulary import BOS, EOS, PAD, UNK
+from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
 __all__ = [
     "BOS",
     "EOS",
     "PAD",
-    "UNK",
     "Batch",
     "BatchSize",
     "Batches",

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 
 from transformer_mt.config.schema import Config
-from transformer_mt.data.batching import BOS, EOS, PAD, UNK
 from transformer_mt.errors import TmtError
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import Machine
@@ -16,17 +15,15 @@ from transformer_mt.training.r_drop import consistent_cross_entropy
 
 
 class TrainingStep(nn.Module):
-    """Model and loss in one. r_drop and word_dropout as in the config; both draw from torch's generator."""
+    """Model and loss in one. r_drop: weight of the divergence of two passes; 0: one pass."""
 
-    def __init__(self, model: Transformer, smoothing: float, r_drop: float = 0.0, word_dropout: float = 0.0) -> None:
+    def __init__(self, model: Transformer, smoothing: float, r_drop: float = 0.0) -> None:
         super().__init__()
         self.model = model
-        self.smoothing, self.r_drop, self.word_dropout = smoothing, r_drop, word_dropout
+        self.smoothing, self.r_drop = smoothing, r_drop
 
     def forward(self, source_BS: Tensor, target_in_BT: Tensor, target_out_BT: Tensor, real_N: Tensor) -> LossSums:
         """Sums over the real target tokens. Padding is left out before the generator, so it costs nothing there."""
-        if self.word_dropout:
-            source_BS, target_in_BT = self._blank(source_BS), self._blank(target_in_BT)
         target_N = target_out_BT.flatten()[real_N]
         if self.r_drop:
             return self._two_passes(source_BS, target_in_BT, target_N, real_N)
@@ -43,19 +40,13 @@ class TrainingStep(nn.Module):
             one_ND, other_ND, generator.weight, generator.bias, target_N, self.smoothing, self.r_drop
         )
 
-    def _blank(self, ids_BT: Tensor) -> Tensor:
-        """Some words as <unk>; never the marks."""
-        word_BT = (ids_BT != PAD) & (ids_BT != BOS) & (ids_BT != EOS)
-        chosen_BT = torch.rand(ids_BT.shape, device=ids_BT.device) < self.word_dropout
-        return ids_BT.masked_fill(word_BT & chosen_BT, UNK)
-
 
 def parallel_step(model: Transformer, config: Config, machine: Machine, world: World) -> nn.Module:
     """The step as the config wants it: compiled, and exchanging gradients with the other processes."""
     settings = config.training
     if config.runtime.compile:
         model.compile(dynamic=True)
-    step = TrainingStep(model, settings.label_smoothing, settings.r_drop, settings.word_dropout)
+    step = TrainingStep(model, settings.label_smoothing, settings.r_drop)
     return world.parallel(step, machine.device)
 
 
