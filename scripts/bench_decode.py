@@ -66,11 +66,10 @@ def main() -> None:
     keep_freed_memory()
     os.environ.setdefault("CT2_VERBOSE", "-1")
     print(f"{'engine':<12} {'search':<7} {'threads':>7} {'sentences/s':>12} {'tokens/s':>9}")
-    threads = {1, options.threads or os.cpu_count() or 1}
+    threads, work = {1, options.threads or os.cpu_count() or 1}, _work(options)
     with tempfile.TemporaryDirectory() as folder:
         for count in sorted(threads):
             torch.set_num_threads(count)
-            work = _work(options)
             for name, translate in _engines(options, work, count, Path(folder)):
                 for beam in BEAMS:
                     _tell(name, beam, count, _best(translate, beam, options.repeat))

@@ -1,4 +1,4 @@
-"""What R-Drop, BPE-dropout, Muon and the moving average give on little data: a part of Multi30k en-de.
+"""What training options give on little data, a part of Multi30k en-de: R-Drop, BPE-dropout, Muon, averaging and others.
 
     python scripts/bench_options.py --data data/multi30k [--pairs 4000] [--epochs 24] [--seed 1] [--only NAME ...]
 

@@ -66,10 +66,11 @@ def test_sinusoidal_decoding_goes_on_beyond_the_table():
     assert_close(transformer.generate_logits(transformer(source_BS, target_BT)), expected_BTV, **CLOSE)
 
 
+@pytest.mark.parametrize("attention", ["handmade", "fused"])
 @torch.no_grad()
-def test_reordered_rows_go_on_as_the_prefixes_they_continue():
+def test_reordered_rows_go_on_as_the_prefixes_they_continue(attention: str):
     """Two sentences, the first step with one row each, then three rows each that swap their pasts."""
-    transformer = model(positions="rotary")
+    transformer = model(positions="rotary", attention=attention)
     source_BS = sources(5, 3)
     first_B, second_N, third_N = (
         torch.tensor([2, 3]),
@@ -103,13 +104,33 @@ def test_selected_sentences_go_on_without_the_finished_ones():
 
 
 @torch.no_grad()
-def test_a_step_leaves_the_cache_it_was_given_as_it_was():
+def test_rows_may_move_several_times_before_they_go_on():
+    transformer = model(positions="rotary")
+    _, cache = transformer.step(torch.tensor([2, 3]), transformer.start(sources(5, 3)).reorder(torch.tensor([0, 1])))
+    _, cache = transformer.step(torch.tensor([4, 5, 6, 7]), cache.reorder(torch.tensor([0, 0, 1, 1])))
+    first, second = torch.tensor([1, 0, 3, 2]), torch.tensor([0, 0, 3, 2])
+    token_N, kept_B = torch.tensor([8, 9, 10, 1]), torch.tensor([1])
+    twice, _ = transformer.step(token_N, cache.reorder(first).reorder(second))
+    once, _ = transformer.step(token_N, cache.reorder(first[second]))
+    selected, _ = transformer.step(token_N[2:], cache.reorder(first).reorder(second).select(kept_B))
+    assert torch.equal(twice, once)
+    assert not torch.equal(twice[0], transformer.step(token_N, cache)[0][0])
+    assert_close(selected, once[2:], **CLOSE)
+
+
+@pytest.mark.parametrize("rows", [None, [0, 0]])
+@torch.no_grad()
+def test_a_step_leaves_the_cache_it_was_given_as_it_was(rows: list[int] | None):
     transformer = model()
     _, cache = transformer.step(torch.tensor([2]), transformer.start(sources(4)))
+    cache = cache if rows is None else cache.reorder(torch.tensor(rows))
     before = [tensor.clone() for layer in cache.past for tensor in layer]
-    one, _ = transformer.step(torch.tensor([3]), cache)
-    transformer.step(torch.tensor([4]), cache)
-    again, _ = transformer.step(torch.tensor([3]), cache)
+    n_rows = len(rows or [0])
+    one, longer = transformer.step(torch.tensor([3] * n_rows), cache)
+    of_one = [tensor.clone() for layer in longer.past for tensor in layer]
+    transformer.step(torch.tensor([4] * n_rows), cache)
+    again, _ = transformer.step(torch.tensor([3] * n_rows), cache)
+    assert all(map(torch.equal, of_one, (tensor for layer in longer.past for tensor in layer)))
     assert torch.equal(one, again)
     assert all(
         torch.equal(old, new) for old, new in zip(before, (t for layer in cache.past for t in layer), strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -147,16 +148,12 @@ def _check_options(split: str | None, source: File, reference: File, hypothesis:
 
 
 def _check_language(language: str | None) -> None:
-    from pydantic import TypeAdapter, ValidationError
-
-    from transformer_mt.config.section import Language
+    from transformer_mt.config.section import LANGUAGE
     from transformer_mt.errors import TmtError
 
-    try:
-        TypeAdapter(Language | None).validate_python(language)
-    except ValidationError:
+    if language is not None and not re.fullmatch(LANGUAGE, language):
         remedy = "Give two or three small letters, as in the config: de, en, ko."
-        raise TmtError(f"--language: '{language}' is no ISO code", remedy=remedy) from None
+        raise TmtError(f"--language: '{language}' is no ISO code", remedy=remedy)
 
 
 def _config(folder: Path) -> Config:

@@ -21,4 +21,5 @@ Seed = Annotated[int, Field(ge=0, lt=2**63)]
 NonNegative = Annotated[int, Field(ge=0)]
 Item = TypeVar("Item")
 Many = Annotated[tuple[Item, ...], Field(strict=False)]  # a list in YAML; its items stay strict
-Language = Annotated[str, Field(pattern=r"^[a-z]{2,3}$")]
+LANGUAGE = r"^[a-z]{2,3}$"
+Language = Annotated[str, Field(pattern=LANGUAGE)]

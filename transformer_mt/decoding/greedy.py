@@ -49,13 +49,12 @@ def follow(
     previous_N = torch.full((len(rows_N),), BOS, device=device)
     for n_steps in range(longest):
         logits_NV, cache = step(previous_N, cache)
-        if scored:
-            logits_NV = logits_NV.log_softmax(dim=-1)
+        log_p_NV = logits_NV.log_softmax(dim=-1) if scored else None
         limits.forbid(logits_NV, written_NT[rows_N, :n_steps])
         previous_N = choose(logits_NV, rows_N, n_steps).masked_fill(ended_N, PAD)
         written_NT[rows_N, n_steps] = previous_N
-        if scored:
-            newest_N = logits_NV.gather(1, previous_N[:, None])[:, 0]
+        if log_p_NV is not None:
+            newest_N = log_p_NV.gather(1, previous_N[:, None])[:, 0]
             total_N[rows_N] += newest_N.masked_fill(ended_N, 0.0)
         ended_N = ended_N | (previous_N == EOS) | (limits.longest_B <= n_steps + 1).repeat_interleave(width)
         over_B = ended_N.view(-1, width).all(dim=1)

@@ -164,6 +164,8 @@ class Interpreter(ABC):
 
     def _chosen(self, found: list[Found]) -> list[Found]:
         """The n best with different texts."""
+        if self.decoding.method == "beam" and self.decoding.n_best == 1:
+            return found[:1]  # the others need no text
         texts: dict[str, Found] = {}
         for candidate in found:
             texts.setdefault(self.target.decode(candidate.ids), candidate)

@@ -11,7 +11,7 @@ Letters for tensors. A tensor that lives longer than a line wears its shape, as 
     H  attention heads                 K  width of a head, D / H (the paper's d_k = d_v)
     W  beam width                      N  rows while decoding, B * W
     Q  positions that ask (queries)    M  positions that answer (keys and values)
-    P  rows of a table of positions    I  pairs of coordinates that turn together
+    P  rows of a table or of a past    I  pairs of coordinates that turn together
 
 Masks are bool, and True means "may attend". This package knows ids and tensors; it never sees text, files
 or the optimizer.

@@ -15,7 +15,7 @@ from transformer_mt.model.attention import KeyValue
 
 
 class DecoderCache(NamedTuple):
-    """One entry a decoder layer. Rows N = B * W: row n is a hypothesis of sentence n // W.
+    """One entry a decoder layer. Rows N = B * W: row n is a hypothesis of sentence n // W; P: rows of the step before.
 
     past:        self-attention keys and values of the positions decoded so far, each [P, H, T, K]
     memory:      cross-attention keys and values of the encoder's output, each [B, H, S, K]
@@ -47,8 +47,6 @@ class DecoderCache(NamedTuple):
 
         A row may be continued several times, so W may grow.
         """
-        if self.past[0] is None:
-            return self
         return self._replace(rows_N=rows_N if self.rows_N is None else self.rows_N[rows_N])
 
     @property
@@ -66,9 +64,11 @@ def extended(past: KeyValue | None, rows_N: Tensor | None, new: KeyValue) -> Key
 
 
 def _extended(past_PHTK: Tensor, rows_N: Tensor | None, new_NH1K: Tensor) -> Tensor:
-    """In one copy, in which the positions of a row lie together."""
     if rows_N is None:
         return torch.cat([past_PHTK, new_NH1K], dim=2)
+    if past_PHTK.device.type != "cpu":
+        return torch.cat([past_PHTK.index_select(0, rows_N), new_NH1K], dim=2)
+    # In one copy. (`out` with strides is not for every device, nor where gradients are recorded.)
     n_heads, length, width = past_PHTK.shape[1:]
     longer_NHTK = past_PHTK.new_empty(len(rows_N), length + 1, n_heads, width).transpose(1, 2)
     torch.index_select(past_PHTK, 0, rows_N, out=longer_NHTK[:, :, :length])

@@ -42,7 +42,7 @@ class Drops:
 
 
 def sample_bpe(usual: Sequence[str], scores: Mapping[str, float], drops: Drops) -> list[str]:
-    """`bpe_dropout` of a word whose pieces without dropout are known: most words keep them, which costs no merging."""
+    """`bpe_dropout` of a word, given its pieces without drops: where all its merges are kept, none has to be made."""
     word = "".join(usual)
     return list(usual) if drops.keep(len(word) - len(usual)) else bpe_dropout(word, scores, drops)
 
