@@ -64,10 +64,9 @@ def extended(past: KeyValue | None, rows_N: Tensor | None, new: KeyValue) -> Key
 
 
 def _extended(past_PHTK: Tensor, rows_N: Tensor | None, new_NH1K: Tensor) -> Tensor:
-    if rows_N is None:
-        return torch.cat([past_PHTK, new_NH1K], dim=2)
-    if past_PHTK.device.type != "cpu":
-        return torch.cat([past_PHTK.index_select(0, rows_N), new_NH1K], dim=2)
+    if rows_N is None or past_PHTK.device.type != "cpu":
+        past_NHTK = past_PHTK if rows_N is None else past_PHTK.index_select(0, rows_N)
+        return torch.cat([past_NHTK, new_NH1K], dim=2)
     # In one copy. (`out` with strides is not for every device, nor where gradients are recorded.)
     n_heads, length, width = past_PHTK.shape[1:]
     longer_NHTK = past_PHTK.new_empty(len(rows_N), length + 1, n_heads, width).transpose(1, 2)
