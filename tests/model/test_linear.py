@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from transformer_mt.model.linear import Linear, linear
+from transformer_mt.training.loss import smoothed_cross_entropy
+from transformer_mt.training.r_drop import consistent_cross_entropy
 
 
 def narrow() -> torch.autocast:
@@ -49,3 +56,41 @@ def test_rows_of_a_matrix_get_their_gradient_and_the_others_none():
         linear(torch.ones(2, 4), weight[3:6]).sum().backward()
     assert weight.grad is not None
     assert torch.equal(weight.grad, torch.tensor([0.0, 2.0, 0.0]).repeat_interleave(3)[:, None].expand(9, 4))
+
+
+class Products(TorchDispatchMode):
+    """Notes the shapes of all matrix products inside it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shapes: set[object] = set()
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if function in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default):
+            self.shapes.add((function, *(tuple(one.shape) for one in args if isinstance(one, Tensor))))
+        return function(*args, **(kwargs or {}))
+
+
+def layer(x_ND: Tensor, weight_VD: Tensor, target_N: Tensor) -> Tensor:
+    return linear(x_ND, weight_VD).sum()
+
+
+def loss(x_ND: Tensor, weight_VD: Tensor, target_N: Tensor) -> Tensor:
+    return smoothed_cross_entropy(x_ND, weight_VD, None, target_N, 0.1).smoothed
+
+
+def r_drop(x_ND: Tensor, weight_VD: Tensor, target_N: Tensor) -> Tensor:
+    return consistent_cross_entropy(x_ND, x_ND, weight_VD, None, target_N, 0.1, 1.0).smoothed
+
+
+@pytest.mark.parametrize("compute", [layer, loss, r_drop])
+def test_batches_of_a_little_more_or_less_need_no_new_kernels(compute: Callable[..., Tensor]):
+    """A kernel is compiled, and kept, for each shape: as many as batches would fill the memory."""
+    shapes = []
+    for n_rows in (361, 370, 384):
+        x, weight = torch.randn(n_rows, 16, requires_grad=True), torch.randn(40, 16, requires_grad=True)
+        with Products() as products, narrow():
+            compute(x, weight, torch.randint(40, (n_rows,))).backward()
+        assert x.grad is not None and len(x.grad) == n_rows
+        shapes.append(products.shapes)
+    assert shapes[0] and all(one == shapes[0] for one in shapes)

@@ -35,7 +35,7 @@ class DecodingConfig(Section):
     samples: Positive = Field(32, le=1024, description="mbr: number of samples")
     utility: Literal["chrf", "bleu"] = Field("chrf", description="mbr: how samples judge each other")
     replace_unknown: bool = Field(False, description="replace <unk> by the source word with the highest attention")
-    batch_tokens: Positive = Field(4096, description="budget of a decoding batch in source tokens times beam")
+    batch_tokens: Positive = Field(8192, description="budget of a decoding batch in source tokens times beam")
 
     @model_validator(mode="after")
     def _fits_together(self) -> DecodingConfig:

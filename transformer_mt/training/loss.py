@@ -17,6 +17,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from transformer_mt.model.linear import narrowed_rows
+
 CPU_ROWS, GPU_ROWS = 256, 8192  # rows of logits at a time: what fits a cache, what fills a GPU
 
 
@@ -60,7 +62,8 @@ class _ChunkedLoss(torch.autograd.Function):
         smoothing: float,
         dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor]:
-        h_ND, w_VD = hidden_ND.to(dtype), weight_VD.to(dtype)
+        w_VD = weight_VD.to(dtype)
+        b_V = None if bias_V is None else bias_V.to(dtype)
         mean_D = weight_VD.mean(dim=0)
         mean_bias = 0.0 if bias_V is None else bias_V.mean()
         wants_gradient = any(ctx.needs_input_grad)
@@ -69,14 +72,14 @@ class _ChunkedLoss(torch.autograd.Function):
         nll = torch.zeros((), device=hidden_ND.device)
         rows = rows_at_a_time(hidden_ND.device)
         for start in range(0, len(target_N), rows):
-            h_nD, y_n = h_ND[start : start + rows], target_N[start : start + rows]
-            z_nV = F.linear(h_nD, w_VD, None if bias_V is None else bias_V.to(dtype)).float()
+            h_nD, y_n = hidden_ND[start : start + rows], target_N[start : start + rows]
+            z_nV = F.linear(narrowed_rows(h_nD, dtype), w_VD, b_V)[: len(y_n)].float()
             max_n1 = z_nV.amax(dim=1, keepdim=True)
             z_y_n = z_nV.gather(1, y_n[:, None])[:, 0]
             exp_nV = z_nV.sub_(max_n1).exp_()
             sum_n1 = exp_nV.sum(dim=1, keepdim=True)
             log_Z_n = (sum_n1.log() + max_n1)[:, 0]
-            mean_z_n = hidden_ND[start : start + rows].float() @ mean_D.float() + mean_bias
+            mean_z_n = h_nD.float() @ mean_D.float() + mean_bias
             nll += (log_Z_n - z_y_n).sum()
             smoothed += (log_Z_n - (1 - smoothing) * z_y_n - smoothing * mean_z_n).sum()
             if grads is not None:
@@ -103,15 +106,17 @@ class GeneratorGradients:
 
     def add(self, start: int, h_nD: Tensor, w_VD: Tensor, g_nV: Tensor, over_n1: Tensor | None = None) -> None:
         """Rows g of d loss / d logits, or g / over: the division is done on the narrow side of each product."""
-        narrow_nV, scaled_nD = g_nV.to(h_nD.dtype), h_nD
-        hidden_nD = (narrow_nV @ w_VD).float()
+        n_rows, dtype = len(h_nD), w_VD.dtype
+        g_mV = narrowed_rows(g_nV, dtype)  # m: as many rows as n, or some of zeros more
+        hidden_nD = (g_mV @ w_VD)[:n_rows].float()
         if over_n1 is not None:
-            hidden_nD, scaled_nD = hidden_nD / over_n1, (h_nD.float() / over_n1).to(h_nD.dtype)
-        self.hidden_ND[start : start + len(h_nD)] = hidden_nD
-        if narrow_nV.dtype is torch.float32:
-            self.weight_VD.addmm_(narrow_nV.T, scaled_nD)
+            hidden_nD, h_nD = hidden_nD / over_n1, h_nD.float() / over_n1
+        self.hidden_ND[start : start + n_rows] = hidden_nD
+        h_mD = narrowed_rows(h_nD, dtype)
+        if dtype is torch.float32:
+            self.weight_VD.addmm_(g_mV.T, h_mD)
         else:
-            self.weight_VD += narrow_nV.T @ scaled_nD
+            self.weight_VD += g_mV.T @ h_mD
         if self.bias_V is not None:
             self.bias_V += g_nV.sum(dim=0) if over_n1 is None else (1 / over_n1[:, 0]) @ g_nV
 

@@ -17,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from transformer_mt.model.linear import narrowed_rows
 from transformer_mt.training.loss import GeneratorGradients, LossSums, matmul_dtype, rows_at_a_time
 
 
@@ -52,15 +53,16 @@ class _TwinLoss(torch.autograd.Function):
         dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor]:
         device = hidden_2ND.device
-        h_2ND, w_VD = hidden_2ND.to(dtype), weight_VD.to(dtype)
+        w_VD = weight_VD.to(dtype)
         b_V = None if bias_V is None else bias_V.to(dtype)
         flat_MD = hidden_2ND.flatten(0, 1)  # M = 2 N
         grads = GeneratorGradients(flat_MD, weight_VD, bias_V)
         nll, uniform, divergence = (torch.zeros((), device=device) for _ in range(3))
         rows = max(1, rows_at_a_time(device) // 4)  # fewer, for six tensors of n rows
         for start in range(0, len(target_N), rows):
-            h_2nD, y_n = h_2ND[:, start : start + rows], target_N[start : start + rows]
-            log_2nV = F.linear(h_2nD, w_VD, b_V).float().log_softmax(dim=-1)
+            h_2nD, y_n = hidden_2ND[:, start : start + rows], target_N[start : start + rows]
+            h_mD = narrowed_rows(h_2nD.flatten(0, 1), dtype)
+            log_2nV = F.linear(h_mD, w_VD, b_V)[: 2 * len(y_n)].float().log_softmax(dim=-1).unflatten(0, (2, -1))
             nll -= log_2nV.gather(2, y_n.expand(2, -1)[:, :, None]).sum()
             uniform -= log_2nV.sum() / len(weight_VD)
             prob_2nV, gap_nV = log_2nV.exp(), log_2nV[0] - log_2nV[1]
