@@ -91,6 +91,8 @@ def test_batches_of_a_little_more_or_less_need_no_new_kernels(compute: Callable[
         x, weight = torch.randn(n_rows, 16, requires_grad=True), torch.randn(40, 16, requires_grad=True)
         with Products() as products, narrow():
             compute(x, weight, torch.randint(40, (n_rows,))).backward()
-        assert x.grad is not None and len(x.grad) == n_rows
+        assert x.grad is not None
+        assert len(x.grad) == n_rows
         shapes.append(products.shapes)
-    assert shapes[0] and all(one == shapes[0] for one in shapes)
+    assert shapes[0]
+    assert all(one == shapes[0] for one in shapes)

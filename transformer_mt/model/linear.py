@@ -17,7 +17,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-
 ROWS = 64  # of a narrow product on a CPU: a multiple of this
 
 
