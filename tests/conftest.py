@@ -84,13 +84,12 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tiny")
     vocabulary = Vocabulary.count(Counter("abcdefghijklmnopqrstuvwxyz\u2581"))
     codec = Codec(Segmenter(config.source_tokenizer, "en"), vocabulary)
-    codec.save(folder / "codecs" / "source")
     torch.manual_seed(3)
     save_model_directory(
         folder / "model",
         config,
         named_weights(build_model(config, len(codec), len(codec))),
-        folder / "codecs",
+        (codec, codec),
     )
     return folder / "model"
 

@@ -16,7 +16,7 @@ from transformer_mt.config.load import load_config
 from transformer_mt.decoding.model_directory import build_model, save_model_directory
 from transformer_mt.errors import TmtError
 from transformer_mt.model.weights import named_weights
-from transformer_mt.text.codec import Codec, Segmenter
+from transformer_mt.text.codec import Codec, Segmenter, load_codecs
 from transformer_mt.text.vocabulary import MARKS, Vocabulary
 
 CLASSICS = Path(__file__).parents[2] / "configs" / "classics"
@@ -208,7 +208,7 @@ def test_a_trained_model(tmp_path: Path):
     config = load_config(tiny(tmp_path / "config"))
     folder = tmp_path / "model"
     weights = named_weights(build_model(config, 21, 34))
-    save_model_directory(folder, config, weights, codecs_in(tmp_path / "codecs", 21, 34))
+    save_model_directory(folder, config, weights, load_codecs(codecs_in(tmp_path / "codecs", 21, 34)))
     value = told("--model", folder)
     assert value["parameters"]["total"] == sum(tensor.numel() for tensor in weights.values())
     assert "--config" in refused("--model", folder, "--source-vocab", 5).message

@@ -68,6 +68,7 @@ def test_a_sound_config_is_read(tmp_path: Path) -> None:
         ("seed: 9223372036854775808", "must be less than 9223372036854775808"),
         ("model: {d_model: 1000000000}", "'model.d_model' is 1000000000, but must be at most 1048576"),
         ("model: {decoder_layers: 1000000}", "'model.decoder_layers' is 1000000, but must be at most 1000"),
+        ("seed: {? !!timestamp 2020-01-01 : 3}", "'seed' is {"),
         ("runtime: {threads: 100000}", "'runtime.threads' is 100000, but must be at most 1024"),
     ],
 )
@@ -135,6 +136,19 @@ def test_a_contradiction_is_not_invented_from_defaults(told) -> None:
     """d_model is faulty; its default 512, which is not divisible by 7, must not be held against n_heads."""
     assert len(told(SOUND + "model: {d_model: wide, n_heads: 7}\n")) == 2
     assert len(told(SOUND.replace("max_epochs: 1", "max_epochs: many"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("training", "message"),
+    [
+        ("betas: [0.1]", "'training.betas' has too few values"),
+        ("schedule: plateau, min_learning_rate: 0.5", "min_learning_rate is above the peak, a learning_rate of 0.001"),
+        ("schedule: cosine, learning_rate: 0.1, min_learning_rate: 0.2", "min_learning_rate is above the peak"),
+        ("schedule: cosine, decay_steps: 100", "decay_steps must be above warmup_steps, which is 4,000"),
+    ],
+)
+def test_a_schedule_that_would_jump_is_refused(told, training: str, message: str) -> None:
+    assert any(message in line for line in told(SOUND.replace("max_epochs: 1", f"max_epochs: 1, {training}")))
 
 
 def test_several_contradictions_of_a_section_have_a_line_each(told) -> None:

@@ -176,8 +176,8 @@ def remade(tiny_model: Path, place: Path, **changes: dict[str, object]) -> Path:
         name: {**getattr(config, name).model_dump(), **values} for name, values in changes.items()
     }})  # fmt: skip
     torch.manual_seed(3)
-    size = len(load_codecs(tiny_model)[0])
-    save_model_directory(place, config, named_weights(build_model(config, size, size)), tiny_model)
+    codecs = load_codecs(tiny_model)
+    save_model_directory(place, config, named_weights(build_model(config, *map(len, codecs))), codecs)
     return place
 
 

@@ -14,8 +14,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from transformer_mt.cli import train as train_command
 from transformer_mt.cli.average import average
 from transformer_mt.cli.train import train
+from transformer_mt.config.load import load_config
+from transformer_mt.config.schema import Config
+from transformer_mt.data.prepare import prepare
 from transformer_mt.errors import TmtError
 
 ROOT = Path(__file__).parents[2]
@@ -63,6 +67,13 @@ def test_results_go_to_stdout_and_the_rest_to_stderr(numbers: Any, tmp_path: Pat
     assert "done: max_epochs 2 reached. To train on, raise it: --set training.max_epochs=..." in told
     assert not {"\r", "\x1b", "\x08"} & set(out + told)
     assert max(map(len, told.splitlines())) <= max(120, len(str(tmp_path)) + 60)
+
+
+def test_a_cosine_that_has_ended_is_not_to_be_trained_on(numbers: Any, tmp_path: Path, capfd):
+    train(numbers.file(tmp_path, schedule="cosine", max_epochs=1), None, tmp_path / "run")
+    told = capfd.readouterr().err
+    assert "its end; for a longer run start anew: --fresh --set training.max_epochs=..." in told
+    assert "To train on" not in told
 
 
 def test_a_finished_run_says_so_and_can_go_further(finished: Path, run: Path, capfd):
@@ -120,7 +131,32 @@ def test_average_ships_the_mean_of_the_last(run: Path, capfd):
     for name, tensor in load_file(run / "model" / WEIGHTS).items():
         torch.testing.assert_close(tensor, (parts[0][name] + parts[1][name]) / 2)
     average(run, last=9)
-    assert "only 2 checkpoints are kept" in capfd.readouterr().err
+    assert "only the newest 2 checkpoints are kept" in capfd.readouterr().err
+
+
+def test_average_leaves_out_an_old_checkpoint_kept_for_being_best(run: Path, capfd):
+    shutil.copytree(run / "checkpoints" / "step-0000011", run / "checkpoints" / "step-0000003")
+    average(run, last=9)
+    assert "mean of steps 11, 22" in capfd.readouterr().out
+
+
+def test_a_model_keeps_its_vocabulary_whatever_is_prepared_under_its_name_meanwhile(
+    numbers: Any, tmp_path: Path, monkeypatch
+):
+    config, learn = numbers.file(tmp_path), train_command._run_training
+    place = [f"data.prepared={tmp_path / 'prepared'}"]
+
+    def meanwhile(settings: Config, *arguments: Any) -> Any:
+        state = learn(settings, *arguments)
+        prepare(load_config(config, [*place, "tokenizer.max_size=4"]))
+        return state
+
+    train(config, place, tmp_path / "before")
+    monkeypatch.setattr(train_command, "_run_training", meanwhile)
+    with pytest.raises(TmtError, match="prepared from another config of the same name"):
+        train(config, place, tmp_path / "run")
+    for file in ("source/vocabulary.txt", "model.safetensors"):
+        assert (tmp_path / "run" / "model" / file).read_bytes() == (tmp_path / "before" / "model" / file).read_bytes()
 
 
 def test_average_tells_where_there_is_nothing(tmp_path: Path):

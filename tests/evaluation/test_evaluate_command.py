@@ -65,9 +65,7 @@ def _config(prepared):
 def model(tmp_path):
     """An untrained model of nine words, with a validation set and two test sets."""
     config = _config(tmp_path / "prepared")
-    codecs = tmp_path / "codecs"
-    _codec("de", "abcd").save(codecs / "source")
-    _codec("en", "ABCD").save(codecs / "target")
+    codecs = _codec("de", "abcd"), _codec("en", "ABCD")
     torch.manual_seed(1)
     folder = tmp_path / "runs" / "tiny" / "model"
     save_model_directory(folder, config, build_model(config, 8, 8).state_dict(), codecs)

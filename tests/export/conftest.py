@@ -13,6 +13,7 @@ from transformer_mt.config.load import load_config
 from transformer_mt.decoding.model_directory import ModelDirectory, build_model, load_model_directory
 from transformer_mt.decoding.model_directory import save_model_directory as save
 from transformer_mt.model.weights import named_weights
+from transformer_mt.text.codec import load_codecs
 from transformer_mt.text.vocabulary import BOS, PAD
 
 MakeModel = Callable[..., ModelDirectory]
@@ -35,7 +36,7 @@ def make_model(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Ma
             if network.generator.bias is not None:
                 network.generator.bias[[PAD, BOS]] -= 9.0  # a trained model never writes them
         folder = tmp_path_factory.mktemp("made") / "model"
-        save(folder, config, named_weights(network), tiny_model)
+        save(folder, config, named_weights(network), load_codecs(tiny_model))
         return load_model_directory(folder)
 
     return make

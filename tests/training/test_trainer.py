@@ -15,6 +15,7 @@ from torch import Tensor
 from transformer_mt.data.batching import BOS
 from transformer_mt.errors import TmtError
 from transformer_mt.runtime.device import Machine
+from transformer_mt.runtime.distributed import World
 from transformer_mt.training.optimizer import Optimizer
 from transformer_mt.training.schedule import cosine
 from transformer_mt.training.state import TrainState
@@ -449,6 +450,26 @@ def test_a_run_none_of_whose_checkpoints_can_be_used_is_not_trained_over(numbers
         numbers.trainer(tmp_path, max_steps=10).train()
     assert "--fresh" in failure.value.remedy
     assert sorted(tmp_path.glob("checkpoints/*/state.json")) == states
+
+
+def test_processes_that_see_different_checkpoints_do_not_train_together(numbers: Any, tmp_path: Path, monkeypatch):
+    trainer = numbers.trainer(tmp_path, max_epochs=1)
+    trainer.world = World(size=2)
+    monkeypatch.setattr(World, "gather", lambda self, value: [22, value])  # the other one resumes at step 22
+    before = weights(trainer)
+    with pytest.raises(TmtError, match="not all machines see the same checkpoints") as failure:
+        trainer.train()
+    assert "process 0: step 22, process 1: step 0" in str(failure.value)
+    assert "Share data/ and runs/" in failure.value.remedy
+    assert same(before, weights(trainer))
+
+
+def test_memory_that_runs_out_on_a_cpu_is_told_without_a_traceback(numbers: Any, tmp_path: Path, monkeypatch):
+    trainer = numbers.trainer(tmp_path, max_epochs=1)
+    monkeypatch.setattr(trainer.gradients.step, "forward", lambda *batch: torch.empty(2**60))
+    with pytest.raises(TmtError, match="out of memory") as failure:
+        trainer.train()
+    assert "training.batch_tokens" in failure.value.remedy
 
 
 def test_a_finished_run_says_so_and_more_epochs_continue_it(numbers: Any, tmp_path: Path, capsys):

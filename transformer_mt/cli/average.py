@@ -16,20 +16,22 @@ def average(
     import sys
 
     from transformer_mt.config.load import load_config
-    from transformer_mt.data.prepared import prepared_folder
+    from transformer_mt.data.prepared import open_prepared
     from transformer_mt.decoding.model_directory import save_model_directory
     from transformer_mt.errors import TmtError
+    from transformer_mt.text.codec import load_codecs
     from transformer_mt.training.run_directory import CONFIG, RunDirectory, Shipped
 
     directory = RunDirectory(run)
-    steps = directory.checkpoints.steps()[-last:]
-    if not steps:
+    kept = directory.checkpoints.steps()
+    if not kept:
         raise TmtError("no checkpoints here", place=run, remedy="Give the folder of a run, such as runs/NAME.")
-    if len(steps) < last:
-        kept = "1 checkpoint is" if len(steps) == 1 else f"{len(steps)} checkpoints are"
-        print(f"tmt: only {kept} kept (training.keep_last)", file=sys.stderr)
     config = load_config(run / CONFIG)
-    codecs = directory.model if directory.model.is_dir() else prepared_folder(config)
+    steps = kept[-min(last, config.training.kept_last) :]  # those before may be old ones, kept for being best
+    if len(steps) < last:
+        newest = "the newest checkpoint is" if len(steps) == 1 else f"the newest {len(steps)} checkpoints are"
+        print(f"tmt: only {newest} kept (training.keep_last)", file=sys.stderr)
+    codecs = load_codecs(directory.model) if directory.model.is_dir() else open_prepared(config).codecs()
     save_model_directory(directory.model, config, directory.checkpoints.mean_weights(steps), codecs)
     directory.note_shipped(Shipped(steps, "average"))
     print(f"{directory.model}: mean of steps {', '.join(map(str, steps))}")

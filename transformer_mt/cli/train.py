@@ -63,7 +63,7 @@ def _train(config: Config, folder: Path, fresh: bool, world: World) -> None:
     prepared = world.from_main(lambda: prepare_with_progress(config))
     run = RunDirectory(folder)
     try:
-        aside = world.from_main(lambda: _open(run, config, prepared, fresh))
+        aside = world.from_main(lambda: _open(run, config, prepared, fresh, world.size))
         events = Events(folder, silent=not world.is_main, tensorboard=config.runtime.tensorboard)
         if aside is not None:
             events.say(f"the former run is kept in {aside}")
@@ -74,11 +74,11 @@ def _train(config: Config, folder: Path, fresh: bool, world: World) -> None:
         run.close()
 
 
-def _open(run: RunDirectory, config: Config, prepared: Prepared, fresh: bool) -> Path | None:
+def _open(run: RunDirectory, config: Config, prepared: Prepared, fresh: bool, processes: int) -> Path | None:
     from transformer_mt.training.run_directory import facts_of
 
     aside = run.set_aside() if fresh else None
-    run.open(config, facts_of(prepared.manifest["files"]))
+    run.open(config, facts_of(prepared.manifest["files"], processes))
     return aside
 
 
@@ -202,11 +202,11 @@ def _finish(config: Config, prepared: Prepared, run: RunDirectory, state: TrainS
     from transformer_mt.training.ending import final_steps
     from transformer_mt.training.run_directory import Shipped
 
-    events.say(f"done: {state.stopped}. {_how_to_go_on(state)}")
+    events.say(f"done: {state.stopped}. {_how_to_go_on(state, config)}")
     steps = final_steps(state, config.training, run.checkpoints.whole(run.checkpoints.steps()))
     shipped = run.shipped(steps)
     if shipped is None:
-        save_model_directory(run.model, config, run.checkpoints.mean_weights(steps), prepared.folder)
+        save_model_directory(run.model, config, run.checkpoints.mean_weights(steps), prepared.codecs())
         shipped = Shipped(steps, "train")
         run.note_shipped(shipped)
     events.say(f"model      {run.model} ({_named(shipped)})")
@@ -218,8 +218,12 @@ def _finish(config: Config, prepared: Prepared, run: RunDirectory, state: TrainS
         _score(config, prepared, run, events)
 
 
-def _how_to_go_on(state: TrainState) -> str:
+def _how_to_go_on(state: TrainState, config: Config) -> str:
+    from transformer_mt.training.schedule import ends_with
+
     limit = state.stopped.split(" ")[0]
+    if limit == ends_with(config.training):
+        return f"Its learning rate has come to its end; for a longer run start anew: --fresh --set training.{limit}=..."
     return f"To train on, raise it: --set training.{limit}=..."
 
 

@@ -111,9 +111,16 @@ def _take_out(values: Any, path: KeyPath) -> KeyPath:
     return path
 
 
+def _shown(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except TypeError:  # YAML knows keys that JSON does not, such as dates
+        return str(value)
+
+
 def _sentence(item: dict[str, Any], path: KeyPath, values: Any) -> str:
     name, kind, context = ".".join(map(str, path)), item["type"], item.get("ctx", {})
-    value = json.dumps(item.get("input"), ensure_ascii=False, default=str)
+    value = _shown(item.get("input"))
     value = value if len(value) < 60 else value[:57] + "..."
     if kind in ("extra_forbidden", "invalid_key"):
         known = keys_at(path[:-1], values)
@@ -122,6 +129,8 @@ def _sentence(item: dict[str, Any], path: KeyPath, values: Any) -> str:
             return f"key '{name}' has no place beside {', '.join(f'{key!r}' for key in beside)}"
         near = difflib.get_close_matches(str(path[-1]), known, n=1, cutoff=0.5) + _homes(path)
         return f"unknown key '{name}'" + (f"; did you mean {' or '.join(map(repr, near))}?" if near else _known(known))
+    if kind == "missing" and isinstance(item["loc"][-1], int):
+        return f"'{name}' has too few values"
     if kind == "missing":
         return f"key '{name}' is missing"
     if kind == "union_tag_not_found":

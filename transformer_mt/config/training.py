@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from transformer_mt.config.section import NonNegative, Positive, Probability, Section
 
 DEFAULT_BATCH_TOKENS = 4096
+DEFAULT_PEAK = 1e-3
 
 
 class TrainingConfig(Section):
@@ -52,7 +53,11 @@ class TrainingConfig(Section):
         None, gt=0, lt=1, description="keep an exponential moving average of the weights; null: off"
     )
     r_drop: float = Field(
-        0.0, ge=0, le=100, description="weight of R-Drop's KL term between two dropout passes; 0: off"
+        0.0,
+        ge=0,
+        le=100,
+        description="weight of R-Drop's KL term beside the mean loss of two dropout passes: half the paper's alpha;"
+        " 0: off",
     )
 
     max_epochs: Positive | None = Field(None, description="stop after this many passes over the data")
@@ -73,7 +78,7 @@ class TrainingConfig(Section):
     keep_last: Positive = Field(2, description="newest checkpoints to keep")
     keep_best: NonNegative = Field(1, description="best checkpoints to keep beside them")
     average: Literal["none", "last", "best"] = Field(
-        "none", description="the final model: the best checkpoint, or an average"
+        "none", description="the final model: the best checkpoint (with keep_best 0 the newest), or an average"
     )
     average_checkpoints: Positive = Field(5, description="how many checkpoints are averaged; as many are kept")
 
@@ -92,6 +97,12 @@ class TrainingConfig(Section):
             problems.append("the noam schedule sets its own learning rate; use noam_factor, or schedule: inverse_sqrt")
         if self.schedule == "cosine" and self.decay_steps is self.max_steps is self.max_epochs is None:
             problems.append("the cosine schedule needs decay_steps, max_steps or max_epochs")
+        if self.schedule in ("cosine", "plateau") and self.min_learning_rate > (self.learning_rate or DEFAULT_PEAK):
+            problems.append(
+                f"min_learning_rate is above the peak, a learning_rate of {self.learning_rate or DEFAULT_PEAK:g}"
+            )
+        if self.schedule == "cosine" and self.decay_steps is not None and self.decay_steps <= self.warmup_steps:
+            problems.append(f"decay_steps must be above warmup_steps, which is {self.warmup_steps:,}")
         if self.average == "best" and self.keep_best == 0:
             problems.append("average: best needs keep_best of at least 1")
         if problems:

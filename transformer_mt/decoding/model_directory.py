@@ -22,7 +22,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.model.weights import load_weights, read_weights, save_weights
-from transformer_mt.text.codec import SOURCE, TARGET, Codec, load_codecs
+from transformer_mt.text.codec import Codec, load_codecs, save_codecs
 from transformer_mt.text.vocabulary import PAD
 
 CONFIG, WEIGHTS, SCORES = "config.yaml", "model.safetensors", "scores.json"
@@ -59,19 +59,14 @@ def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> Mo
     return ModelDirectory(folder, config, model.to(device).eval(), source, target)
 
 
-def save_model_directory(folder: Path, config: Config, weights: Mapping[str, Tensor], codecs: Path) -> None:
-    """Write a model directory; `codecs` is a folder that holds source/ (and target/)."""
+def save_model_directory(
+    folder: Path, config: Config, weights: Mapping[str, Tensor], codecs: tuple[Codec, Codec]
+) -> None:
+    """Write a model directory. codecs: of source and target; one object where they are shared."""
     with written_aside(folder) as aside:
         (aside / CONFIG).write_text(dump_config(config), encoding="utf-8")
         save_weights(weights, aside / WEIGHTS)
-        copy_codecs(codecs, aside)
-
-
-def copy_codecs(codecs: Path, folder: Path) -> None:
-    """Copy source/ (and target/, where the two are not shared) into another folder."""
-    for side in (SOURCE, TARGET):
-        if (codecs / side).exists():
-            shutil.copytree(codecs / side, folder / side)
+        save_codecs(codecs, aside)
 
 
 @contextmanager

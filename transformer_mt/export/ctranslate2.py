@@ -19,11 +19,11 @@ from transformer_mt.config.schema import Config
 from transformer_mt.decoding.model_directory import (
     CONFIG,
     ModelDirectory,
-    copy_codecs,
     load_model_directory,
     written_aside,
 )
 from transformer_mt.errors import TmtError
+from transformer_mt.text.codec import save_codecs
 
 if TYPE_CHECKING:
     from transformer_mt.export.engine import Ctranslate2Engine
@@ -107,7 +107,7 @@ def _fill(folder: Path, directory: ModelDirectory, quantization: str) -> None:
     converter = ModelConverter(directory.model, source, target, longest_translation(directory.config))
     converter.convert(str(folder), quantization=quantization, force=True)
     (folder / CONFIG).write_text(dump_config(directory.config), encoding="utf-8")
-    copy_codecs(directory.folder, folder)
+    save_codecs((directory.source, directory.target), folder)
 
 
 def _load(folder: Path, decoding: DecodingConfig | None, threads: int, device: str, seed: int) -> Ctranslate2Engine:

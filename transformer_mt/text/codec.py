@@ -134,6 +134,14 @@ class Codec:
             raise TmtError(f"the tokenizer is damaged: {error}", place=folder, remedy=_REMEDY) from None
 
 
+def save_codecs(codecs: tuple[Codec, Codec], folder: Path) -> None:
+    """What `load_codecs` reads: source/, and target/ where it is another one."""
+    source, target = codecs
+    source.save(folder / SOURCE)
+    if target is not source:
+        target.save(folder / TARGET)
+
+
 def load_codecs(folder: Path) -> tuple[Codec, Codec]:
     """Source and target codec of a model directory or of prepared data; one object where they are shared."""
     source = Codec.load(folder / SOURCE)

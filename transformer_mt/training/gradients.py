@@ -31,8 +31,10 @@ class Gradients:
             parts = self._split(batches)
             try:
                 return self._add_up(parts, factor)
-            except torch.OutOfMemoryError:
-                pass  # what the failed step holds is freed when this block is left
+            except RuntimeError as error:
+                if not is_out_of_memory(error):
+                    raise
+            # what the failed step held is freed by now
             self._make_room(parts)
 
     def _add_up(self, parts: list[Batch], factor: float) -> Tensor:
@@ -69,6 +71,11 @@ class Gradients:
             torch.cuda.empty_cache()
         self.parts *= 2
         self.say(f"out of memory: each batch is computed in {self.parts} parts from now on; the updates stay the same")
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """A CPU's allocator raises a plain RuntimeError."""
+    return isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)
 
 
 def out_of_memory() -> TmtError:

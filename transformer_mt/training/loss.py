@@ -105,7 +105,8 @@ class GeneratorGradients:
         self.bias_V = None if bias_V is None else torch.zeros_like(bias_V, dtype=torch.float32)
 
     def add(self, start: int, h_nD: Tensor, w_VD: Tensor, g_nV: Tensor, over_n1: Tensor | None = None) -> None:
-        """Rows g of d loss / d logits, or g / over: the division is done on the narrow side of each product."""
+        """Rows of d loss / d logits: g, or g / over, where (g / over) @ W is taken as (g @ W) / over, and for the other
+        product h is divided: both are narrower than g."""
         n_rows, dtype = len(h_nD), w_VD.dtype
         g_mV = narrowed_rows(g_nV, dtype)  # m: as many rows as n, or some of zeros more
         hidden_nD = (g_mV @ w_VD)[:n_rows].float()

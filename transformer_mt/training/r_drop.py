@@ -1,8 +1,8 @@
 """R-Drop (Liang et al. 2021, arXiv:2106.14448): two passes with different dropout shall predict alike.
 
 With p and q the two predictions of a token y and r the weight, its loss is the mean of both cross-entropies plus
-r / 2 * (KL(p || q) + KL(q || p)). As in `loss`, logits are made for a few rows at a time and turned into gradients
-at once; with g = log p - log q,
+r / 2 * (KL(p || q) + KL(q || p)), which is half of the paper's with alpha = 2 r. As in `loss`, logits are made for a
+few rows at a time and turned into gradients at once; with g = log p - log q,
 
     d KL(p || q) / d z_p = p * (g - KL(p || q))         d KL(q || p) / d z_p = p - q
 
@@ -70,6 +70,7 @@ class _TwinLoss(torch.autograd.Function):
                 p_nV, q_nV = prob_2nV[number], prob_2nV[1 - number]
                 kl_n1 = sign * torch.linalg.vecdot(p_nV, gap_nV)[:, None]
                 divergence += kl_n1.sum()
+                # d loss / d z_p but for the target: p + r p (+-g - KL(p || q)) + r (p - q)
                 g_nV = (gap_nV * (sign * r_drop)).add_(1 + r_drop - r_drop * kl_n1).mul_(p_nV).sub_(q_nV, alpha=r_drop)
                 grads.add(number * len(target_N) + start, h_2nD[number], w_VD, g_nV)
         grads.subtract_targets(flat_MD, weight_VD, weight_VD.mean(dim=0), target_N.repeat(2), smoothing)

@@ -161,11 +161,13 @@ class RunDirectory:
             )
 
 
-def facts_of(files: list[dict[str, Any]]) -> dict[str, Any]:
-    """What one needs to repeat a run: versions, git state, machine, command line, checksums of the corpus."""
+def facts_of(files: list[dict[str, Any]], processes: int = 1) -> dict[str, Any]:
+    """What one needs to repeat a run beside its config: versions, git state, machine, command line, number of
+    processes, checksums of the corpus."""
     return {
         "started": time.strftime("%Y-%m-%d %H:%M:%S"),
         "command": sys.argv,
+        "processes": processes,
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
         "packages": {name: _version(name) for name in ("transformer_mt", *PACKAGES)},

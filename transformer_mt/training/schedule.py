@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 
-from transformer_mt.config.training import TrainingConfig
-
-DEFAULT_PEAK = 1e-3
+from transformer_mt.config.training import DEFAULT_PEAK, TrainingConfig
 
 
 def noam(step: int, d_model: int, warmup_steps: int, factor: float = 1.0) -> float:
@@ -57,10 +55,17 @@ def with_decay_steps(config: TrainingConfig, updates: int) -> TrainingConfig:
     return config.model_copy(update={"decay_steps": last})
 
 
+def ends_with(config: TrainingConfig) -> str:
+    """The key that ends a cosine with the training; empty where the learning rate knows no end, or one of its own."""
+    if config.schedule != "cosine" or config.decay_steps is not None:
+        return ""
+    return "max_steps" if config.max_steps is not None else "max_epochs"
+
+
 def goes_by_epochs(config: TrainingConfig) -> bool:
     """Whether the last epoch ends the schedule, so that it follows the place in the data and not the count of steps,
     which is another one when a run goes on with more or fewer processes."""
-    return config.schedule == "cosine" and config.decay_steps is None and config.max_steps is None
+    return ends_with(config) == "max_epochs"
 
 
 def plateau_after(

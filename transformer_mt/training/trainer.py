@@ -21,7 +21,7 @@ from transformer_mt.training.average import averaged
 from transformer_mt.training.checkpoint import Checkpoint
 from transformer_mt.training.ending import reason_to_stop, seconds_left
 from transformer_mt.training.figures import Place, RunningLoss
-from transformer_mt.training.gradients import Gradients, out_of_memory
+from transformer_mt.training.gradients import Gradients, is_out_of_memory, out_of_memory
 from transformer_mt.training.interruption import NOTICE, Interruption
 from transformer_mt.training.optimizer import Optimizer
 from transformer_mt.training.run_directory import RunDirectory
@@ -77,9 +77,9 @@ class Trainer:
             with Interruption(NOTICE if self.world.is_main else "") as interruption:
                 while not self.state.stopped:
                     self._train_epoch(interruption)
-        except torch.OutOfMemoryError:
-            raise out_of_memory() from None
         except RuntimeError as error:
+            if is_out_of_memory(error):
+                raise out_of_memory() from None
             raise failed_compilation(error) or error from None
         finally:
             self.events.end_epoch()
@@ -234,7 +234,7 @@ class Trainer:
         self.world.leave(
             TmtError(
                 f"interrupted at step {self.state.step:,}; all is saved in {place}",
-                remedy="The same command goes on from there.",
+                remedy="The same command goes on from there. (With --fresh it would start anew.)",
                 exit_code=INTERRUPTED,
             )
         )
@@ -243,6 +243,7 @@ class Trainer:
         """Take up the newest whole checkpoint, if there is one."""
         seed_everything(self.config.seed + self.world.rank)
         checkpoint, problems = self.run.checkpoints.newest()
+        self._require_one_state(checkpoint)
         if checkpoint is None and problems:
             raise TmtError(
                 "no checkpoint of this run can be used:\n    " + "\n    ".join(problems),
@@ -263,6 +264,19 @@ class Trainer:
         if states:
             restore_random_states(states, self.machine.device)
         self._tell_resumed()
+
+    def _require_one_state(self, checkpoint: Checkpoint | None) -> None:
+        """Raises TmtError where the processes found different checkpoints: some do not see the folder of the run."""
+        found = self.world.gather(checkpoint.state.step if checkpoint is not None else 0)
+        if len(set(found)) > 1:
+            told = ", ".join(f"process {rank}: step {step:,}" for rank, step in enumerate(found))
+            self.world.leave(
+                TmtError(
+                    f"not all machines see the same checkpoints ({told})",
+                    place=self.run.folder,
+                    remedy="Share data/ and runs/ between the machines: process 0 prepares and saves, all read.",
+                )
+            )
 
     def _tell_resumed(self) -> None:
         state, size = self.state, self.world.size
