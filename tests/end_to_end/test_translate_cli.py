@@ -157,6 +157,17 @@ def test_a_killed_translation_leaves_no_half_file(tiny_model: Path, tmp_path: Pa
             assert not list(tmp_path.glob(f".*{process.pid}*"))
 
 
+def test_what_is_open_already_is_written_to_and_never_replaced(tiny_model: Path, tmp_path: Path) -> None:
+    written, _ = translate(tiny_model, "--output", "/dev/stdout", "ab")
+    assert written.count(b"\n") == 1
+    file = tmp_path / "all.txt"
+    file.write_bytes(b"old\n")
+    with file.open("ab") as stream:
+        command = [*TMT, "--model", str(tiny_model), "--output", "/dev/stdout", "ab"]
+        subprocess.run(command, stdout=stream, env=ENVIRONMENT, timeout=60, check=True)
+    assert file.read_bytes() == b"old\n" + written
+
+
 def test_whoever_stops_reading_is_left_in_peace(tiny_model: Path) -> None:
     process = subprocess.Popen(
         [*TMT, "-m", str(tiny_model), "--beam", "1"],

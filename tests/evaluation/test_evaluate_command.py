@@ -224,11 +224,14 @@ class TestModel:
         (("--reference", "{r}", "--hypothesis", "{r}", "--split", "test"), "both name the test set"),
         (("--reference", "{r}", "--hypothesis", "{r}", "--language", "german"), "'german' is no ISO code"),
         (("--reference", "{r}", "--hypothesis", "{missing}"), "missing: no such file"),
-        (("--reference", "{r}", "--hypothesis", "{short}"), "has 1 lines"),
+        (("--reference", "{r}", "--hypothesis", "{short}"), "short has 1 lines"),
         (("--reference", "{r}", "--hypothesis", "{empty}"), "empty: the file is empty"),
         (("--reference", "{r}", "--hypothesis", "{latin}"), "latin:2: "),
-        (("--reference", "{r}", "--hypothesis", "{r}", "--baseline", "{short}"), "the baseline has 1 lines"),
-        (("--reference", "{r}", "--hypothesis", "{r}", "--tokenized-reference", "{short}"), "the tokenised reference"),
+        (("--reference", "{r}", "--hypothesis", "{r}", "--baseline", "{short}"), "short has 1 lines, the test set r"),
+        (
+            ("--reference", "{r}", "--hypothesis", "{r}", "--tokenized-reference", "{short}"),
+            "short has 1 lines, the test set r",
+        ),
         (("--model", "{missing}"), "no such model folder"),
         (("--model", "{model}", "--split", "nowhere"), "no split 'nowhere'"),
         (("--model", "{model}", "--beam", "0"), "--beam"),
@@ -248,6 +251,15 @@ def test_mistakes_are_told_in_one_message_with_exit_code_2(tmt, model, write, tm
     code, out, err = tmt(*(argument.format(**places) for argument in arguments))
     assert (code, out) == (2, "")
     assert message in err
+
+
+def test_files_to_compare_with_are_read_before_the_test_set_is_translated(tmt, model, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "transformer_mt.cli.evaluate._translate", lambda *_, **__: pytest.fail("translated for nothing")
+    )
+    for option in ("--baseline", "--tokenized-reference"):
+        code, _, err = tmt("--model", model, option, tmp_path / "missing")
+        assert (code, "no such file" in err) == (2, True)
 
 
 def test_a_model_without_its_data_says_what_to_do(tmt, model, tmp_path):

@@ -171,6 +171,21 @@ def test_a_coverage_penalty_is_refused_by_name(model: ModelDirectory) -> None:
         load_engine(model.folder, decoding)
 
 
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [({"beam": 3, "min_length_ratio": 0.5}, "min_length_ratio"), ({"method": "mbr", "top_k": 1}, "top_k")],
+)
+def test_what_would_come_out_otherwise_is_refused_by_name(model: ModelDirectory, changes: dict, named: str) -> None:
+    with pytest.raises(TmtError, match=named):
+        load_engine(model.folder, model.config.decoding.model_copy(update=changes))
+
+
+def test_more_candidates_than_words_are_all_of_them_and_seeds_may_be_large(model: ModelDirectory) -> None:
+    decoding = model.config.decoding.model_copy(update={"method": "sample", "n_best": 1, "top_k": 5000})
+    engine = load_engine(model.folder, decoding, threads=1, seed=2**40)
+    assert len(list(engine.translate(LINES[:5]))) == 5
+
+
 @pytest.mark.parametrize("quantization", QUANTIZATIONS)
 def test_every_quantization_loads_and_translates(model: ModelDirectory, tmp_path: Path, quantization: str) -> None:
     before = {name: parameter.detach().clone() for name, parameter in model.model.named_parameters()}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -88,6 +89,10 @@ def opened(output: Path | None) -> Iterator[BinaryIO]:
     if output is None:
         yield sys.stdout.buffer
         return
+    if (descriptor := _descriptor(output)) is not None:
+        with os.fdopen(os.dup(descriptor), "wb") as stream:
+            yield stream
+        return
     output = Path(os.path.realpath(output))
     if output.exists() and not output.is_file():  # a device or a pipe
         with output.open("wb") as stream:
@@ -103,6 +108,13 @@ def opened(output: Path | None) -> Iterator[BinaryIO]:
     finally:
         with suppress(OSError):
             aside.unlink(missing_ok=True)
+
+
+def _descriptor(output: Path) -> int | None:
+    """The number behind /dev/stdout, /dev/fd/63 and their like: what is open already is written to, never replaced."""
+    named = {"/dev/stdout": 1, "/dev/stderr": 2}
+    numbered = re.fullmatch(r"(?:/dev|/proc/self)/fd/(\d+)", str(output))
+    return int(numbered[1]) if numbered else named.get(str(output))
 
 
 class Notes:

@@ -74,7 +74,6 @@ def evaluate(
 ) -> None:
     """Score translations against references: BLEU, chrF, TER with signatures, examples, and significance."""
     from transformer_mt.cli.models import find_models, search_settings
-    from transformer_mt.data.opening import lines_of
     from transformer_mt.evaluation.examine import System, examine
     from transformer_mt.evaluation.metrics import METRICS, bleu_tokenizer
     from transformer_mt.evaluation.report import as_json, as_text
@@ -89,8 +88,10 @@ def evaluate(
     task = _task(config, split, source, reference)
     given = {"beam": beam, "length_penalty": length_penalty}
     decoding = search_settings(folders[0], given) if folders else None
+    others = _baseline(baseline, given, device, task)  # before the long work, which a mistake here would waste
+    published = _tokenized(tokenized, tokenized_reference, task, target)
     if hypothesis:
-        output = Output(lines_of(hypothesis))
+        output = Output(_beside(task, hypothesis))
     else:
         output = _translate(_translator(folders, decoding, device), task, with_loss=True)
     system = System(
@@ -99,8 +100,8 @@ def evaluate(
         references=task.references,
         language=target,
         sources=task.sources,
-        baseline=_baseline(baseline, given, device, task),
-        tokenized_references=_tokenized(tokenized, tokenized_reference, task, target),
+        baseline=others,
+        tokenized_references=published,
         words=output.words,
         loss=output.loss,
     )
@@ -227,16 +228,25 @@ def _words(translator: Translator, hypotheses: list[Any], references: list[str])
     return Words(f"the model's {kind} words", hypotheses, [segmenter.tokenize(line) for line in references])
 
 
+def _beside(task: Task, file: Path) -> list[str]:
+    """The lines of a file, as many as there are references. Raises TmtError where they are more or fewer."""
+    from transformer_mt.data.opening import lines_of
+    from transformer_mt.evaluation.scores import check_parallel
+
+    lines = lines_of(file)
+    check_parallel(lines, str(file), task.references, f"the test set {task.name}")
+    return lines
+
+
 def _baseline(file: File, given: dict[str, Any], device: str, task: Task) -> list[str]:
     """A file of translations, or the translations of another model."""
     from transformer_mt.cli.models import find_model, search_settings
-    from transformer_mt.data.opening import lines_of
     from transformer_mt.errors import TmtError
 
     if file is None:
         return []
     if not file.is_dir():
-        return lines_of(file)
+        return _beside(task, file)
     if not task.sources:
         raise TmtError("a model as baseline needs sentences to translate", place=file, remedy="Add --source FILE.")
     folder = find_model(file)
@@ -245,11 +255,10 @@ def _baseline(file: File, given: dict[str, Any], device: str, task: Task) -> lis
 
 def _tokenized(wanted: bool, published: File, task: Task, language: str) -> list[str]:
     """The references in the papers' form: as published, or brought into it."""
-    from transformer_mt.data.opening import lines_of
     from transformer_mt.evaluation.scores import moses_tokenized
 
     if published is not None:
-        return lines_of(published)
+        return _beside(task, published)
     return moses_tokenized(task.references, language) if wanted else []
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,6 +62,7 @@ def translate(
 ) -> None:
     """Translate sentences: exactly one line out for each line in, in order."""
     _check_usage(text, input_, output, attention, engine)
+    prefix = os.fsencode(prefix).decode("utf-8", "replace")  # bytes that are no text, as in the sentences
     from transformer_mt.cli.models import find_models, search_settings
 
     folders = find_models(model)
@@ -206,7 +208,6 @@ def _batches(
     text: list[str] | None, input_: Path | None, checked: bool, notes: Any, translator: Interpreter
 ) -> Iterator[list[str]]:
     """Sentences of the command line, a file, a pipe or a prompt."""
-    import os
 
     from transformer_mt.cli.lines import file_batches, pipe_batches, prompt_batches
 

@@ -40,5 +40,7 @@ def ensemble_step(steps: Sequence[Step[Any]]) -> Step[EnsembleCache]:
 
 def mean_log_probability(logits: Sequence[Tensor]) -> Tensor:
     """log(mean of softmax) over models; each tensor [..., V], so is the result."""
+    if len(logits) == 1:
+        return logits[0].log_softmax(dim=-1)
     stacked = torch.stack([one.log_softmax(dim=-1) for one in logits])
     return stacked.logsumexp(dim=0) - math.log(len(logits))

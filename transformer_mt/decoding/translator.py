@@ -25,6 +25,8 @@ from transformer_mt.errors import TmtError
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD
 
+LOSS_TOKENS = 2048  # of a batch: all its positions have their logits at once
+
 
 @dataclass(frozen=True)
 class AttentionMaps:
@@ -81,7 +83,7 @@ class Translator(Interpreter):
         ]
         total, count = 0.0, 0
         lengths = [max(len(source), len(target)) for source, target in pairs]
-        for batch in batched(lengths, self.decoding.model_copy(update={"method": "beam", "beam": 1, "n_best": 1})):
+        for batch in batched(lengths, DecodingConfig(beam=1, batch_tokens=LOSS_TOKENS)):
             total += self._loss([pairs[index] for index in batch])
             count += sum(len(pairs[index][1]) for index in batch)
         return total, count

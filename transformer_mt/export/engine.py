@@ -23,7 +23,7 @@ import numpy as np
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import load_config
-from transformer_mt.decoding.batches import Request, allowed_lengths, batched
+from transformer_mt.decoding.batches import Request, allowed_lengths, batched, rows_of
 from transformer_mt.decoding.interpreter import Interpreter
 from transformer_mt.decoding.model_directory import CONFIG
 from transformer_mt.decoding.search import Found, length_penalty
@@ -68,7 +68,7 @@ class Ctranslate2Engine(Interpreter):
         self._ids = {word: index for index, word in enumerate(self._words)}
         settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         self._positions: int | None = None if self.config.model.positions == "rotary" else settings[POSITIONS]
-        ctranslate2.set_random_seed(seed)  # read by the threads that start now
+        ctranslate2.set_random_seed(seed % 2**32)  # read by the threads that start now
         self.engine = _started(folder, device, threads or os.cpu_count() or 1, alone=self.decoding.method != "beam")
 
     def _search(self, requests: Sequence[Request]) -> list[list[Found]]:
@@ -132,7 +132,8 @@ class Ctranslate2Engine(Interpreter):
         if decoding.method == "beam":
             return options | {"beam_size": decoding.beam, "num_hypotheses": decoding.beam}
         drawn = decoding.samples if decoding.method == "mbr" else decoding.n_best
-        cut = {"sampling_topk": decoding.top_k, "sampling_topp": decoding.top_p}
+        top_k = decoding.top_k if decoding.top_k < len(self._words) else 0
+        cut = {"sampling_topk": top_k, "sampling_topp": decoding.top_p}
         heat = {"sampling_temperature": decoding.temperature}
         return options | {"beam_size": 1, "num_hypotheses": drawn} | cut | heat
 
@@ -232,4 +233,16 @@ def _refuse_unsupported(decoding: DecodingConfig, folder: Path) -> None:
             "CTranslate2 has no decoding.coverage_penalty like ours",
             place=folder / CONFIG,
             remedy="Set decoding.coverage_penalty to 0 there, or use --engine tmt.",
+        )
+    if decoding.method == "beam" and decoding.beam > 1 and decoding.min_length_ratio:  # it lets other hypotheses end
+        raise TmtError(
+            "CTranslate2's beam search has no decoding.min_length_ratio like ours",
+            place=folder / CONFIG,
+            remedy="Set decoding.min_length_ratio to 0 there, or use --beam 1 or --engine tmt.",
+        )
+    if decoding.method != "beam" and decoding.top_k == 1 and rows_of(decoding) > 1:
+        raise TmtError(
+            "CTranslate2 draws one sample only where decoding.top_k is 1",
+            place=folder / CONFIG,
+            remedy="That is greedy search: use --beam 1 without --sample, or --engine tmt.",
         )
