@@ -168,6 +168,11 @@ def test_what_is_open_already_is_written_to_and_never_replaced(tiny_model: Path,
     assert file.read_bytes() == b"old\n" + written
 
 
+def test_a_prefix_that_is_no_utf8_is_read_as_sentences_are(tiny_model: Path) -> None:
+    written, _ = translate(tiny_model, "--prefix", os.fsdecode(b"a\xff"), "ab")
+    assert written.count(b"\n") == 1
+
+
 def test_whoever_stops_reading_is_left_in_peace(tiny_model: Path) -> None:
     process = subprocess.Popen(
         [*TMT, "-m", str(tiny_model), "--beam", "1"],

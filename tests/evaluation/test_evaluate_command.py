@@ -262,6 +262,13 @@ def test_files_to_compare_with_are_read_before_the_test_set_is_translated(tmt, m
         assert (code, "no such file" in err) == (2, True)
 
 
+def test_scores_kept_from_before_keep_their_signatures(tmt, model):
+    for arguments in ((), ("--bleu",)):
+        tmt("--model", model, "--device", "cpu", *arguments)
+    (scores,) = json.loads((model / "scores.json").read_text(encoding="utf-8")).values()
+    assert {"bleu", "chrf", "ter"} <= scores.keys() & scores["signatures"].keys()
+
+
 def test_a_model_without_its_data_says_what_to_do(tmt, model, tmp_path):
     (tmp_path / "prepared").rename(tmp_path / "elsewhere")
     code, _, err = tmt("--model", model)
