@@ -51,7 +51,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=Path("data/multi30k"), help="folder of the Multi30k files")
     parser.add_argument("--joey", type=Path, help="a Python with JoeyNMT installed")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--steps", type=int, default=30, help="measured updates, after WARM_UP that are not")
+    parser.add_argument("--steps", type=int, default=30, help=f"measured updates, after {WARM_UP} that are not")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--batch-tokens", type=int, default=4096)
     parser.add_argument("--vocabulary", type=int, default=10_000)

@@ -109,13 +109,12 @@ def _compared(
     if threads is not None:
         torch.set_num_threads(threads)
     own = directory.config.decoding
-    if own.coverage_penalty or own.min_length_ratio or own.method != "beam":
+    shared: dict[str, Any] = {"method": "beam", "coverage_penalty": 0.0, "min_length_ratio": 0.0}
+    if any(getattr(own, key) != value for key, value in shared.items()):
         print("tmt: compared by plain beam search; the two cannot agree on the config's", file=sys.stderr)
     rows: list[dict[str, Any]] = []
     for beam in (1, own.beam if own.beam > 1 else 5):
-        plain: dict[str, Any] = {"method": "beam", "beam": beam, "n_best": 1}
-        plain |= {"coverage_penalty": 0.0, "min_length_ratio": 0.0}
-        decoding = own.model_copy(update=plain)
+        decoding = own.model_copy(update={**shared, "beam": beam, "n_best": 1})
         print(f"tmt: translating {len(lines)} sentences with both, beam {beam}", file=sys.stderr)
         engine = load_engine(output, decoding, threads or torch.get_num_threads())
         result = compare(Translator([directory], decoding), engine, lines)

@@ -101,13 +101,14 @@ def _model(config: Config, prepared: Prepared, machine: Machine) -> Transformer:
     from transformer_mt.decoding.model_directory import build_model
     from transformer_mt.errors import TmtError
     from transformer_mt.runtime.device import seed_everything
+    from transformer_mt.training.gradients import is_out_of_memory
 
     seed_everything(config.seed)
     source, target = prepared.codecs()
     try:
         return build_model(config, len(source), len(target)).to(machine.device)
-    except RuntimeError as error:  # torch's own out-of-memory error is one of them
-        if "memory" not in str(error):
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
             raise
         raise TmtError(
             "the memory does not hold a model of this size",

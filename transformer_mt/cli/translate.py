@@ -62,7 +62,7 @@ def translate(
 ) -> None:
     """Translate sentences: exactly one line out for each line in, in order."""
     _check_usage(text, input_, output, attention, engine)
-    prefix = os.fsencode(prefix).decode("utf-8", "replace")  # bytes that are no text, as in the sentences
+    prefix = _as_text(prefix)
     from transformer_mt.cli.models import find_models, search_settings
 
     folders = find_models(model)
@@ -106,6 +106,11 @@ def _check_usage(
         raise TmtError("this is a folder, not a file", place=attention, remedy="Name a file:  --attention map.png")
     if engine not in ("tmt", "ctranslate2"):
         raise TmtError(f"'{engine}' is no engine", place="--engine", remedy="Use tmt or ctranslate2.")
+
+
+def _as_text(argument: str) -> str:
+    """An argument of the command line; bytes in it that are no UTF-8 become U+FFFD."""
+    return os.fsencode(argument).decode("utf-8", "replace")
 
 
 def _method(sample: bool, mbr: bool) -> str | None:
@@ -208,14 +213,13 @@ def _batches(
     text: list[str] | None, input_: Path | None, checked: bool, notes: Any, translator: Interpreter
 ) -> Iterator[list[str]]:
     """Sentences of the command line, a file, a pipe or a prompt."""
-
     from transformer_mt.cli.lines import file_batches, pipe_batches, prompt_batches
 
     def warn(number: int) -> None:
         notes.tell(number, ("not UTF-8; each wrong byte was read as U+FFFD",))
 
     if text:
-        return iter([[os.fsencode(sentence).decode("utf-8", "replace") for sentence in text]])
+        return iter([[_as_text(sentence) for sentence in text]])
     if input_ is not None and checked:
         return file_batches(input_)
     if input_ is not None:

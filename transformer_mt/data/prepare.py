@@ -33,7 +33,7 @@ from transformer_mt.data.selection import Selection
 from transformer_mt.data.store import SIDES
 from transformer_mt.data.tokenising import Findings, Tokenising, tokenise, train_segmenters
 from transformer_mt.errors import TmtError, from_os_error
-from transformer_mt.text.codec import Codec
+from transformer_mt.text.codec import Codec, save_codecs
 
 Progress = Callable[[str, int], None]  # (what is being done, pairs so far)
 
@@ -96,8 +96,8 @@ class _Preparation:
             found = self._tokenise(selection, workers)
         _require_pairs(selection)
         codecs = build_codecs(segmenters, found.words, self.config.has_shared_vocabulary)
-        for side in SIDES[: 1 if self.config.has_shared_tokenizer else 2]:
-            codecs[side].save(self.folder / side)
+        source, target = (codecs[side] for side in SIDES)
+        save_codecs((source, target), self.folder)
         written = self._write_ids(selection.splits, codecs)
         self._write_texts(selection)
         shutil.rmtree(self._scratch)

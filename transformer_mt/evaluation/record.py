@@ -17,8 +17,9 @@ def store_scores(file: Path, test_set: str, settings: dict[str, Any], measured: 
     before = scores.get(test_set)
     new = {**{key: value for key, value in measured.items() if value is not None}, **settings}
     if isinstance(before, dict) and all(before.get(key) == value for key, value in settings.items()):
-        signatures = {**before.get("signatures", {}), **new.get("signatures", {})}
-        new = {**before, **new, **({"signatures": signatures} if signatures else {})}
+        new = {**before, **new}
+        if "signatures" in new:
+            new["signatures"] = {**before.get("signatures", {}), **new["signatures"]}
     scores[test_set] = new
     aside = file.with_name(f".{file.name}.new")
     aside.write_text(json.dumps(scores, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

@@ -131,11 +131,10 @@ class Ctranslate2Engine(Interpreter):
         options: dict[str, Any] = {"no_repeat_ngram_size": decoding.no_repeat_ngram}
         if decoding.method == "beam":
             return options | {"beam_size": decoding.beam, "num_hypotheses": decoding.beam}
-        drawn = decoding.samples if decoding.method == "mbr" else decoding.n_best
         top_k = decoding.top_k if decoding.top_k < len(self._words) else 0
         cut = {"sampling_topk": top_k, "sampling_topp": decoding.top_p}
         heat = {"sampling_temperature": decoding.temperature}
-        return options | {"beam_size": 1, "num_hypotheses": drawn} | cut | heat
+        return options | {"beam_size": 1, "num_hypotheses": rows_of(decoding)} | cut | heat
 
     def _exponent(self, usual: int) -> float:
         """Of CTranslate2's length penalty, n^exponent, by which it leaves out what it found beyond W hypotheses.

@@ -73,9 +73,12 @@ class Gradients:
         self.say(f"out of memory: each batch is computed in {self.parts} parts from now on; the updates stay the same")
 
 
+_OUT_OF_MEMORY = ("allocate memory", "not enough memory", "out of memory")
+
+
 def is_out_of_memory(error: RuntimeError) -> bool:
-    """A CPU's allocator raises a plain RuntimeError."""
-    return isinstance(error, torch.OutOfMemoryError) or "allocate memory" in str(error)
+    """CUDA has an error of its own for it; the allocators of CPUs and Apple GPUs raise a plain RuntimeError."""
+    return isinstance(error, torch.OutOfMemoryError) or any(told in str(error) for told in _OUT_OF_MEMORY)
 
 
 def out_of_memory() -> TmtError:
