@@ -192,6 +192,17 @@ def test_muon_turns_the_matrices_of_the_layers_and_leaves_the_rest_to_adam(numbe
             assert change.abs().max() == pytest.approx(rate, rel=0.01)
 
 
+def test_muon_moves_queries_keys_and_values_alike_however_large_their_gradients(numbers: Any, tmp_path: Path):
+    trainer = numbers.trainer(tmp_path, optimizer="muon")
+    weight = trainer.model.decoder.layers[0].cross_attention.query_key_value.weight
+    weight.grad = torch.randn_like(weight)
+    weight.grad[: len(weight) // 3] *= 1e-3
+    before = weight.detach().clone()
+    trainer.optimizer.update(1, 1e-3)
+    sizes = [part.norm().item() for part in (weight.detach() - before).chunk(3)]
+    assert sizes == pytest.approx([sizes[0]] * 3, rel=0.1)
+
+
 def test_muon_refuses_float16(numbers: Any, tmp_path: Path):
     """Its loss scaling would have to stop two optimizers at once."""
     trainer = numbers.trainer(tmp_path, optimizer="muon")

@@ -17,7 +17,7 @@ def step_bytes(
 ) -> int:
     """Bytes of a step on its largest batch: weights, gradients, moments, what backward needs, and logits.
 
-    Two moments a weight, as Adam keeps them; Muon keeps one, so that less than this is needed.
+    Two moments a weight, as Adam keeps them; Muon keeps one, and needs the room of the other while it steps.
     """
     weights = FLOAT * sum(parameter.numel() for parameter in model.parameters())
     copies = 4 + (config.training.ema_decay is not None)  # weights, gradients, two moments, moving average

@@ -11,6 +11,7 @@ from transformer_mt.config.training import TrainingConfig
 from transformer_mt.errors import TmtError
 from transformer_mt.runtime.device import Machine
 from transformer_mt.training.average import MovingAverage
+from transformer_mt.training.muon import Muon
 
 SCALER = "scaler/"
 
@@ -77,19 +78,19 @@ def _placed(value: Tensor, kind: str, parameter: nn.Parameter) -> Tensor:
 def make_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.optim.Optimizer]:
     """Adam or AdamW for all weights; or Muon for the matrices of the layers and AdamW for the rest.
 
-    Muon (Jordan et al. 2024, kellerjordan.github.io/posts/muon) makes each update of a matrix orthogonal. It is scaled
-    to the size of Adam's updates (Liu et al. 2025, arXiv:2502.16982, section 2.2), so one learning rate, which the
-    schedule sets, serves both. Embeddings, output layer, biases and gains are AdamW's, as its authors found best. The
-    stacked W^Q, W^K and W^V count as one matrix here; they take each for itself.
+    Muon's updates are as large as Adam's, so one learning rate, which the schedule sets, serves both. Embeddings,
+    output layer, biases and gains are AdamW's, as Muon's authors found best.
     """
     if config.optimizer != "muon":
         return [_adam(list(model.parameters()), config)]
-    matrices: list[nn.Parameter] = []
+    matrices: dict[nn.Parameter, int] = {}
     others: list[nn.Parameter] = []
     for name, parameter in model.named_parameters():
-        (matrices if ".layers." in name and parameter.ndim == 2 else others).append(parameter)
-    muon = torch.optim.Muon(matrices, lr=0.0, weight_decay=config.weight_decay, adjust_lr_fn="match_rms_adamw")
-    return [muon, _adam(others, config)]
+        if ".layers." in name and parameter.ndim == 2:
+            matrices[parameter] = 3 if name.endswith("query_key_value.weight") else 1
+        else:
+            others.append(parameter)
+    return [Muon(matrices, lr=0.0, weight_decay=config.weight_decay), _adam(others, config)]
 
 
 def _adam(parameters: list[nn.Parameter], config: TrainingConfig) -> torch.optim.Optimizer:

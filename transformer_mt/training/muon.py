@@ -1,0 +1,77 @@
+"""Muon: each matrix moves in the orthogonal direction nearest to its momentum (Jordan et al. 2024).
+
+kellerjordan.github.io/posts/muon. PyTorch's own takes one matrix after another; here all matrices of one shape are
+orthogonalised together, and the stacked W^Q, W^K and W^V each for itself, as its authors advise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from transformer_mt.runtime.device import multiplies_bfloat16
+
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of the polynomial a x + b x^3 + c x^5; its steepness at 0 was tuned
+ITERATIONS = 5  # bring singular values between 0.7 and 1.2, which serves as well as 1
+MATCHING_ADAM = 0.2  # root mean square of Adam's updates, in learning rates (Liu et al. 2025, arXiv:2502.16982)
+
+
+class Muon(torch.optim.Optimizer):
+    """Nesterov momentum, made orthogonal, scaled to the size of Adam's updates; decoupled weight decay.
+
+    matrices: the weights, each with the number of equal matrices that lie stacked in it.
+    """
+
+    def __init__(
+        self, matrices: Mapping[nn.Parameter, int], lr: float, weight_decay: float = 0.0, momentum: float = 0.95
+    ) -> None:
+        super().__init__(list(matrices), {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
+        self._stacked = dict(matrices)
+
+    @torch.no_grad()
+    def step(self, closure: None = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            alike: dict[tuple[int, int], list[nn.Parameter]] = defaultdict(list)
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    rows, columns = parameter.shape
+                    alike[rows // self._stacked[parameter], columns].append(parameter)
+            for shape, parameters in alike.items():
+                self._move(parameters, group["lr"] * MATCHING_ADAM * math.sqrt(max(shape)), group)
+
+    def _move(self, parameters: Sequence[nn.Parameter], length: float, group: dict[str, Any]) -> None:
+        """Turn parameters whose matrices have one shape. length: of the step in each direction."""
+        momenta = [self._momentum(parameter, group["momentum"]) for parameter in parameters]
+        updates = orthogonalised(torch.cat(momenta)).split([len(momentum_PRC) for momentum_PRC in momenta])
+        for parameter, update_PRC in zip(parameters, updates, strict=True):
+            parameter.mul_(1 - group["lr"] * group["weight_decay"])
+            parameter.add_(update_PRC.reshape_as(parameter), alpha=-length)
+
+    def _momentum(self, parameter: nn.Parameter, momentum: float) -> Tensor:
+        """Nesterov's: the new gradient weighs a little more than in the running mean. Its P matrices, [P, R, C]."""
+        state: dict[str, Tensor] = self.state[parameter]
+        gradient = parameter.grad
+        assert gradient is not None
+        if "momentum_buffer" not in state:
+            state["momentum_buffer"] = torch.zeros_like(gradient)
+        mean = state["momentum_buffer"].lerp_(gradient, 1 - momentum)
+        return gradient.lerp(mean, momentum).unflatten(0, (self._stacked[parameter], -1))
+
+
+def orthogonalised(matrices_MRC: Tensor) -> Tensor:
+    """For each matrix U S V^T roughly U V^T, by Newton-Schulz iterations; float32, the same shape."""
+    a, b, c = COEFFICIENTS
+    wide = matrices_MRC.shape[1] <= matrices_MRC.shape[2]  # the products below are of the shorter side
+    dtype = torch.bfloat16 if multiplies_bfloat16(matrices_MRC.device) else torch.float32  # either is exact enough
+    x_MSL = (matrices_MRC if wide else matrices_MRC.mT).to(dtype)
+    x_MSL = x_MSL / x_MSL.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
+    for _ in range(ITERATIONS):
+        gram_MSS = x_MSL @ x_MSL.mT
+        polynomial_MSS = torch.baddbmm(gram_MSS, gram_MSS, gram_MSS, beta=b, alpha=c)
+        x_MSL = torch.baddbmm(x_MSL, polynomial_MSS, x_MSL, beta=a)
+    return (x_MSL if wide else x_MSL.mT).float()
