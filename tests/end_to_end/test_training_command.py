@@ -74,6 +74,10 @@ def test_a_cosine_that_has_ended_is_not_to_be_trained_on(numbers: Any, tmp_path:
     told = capfd.readouterr().err
     assert "its end; for a longer run start anew: --fresh --set training.max_epochs=..." in told
     assert "To train on" not in told
+    train(tmp_path / "numbers.yaml", ["training.max_epochs=2"], tmp_path / "run")
+    told = capfd.readouterr().err
+    assert "changed since this run was started (there | here): training.max_epochs: 1 | 2" in told
+    assert "the learning rate falls to its end at another step now, so it leaps from where it was" in told
 
 
 def test_a_finished_run_says_so_and_can_go_further(finished: Path, run: Path, capfd):
@@ -81,11 +85,14 @@ def test_a_finished_run_says_so_and_can_go_further(finished: Path, run: Path, ca
     train(config, None, run)
     out, told = capfd.readouterr()
     assert "nothing is left to train" in told
+    assert "changed since" not in told
     assert "max_epochs 2 reached. To train on, raise it: --set training.max_epochs=..." in told
     assert "BLEU" in out
     train(config, ["training.max_epochs=3"], run)
     told = capfd.readouterr().err
     assert "resumed at step 22 (epoch 3, 0 of 11 updates done)" in told
+    assert "changed since this run was started (there | here): training.max_epochs: 2 | 3" in told
+    assert "leaps" not in told
     assert "max_epochs 3 reached" in told
     after = (run / "metrics.jsonl").read_text(encoding="utf-8")
     assert after.startswith(before)

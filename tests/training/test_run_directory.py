@@ -57,7 +57,10 @@ def test_another_config_is_refused_with_the_keys_that_differ(run: RunDirectory):
 def test_when_to_stop_and_what_to_keep_may_change(run: RunDirectory):
     run.open(config_of(), facts_of(FILES))
     later = config_of(max_epochs=9, max_steps=5, patience=2, keep_last=7, average="last")
-    run.open(later, facts_of(FILES))
+    changed = run.open(later, facts_of(FILES))
+    assert {line.partition(":")[0] for line in changed} == {
+        f"training.{key}" for key in ("max_epochs", "max_steps", "patience", "keep_last", "average")
+    }
     assert load_config(run.folder / "config.yaml") == later
 
 

@@ -63,10 +63,10 @@ def _train(config: Config, folder: Path, fresh: bool, world: World) -> None:
     prepared = world.from_main(lambda: prepare_with_progress(config))
     run = RunDirectory(folder)
     try:
-        aside = world.from_main(lambda: _open(run, config, prepared, fresh, world.size))
+        notes = world.from_main(lambda: _open(run, config, prepared, fresh, world.size))
         events = Events(folder, silent=not world.is_main, tensorboard=config.runtime.tensorboard)
-        if aside is not None:
-            events.say(f"the former run is kept in {aside}")
+        for note in notes:
+            events.say(note)
         with closing(events):
             state = _run_training(config, prepared, run, machine, world, events)
             world.from_main(lambda: _finish(config, prepared, run, state, events))
@@ -74,12 +74,19 @@ def _train(config: Config, folder: Path, fresh: bool, world: World) -> None:
         run.close()
 
 
-def _open(run: RunDirectory, config: Config, prepared: Prepared, fresh: bool, processes: int) -> Path | None:
+def _open(run: RunDirectory, config: Config, prepared: Prepared, fresh: bool, processes: int) -> list[str]:
+    """Take the folder of the run; what the user should know of it."""
     from transformer_mt.training.run_directory import facts_of
+    from transformer_mt.training.schedule import ends_with
 
     aside = run.set_aside() if fresh else None
-    run.open(config, facts_of(prepared.manifest["files"], processes))
-    return aside
+    changed = run.open(config, facts_of(prepared.manifest["files"], processes))
+    notes = [f"the former run is kept in {aside}"] if aside is not None else []
+    notes += [f"changed since this run was started (there | here): {line}" for line in changed]
+    end = ends_with(config.training)
+    if end and any(line.startswith(f"training.{end}:") for line in changed):
+        notes.append("the learning rate falls to its end at another step now, so it leaps from where it was")
+    return notes
 
 
 def _run_training(

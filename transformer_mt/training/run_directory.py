@@ -83,9 +83,10 @@ class RunDirectory:
         except OSError as error:
             raise from_os_error(error, "setting the former run aside") from None
 
-    def open(self, config: Config, facts: dict[str, Any]) -> None:
+    def open(self, config: Config, facts: dict[str, Any]) -> list[str]:
         """Make the folder, or check that this config may go on in it with this data.
 
+        Returns the keys that were changed since, as `key: there | here`, all of them such as may change.
         Raises TmtError: with the keys that differ from the config the run was started with; where the corpus has
         changed since; where another process trains here; where the folder cannot be written.
         """
@@ -93,12 +94,13 @@ class RunDirectory:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._require_run()
             self._lock()
-            history = _history(self.folder / FACTS)
+            history, changed = _history(self.folder / FACTS), []
             if (self.folder / CONFIG).exists():
-                self._require_same(config)
+                changed = self._require_same(config)
                 self._require_same_corpus(history, facts)
             _replace(self.folder / CONFIG, dump_config(config))
             _replace(self.folder / FACTS, json.dumps([*history, facts], indent=1, ensure_ascii=False))
+            return changed
         except OSError as error:
             raise from_os_error(error, "opening the folder of the run") from None
 
@@ -148,17 +150,18 @@ class RunDirectory:
                 remedy="Put the old files back, or start anew with --fresh (the old run is kept beside it).",
             )
 
-    def _require_same(self, config: Config) -> None:
-        before = load_config(self.folder / CONFIG)
-        changed = [line for line in differences(before, config) if not line.startswith(CHANGEABLE)]
-        if changed:
+    def _require_same(self, config: Config) -> list[str]:
+        changed = differences(load_config(self.folder / CONFIG), config)
+        refused = [line for line in changed if not line.startswith(CHANGEABLE)]
+        if refused:
             raise TmtError(
                 "this folder holds a run of another config; it differs in (there | here)\n    "
-                + "\n    ".join(changed),
+                + "\n    ".join(refused),
                 place=self.folder,
                 remedy="Choose another --run-dir or name, go on with the old values, or start anew with --fresh"
                 " (the old run is kept beside it).",
             )
+        return changed
 
 
 def facts_of(files: list[dict[str, Any]], processes: int = 1) -> dict[str, Any]:
