@@ -39,12 +39,21 @@ def test_errors_travel_between_processes():
 
 
 TALK = """
-import sys
+from contextlib import suppress
+from glob import glob
+from pathlib import Path
+
+import torch
 from transformer_mt.errors import TmtError
 from transformer_mt.runtime.distributed import join_world
 
 def fail():
     raise TmtError("no", exit_code=130)
+
+def threads():  # of Linux; elsewhere none are seen
+    for file in glob("/proc/self/task/*/comm"):
+        with suppress(OSError):  # it ended meanwhile
+            yield Path(file).read_text().strip()
 
 with join_world() as world:
     assert world.size == 2 and world.is_main == (world.rank == 0)
@@ -59,7 +68,12 @@ with join_world() as world:
             outcomes.append((0, str(error)))
         except SystemExit as leave:
             outcomes.append((1, leave.code))
+    weights = world.parallel(torch.nn.Linear(1, 1, bias=False), torch.device("cpu"))
+    weights(torch.tensor([[2.0 * world.rank]])).sum().backward()
+    assert weights.module.weight.grad.item() == 1  # the mean of 0 and 2
     assert outcomes == [(0, "no")] * 2 if world.is_main else [(1, 130)] * 2, outcomes
+del weights
+assert not [name for name in threads() if "gloo" in name]  # one that outlives Python aborts
 print("all said", flush=True)
 """
 

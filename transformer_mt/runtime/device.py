@@ -79,16 +79,19 @@ def pick_device(name: str, local_rank: int = 0) -> torch.device:
 
 def _dtype(precision: str, device: torch.device) -> torch.dtype:
     if precision in ("auto", "fast"):
-        narrow = device.type == "cuda" and torch.cuda.is_bf16_supported()
-        narrow |= precision == "fast" and device.type == "cpu" and cpu_multiplies_bfloat16()
+        narrow = multiplies_bfloat16(device) and (device.type != "cpu" or precision == "fast")
         return torch.bfloat16 if narrow else torch.float32
     if precision == "float16" and device.type == "cpu":
         raise TmtError("float16 trains on a GPU only", place="runtime.precision", remedy="Use float32 or bfloat16.")
     return _DTYPES[precision]
 
 
-def cpu_multiplies_bfloat16() -> bool:
-    """Whether the processor has instructions for it; where PyTorch cannot tell, no."""
+def multiplies_bfloat16(device: torch.device) -> bool:
+    """Whether the device has instructions for it; where PyTorch cannot tell, no."""
+    if device.type == "cuda":
+        return torch.cuda.is_bf16_supported(including_emulation=False)
+    if device.type != "cpu":
+        return False
     known: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
     return any(known.get(name, False) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 

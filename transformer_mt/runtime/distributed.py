@@ -94,6 +94,10 @@ def join_world() -> Iterator[World]:
     if "RANK" not in os.environ or int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield World()
         return
+    # DistributedDataParallel imports this, whose functions keep the group that is there by then as a default argument:
+    # it outlives destroy_process_group, and a thread of it that wants Python while that ends aborts the process.
+    import torch.distributed.nn
+
     world = World(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), int(os.environ.get("LOCAL_RANK", "0")))
     dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
     try:
