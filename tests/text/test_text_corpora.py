@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gzip
 from collections import Counter
+from contextlib import closing
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from transformer_mt.config.data import CleaningConfig
 from transformer_mt.config.tokenizer import SoynlpConfig, SpacyConfig
+from transformer_mt.data.corpora.workbook import open_sheets
 from transformer_mt.text.cleaning import clean_text, pair_key
 from transformer_mt.text.codec import Segmenter
 from transformer_mt.text.vocabulary import Vocabulary
@@ -50,9 +53,8 @@ def test_soynlp_tokens_of_real_sentences_become_the_sentences(corpora: Path) -> 
     files = sorted((corpora / "aihub").glob("*.xlsx"))
     if not files:
         pytest.skip(f"no workbook in {corpora / 'aihub'}")
-    from openpyxl import load_workbook
-
-    rows = load_workbook(files[0], read_only=True).active.iter_rows(min_row=2, max_row=4000, values_only=True)
+    with closing(open_sheets(files[0])) as sheets:
+        rows = list(islice(next(sheets)[1], 4000))[1:]
     sentences = [clean_text(str(row[1]), CleaningConfig(whitespace="collapse"), "ko") for row in rows]
     segmenter = Segmenter(SoynlpConfig(kind="soynlp"), "ko")
     segmenter.train(sentences[:3000])

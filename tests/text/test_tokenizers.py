@@ -19,6 +19,7 @@ from transformer_mt.config.tokenizer import OneTokenizer
 from transformer_mt.errors import TmtError
 from transformer_mt.text.codec import Segmenter
 from transformer_mt.text.tokenizers.soynlp import JOINED
+from transformer_mt.text.tokenizers.spacy import SpacyTokenizer
 
 NOUNS = ["학교", "친구", "도서관", "사과", "바다", "고양이", "선생님", "책상"]
 KOREAN = [f"{noun}{particle} 아주 좋아요." for noun in NOUNS for particle in ("는", "를", "에서", "까지")] * 3
@@ -156,6 +157,15 @@ def test_spacy_loses_spaces_alone(name: str) -> None:
 )
 def test_known_tokens(name: str, text: str, tokens: list[str]) -> None:
     assert segmenter(name).tokenize(text) == tokens
+
+
+def test_spacy_forgets_the_words_it_met(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transformer_mt.text.tokenizers.spacy.RENEWAL", 50)
+    tokenizer = SpacyTokenizer("en")
+    known = len(tokenizer._tokenizer.vocab.strings)
+    for number in range(1000):
+        assert tokenizer.tokenize(f"x{number}y isn't one.") == [f"x{number}y", "is", "n't", "one", "."]
+        assert len(tokenizer._tokenizer.vocab.strings) < known + 200  # 1,000 new words
 
 
 def test_spacy_tokens_become_natural_text() -> None:

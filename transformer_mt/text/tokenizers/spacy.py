@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from transformer_mt.errors import TmtError
 from transformer_mt.text.spacing import Spacing
 from transformer_mt.text.tokenizers.base import Tokenizer
 
+if TYPE_CHECKING:
+    from spacy.tokens import Doc
+
 FILE = "spacing.json"
+RENEWAL = 100_000  # texts that one vocabulary of spaCy's reads
 
 
 class SpacyTokenizer(Tokenizer):
@@ -22,8 +28,9 @@ class SpacyTokenizer(Tokenizer):
     def __init__(self, language: str) -> None:
         import spacy
 
+        self._blank = partial(spacy.blank, language)
         try:
-            self._split = spacy.blank(language).tokenizer
+            self._renew()
         except ImportError as error:
             raise TmtError(
                 f"spaCy has no tokenizer of its own for '{language}' ({str(error).splitlines()[0]})",
@@ -40,6 +47,16 @@ class SpacyTokenizer(Tokenizer):
 
     def detokenize(self, tokens: Sequence[str]) -> str:
         return self.spacing.join(tokens)
+
+    def _split(self, text: str) -> Doc:
+        if self._texts_read == RENEWAL:
+            self._renew()
+        self._texts_read += 1
+        return self._tokenizer(text)
+
+    def _renew(self) -> None:
+        """A new vocabulary of spaCy's: it keeps each word it ever met, so memory would grow with the text."""
+        self._tokenizer, self._texts_read = self._blank().tokenizer, 0
 
     def _words_and_spaces(self, text: str) -> tuple[list[str], list[bool]]:
         words = self._split(" ".join(text.split()))
