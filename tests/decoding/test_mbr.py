@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import sacrebleu
 
@@ -25,6 +27,16 @@ def test_expected_utility_is_the_mean_over_all_samples_also_equal_ones() -> None
     for text, expected in ranked.items():
         scores = [sacrebleu.sentence_chrf(text, [other]).score for other in samples]
         assert expected == pytest.approx(sum(scores) / 3)
+
+
+def test_likelier_candidates_weigh_more_and_equal_logits_change_nothing() -> None:
+    texts = ["ab c", "ab d", "xy z"]
+    scores = [[sacrebleu.sentence_chrf(text, [other]).score for other in texts] for text in texts]
+    weighed = dict(consensus(texts, "chrf", [-1.0, -2.0, -1001.0]))
+    for row, text in zip(scores, texts, strict=True):
+        assert weighed[text] == pytest.approx((row[0] * math.e + row[1]) / (math.e + 1))
+    assert consensus(texts, "chrf", [-3000.0, -3000.0, 0.0])[0] == ("xy z", pytest.approx(100))
+    assert dict(consensus(texts, "chrf", [-9.0] * 3)) == pytest.approx(dict(consensus(texts, "chrf")))
 
 
 def test_bleu_of_a_sentence_uses_the_orders_it_has() -> None:

@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
+from transformer_mt.decoding.mbr import consensus
 from transformer_mt.decoding.model_directory import build_model, save_model_directory
+from transformer_mt.decoding.search import Found
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError
 from transformer_mt.model.weights import named_weights
@@ -96,12 +98,32 @@ def test_n_best_differ_in_text_and_come_best_first(tiny_model: Path) -> None:
     assert (answer.text, answer.score, answer.tokens) == (texts[0], answer.n_best[0].score, answer.n_best[0].tokens)
 
 
+def test_different_texts_are_looked_for_in_all_that_a_beam_search_found(tiny_model: Path, monkeypatch) -> None:
+    translator = with_search(tiny_model, beam=2, n_best=2)
+    a, b = translator.target.vocabulary.encode(["a", "b"])
+    found = [Found((a, EOS), -1.0, -1.0), Found((a,), -2.0, -2.0), Found((b, EOS), -3.0, -3.0)]
+    monkeypatch.setattr(translator, "_search", lambda requests: [found])
+    (answer,) = translator.translate(["hello"])
+    assert [(one.text, one.score) for one in answer.n_best] == [("a", -1.0), ("b", -3.0)]
+
+
 @pytest.mark.parametrize("options", [{"method": "sample", "n_best": 4}, {"method": "mbr", "samples": 6}])
 def test_sampling_repeats_itself_by_seed(tiny_model: Path, options: dict[str, object]) -> None:
     first, again = (list(with_search(tiny_model, **options).translate(["hello", "ab"])) for _ in range(2))
     assert first == again
     other = Translator.load([tiny_model], with_search(tiny_model, **options).decoding, seed=99)
     assert list(other.translate(["hello", "ab"])) != first
+
+
+def test_minimum_bayes_risk_chooses_among_what_a_beam_search_finds(tiny_model: Path) -> None:
+    lines = ["hello", "ab", "some words", "q"]
+    listed = list(with_search(tiny_model, beam=6, n_best=6).translate(lines))
+    chosen = list(with_search(tiny_model, method="mbr", candidates="beam", beam=6, n_best=6).translate(lines))
+    for one, other in zip(chosen, listed, strict=True):
+        texts = [hypothesis.text for hypothesis in other.n_best]
+        ranked = consensus(texts, "chrf", [hypothesis.score for hypothesis in other.n_best])
+        assert [best.text for best in one.n_best] == [text for text, _ in ranked]
+        assert [best.score for best in one.n_best] == pytest.approx([score for _, score in ranked])
 
 
 def test_prefixes_are_kept(translator: Translator) -> None:

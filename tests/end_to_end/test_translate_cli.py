@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
+import yaml
 
 TMT = [sys.executable, "-m", "transformer_mt.cli.main", "translate"]
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,6 +90,20 @@ def test_arguments_scores_and_n_best(tiny_model: Path) -> None:
         scores = [float(score) for line, score, _ in rows if line == number]
         assert 1 < len(scores) <= 4
         assert scores == sorted(scores, reverse=True)
+
+
+def test_one_line_out_for_each_line_in_also_where_the_model_lists_several(tiny_model: Path, tmp_path: Path) -> None:
+    lister = tmp_path / "lister"
+    shutil.copytree(tiny_model, lister)
+    settings = yaml.safe_load((lister / "config.yaml").read_text())
+    settings["decoding"] |= {"beam": 4, "n_best": 3}
+    (lister / "config.yaml").write_text(yaml.safe_dump(settings, allow_unicode=True))
+    plain = translate(lister, "hello", "abc")[0].decode().splitlines()
+    assert len(plain) == 2
+    assert not any("\t" in line for line in plain)
+    told = json.loads(translate(lister, "--json", "hello", "abc")[0])
+    assert [line["text"] for line in told["translations"]] == plain
+    assert len(told["translations"][0]["n_best"]) == 3
 
 
 def test_json_is_one_object_that_tells_all(tiny_model: Path) -> None:
@@ -208,6 +224,9 @@ def test_whoever_stops_reading_is_left_in_peace(tiny_model: Path) -> None:
         (["--attention", ".", "one"], "this is a folder"),
         (["--engine", "steam", "x"], "is no engine"),
         (["--sample", "--mbr", "x"], "two ways of searching"),
+        (["--sample", "--beam", "3", "x"], "two ways of searching"),
+        (["--mbr", "--beam", "3", "--samples", "8", "x"], "--samples is for samples"),
+        (["--mbr", "--beam", "3", "--top-k", "3", "x"], "--top-k is for samples"),
         (["--top-k", "3", "x"], "--top-k is for sampling"),
         (["--sample", "--samples", "8", "x"], "--samples is for --mbr"),
         (["--threads", "100000", "x"], "'--threads'"),

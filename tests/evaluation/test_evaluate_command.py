@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ import torch
 
 from transformer_mt.cli import main
 from transformer_mt.cli.evaluate import evaluate_splits
+from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.schema import Config
 from transformer_mt.data.prepared import FORMAT, settings_of
 from transformer_mt.decoding.model_directory import build_model, save_model_directory
@@ -142,6 +144,13 @@ class TestFiles:
         assert json.loads(out)["signature"].count("tok:13a")
         assert "sacrebleu[ko]" in err
 
+    def test_korean_without_a_language_says_so(self, tmt, write):
+        korean, english = ["나는 책을 읽었다."], ["I read a book."]
+        code, _, err = tmt("--hypothesis", write("h", korean), "--reference", write("r", korean), "--bleu")
+        assert code == 0
+        assert "the language is not known, so BLEU is tokenised by 13a; name it:  --language ko" in err
+        assert tmt("--hypothesis", write("h", english), "--reference", write("r", english), "--bleu")[2] == ""
+
     def test_torch_stays_outside_where_no_table_is_asked_for(self, systems, write):
         arguments = [
             "--hypothesis",
@@ -188,16 +197,37 @@ class TestModel:
         assert (stored["decoding"]["beam"], stored["decoding"]["length_penalty"]) == (1, 0.0)
         assert "bleu" not in stored
 
+    def test_minimum_bayes_risk_among_what_a_beam_finds(self, tmt, model):
+        _, out, _ = tmt("--model", model, "--mbr", "--beam", 3, "--chrf", "--json", "--device", "cpu")
+        decoding = DecodingConfig(method="mbr", candidates="beam", beam=3, max_length_ratio=1.0, max_length_offset=2)
+        translations = [one.text for one in Translator.load([model], decoding).translate(SOURCES)]
+        assert json.loads(out)["chrf"] == score(translations, REFERENCES, "en")["chrf"].value
+        stored = json.loads((model / "scores.json").read_text())["test_one"]["decoding"]
+        assert (stored["method"], stored["candidates"], stored["beam"]) == ("mbr", "beam", 3)
+
     def test_a_hypothesis_file_is_scored_on_the_models_split(self, tmt, model, write):
         _, out, _ = tmt("--model", model, "--split", "test_two", "--hypothesis", write("h", REFERENCES), "--json")
         assert json.loads(out)["chrf"] == pytest.approx(100)
         assert json.loads(out)["loss"] is None
         assert not (model / "scores.json").exists(), "these are not the model's translations"
 
-    def test_files_of_ones_own(self, tmt, model, write):
-        files = "--source", write("s", SOURCES[:4]), "--reference", write("r", REFERENCES[:4])
-        _, out, _ = tmt("--model", model, *files, "--chrf", "--json", "--device", "cpu")
-        assert (json.loads(out)["sentences"], json.loads(out)["test_set"]) == (4, "r")
+    def test_files_of_ones_own(self, tmt, model, tmp_path, monkeypatch):
+        """Two of the same name in two folders are two test sets; the name of a folder need be no UTF-8."""
+        folders = [tmp_path / name for name in ("news", os.fsdecode(b"Gespr\xe4che"))]
+        for folder in folders:
+            folder.mkdir()
+            (folder / "test.en").write_text("\n".join(SOURCES[:4]) + "\n", encoding="utf-8")
+            (folder / "test.de").write_text("\n".join(REFERENCES[:4]) + "\n", encoding="utf-8")
+            monkeypatch.chdir(folder)
+            for reference in ("test.de", folder / "test.de"):
+                files = "--source", "test.en", "--reference", reference
+                code, out, _ = tmt("--model", model, *files, "--chrf", "--json", "--device", "cpu")
+                shown = str(reference).replace(os.fsdecode(b"\xe4"), "\ufffd")
+                assert (code, json.loads(out)["sentences"], json.loads(out)["test_set"]) == (0, 4, shown)
+        assert [name.rpartition("/")[0] for name in json.loads((model / "scores.json").read_text("utf-8"))] == [
+            str(folders[0]),
+            f"{tmp_path}/Gespr\ufffdche",
+        ]
 
     def test_the_score_after_training_is_the_same(self, tmt, model):
         ((name, told),) = evaluate_splits(model, ["test_one"], "cpu")
@@ -223,14 +253,16 @@ class TestModel:
         (("--reference", "{r}"), "leaves nothing to score"),
         (("--reference", "{r}", "--hypothesis", "{r}", "--split", "test"), "both name the test set"),
         (("--reference", "{r}", "--hypothesis", "{r}", "--language", "german"), "'german' is no ISO code"),
+        (("--reference", "{r}", "--hypothesis", "{r}", "--mbr"), "--mbr says how to translate"),
+        (("--reference", "{r}", "--hypothesis", "{r}", "--beam", "1"), "--beam says how to translate"),
         (("--reference", "{r}", "--hypothesis", "{missing}"), "missing: no such file"),
         (("--reference", "{r}", "--hypothesis", "{short}"), "short has 1 lines"),
         (("--reference", "{r}", "--hypothesis", "{empty}"), "empty: the file is empty"),
         (("--reference", "{r}", "--hypothesis", "{latin}"), "latin:2: "),
-        (("--reference", "{r}", "--hypothesis", "{r}", "--baseline", "{short}"), "short has 1 lines, the test set r"),
+        (("--reference", "{r}", "--hypothesis", "{r}", "--baseline", "{short}"), "short has 1 lines, the test set {r}"),
         (
             ("--reference", "{r}", "--hypothesis", "{r}", "--tokenized-reference", "{short}"),
-            "short has 1 lines, the test set r",
+            "short has 1 lines, the test set {r}",
         ),
         (("--model", "{missing}"), "no such model folder"),
         (("--model", "{model}", "--split", "nowhere"), "no split 'nowhere'"),
@@ -250,7 +282,7 @@ def test_mistakes_are_told_in_one_message_with_exit_code_2(tmt, model, write, tm
     places["latin"].write_bytes(b"gut\nschlecht \xfc\n")
     code, out, err = tmt(*(argument.format(**places) for argument in arguments))
     assert (code, out) == (2, "")
-    assert message in err
+    assert message.format(**places) in err
 
 
 def test_files_to_compare_with_are_read_before_the_test_set_is_translated(tmt, model, tmp_path, monkeypatch):

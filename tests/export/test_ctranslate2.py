@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from transformer_mt.decoding.interpreter import Translation
+from transformer_mt.decoding.mbr import consensus
 from transformer_mt.decoding.model_directory import ModelDirectory
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError
@@ -154,6 +155,15 @@ def test_minimum_bayes_risk_chooses_among_samples(model: ModelDirectory) -> None
     decoding = model.config.decoding.model_copy(update={"method": "mbr", "samples": 6, "n_best": 1})
     translations = list(load_engine(model.folder, decoding, threads=1).translate(LINES[:5]))
     assert [len(translation.n_best) for translation in translations] == [1] * 5
+
+
+def test_minimum_bayes_risk_chooses_among_what_its_beam_search_finds(model: ModelDirectory) -> None:
+    wide = model.config.decoding.model_copy(update={"beam": 4, "n_best": 4})
+    listed = load_engine(model.folder, wide, threads=1).translate(LINES)
+    decoding = wide.model_copy(update={"method": "mbr", "candidates": "beam", "n_best": 1})
+    for one, other in zip(load_engine(model.folder, decoding, threads=1).translate(LINES), listed, strict=True):
+        texts, scores = zip(*((best.text, best.score) for best in other.n_best), strict=True)
+        assert one.text == consensus(texts, "chrf", scores)[0][0]
 
 
 def test_lines_of_any_kind_are_answered_in_order(model: ModelDirectory) -> None:

@@ -229,13 +229,21 @@ def test_a_coverage_penalty_prefers_the_hypothesis_that_read_everything() -> Non
     assert first(1.0).score == pytest.approx(first(1.0).log_probability, abs=1e-5), "all was looked at: no penalty"
 
 
-@pytest.mark.parametrize(("vocabulary", "count"), [(500, 4), (8000, 10), (8001, 10), (1283, 9)])
-def test_top_candidates_are_the_highest(vocabulary: int, count: int) -> None:
+@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize(("vocabulary", "count"), [(500, 4), (8000, 10), (8001, 10), (2183, 9), (2183, 1), (3, 10)])
+def test_top_candidates_are_the_highest_of_all_rows_of_a_sentence(vocabulary: int, count: int, width: int) -> None:
     torch.manual_seed(vocabulary)
-    logits_NV = torch.randn(9, vocabulary)
+    logits_NV, scores_BW = torch.randn(3 * width, vocabulary), torch.randn(3, width)
     logits_NV[0, 100:] = -math.inf
     logits_NV[1, -1] = 9.0
-    values_NC, ids_NC = top_candidates(logits_NV, count)
-    expected = logits_NV.topk(count, dim=-1)
-    assert torch.equal(values_NC, expected.values)
-    assert torch.equal(ids_NC, expected.indices)
+    scores_BW[2, 1:] = -math.inf
+    sums_BX, ids_BX, rows_BX = top_candidates(logits_NV, scores_BW, count)
+    sums_BWV = logits_NV.view(3, width, -1) + scores_BW[:, :, None]
+    expected = [
+        sorted(((sums, -row, -index) for row, line in enumerate(rows) for index, sums in enumerate(line)), reverse=True)
+        for rows in sums_BWV.tolist()
+    ]
+    for sentence, best in enumerate(expected):
+        found = zip(sums_BX[sentence].tolist(), rows_BX[sentence].tolist(), ids_BX[sentence].tolist(), strict=True)
+        real = [one for one in found if one[0] > -math.inf]
+        assert real == [(sums, -row, -index) for sums, row, index in best[:count] if sums > -math.inf]

@@ -28,6 +28,7 @@ METHODS = {
         "no repeats": {"beam": 3, "no_repeat_ngram": 2, "min_length_ratio": 0.5},
         "sample": {"method": "sample", "n_best": 3, "top_k": 8, "top_p": 0.9, "temperature": 0.8},
         "mbr": {"method": "mbr", "samples": 4},
+        "mbr of a beam": {"method": "mbr", "candidates": "beam", "beam": 4},
     }.items()
 }
 

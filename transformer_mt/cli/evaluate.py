@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transformer_mt.cli.options import DeviceOption, JsonOption, print_json
+from transformer_mt.cli.options import (
+    SEED,
+    DeviceOption,
+    JsonOption,
+    MbrOption,
+    SamplesOption,
+    UtilityOption,
+    print_json,
+    printable,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +36,7 @@ _SPLIT = "Split of the model's data, such as validation. Default: its first test
 _SOURCE = "Sentences to translate, instead of a split."
 _REFERENCE = "Their translations by people, line by line."
 _HYPOTHESIS = "Score these translations; none are made."
-_BASELINE = "Another system's translations, or its model folder: compared by paired bootstrap resampling."
+_BASELINE = "Another system's translations, or its model folder (searched alike): paired bootstrap resampling."
 _TOKENIZED = "Also lower-cased BLEU, and BLEU on lower-cased Moses tokens as in papers."
 _PUBLISHED = "The references as published for --tokenized, such as *.lc.norm.tok.de."
 _LANGUAGE = "Target language (ISO code). Default: the model's."
@@ -37,9 +46,10 @@ _LENGTH_PENALTY = "GNMT length penalty. Default: the model's."
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be translated and compared with what. sources: empty when not known."""
+    """What is to be translated and compared with what. sources: empty when not known. key: its name in scores.json."""
 
     name: str
+    key: str
     sources: list[str]
     references: list[str]
 
@@ -69,24 +79,26 @@ def evaluate(
     language: Annotated[str | None, typer.Option("--language", help=_LANGUAGE)] = None,
     beam: Annotated[int | None, typer.Option("--beam", min=1, help=_BEAM)] = None,
     length_penalty: Annotated[float | None, typer.Option("--length-penalty", help=_LENGTH_PENALTY)] = None,
+    mbr: MbrOption = False,
+    samples: SamplesOption = None,
+    utility: UtilityOption = None,
     device: DeviceOption = "auto",
     json: JsonOption = False,
 ) -> None:
     """Score translations against references: BLEU, chrF, TER with signatures, examples, and significance."""
     from transformer_mt.cli.models import find_models, search_settings
     from transformer_mt.evaluation.examine import System, examine
-    from transformer_mt.evaluation.metrics import METRICS, bleu_tokenizer
-    from transformer_mt.evaluation.report import as_json, as_text
+    from transformer_mt.evaluation.metrics import METRICS, notice_of
 
-    _check_options(split, source, reference, hypothesis)
-    _check_language(language)
+    given = {"beam": beam, "length_penalty": length_penalty, "samples": samples, "utility": utility}
+    given["method"] = "mbr" if mbr else None
+    _check_files(split, source, reference, hypothesis)
+    _check_options(given, hypothesis, baseline, language)
     metrics = [name for name, wanted in zip(METRICS, (bleu, chrf, ter), strict=True) if wanted] or list(METRICS)
-    needs_model = bool(model) or hypothesis is None or reference is None
-    folders = find_models(model) if needs_model else []
+    folders = find_models(model) if model or hypothesis is None or reference is None else []
     config = _config(folders[0]) if folders else None
     target = language or (config.data.target if config else "")
     task = _task(config, split, source, reference)
-    given = {"beam": beam, "length_penalty": length_penalty}
     decoding = search_settings(folders[0], given) if folders else None
     others = _baseline(baseline, given, device, task)  # before the long work, which a mistake here would waste
     published = _tokenized(tokenized, tokenized_reference, task, target)
@@ -105,15 +117,12 @@ def evaluate(
         words=output.words,
         loss=output.loss,
     )
-    if notice := bleu_tokenizer(target).notice:
+    if notice := notice_of(target, task.references):
         print(f"tmt: {notice}", file=sys.stderr)
     report = examine(system, metrics, _bleu_of_tokens() if "bleu" in metrics else None)
     if len(folders) == 1 and hypothesis is None:
-        _store(folders[0], report, output.settings)
-    if json:
-        print_json(as_json(report))
-    else:
-        print(as_text(report))
+        _store(folders[0], task.key, report, output.settings)
+    _print(report, json)
 
 
 def evaluate_splits(folder: Path, names: Sequence[str], device: str) -> Iterator[tuple[str, list[str]]]:
@@ -130,11 +139,11 @@ def evaluate_splits(folder: Path, names: Sequence[str], device: str) -> Iterator
         output = _translate(translator, task)
         system = System(task.name, output.lines, task.references, config.data.target, task.sources, words=output.words)
         report = examine(system, ("bleu", "chrf"), _bleu_of_tokens())
-        _store(folder, report, output.settings)
+        _store(folder, task.key, report, output.settings)
         yield name, [f"{task.name}  {score.line}" for score in report.scores.values()]
 
 
-def _check_options(split: str | None, source: File, reference: File, hypothesis: File) -> None:
+def _check_files(split: str | None, source: File, reference: File, hypothesis: File) -> None:
     from transformer_mt.errors import TmtError
 
     if reference is not None and split is not None:
@@ -148,10 +157,17 @@ def _check_options(split: str | None, source: File, reference: File, hypothesis:
         )
 
 
-def _check_language(language: str | None) -> None:
+def _check_options(given: dict[str, Any], hypothesis: File, baseline: File, language: str | None) -> None:
+    from transformer_mt.cli.models import option_of
     from transformer_mt.config.section import LANGUAGE
     from transformer_mt.errors import TmtError
 
+    wanted = [key for key, value in given.items() if value is not None]
+    if wanted and hypothesis is not None and (baseline is None or not baseline.is_dir()):
+        option = "--mbr" if wanted[0] == "method" else option_of(wanted[0])
+        raise TmtError(
+            f"{option} says how to translate, but --hypothesis holds the translations", remedy="Leave one of them out."
+        )
     if language is not None and not re.fullmatch(LANGUAGE, language):
         remedy = "Give two or three small letters, as in the config: de, en, ko."
         raise TmtError(f"--language: '{language}' is no ISO code", remedy=remedy)
@@ -175,7 +191,8 @@ def _task(config: Config | None, split: str | None, source: File, reference: Fil
     from transformer_mt.evaluation.scores import check_parallel
 
     if reference is not None:
-        task = Task(reference.name, lines_of(source) if source else [], lines_of(reference))
+        places = printable(reference), printable(reference.resolve())
+        task = Task(*places, lines_of(source) if source else [], lines_of(reference))
         if source is not None:
             check_parallel(task.sources, str(source), task.references, str(reference))
         return task
@@ -189,7 +206,7 @@ def _task(config: Config | None, split: str | None, source: File, reference: Fil
         )
     prepared = open_prepared(config)
     name = prepared.named(split or "test")
-    return Task(name, *prepared.raw(name))
+    return Task(name, name, *prepared.raw(name))
 
 
 def _translator(folders: Sequence[Path], decoding: DecodingConfig | None, device: str) -> Translator:
@@ -197,7 +214,7 @@ def _translator(folders: Sequence[Path], decoding: DecodingConfig | None, device
     from transformer_mt.runtime.device import keep_freed_memory, pick_device
 
     keep_freed_memory()
-    return Translator.load(folders, decoding, str(pick_device(device)), scored=False)
+    return Translator.load(folders, decoding, str(pick_device(device)), SEED, scored=False)
 
 
 def _translate(translator: Translator, task: Task, with_loss: bool = False) -> Output:
@@ -268,7 +285,16 @@ def _bleu_of_tokens() -> Any:
     return bleu_of_tokens
 
 
-def _store(folder: Path, report: Report, settings: dict[str, Any]) -> None:
+def _print(report: Report, json: bool) -> None:
+    from transformer_mt.evaluation.report import as_json, as_text
+
+    if json:
+        print_json(as_json(report))
+    else:
+        print(as_text(report))
+
+
+def _store(folder: Path, key: str, report: Report, settings: dict[str, Any]) -> None:
     """Keep the figures beside the model; where that folder cannot be written, say so and go on."""
     from datetime import datetime, timezone
 
@@ -279,6 +305,6 @@ def _store(folder: Path, report: Report, settings: dict[str, Any]) -> None:
     figures = {key: value for key, value in as_json(report).items() if key not in told_elsewhere}
     figures["date"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
     try:
-        store_scores(folder / "scores.json", report.name, settings, figures)
+        store_scores(folder / "scores.json", key, settings, figures)
     except OSError as error:
         print(f"tmt: the scores were not stored with the model: {error}", file=sys.stderr)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+SEED = 1  # of sampling, where nobody says another
 
 ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="YAML config of the run.", show_default=False)]
 SetOption = Annotated[
@@ -13,11 +16,28 @@ SetOption = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a config key; may be given several times."),
 ]
 DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
+MbrOption = Annotated[
+    bool,
+    typer.Option(
+        "--mbr", help="Minimum Bayes risk: of samples, or of what --beam finds, the one most like the others."
+    ),
+]
+SamplesOption = Annotated[
+    int | None, typer.Option("--samples", min=1, help="Number of samples for --mbr.", show_default=False)
+]
+UtilityOption = Annotated[
+    str | None, typer.Option("--utility", help="Likeness for --mbr: chrf or bleu. Default: the model's.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 ModelOption = Annotated[
     Path | None,
     typer.Option("--model", "-m", help="Model folder; default: the run that finished last.", show_default=False),
 ]
+
+
+def printable(argument: str | Path) -> str:
+    """An argument of the command line; bytes in it that are no UTF-8 become U+FFFD."""
+    return os.fsencode(argument).decode("utf-8", "replace")
 
 
 def print_json(value: object) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transformer_mt.cli.options import DeviceOption
+from transformer_mt.cli.options import SEED, DeviceOption, MbrOption, SamplesOption, UtilityOption, printable
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from transformer_mt.config.decoding import DecodingConfig
     from transformer_mt.decoding.interpreter import Interpreter
 
-SAMPLING, FORMS = "Sampling", "Output"
+_OUTPUT = "File to write; it appears once it is whole."
+_N_BEST = "Up to N translations of each line, one a line: line number, tab, score, tab, text."
+_TOP_P = "Sample from the fewest tokens whose probabilities sum to this."
+_SCORES = "Write score, tab, text. With --mbr the score is the likeness to the others, 0 to 100."
 
 
 def translate(
@@ -32,45 +35,43 @@ def translate(
         typer.Option("--model", "-m", help="Model folder; default: the run that finished last. Several: an ensemble."),
     ] = None,
     input_: Annotated[Path | None, typer.Option("--input", "-i", help="File of sentences, one a line.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="File to write, once it is whole.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help=_OUTPUT)] = None,
     beam: Annotated[int | None, typer.Option(min=1, help="Width of the beam; 1 is greedy.")] = None,
-    n_best: Annotated[
-        int | None, typer.Option(min=1, help="Up to N lines for each: line number, score, text, between tabs.")
-    ] = None,
+    n_best: Annotated[int | None, typer.Option(min=1, help=_N_BEST)] = None,
     length_penalty: Annotated[float | None, typer.Option(help="GNMT length penalty; 0: none.")] = None,
     prefix: Annotated[str, typer.Option(help="What every translation must begin with.")] = "",
     replace_unknown: Annotated[
         bool | None, typer.Option("--replace-unknown", help="Write the source word for a word unknown to the model.")
     ] = None,
     sample: Annotated[bool, typer.Option("--sample", help="Draw translations at random.")] = False,
-    mbr: Annotated[bool, typer.Option("--mbr", help="Draw many, keep the one the others agree with.")] = False,
-    samples: Annotated[int | None, typer.Option(min=1, help="Number of samples for --mbr.")] = None,
+    mbr: MbrOption = False,
+    samples: SamplesOption = None,
+    utility: UtilityOption = None,
     temperature: Annotated[float | None, typer.Option(help="Divides the logits when sampling.")] = None,
     top_k: Annotated[int | None, typer.Option(min=0, help="Sample from the k likeliest tokens; 0: all.")] = None,
-    top_p: Annotated[float | None, typer.Option(help="Sample from the likeliest tokens of this probability.")] = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of sampling.")] = 1,
-    scores: Annotated[bool, typer.Option("--scores", help="Write score, tab, text.")] = False,
+    top_p: Annotated[float | None, typer.Option(help=_TOP_P)] = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of sampling.")] = SEED,
+    scores: Annotated[bool, typer.Option("--scores", help=_SCORES)] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object with tokens, scores and alignments.")] = False,
     attention: Annotated[Path | None, typer.Option(metavar="PNG", help="Draw the attention of one sentence.")] = None,
     threads: Annotated[
         int | None, typer.Option(min=1, max=1024, help="CPU threads; default: one for each core.")
     ] = None,
     engine: Annotated[
-        str, typer.Option(help="tmt or ctranslate2; a folder of `tmt export` needs the second anyway.")
+        str, typer.Option(help="tmt or ctranslate2; a folder of `tmt export` always uses the second.")
     ] = "tmt",
     device: DeviceOption = "auto",
 ) -> None:
-    """Translate sentences: exactly one line out for each line in, in order."""
+    """Translate sentences: one line out for each line in, in order (--n-best: several)."""
     _check_usage(text, input_, output, attention, engine)
-    prefix = _as_text(prefix)
+    prefix = printable(prefix)
     from transformer_mt.cli.models import find_models, search_settings
 
     folders = find_models(model)
-    method = _method(sample, mbr)
-    sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "samples": samples}
-    given = {"beam": beam, "n_best": n_best, "length_penalty": length_penalty, "replace_unknown": replace_unknown}
-    decoding = search_settings(folders[0], {**given, **sampling, "method": method})
-    _check_sampling(decoding, [name for name, value in sampling.items() if value is not None])
+    sampling = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "samples": samples, "utility": utility}
+    lines = n_best if n_best is not None or json else 1  # one line out for each line in, whatever the model's own
+    given = {"beam": beam, "n_best": lines, "length_penalty": length_penalty, "replace_unknown": replace_unknown}
+    decoding = search_settings(folders[0], {**given, **sampling, "method": _method(sample, mbr)})
     translator = _load(engine, folders, decoding, device, threads, seed, scored=scores or json)
     if attention is not None:
         _draw(translator, (text or [""])[0], prefix, attention)
@@ -108,33 +109,13 @@ def _check_usage(
         raise TmtError(f"'{engine}' is no engine", place="--engine", remedy="Use tmt or ctranslate2.")
 
 
-def _as_text(argument: str) -> str:
-    """An argument of the command line; bytes in it that are no UTF-8 become U+FFFD."""
-    return os.fsencode(argument).decode("utf-8", "replace")
-
-
 def _method(sample: bool, mbr: bool) -> str | None:
-    """The way of searching that was asked for; None: the model's own."""
+    """The way of searching that was asked for; None: as the model and the other options say."""
     from transformer_mt.errors import TmtError
 
     if sample and mbr:
         raise TmtError("--sample and --mbr are two ways of searching", remedy="Give one of them.")
     return "mbr" if mbr else "sample" if sample else None
-
-
-def _check_sampling(decoding: DecodingConfig, given: list[str]) -> None:
-    """Raises TmtError where options would say nothing, since nothing, or not enough, is drawn at random."""
-    from transformer_mt.errors import TmtError
-
-    if decoding.method != "mbr" and "samples" in given:
-        raise TmtError(
-            "--samples is for --mbr", remedy="Add --mbr: draw that many, keep the one the others agree with."
-        )
-    if decoding.method == "beam" and given:
-        raise TmtError(
-            f"--{given[0].replace('_', '-')} is for sampling, but this is a search for the best",
-            remedy="Add --sample (draw one) or --mbr (draw many, keep the one the others agree with).",
-        )
 
 
 def _load(
@@ -219,7 +200,7 @@ def _batches(
         notes.tell(number, ("not UTF-8; each wrong byte was read as U+FFFD",))
 
     if text:
-        return iter([[_as_text(sentence) for sentence in text]])
+        return iter([[printable(sentence) for sentence in text]])
     if input_ is not None and checked:
         return file_batches(input_)
     if input_ is not None:

@@ -11,7 +11,7 @@ from transformer_mt.config.section import NonNegative, Positive, Section
 
 class DecodingConfig(Section):
     method: Literal["beam", "sample", "mbr"] = Field(
-        "beam", description="beam search (beam 1 is greedy), sampling, or minimum Bayes risk over samples"
+        "beam", description="beam search (beam 1 is greedy), sampling, or minimum Bayes risk over candidates"
     )
     beam: Positive = Field(5, le=256, description="width of the beam; 1: greedy")
     length_penalty: float = Field(
@@ -32,15 +32,31 @@ class DecodingConfig(Section):
     top_p: float = Field(
         1.0, gt=0, le=1, description="sampling: only the likeliest tokens that sum to this probability"
     )
+    candidates: Literal["samples", "beam"] = Field(
+        "samples",
+        description="mbr: where candidates come from: independent samples, of equal weight, or a beam search, each"
+        " weighted by exp(score)",
+    )
     samples: Positive = Field(32, le=1024, description="mbr: number of samples")
-    utility: Literal["chrf", "bleu"] = Field("chrf", description="mbr: how samples judge each other")
+    utility: Literal["chrf", "bleu"] = Field(
+        "chrf", description="mbr: how alike two candidates are: sentence-level chrF or BLEU"
+    )
     replace_unknown: bool = Field(False, description="replace <unk> by the source word with the highest attention")
     batch_tokens: Positive = Field(8192, description="budget of a decoding batch in source tokens times beam")
 
+    @property
+    def by_beam(self) -> bool:
+        """Is a beam search what finds the translations, and not sampling?"""
+        return self.method == "beam" or (self.method == "mbr" and self.candidates == "beam")
+
     @model_validator(mode="after")
     def _fits_together(self) -> DecodingConfig:
-        if self.method == "beam" and self.n_best > self.beam:
+        if self.by_beam and self.n_best > self.beam:
             raise ValueError(f"n_best {self.n_best} is more than the beam of {self.beam} can hold")
+        if self.by_beam and self.method == "mbr" and self.beam == 1:
+            raise ValueError("minimum Bayes risk has nothing to choose from in a beam of 1")
+        if self.method == "mbr" and not self.by_beam and self.samples == 1:
+            raise ValueError("minimum Bayes risk has nothing to choose from in one sample")
         if self.max_length_ratio == 0 and self.max_length_offset == 0:
             raise ValueError("max_length_ratio and max_length_offset are both 0: no translation would fit")
         return self

@@ -58,7 +58,7 @@ def search(
 def translate_ids(
     model: Transformer, sources: Sequence[Sequence[int]], decoding: DecodingConfig, device: torch.device | str = "cpu"
 ) -> list[list[int]]:
-    """The best translation of each source (ids with the end mark), without its end mark: for validation.
+    """The first that the search finds for each source (ids with the end mark), without its end mark: for validation.
 
     The model is put into eval mode meanwhile, and back.
     """
@@ -89,7 +89,9 @@ def batched(lengths: Sequence[int], decoding: DecodingConfig, max_positions: int
 
 def rows_of(decoding: DecodingConfig) -> int:
     """Hypotheses of one sentence that are alive at once."""
-    return {"beam": decoding.beam, "sample": decoding.n_best, "mbr": decoding.samples}[decoding.method]
+    if decoding.by_beam:
+        return decoding.beam
+    return decoding.samples if decoding.method == "mbr" else decoding.n_best
 
 
 def pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Tensor:
@@ -106,13 +108,14 @@ def _search_batch(
     limits = _limits(requests, decoding, _max_positions(models), device)
     step, cache = _start(models, source_BS)
     alpha = decoding.length_penalty
-    if decoding.method != "beam":
+    if not decoding.by_beam:
         seeds = [_seed(request.source, seed) for request in requests]
         temperature, top_k, top_p = decoding.temperature, decoding.top_k, decoding.top_p
         return sample(step, cache, limits, seeds, rows_of(decoding), temperature, top_k, top_p, alpha)
     if decoding.beam == 1 and not decoding.coverage_penalty:
         return [[found] for found in greedy_search(step, cache, limits, alpha, scored)]
-    options = BeamOptions(decoding.beam, decoding.n_best, alpha, decoding.coverage_penalty)
+    n_best = decoding.n_best if decoding.method == "beam" else decoding.beam
+    options = BeamOptions(decoding.beam, n_best, alpha, decoding.coverage_penalty)
     if not options.beta:
         return beam_search(step, cache, limits, options)
     with attention_maps(models[0]) as maps:

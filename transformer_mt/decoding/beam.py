@@ -156,15 +156,10 @@ def _of_parents(x_BWT: Tensor, parent_BW: Tensor) -> Tensor:
 def _extend(state: BeamState[C], logits_NV: Tensor, beam: int) -> _Extensions:
     log_p_NV = logits_NV.log_softmax(dim=-1)
     state.limits.forbid(log_p_NV, state.tokens_BWT.flatten(0, 1))
-    log_p_NX, ids_NX = top_candidates(log_p_NV, 2 * beam)
-    scores_NX = log_p_NX + state.scores_BW.flatten()[:, None]
-    n_sentences, per_row = len(state.sentence_B), ids_NX.shape[1]
-    best = scores_NX.view(n_sentences, -1).topk(min(2 * beam, scores_NX.numel() // n_sentences), dim=-1)
-    tokens_BX = ids_NX.view(n_sentences, -1).gather(1, best.indices)
-    parent_BX = best.indices.div(per_row, rounding_mode="floor")
+    scores_BX, tokens_BX, parent_BX = top_candidates(log_p_NV, state.scores_BW, 2 * beam)
     missing = (0, 2 * beam - tokens_BX.shape[1])  # a vocabulary smaller than the beam
     return _Extensions(
-        F.pad(best.values, missing, value=-math.inf), F.pad(tokens_BX, missing, value=EOS), F.pad(parent_BX, missing)
+        F.pad(scores_BX, missing, value=-math.inf), F.pad(tokens_BX, missing, value=EOS), F.pad(parent_BX, missing)
     )
 
 

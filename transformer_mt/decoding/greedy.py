@@ -32,7 +32,7 @@ def greedy_search(step: Step[C], cache: C, limits: Limits, alpha: float = 0.0, s
     """
 
     def choose(logits_NV: Tensor, rows_N: Tensor, n_steps: int) -> Tensor:
-        return top_candidates(logits_NV, 1)[1][:, 0]
+        return top_candidates(logits_NV, logits_NV.new_zeros(len(logits_NV), 1), 1)[1][:, 0]
 
     return [row[0] for row in follow(step, cache, limits, 1, choose, alpha, scored)]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from transformer_mt.config.decoding import DecodingConfig
@@ -166,17 +166,26 @@ class Interpreter(ABC):
         """The n best with different texts."""
         if self.decoding.method == "beam" and self.decoding.n_best == 1:
             return found[:1]  # the others need no text
+        if self.decoding.method == "mbr":
+            return self._agreed(found)[: self.decoding.n_best]
         texts: dict[str, Found] = {}
         for candidate in found:
             texts.setdefault(self.target.decode(candidate.ids), candidate)
-        if self.decoding.method == "mbr":
-            every = [self.target.decode(candidate.ids) for candidate in found]
-            ranked = consensus(every, self.decoding.utility)
-            texts = {text: Found(texts[text].ids, texts[text].log_probability, score) for text, score in ranked}
         chosen = list(texts.values())
         if self.decoding.method == "sample":
             chosen.sort(key=lambda candidate: -candidate.score)
         return chosen[: self.decoding.n_best]
+
+    def _agreed(self, found: list[Found]) -> list[Found]:
+        """The different texts, first what the others agree with most; scored by how much."""
+        logits = None  # how likely a sample is, the number of its like tells
+        if self.decoding.by_beam:
+            found = found[: self.decoding.beam]  # a search may end with some more
+            logits = [candidate.score for candidate in found]
+        texts = [self.target.decode(candidate.ids) for candidate in found]
+        first = dict(zip(reversed(texts), reversed(found), strict=True))  # of each text
+        ranked = consensus(texts, self.decoding.utility, logits)
+        return [replace(first[text], score=score) for text, score in ranked]
 
     def _alignments(
         self, sources: Sequence[_Source], found: Sequence[Sequence[Found]], wanted: bool

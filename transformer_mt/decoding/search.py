@@ -160,25 +160,36 @@ def too_many_idle(n_idle: int, n_all: int) -> bool:
     return n_idle == n_all or n_idle * 8 >= n_all
 
 
-def top_candidates(logits_NV: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The `count` highest logits of each row and their ids, as `topk`, but several times as fast on a CPU.
+def top_candidates(logits_NV: Tensor, scores_BW: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """For each sentence the `count` highest sums of a row's score and one of its logits, and whose they are.
 
-    The highest stand in the blocks with the highest maxima; only those are sorted.
+    Returns sums, ids and rows within the sentence (0 ... W - 1), each [B, X], highest first; X is less than `count`
+    where there are no more. As `topk`, but several times as fast on a CPU: the highest stand in the blocks with
+    the highest maxima, and only those are sorted.
     """
-    n_rows, vocab_size = logits_NV.shape
+    n_sentences, width = scores_BW.shape
+    vocab_size = logits_NV.shape[1]
     n_blocks = vocab_size // _BLOCK
-    if n_blocks <= 2 * count or logits_NV.device.type != "cpu":
-        best = logits_NV.topk(min(count, vocab_size), dim=-1)
-        return best.values, best.indices
-    even, rest = n_blocks * _BLOCK, vocab_size % _BLOCK
-    blocks_NXY = logits_NV[:, :even].unflatten(1, (n_blocks, _BLOCK))
-    block_NC = blocks_NXY.amax(dim=-1).topk(count, dim=-1, sorted=False).indices
-    ids_NCY = block_NC[:, :, None] * _BLOCK + torch.arange(_BLOCK)
-    ids_NX = ids_NCY.flatten(1)
-    if rest:
-        ids_NX = torch.cat([ids_NX, torch.arange(even, vocab_size).expand(n_rows, rest)], dim=1)
-    best = logits_NV.gather(1, ids_NX).topk(count, dim=-1)
-    return best.values, ids_NX.gather(1, best.indices)
+    if n_blocks < _FEW or width * n_blocks <= 2 * count or logits_NV.device.type != "cpu":
+        sums_BX = (logits_NV.reshape(n_sentences, width, -1) + scores_BW[:, :, None]).flatten(1)
+        best = sums_BX.topk(min(count, width * vocab_size), dim=-1)
+        return best.values, best.indices % vocab_size, best.indices.div(vocab_size, rounding_mode="floor")
+    even = n_blocks * _BLOCK
+    highest_NK = logits_NV[:, :even].unflatten(1, (n_blocks, _BLOCK)).amax(dim=-1)
+    highest_BX = (highest_NK.view(n_sentences, width, n_blocks) + scores_BW[:, :, None]).flatten(1)
+    block_BC = highest_BX.topk(count, dim=-1, sorted=False).indices
+    row_BC = block_BC.div(n_blocks, rounding_mode="floor")
+    row_BCY, place_BCY = row_BC[:, :, None], (block_BC - row_BC * n_blocks)[:, :, None] * _BLOCK
+    row_BX = row_BCY.expand(-1, -1, _BLOCK).flatten(1)
+    id_BX = (place_BCY + torch.arange(_BLOCK)).flatten(1)
+    if even < vocab_size:
+        rest = torch.arange(even, vocab_size)
+        row_BX = torch.cat([row_BX, torch.arange(width).repeat_interleave(len(rest)).expand(n_sentences, -1)], dim=1)
+        id_BX = torch.cat([id_BX, rest.repeat(width).expand(n_sentences, -1)], dim=1)
+    sums_BX = logits_NV.reshape(n_sentences, -1).gather(1, row_BX * vocab_size + id_BX) + scores_BW.gather(1, row_BX)
+    best = sums_BX.topk(count, dim=-1)
+    return best.values, id_BX.gather(1, best.indices), row_BX.gather(1, best.indices)
 
 
 _BLOCK = 64
+_FEW = 32  # blocks of a row: sorting all is faster then

