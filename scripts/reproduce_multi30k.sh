@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Trains configs/multi30k-en-de.yaml (or the direction given) and reports both yardsticks on both test sets, greedy and
-# with the config's beam: sacreBLEU on cased, detokenised text (13a), and lower-cased Moses tokens as in papers.
+# Trains configs/multi30k-en-de.yaml (or the direction given) and reports both yardsticks on both test sets: sacreBLEU on
+# cased, detokenised text (13a), and lower-cased Moses tokens as in papers; each greedy and with a beam of 5.
 #
 #   scripts/reproduce_multi30k.sh [en-de|de-en] [PUBLISHED]
 #
@@ -13,13 +13,10 @@ model=runs/multi30k-$direction/model
 
 torchrun --nproc-per-node 2 -m transformer_mt.cli.main train --config "configs/multi30k-$direction.yaml"
 for set in test_2016_flickr test_2017_flickr; do
+  references=(--tokenized)
+  [ -z "$published" ] || references+=(--tokenized-reference "$published/$set.lc.norm.tok.${direction#*-}"*)
   for beam in 1 5; do
     echo "== $direction $set beam $beam"
-    if [ -n "$published" ]; then
-      tmt evaluate --bleu --model "$model" --split "$set" --beam "$beam" --tokenized \
-        --tokenized-reference "$published/$set.lc.norm.tok.${direction#*-}"* | sed -n 1,12p
-    else
-      tmt evaluate --bleu --model "$model" --split "$set" --beam "$beam" --tokenized | sed -n 1,12p
-    fi
+    tmt evaluate --bleu --model "$model" --split "$set" --beam "$beam" "${references[@]}" | sed -n 1,12p
   done
 done
