@@ -50,12 +50,19 @@ from transformer_mt.runtime.distributed import join_world
 def fail():
     raise TmtError("no", exit_code=130)
 
+def learn(world):
+    weights = world.parallel(torch.nn.Linear(1, 1, bias=False), torch.device("cpu"))
+    weights(torch.tensor([[2.0 * world.rank]])).sum().backward()
+    assert weights.module.weight.grad.item() == 1  # the mean of 0 and 2
+    if FAILING:
+        world.leave(TmtError("learnt enough"))
+
 def threads():  # of Linux; elsewhere none are seen
     for file in glob("/proc/self/task/*/comm"):
         with suppress(OSError):  # it ended meanwhile
             yield Path(file).read_text().strip()
 
-with join_world() as world:
+def talk(world):
     assert world.size == 2 and world.is_main == (world.rank == 0)
     assert world.sums([world.rank + 1, 10]) == [3, 20]
     assert world.gather(f"rank {world.rank}") == ["rank 0", "rank 1"]
@@ -68,17 +75,23 @@ with join_world() as world:
             outcomes.append((0, str(error)))
         except SystemExit as leave:
             outcomes.append((1, leave.code))
-    weights = world.parallel(torch.nn.Linear(1, 1, bias=False), torch.device("cpu"))
-    weights(torch.tensor([[2.0 * world.rank]])).sum().backward()
-    assert weights.module.weight.grad.item() == 1  # the mean of 0 and 2
     assert outcomes == [(0, "no")] * 2 if world.is_main else [(1, 130)] * 2, outcomes
-del weights
+
+kept = None
+try:
+    with join_world() as world:
+        talk(world)
+        learn(world)
+except (TmtError, SystemExit) as error:
+    kept = error  # with its traceback
+assert (kept is not None) == FAILING
 assert not [name for name in threads() if "gloo" in name]  # one that outlives Python aborts
 print("all said", flush=True)
 """
 
 
-def test_two_processes_talk(tmp_path: Path):
+@pytest.mark.parametrize("failing", [False, True])
+def test_two_processes_talk_and_end_in_peace(failing: bool):
     """Started as torchrun starts them, by the environment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -86,7 +99,7 @@ def test_two_processes_talk(tmp_path: Path):
     group = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
     environments = [{**os.environ, **group, "RANK": rank, "LOCAL_RANK": rank, "PYTHONPATH": str(ROOT)} for rank in "01"]
     with ExitStack() as stack:
-        command = [sys.executable, "-c", TALK]
+        command = [sys.executable, "-c", f"FAILING = {failing}\n{TALK}"]
         piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         processes = [stack.enter_context(subprocess.Popen(command, env=env, **piped)) for env in environments]
         stack.callback(lambda: [process.kill() for process in processes])

@@ -6,7 +6,9 @@ one member and every function here returns at once.
 
 from __future__ import annotations
 
+import gc
 import os
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -102,8 +104,9 @@ def join_world() -> Iterator[World]:
     dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
     try:
         yield world
-    except RuntimeError as error:
-        if "Connection" not in str(error) and not isinstance(error, dist.DistError):
+    except BaseException as error:
+        _forget_locals(error)
+        if not isinstance(error, RuntimeError) or not ("Connection" in str(error) or isinstance(error, dist.DistError)):
             raise
         raise TmtError(
             f"process {world.rank} of {world.size} lost the others: one of them has ended",
@@ -111,4 +114,17 @@ def join_world() -> Iterator[World]:
             " The same command goes on from the last checkpoint.",
         ) from None
     finally:
+        gc.collect()
         dist.destroy_process_group()
+
+
+def _forget_locals(error: BaseException) -> None:
+    """Let go of what the functions that failed worked on, above all the model of World.parallel.
+
+    It must not outlive the process group: as its last owner it would wait, not letting others use Python, for the
+    group's threads to end, and they for Python.
+    """
+    failed: BaseException | None = error
+    while failed is not None:
+        traceback.clear_frames(failed.__traceback__)
+        failed = failed.__context__
