@@ -6,7 +6,6 @@ one member and every function here returns at once.
 
 from __future__ import annotations
 
-import gc
 import os
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -114,7 +113,6 @@ def join_world() -> Iterator[World]:
             " The same command goes on from the last checkpoint.",
         ) from None
     finally:
-        gc.collect()
         dist.destroy_process_group()
 
 
