@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from transformer_mt.config.model import ModelConfig
+from transformer_mt.model.cache import ROOM
 from transformer_mt.model.transformer import Transformer
 
 PAD = 0
@@ -19,7 +20,7 @@ def model(**options: object) -> Transformer:
     config = ModelConfig(
         **{"d_model": 16, "n_heads": 4, "d_ff": 24, "encoder_layers": 1, "decoder_layers": 2, **options}
     )
-    return Transformer(config, 13, 11, PAD, max_positions=9).double().eval()
+    return Transformer(config, 13, 11, PAD, max_positions=24).double().eval()
 
 
 def sources(*lengths: int) -> Tensor:
@@ -121,17 +122,48 @@ def test_rows_may_move_several_times_before_they_go_on():
 @pytest.mark.parametrize("rows", [None, [0, 0]])
 @torch.no_grad()
 def test_a_step_leaves_the_cache_it_was_given_as_it_was(rows: list[int] | None):
+    """Two steps continue one cache: neither sees what the other wrote, nor does a later step."""
     transformer = model()
     _, cache = transformer.step(torch.tensor([2]), transformer.start(sources(4)))
     cache = cache if rows is None else cache.reorder(torch.tensor(rows))
-    before = [tensor.clone() for layer in cache.past for tensor in layer]
     n_rows = len(rows or [0])
-    one, longer = transformer.step(torch.tensor([3] * n_rows), cache)
-    of_one = [tensor.clone() for layer in longer.past for tensor in layer]
-    transformer.step(torch.tensor([4] * n_rows), cache)
-    again, _ = transformer.step(torch.tensor([3] * n_rows), cache)
-    assert all(map(torch.equal, of_one, (tensor for layer in longer.past for tensor in layer)))
+    three_N, four_N, five_N = (torch.tensor([token] * n_rows) for token in (3, 4, 5))
+    one, longer = transformer.step(three_N, cache)
+    after, _ = transformer.step(five_N, longer)
+    other, _ = transformer.step(four_N, cache)
+    again, _ = transformer.step(three_N, cache)
     assert torch.equal(one, again)
-    assert all(
-        torch.equal(old, new) for old, new in zip(before, (t for layer in cache.past for t in layer), strict=True)
-    )
+    assert not torch.equal(one, other)
+    assert torch.equal(after, transformer.step(five_N, longer)[0])
+
+
+@torch.no_grad()
+def test_rows_of_one_sentence_share_what_they_have_in_common():
+    """Three rows that all continue the first one again and again: what only the others looked at is left behind."""
+    transformer = model()
+    _, cache = transformer.step(torch.tensor([2, 2]), transformer.start(sources(4, 3)))
+    cache = cache.reorder(torch.tensor([0, 0, 0, 1, 1, 1]))
+    for position in range(1, 20):
+        assert cache.length == position
+        _, cache = transformer.step(torch.tensor([3, 4, 5, 6, 7, 8]), cache)
+        cache = cache.reorder(torch.tensor([0, 0, 0, 3, 3, 3]))
+        assert cache.n_cells <= position + 1 + 2 * (ROOM + 1)  # of each position one, of the newest all three
+    prefix_BT = torch.tensor([[2, *[3] * 19, 9], [2, *[6] * 19, 9]])
+    expected_BTV = transformer.generate_logits(transformer(sources(4, 3), prefix_BT))
+    logits_NV, _ = transformer.step(torch.full((6,), 9), cache)
+    assert_close(logits_NV, expected_BTV[:, -1].repeat_interleave(3, dim=0), **CLOSE)
+
+
+@torch.no_grad()
+def test_rows_that_began_apart_stay_apart_and_may_leave():
+    """As sampling does: two rows a sentence from the first step on, moved and selected without a common past."""
+    transformer = model(positions="rotary")
+    source_BS = sources(5, 3)
+    cache, prefix_NT = transformer.start(source_BS), torch.tensor([[2, 3, 4], [5, 6, 7], [8, 9, 10], [1, 2, 3]])
+    for token_N in prefix_NT.T:
+        _, cache = transformer.step(token_N, cache)
+    moved_N = torch.tensor([1, 0, 3, 3])
+    logits_NV, _ = transformer.step(torch.tensor([4, 5]), cache.reorder(moved_N).select(torch.tensor([1])))
+    prefix_NT = torch.cat([prefix_NT[[3, 3]], torch.tensor([[4], [5]])], dim=1)
+    expected_NTV = transformer.generate_logits(transformer(source_BS[[1, 1]], prefix_NT))
+    assert_close(logits_NV, expected_NTV[:, -1], **CLOSE)

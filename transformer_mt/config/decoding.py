@@ -42,7 +42,7 @@ class DecodingConfig(Section):
         "chrf", description="mbr: how alike two candidates are: sentence-level chrF or BLEU"
     )
     replace_unknown: bool = Field(False, description="replace <unk> by the source word with the highest attention")
-    batch_tokens: Positive = Field(8192, description="budget of a decoding batch in source tokens times beam")
+    batch_tokens: Positive = Field(12288, description="budget of a decoding batch in source tokens times beam")
 
     @property
     def by_beam(self) -> bool:

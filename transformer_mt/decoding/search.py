@@ -169,26 +169,35 @@ def top_candidates(logits_NV: Tensor, scores_BW: Tensor, count: int) -> tuple[Te
     """
     n_sentences, width = scores_BW.shape
     vocab_size = logits_NV.shape[1]
-    n_blocks = vocab_size // _BLOCK
+    n_blocks, rest = divmod(vocab_size, _BLOCK)
     if n_blocks < _FEW or width * n_blocks <= 2 * count or logits_NV.device.type != "cpu":
         sums_BX = (logits_NV.reshape(n_sentences, width, -1) + scores_BW[:, :, None]).flatten(1)
         best = sums_BX.topk(min(count, width * vocab_size), dim=-1)
         return best.values, best.indices % vocab_size, best.indices.div(vocab_size, rounding_mode="floor")
-    even = n_blocks * _BLOCK
-    highest_NK = logits_NV[:, :even].unflatten(1, (n_blocks, _BLOCK)).amax(dim=-1)
-    highest_BX = (highest_NK.view(n_sentences, width, n_blocks) + scores_BW[:, :, None]).flatten(1)
+    highest_NK = logits_NV[:, : n_blocks * _BLOCK].unflatten(1, (n_blocks, _BLOCK)).amax(dim=-1)
+    if rest:
+        highest_NK = torch.cat([highest_NK, logits_NV[:, -rest:].amax(dim=-1, keepdim=True)], dim=1)
+    highest_BX = (highest_NK.view(n_sentences, width, -1) + scores_BW[:, :, None]).flatten(1)
     block_BC = highest_BX.topk(count, dim=-1, sorted=False).indices
-    row_BC = block_BC.div(n_blocks, rounding_mode="floor")
-    row_BCY, place_BCY = row_BC[:, :, None], (block_BC - row_BC * n_blocks)[:, :, None] * _BLOCK
-    row_BX = row_BCY.expand(-1, -1, _BLOCK).flatten(1)
-    id_BX = (place_BCY + torch.arange(_BLOCK)).flatten(1)
-    if even < vocab_size:
-        rest = torch.arange(even, vocab_size)
-        row_BX = torch.cat([row_BX, torch.arange(width).repeat_interleave(len(rest)).expand(n_sentences, -1)], dim=1)
-        id_BX = torch.cat([id_BX, rest.repeat(width).expand(n_sentences, -1)], dim=1)
-    sums_BX = logits_NV.reshape(n_sentences, -1).gather(1, row_BX * vocab_size + id_BX) + scores_BW.gather(1, row_BX)
-    best = sums_BX.topk(count, dim=-1)
-    return best.values, id_BX.gather(1, best.indices), row_BX.gather(1, best.indices)
+    row_BC = block_BC.div(highest_NK.shape[1], rounding_mode="floor")
+    first_BC = ((block_BC - row_BC * highest_NK.shape[1]) * _BLOCK).clamp_(max=vocab_size - _BLOCK)
+    blocks_BCY = _windows(logits_NV, row_BC, first_BC) + scores_BW.gather(1, row_BC)[:, :, None]
+    if rest:  # the last block of a row is filled up with what the one before it ends with
+        filled_BC1 = (first_BC % _BLOCK != 0)[:, :, None]
+        blocks_BCY.masked_fill_(filled_BC1 & (torch.arange(_BLOCK) < _BLOCK - rest), -math.inf)
+    best = blocks_BCY.flatten(1).topk(count, dim=-1)
+    chosen_BX = best.indices.div(_BLOCK, rounding_mode="floor")
+    ids_BX = first_BC.gather(1, chosen_BX) + best.indices - chosen_BX * _BLOCK
+    return best.values, ids_BX, row_BC.gather(1, chosen_BX)
+
+
+def _windows(logits_NV: Tensor, row_BC: Tensor, first_BC: Tensor) -> Tensor:
+    """_BLOCK neighbouring logits of these rows of a sentence, from these ids on; [B, C, Y]."""
+    vocab_size = logits_NV.shape[1]
+    first_row_B1 = torch.arange(0, len(logits_NV), len(logits_NV) // len(row_BC))[:, None]
+    start_BC = (first_row_B1 + row_BC) * vocab_size + first_BC
+    every_MY = logits_NV.contiguous().view(-1).unfold(0, _BLOCK, 1)  # the window at each place, nothing copied
+    return every_MY.index_select(0, start_BC.flatten()).unflatten(0, row_BC.shape)
 
 
 _BLOCK = 64

@@ -32,17 +32,19 @@ def scaled_dot_product_attention(
 ) -> tuple[Tensor, Tensor]:
     """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V (equation 1), and the weights of the softmax.
 
-    mask_BHQM: bool, broadcastable to [B, H, Q, M]; True where a query may attend. None: everywhere.
-    A query that may attend nowhere gets zeros.
+    mask_BHQM: broadcastable to [B, H, Q, M]; bool: True where a query may attend, and one that may attend nowhere gets
+    zeros; float: added to the scores (`added_mask`). None: everywhere.
     Returns the contexts [B, H, Q, K] and the weights before dropout [B, H, Q, M].
     """
     scores_BHQM = query_BHQK @ key_BHMK.transpose(-2, -1) / math.sqrt(query_BHQK.shape[-1])
     note(scores_BHQM=scores_BHQM)
-    if mask_BHQM is not None:
+    if mask_BHQM is None:
+        weights_BHQM = scores_BHQM.softmax(dim=-1)
+    elif mask_BHQM.dtype is torch.bool:
         scores_BHQM = scores_BHQM.masked_fill(~mask_BHQM, torch.finfo(scores_BHQM.dtype).min)
-    weights_BHQM = scores_BHQM.softmax(dim=-1)
-    if mask_BHQM is not None:
-        weights_BHQM = weights_BHQM.masked_fill(~mask_BHQM, 0.0)
+        weights_BHQM = scores_BHQM.softmax(dim=-1).masked_fill(~mask_BHQM, 0.0)
+    else:
+        weights_BHQM = (scores_BHQM + mask_BHQM).softmax(dim=-1)
     note(weights_BHQM=weights_BHQM)
     context_BHQK = F.dropout(weights_BHQM, dropout) @ value_BHMK
     return context_BHQK, weights_BHQM
@@ -78,11 +80,12 @@ class MultiHeadAttention(nn.Module):
         memory: Tensor | KeyValue | None = None,
         mask_BHQM: Tensor | None = None,
         causal: bool = False,
+        few: bool = False,
     ) -> Tensor:
         """Let each position of x ask those of `memory` (vectors [B, M, D], or their keys and values at once).
 
         Without a memory the positions of x ask each other. causal: a position sees itself and those before
-        it (section 3.1); excludes a mask. Returns [B, Q, D].
+        it (section 3.1); excludes a mask. few: see `attend`. Returns [B, Q, D].
         """
         if memory is None:
             query_BHQK, memory = self.project(x_BQD)
@@ -90,7 +93,7 @@ class MultiHeadAttention(nn.Module):
             query_BHQK = self.project_query(x_BQD)
         if isinstance(memory, Tensor):
             memory = self.project_memory(memory)
-        return self.attend(query_BHQK, memory, mask_BHQM, causal)
+        return self.attend(query_BHQK, memory, mask_BHQM, causal, few)
 
     def project(self, x_BQD: Tensor, start: int = 0) -> tuple[Tensor, KeyValue]:
         """Queries, keys and values of the same positions, the first at `start`: self-attention."""
@@ -113,12 +116,20 @@ class MultiHeadAttention(nn.Module):
         return KeyValue(key_BHMK, value_BHMK)
 
     def attend(
-        self, query_BHQK: Tensor, memory: KeyValue, mask_BHQM: Tensor | None = None, causal: bool = False
+        self,
+        query_BHQK: Tensor,
+        memory: KeyValue,
+        mask_BHQM: Tensor | None = None,
+        causal: bool = False,
+        few: bool = False,
     ) -> Tensor:
-        """Attention of all heads, put together again and projected by W^O; shape [B, Q, D]."""
+        """Attention of all heads, put together again and projected by W^O; shape [B, Q, D].
+
+        few: queries are so few that two plain products are faster than the fused kernel, as on a CPU.
+        """
         assert not (causal and mask_BHQM is not None), "causal excludes a mask"
         dropout = self.dropout if self.training else 0.0
-        if self.fused and not watched():
+        if self.fused and not few and not watched():
             with _as_wide_as_given(query_BHQK):
                 context_BHQK = F.scaled_dot_product_attention(
                     query_BHQK, *memory, attn_mask=mask_BHQM, dropout_p=dropout, is_causal=causal

@@ -1,11 +1,15 @@
 """What decoding one token at a time remembers: keys and values, so that no prefix is computed twice.
 
-A cache is an argument and a result of `Transformer.step`, never an attribute of a layer. Rows are
-hypotheses (N); all rows of a cache have the same number of past positions.
+A cache is an argument and a result of `Transformer.step`, never an attribute of a layer. Rows N are hypotheses. Those
+of one sentence mostly begin alike, so what they share lies there once: a family F of rows has cells C, one for each
+position that some row of it decoded, and a mask tells which row W of the family may look at which cell. Rows that are
+never reordered are families of one, and need no mask.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -13,67 +17,144 @@ from torch import Tensor
 
 from transformer_mt.model.attention import KeyValue
 
+ROOM = 4  # steps until all cells move to a larger place
 
-class DecoderCache(NamedTuple):
-    """One entry a decoder layer. Rows N = B * W: row n is a hypothesis of sentence n // W; P: rows of the step before.
 
-    past:        self-attention keys and values of the positions decoded so far, each [P, H, T, K]
-    memory:      cross-attention keys and values of the encoder's output, each [B, H, S, K]
-    memory_mask: which source positions are real, [B, 1, 1, S]; None where all are
-    rows_N:      the row of `past` that each row continues; None: its own. They move when the next step copies them
+@dataclass
+class Cells:
+    """Keys and values of the layers, each [F, H, capacity, K], of which the first `used` cells are filled.
+
+    Caches that continue each other fill the same cells, one behind the other. Where two continue one, the
+    second sees by `used` that the place is taken, and moves.
     """
 
-    past: tuple[KeyValue | None, ...]
-    memory: tuple[KeyValue, ...]
-    memory_mask: Tensor | None
-    rows_N: Tensor | None = None
+    layers: tuple[KeyValue, ...]
+    used: int
 
     @property
-    def length(self) -> int:
-        """Positions decoded so far."""
-        return 0 if self.past[0] is None else self.past[0].key_BHMK.shape[2]
+    def n_families(self) -> int:
+        return self.layers[0].key_BHMK.shape[0]
+
+    @property
+    def capacity(self) -> int:
+        return self.layers[0].key_BHMK.shape[2]
+
+
+class DecoderCache(NamedTuple):
+    """Rows N = B * W of B sentences, in F families: one a sentence, or one a row.
+
+    memory:      of each layer, cross-attention keys and values of the encoder's output, each [B, H, S, K]
+    memory_mask: added to scores, [B, 1, 1, S]: 0 at real source positions, -inf elsewhere; None where all are real
+    cells:       self-attention keys and values of the positions decoded so far; None before the first step
+    n_cells:     how many of them belong to this cache
+    mask_F1WC:   added to scores: 0 at cells that a row may look at, -inf elsewhere; None where each row may at all
+    families_F:  the families of `cells` that are meant; None: all. They move when the next step copies them
+    length:      positions decoded so far
+    """
+
+    memory: tuple[KeyValue, ...]
+    memory_mask: Tensor | None
+    cells: Cells | None = None
+    n_cells: int = 0
+    mask_F1WC: Tensor | None = None
+    families_F: Tensor | None = None
+    length: int = 0
+
+    @property
+    def n_families(self) -> int:
+        assert self.cells is not None, "rows and families begin with the first step"
+        return self.cells.n_families if self.families_F is None else len(self.families_F)
 
     def select(self, sentences_B: Tensor) -> DecoderCache:
         """The cache of these sentences, each with all its rows."""
-        n_sentences = self.memory[0].key_BHMK.shape[0]
-        rows_BW = torch.arange(self._n_rows, device=sentences_B.device).view(n_sentences, -1)
-        return self.reorder(rows_BW[sentences_B].flatten())._replace(
+        kept = self._replace(
             memory=tuple(_select(layer, sentences_B) for layer in self.memory),
             memory_mask=None if self.memory_mask is None else self.memory_mask.index_select(0, sentences_B),
         )
+        if self.cells is None:
+            return kept
+        families_BX = torch.arange(self.n_families, device=sentences_B.device).view(self._n_sentences, -1)
+        families_F = families_BX[sentences_B].flatten()
+        mask_F1WC = None if self.mask_F1WC is None else self.mask_F1WC[families_F]
+        return kept._replace(mask_F1WC=mask_F1WC, families_F=self._among(families_F))
 
     def reorder(self, rows_N: Tensor) -> DecoderCache:
-        """The cache in which row n continues row rows_N[n] of the same sentence; the memory need not move.
+        """The cache in which row n continues row rows_N[n] of the same sentence.
 
-        A row may be continued several times, so W may grow.
+        A row may be continued several times, so W may grow. Cells stay where they are: only the mask moves, unless
+        each row is a family.
         """
-        return self._replace(rows_N=rows_N if self.rows_N is None else self.rows_N[rows_N])
+        if self.cells is None:
+            return self
+        if self.n_families > self._n_sentences:
+            return self._replace(families_F=self._among(rows_N))
+        mask_F1WC = self.mask_F1WC
+        if mask_F1WC is None:
+            mask_F1WC = self.memory[0].key_BHMK.new_zeros(self.n_families, 1, 1, self.n_cells)
+        return self._replace(mask_F1WC=mask_F1WC.flatten(0, 2)[rows_N].view(self.n_families, 1, -1, self.n_cells))
+
+    def opened(self, n_rows: int) -> DecoderCache:
+        """The same with a new cell for each row, which only that row may look at; `write` fills them."""
+        width = 1 if self.cells is None else n_rows // self.n_families
+        cache = self if self._has_room(width) else self._moved(n_rows // width, width)
+        assert cache.cells is not None
+        cache.cells.used += width
+        mask_F1WC = cache.mask_F1WC
+        if mask_F1WC is not None:
+            own_WW = torch.full((width, width), -math.inf, dtype=mask_F1WC.dtype, device=mask_F1WC.device)
+            own_F1WW = own_WW.fill_diagonal_(0.0).expand(len(mask_F1WC), 1, -1, -1)
+            mask_F1WC = torch.cat([mask_F1WC, own_F1WW], dim=3)
+        return cache._replace(n_cells=cache.n_cells + width, mask_F1WC=mask_F1WC, length=cache.length + 1)
+
+    def write(self, layer: int, newest: KeyValue) -> KeyValue:
+        """Fill a layer's newest cells, with keys and values [F, H, W, K]; all its cells so far, [F, H, C, K]."""
+        assert self.cells is not None
+        for place_FHCK, new_FHWK in zip(self.cells.layers[layer], newest, strict=True):
+            place_FHCK[:, :, self.n_cells - new_FHWK.shape[2] : self.n_cells] = new_FHWK
+        return KeyValue(*(place_FHCK[:, :, : self.n_cells] for place_FHCK in self.cells.layers[layer]))
+
+    def _has_room(self, width: int) -> bool:
+        cells = self.cells
+        if cells is None or self.families_F is not None or cells.used != self.n_cells:
+            return False
+        return self.n_cells + width <= cells.capacity
+
+    def _moved(self, n_families: int, width: int) -> DecoderCache:
+        """To new cells with room for some more of each row; those that no row looks at stay behind."""
+        example = self.memory[0].key_BHMK
+        n_heads, head_width = example.shape[1], example.shape[3]
+        kept_FC, mask_F1WC = self._looked_at(n_families)
+        n_cells = kept_FC.shape[1]
+        capacity = n_cells + ROOM * width
+        places = [[example.new_empty(n_families, n_heads, capacity, head_width) for _ in "kv"] for _ in self.memory]
+        if self.cells is not None:
+            families_F = torch.arange(n_families, device=kept_FC.device) if self.families_F is None else self.families_F
+            heads_FH = families_F[:, None] * n_heads + torch.arange(n_heads, device=kept_FC.device)
+            index = (heads_FH[:, :, None] * self.cells.capacity + kept_FC[:, None]).flatten()
+            for layer, old in zip(places, self.cells.layers, strict=True):
+                for place_FHCK, old_GHCK in zip(layer, old, strict=True):
+                    kept_XK = old_GHCK.flatten(0, 2).index_select(0, index)
+                    place_FHCK[:, :, :n_cells] = kept_XK.view(n_families, n_heads, n_cells, head_width)
+        cells = Cells(tuple(KeyValue(*layer) for layer in places), n_cells)
+        return self._replace(cells=cells, n_cells=n_cells, mask_F1WC=mask_F1WC, families_F=None)
+
+    def _looked_at(self, n_families: int) -> tuple[Tensor, Tensor | None]:
+        """The cells that rows look at, as indices [F, C], filled up with others where a family has fewer; the mask."""
+        mask_F1WC = self.mask_F1WC
+        if mask_F1WC is None:
+            return torch.arange(self.n_cells, device=self.memory[0].key_BHMK.device).expand(n_families, -1), None
+        looked_at_FC = mask_F1WC.amax(dim=(1, 2)) == 0
+        order_FC = looked_at_FC.to(torch.int8).argsort(dim=1, descending=True, stable=True)
+        kept_FC = order_FC[:, : int(looked_at_FC.sum(dim=1).max())]
+        return kept_FC, mask_F1WC.gather(3, kept_FC[:, None, None].expand(-1, 1, mask_F1WC.shape[2], -1))
 
     @property
-    def _n_rows(self) -> int:
-        if self.rows_N is not None:
-            return len(self.rows_N)
-        return (self.memory[0] if self.past[0] is None else self.past[0]).key_BHMK.shape[0]
+    def _n_sentences(self) -> int:
+        return self.memory[0].key_BHMK.shape[0]
+
+    def _among(self, families_F: Tensor) -> Tensor:
+        return families_F if self.families_F is None else self.families_F[families_F]
 
 
-def extended(past: KeyValue | None, rows_N: Tensor | None, new: KeyValue) -> KeyValue:
-    """The keys and values of the past positions of these rows (None: all), and of the new one."""
-    if past is None:
-        return new
-    return KeyValue(*(_extended(before, rows_N, newest) for before, newest in zip(past, new, strict=True)))
-
-
-def _extended(past_PHTK: Tensor, rows_N: Tensor | None, new_NH1K: Tensor) -> Tensor:
-    if rows_N is None or past_PHTK.device.type != "cpu":
-        past_NHTK = past_PHTK if rows_N is None else past_PHTK.index_select(0, rows_N)
-        return torch.cat([past_NHTK, new_NH1K], dim=2)
-    # In one copy. (`out` with strides is not for every device, nor where gradients are recorded.)
-    n_heads, length, width = past_PHTK.shape[1:]
-    longer_NHTK = past_PHTK.new_empty(len(rows_N), length + 1, n_heads, width).transpose(1, 2)
-    torch.index_select(past_PHTK, 0, rows_N, out=longer_NHTK[:, :, :length])
-    longer_NHTK[:, :, length:] = new_NH1K
-    return longer_NHTK
-
-
-def _select(layer: KeyValue, rows_N: Tensor) -> KeyValue:
-    return KeyValue(layer.key_BHMK.index_select(0, rows_N), layer.value_BHMK.index_select(0, rows_N))
+def _select(layer: KeyValue, sentences_B: Tensor) -> KeyValue:
+    return KeyValue(layer.key_BHMK.index_select(0, sentences_B), layer.value_BHMK.index_select(0, sentences_B))

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.model.attention import KeyValue, MultiHeadAttention
-from transformer_mt.model.cache import DecoderCache, extended
+from transformer_mt.model.cache import DecoderCache
 from transformer_mt.model.dropout import Dropout
 from transformer_mt.model.feed_forward import FeedForward
 from transformer_mt.model.normalization import LayerNorm, RMSNorm
@@ -74,23 +74,32 @@ class DecoderLayer(nn.Module):
         x_BTD = self.around_cross_attention(x_BTD, lambda x: self.cross_attention(x, memory, memory_mask_BHQM))
         return self.around_feed_forward(x_BTD, self.feed_forward)
 
-    def step(self, x_N1D: Tensor, cache: DecoderCache, layer: int) -> tuple[Tensor, KeyValue]:
-        """The newest position only; it sees itself and the past. Also returns the keys and values so far.
+    def step(self, x_N1D: Tensor, cache: DecoderCache, layer: int) -> Tensor:
+        """The newest position only; it sees itself, whose cell in the opened cache it fills, and its row's past.
 
-        layer: which entry of the cache is this layer's.
+        layer: which entries of the cache are this layer's.
         """
-        memory = cache.memory[layer]
-        so_far: list[KeyValue] = []
+        few = x_N1D.device.type == "cpu"
 
         def attend_to_past(x_N1D: Tensor) -> Tensor:
-            query_NH1K, new = self.self_attention.project(x_N1D, cache.length)
-            so_far.append(extended(cache.past[layer], cache.rows_N, new))
-            return self.self_attention.attend(query_NH1K, so_far[0])
+            query_NH1K, new = self.self_attention.project(x_N1D, cache.length - 1)
+            so_far = cache.write(layer, KeyValue(*(_by_family(x_NH1K, cache.n_families) for x_NH1K in new)))
+            query_FHWK = _by_family(query_NH1K, cache.n_families)
+            return self.self_attention.attend(query_FHWK, so_far, cache.mask_F1WC, few=few).view_as(x_N1D)
 
+        def attend_to_memory(x_BWD: Tensor) -> Tensor:
+            return self.cross_attention(x_BWD, memory, cache.memory_mask, few=few)
+
+        memory = cache.memory[layer]
         x_N1D = self.around_self_attention(x_N1D, attend_to_past)
         x_BWD = x_N1D.view(memory.key_BHMK.shape[0], -1, x_N1D.shape[-1])  # W rows ask the memory of one sentence
-        x_BWD = self.around_cross_attention(x_BWD, lambda x: self.cross_attention(x, memory, cache.memory_mask))
-        return self.around_feed_forward(x_BWD, self.feed_forward).view_as(x_N1D), so_far[0]
+        x_BWD = self.around_cross_attention(x_BWD, attend_to_memory)
+        return self.around_feed_forward(x_BWD, self.feed_forward).view_as(x_N1D)
+
+
+def _by_family(x_NH1K: Tensor, n_families: int) -> Tensor:
+    """[N, H, 1, K] to [F, H, W, K]: the rows of a family as if they were positions."""
+    return x_NH1K.unflatten(0, (n_families, -1)).squeeze(3).transpose(1, 2)
 
 
 class Encoder(nn.Module):
@@ -133,11 +142,10 @@ class Decoder(nn.Module):
 
     def step(self, x_N1D: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
         """The newest position only, and the cache that knows it too."""
-        so_far = []
+        cache = cache.opened(len(x_N1D))
         for index, layer in enumerate(self.layers):
-            x_N1D, layer_so_far = layer.step(x_N1D, cache, index)
-            so_far.append(layer_so_far)
-        return self._normalized(x_N1D), cache._replace(past=tuple(so_far), rows_N=None)
+            x_N1D = layer.step(x_N1D, cache, index)
+        return self._normalized(x_N1D), cache
 
     def _normalized(self, x_BTD: Tensor) -> Tensor:
         hidden_BTD = x_BTD if self.final_norm is None else self.final_norm(x_BTD)
