@@ -120,7 +120,8 @@ def _search_batch(
         return beam_search(step, cache, limits, options)
     with attention_maps(models[0]) as maps:
         coverage = Coverage(
-            (source_BS == PAD).float(), lambda: maps[last_cross_attention(models[0])].mean(1).flatten(0, 1)
+            (source_BS == PAD).float(),
+            lambda: maps[last_cross_attention(models[0])].mean(1).flatten(0, 1)[:, : source_BS.shape[1]],
         )
         return beam_search(step, cache, limits, options, coverage)
 

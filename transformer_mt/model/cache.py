@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_mt.model.attention import KeyValue
+from transformer_mt.model.masks import added_mask
 
 ROOM = 4  # steps until all cells move to a larger place
+FEWEST = 16  # keys to ask, at least: of fewer a CPU takes the softmax one by one, which is five times as slow
 
 
 @dataclass
@@ -48,6 +51,7 @@ class DecoderCache(NamedTuple):
     cells:       self-attention keys and values of the positions decoded so far; None before the first step
     n_cells:     how many of them belong to this cache
     mask_F1WC:   added to scores: 0 at cells that a row may look at, -inf elsewhere; None where each row may at all
+    asked_F1WC:  of an opened cache, the same over all cells that are asked, at least FEWEST
     families_F:  the families of `cells` that are meant; None: all. They move when the next step copies them
     length:      positions decoded so far
     """
@@ -57,8 +61,21 @@ class DecoderCache(NamedTuple):
     cells: Cells | None = None
     n_cells: int = 0
     mask_F1WC: Tensor | None = None
+    asked_F1WC: Tensor | None = None
     families_F: Tensor | None = None
     length: int = 0
+
+    @classmethod
+    def empty(cls, memory: tuple[KeyValue, ...], memory_mask_B11S: Tensor | None) -> DecoderCache:
+        """The cache of an empty target. memory_mask_B11S: bool, True at real source positions; None: all are."""
+        example = memory[0].key_BHMK
+        missing = FEWEST - example.shape[2]
+        if missing > 0:
+            if memory_mask_B11S is None:
+                memory_mask_B11S = example.new_ones(len(example), 1, 1, example.shape[2], dtype=torch.bool)
+            memory_mask_B11S = F.pad(memory_mask_B11S, (0, missing), value=False)
+            memory = tuple(KeyValue(*(F.pad(x_BHSK, (0, 0, 0, missing)) for x_BHSK in layer)) for layer in memory)
+        return cls(memory, added_mask(memory_mask_B11S, example.dtype))
 
     @property
     def n_families(self) -> int:
@@ -104,14 +121,18 @@ class DecoderCache(NamedTuple):
             own_WW = torch.full((width, width), -math.inf, dtype=mask_F1WC.dtype, device=mask_F1WC.device)
             own_F1WW = own_WW.fill_diagonal_(0.0).expand(len(mask_F1WC), 1, -1, -1)
             mask_F1WC = torch.cat([mask_F1WC, own_F1WW], dim=3)
-        return cache._replace(n_cells=cache.n_cells + width, mask_F1WC=mask_F1WC, length=cache.length + 1)
+        n_cells, asked_F1WC = cache.n_cells + width, mask_F1WC
+        if n_cells < FEWEST:
+            asked_F1WC = cache.memory[0].key_BHMK.new_zeros(1, 1, 1, n_cells) if mask_F1WC is None else mask_F1WC
+            asked_F1WC = F.pad(asked_F1WC, (0, FEWEST - n_cells), value=-math.inf)
+        return cache._replace(n_cells=n_cells, mask_F1WC=mask_F1WC, asked_F1WC=asked_F1WC, length=cache.length + 1)
 
     def write(self, layer: int, newest: KeyValue) -> KeyValue:
-        """Fill a layer's newest cells, with keys and values [F, H, W, K]; all its cells so far, [F, H, C, K]."""
+        """Fill a layer's newest cells, with keys and values [F, H, W, K]; all its cells to ask, [F, H, C, K]."""
         assert self.cells is not None
         for place_FHCK, new_FHWK in zip(self.cells.layers[layer], newest, strict=True):
             place_FHCK[:, :, self.n_cells - new_FHWK.shape[2] : self.n_cells] = new_FHWK
-        return KeyValue(*(place_FHCK[:, :, : self.n_cells] for place_FHCK in self.cells.layers[layer]))
+        return KeyValue(*(place_FHCK[:, :, : max(self.n_cells, FEWEST)] for place_FHCK in self.cells.layers[layer]))
 
     def _has_room(self, width: int) -> bool:
         cells = self.cells
@@ -125,8 +146,8 @@ class DecoderCache(NamedTuple):
         n_heads, head_width = example.shape[1], example.shape[3]
         kept_FC, mask_F1WC = self._looked_at(n_families)
         n_cells = kept_FC.shape[1]
-        capacity = n_cells + ROOM * width
-        places = [[example.new_empty(n_families, n_heads, capacity, head_width) for _ in "kv"] for _ in self.memory]
+        capacity = max(n_cells + ROOM * width, FEWEST)
+        places = [[example.new_zeros(n_families, n_heads, capacity, head_width) for _ in "kv"] for _ in self.memory]
         if self.cells is not None:
             families_F = torch.arange(n_families, device=kept_FC.device) if self.families_F is None else self.families_F
             heads_FH = families_F[:, None] * n_heads + torch.arange(n_heads, device=kept_FC.device)

@@ -85,7 +85,7 @@ class DecoderLayer(nn.Module):
             query_NH1K, new = self.self_attention.project(x_N1D, cache.length - 1)
             so_far = cache.write(layer, KeyValue(*(_by_family(x_NH1K, cache.n_families) for x_NH1K in new)))
             query_FHWK = _by_family(query_NH1K, cache.n_families)
-            return self.self_attention.attend(query_FHWK, so_far, cache.mask_F1WC, few=few).view_as(x_N1D)
+            return self.self_attention.attend(query_FHWK, so_far, cache.asked_F1WC, few=few).view_as(x_N1D)
 
         def attend_to_memory(x_BWD: Tensor) -> Tensor:
             return self.cross_attention(x_BWD, memory, cache.memory_mask, few=few)

@@ -12,7 +12,7 @@ from transformer_mt.model.cache import DecoderCache
 from transformer_mt.model.embedding import Embedding
 from transformer_mt.model.layers import Decoder, Encoder
 from transformer_mt.model.linear import Linear
-from transformer_mt.model.masks import added_mask, padding_mask
+from transformer_mt.model.masks import padding_mask
 from transformer_mt.model.positions import LearnedPositions, SinusoidalPositions
 from transformer_mt.model.watch import note
 
@@ -80,7 +80,7 @@ class Transformer(nn.Module):
     def start(self, source_BS: Tensor) -> DecoderCache:
         """The cache of an empty target: sources encoded, and turned into keys and values, once."""
         memory_BSD, mask_BHQM = self.encode(source_BS)
-        return DecoderCache(self.decoder.project_memory(memory_BSD), added_mask(mask_BHQM, memory_BSD.dtype))
+        return DecoderCache.empty(self.decoder.project_memory(memory_BSD), mask_BHQM)
 
     def step(self, previous_N: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
         """Read one more target token a row; logits [N, V] of the next, and the longer cache."""
