@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from transformer_mt.config.model import ModelConfig
+from transformer_mt.model import layers
 from transformer_mt.model.cache import ROOM
 from transformer_mt.model.transformer import Transformer
 
@@ -67,11 +68,15 @@ def test_sinusoidal_decoding_goes_on_beyond_the_table():
     assert_close(transformer.generate_logits(transformer(source_BS, target_BT)), expected_BTV, **CLOSE)
 
 
-@pytest.mark.parametrize("attention", ["handmade", "fused"])
+@pytest.mark.parametrize("plain", [True, False])
 @torch.no_grad()
-def test_reordered_rows_go_on_as_the_prefixes_they_continue(attention: str):
-    """Two sentences, the first step with one row each, then three rows each that swap their pasts."""
-    transformer = model(positions="rotary", attention=attention)
+def test_reordered_rows_go_on_as_the_prefixes_they_continue(plain: bool, monkeypatch):
+    """Two sentences, the first step with one row each, then three rows each that swap their pasts.
+
+    plain: by the readable attention, as on a CPU, or by the fused kernel, as on a GPU.
+    """
+    monkeypatch.setattr(layers, "_plain_is_faster", lambda x_N1D: plain)
+    transformer = model(positions="rotary")
     source_BS = sources(5, 3)
     first_B, second_N, third_N = (
         torch.tensor([2, 3]),

@@ -54,7 +54,8 @@ class ModelConfig(Section):
     output_bias: bool = Field(True, description="bias of the output layer (the generator)")
     attention: Literal["handmade", "fused"] = Field(
         "fused",
-        description="the readable attention, or PyTorch's fused kernel; same numbers, the second is faster",
+        description="the readable attention, or PyTorch's fused kernel; same numbers, the second is faster, but"
+        " not for single queries on a CPU: decoding there takes the first",
     )
     norm_kernel: Literal["handmade", "fused"] = Field(
         "fused", description="the readable normalisation, or PyTorch's fused kernel; same numbers, the second is faster"

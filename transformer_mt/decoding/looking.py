@@ -1,6 +1,6 @@
 """Where a model looks while it translates: attention maps of a sentence, and alignments made of them.
 
-Both re-read a finished translation with the readable attention; searching itself keeps the fast kernel.
+Both re-read a finished translation, all positions at once, with the readable attention.
 Knows models and ids, never text.
 """
 

@@ -193,8 +193,8 @@ def top_candidates(logits_NV: Tensor, scores_BW: Tensor, count: int) -> tuple[Te
 
 def _windows(logits_NV: Tensor, row_BC: Tensor, first_BC: Tensor) -> Tensor:
     """_BLOCK neighbouring logits of these rows of a sentence, from these ids on; [B, C, Y]."""
-    vocab_size = logits_NV.shape[1]
-    first_row_B1 = torch.arange(0, len(logits_NV), len(logits_NV) // len(row_BC))[:, None]
+    n_sentences, vocab_size = len(row_BC), logits_NV.shape[1]
+    first_row_B1 = torch.arange(n_sentences)[:, None] * (len(logits_NV) // n_sentences)
     start_BC = (first_row_B1 + row_BC) * vocab_size + first_BC
     every_MY = logits_NV.contiguous().view(-1).unfold(0, _BLOCK, 1)  # the window at each place, nothing copied
     return every_MY.index_select(0, start_BC.flatten()).unflatten(0, row_BC.shape)

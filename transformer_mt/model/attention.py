@@ -80,12 +80,12 @@ class MultiHeadAttention(nn.Module):
         memory: Tensor | KeyValue | None = None,
         mask_BHQM: Tensor | None = None,
         causal: bool = False,
-        few: bool = False,
+        plain: bool = False,
     ) -> Tensor:
         """Let each position of x ask those of `memory` (vectors [B, M, D], or their keys and values at once).
 
         Without a memory the positions of x ask each other. causal: a position sees itself and those before
-        it (section 3.1); excludes a mask. few: see `attend`. Returns [B, Q, D].
+        it (section 3.1); excludes a mask. plain: see `attend`. Returns [B, Q, D].
         """
         if memory is None:
             query_BHQK, memory = self.project(x_BQD)
@@ -93,7 +93,7 @@ class MultiHeadAttention(nn.Module):
             query_BHQK = self.project_query(x_BQD)
         if isinstance(memory, Tensor):
             memory = self.project_memory(memory)
-        return self.attend(query_BHQK, memory, mask_BHQM, causal, few)
+        return self.attend(query_BHQK, memory, mask_BHQM, causal, plain)
 
     def project(self, x_BQD: Tensor, start: int = 0) -> tuple[Tensor, KeyValue]:
         """Queries, keys and values of the same positions, the first at `start`: self-attention."""
@@ -121,15 +121,15 @@ class MultiHeadAttention(nn.Module):
         memory: KeyValue,
         mask_BHQM: Tensor | None = None,
         causal: bool = False,
-        few: bool = False,
+        plain: bool = False,
     ) -> Tensor:
         """Attention of all heads, put together again and projected by W^O; shape [B, Q, D].
 
-        few: queries are so few that two plain products are faster than the fused kernel, as on a CPU.
+        plain: the readable form in place of the fused kernel; for a few queries a CPU is faster so.
         """
         assert not (causal and mask_BHQM is not None), "causal excludes a mask"
         dropout = self.dropout if self.training else 0.0
-        if self.fused and not few and not watched():
+        if self.fused and not plain and not watched():
             with _as_wide_as_given(query_BHQK):
                 context_BHQK = F.scaled_dot_product_attention(
                     query_BHQK, *memory, attn_mask=mask_BHQM, dropout_p=dropout, is_causal=causal

@@ -2,8 +2,8 @@
 
 A cache is an argument and a result of `Transformer.step`, never an attribute of a layer. Rows N are hypotheses. Those
 of one sentence mostly begin alike, so what they share lies there once: a family F of rows has cells C, one for each
-position that some row of it decoded, and a mask tells which row W of the family may look at which cell. Rows that are
-never reordered are families of one, and need no mask.
+position that some row of it decoded, and a mask tells which row W of the family may look at which cell. Rows that
+began apart, as samples do, stay families of one and need no mask.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from torch import Tensor
 from transformer_mt.model.attention import KeyValue
 from transformer_mt.model.masks import added_mask
 
-ROOM = 4  # steps until all cells move to a larger place
+ROOM = 4  # steps, at most, until all cells move to a larger place
 FEWEST = 16  # keys to ask, at least: of fewer a CPU takes the softmax one by one, which is five times as slow
 
 
 @dataclass
 class Cells:
-    """Keys and values of the layers, each [F, H, capacity, K], of which the first `used` cells are filled.
+    """Keys and values of the layers, each [F, H, capacity, K], of which the first `used` cells are taken.
 
     Caches that continue each other fill the same cells, one behind the other. Where two continue one, the
-    second sees by `used` that the place is taken, and moves.
+    second sees by `used` that the place is taken, and moves. Written in place, so not for backward.
     """
 
     layers: tuple[KeyValue, ...]
@@ -50,7 +50,7 @@ class DecoderCache(NamedTuple):
     memory_mask: added to scores, [B, 1, 1, S]: 0 at real source positions, -inf elsewhere; None where all are real
     cells:       self-attention keys and values of the positions decoded so far; None before the first step
     n_cells:     how many of them belong to this cache
-    mask_F1WC:   added to scores: 0 at cells that a row may look at, -inf elsewhere; None where each row may at all
+    mask_F1WC:   added to scores: 0 at cells that a row may look at, -inf elsewhere; None where each row may look at all
     asked_F1WC:  of an opened cache, the same over all cells that are asked, at least FEWEST
     families_F:  the families of `cells` that are meant; None: all. They move when the next step copies them
     length:      positions decoded so far
@@ -111,7 +111,10 @@ class DecoderCache(NamedTuple):
         return self._replace(mask_F1WC=mask_F1WC.flatten(0, 2)[rows_N].view(self.n_families, 1, -1, self.n_cells))
 
     def opened(self, n_rows: int) -> DecoderCache:
-        """The same with a new cell for each row, which only that row may look at; `write` fills them."""
+        """The same with a new cell for each row, which only that row may look at; `write` fills them.
+
+        They are taken of this cache's own cells where there is room and no other cache took them before.
+        """
         width = 1 if self.cells is None else n_rows // self.n_families
         cache = self if self._has_room(width) else self._moved(n_rows // width, width)
         assert cache.cells is not None
@@ -141,7 +144,7 @@ class DecoderCache(NamedTuple):
         return self.n_cells + width <= cells.capacity
 
     def _moved(self, n_families: int, width: int) -> DecoderCache:
-        """To new cells with room for some more of each row; those that no row looks at stay behind."""
+        """To new cells with room for some more of each row; most that no row looks at stay behind."""
         example = self.memory[0].key_BHMK
         n_heads, head_width = example.shape[1], example.shape[3]
         kept_FC, mask_F1WC = self._looked_at(n_families)

@@ -79,22 +79,27 @@ class DecoderLayer(nn.Module):
 
         layer: which entries of the cache are this layer's.
         """
-        few = x_N1D.device.type == "cpu"
+        plain = _plain_is_faster(x_N1D)
 
         def attend_to_past(x_N1D: Tensor) -> Tensor:
             query_NH1K, new = self.self_attention.project(x_N1D, cache.length - 1)
             so_far = cache.write(layer, KeyValue(*(_by_family(x_NH1K, cache.n_families) for x_NH1K in new)))
             query_FHWK = _by_family(query_NH1K, cache.n_families)
-            return self.self_attention.attend(query_FHWK, so_far, cache.asked_F1WC, few=few).view_as(x_N1D)
+            return self.self_attention.attend(query_FHWK, so_far, cache.asked_F1WC, plain=plain).view_as(x_N1D)
 
         def attend_to_memory(x_BWD: Tensor) -> Tensor:
-            return self.cross_attention(x_BWD, memory, cache.memory_mask, few=few)
+            return self.cross_attention(x_BWD, memory, cache.memory_mask, plain=plain)
 
         memory = cache.memory[layer]
         x_N1D = self.around_self_attention(x_N1D, attend_to_past)
         x_BWD = x_N1D.view(memory.key_BHMK.shape[0], -1, x_N1D.shape[-1])  # W rows ask the memory of one sentence
         x_BWD = self.around_cross_attention(x_BWD, attend_to_memory)
         return self.around_feed_forward(x_BWD, self.feed_forward).view_as(x_N1D)
+
+
+def _plain_is_faster(x_N1D: Tensor) -> bool:
+    """At attention of one query a row. On a GPU the fused kernel is."""
+    return x_N1D.device.type == "cpu"
 
 
 def _by_family(x_NH1K: Tensor, n_families: int) -> Tensor:

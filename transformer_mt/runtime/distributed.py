@@ -6,6 +6,7 @@ one member and every function here returns at once.
 
 from __future__ import annotations
 
+import gc
 import os
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -95,8 +96,10 @@ def join_world() -> Iterator[World]:
     if "RANK" not in os.environ or int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield World()
         return
-    # DistributedDataParallel imports this, whose functions keep the group that is there by then as a default argument:
-    # it outlives destroy_process_group, and a thread of it that wants Python while that ends aborts the process.
+    # DistributedDataParallel imports the first, whose functions keep the group that is there by then as a default
+    # argument: it outlives destroy_process_group, and a thread of it that wants Python while that ends aborts the
+    # process. Optimizers import the second, which keeps the frames it is imported from, and so the model in them.
+    import torch._dynamo
     import torch.distributed.nn
 
     world = World(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), int(os.environ.get("LOCAL_RANK", "0")))
@@ -112,6 +115,8 @@ def join_world() -> Iterator[World]:
             remedy="Its own message, if it had time for one, tells why."
             " The same command goes on from the last checkpoint.",
         ) from None
+    else:
+        gc.collect()  # as _forget_locals; a failure is not kept waiting, lest torchrun ends it before it is told
     finally:
         dist.destroy_process_group()
 
