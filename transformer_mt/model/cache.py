@@ -150,7 +150,8 @@ class DecoderCache(NamedTuple):
         kept_FC, mask_F1WC = self._looked_at(n_families)
         n_cells = kept_FC.shape[1]
         capacity = max(n_cells + ROOM * width, FEWEST)
-        places = [[example.new_zeros(n_families, n_heads, capacity, head_width) for _ in "kv"] for _ in self.memory]
+        shape = (n_families, n_heads, capacity, head_width)
+        places = tuple(KeyValue(example.new_zeros(shape), example.new_zeros(shape)) for _ in self.memory)
         if self.cells is not None:
             families_F = torch.arange(n_families, device=kept_FC.device) if self.families_F is None else self.families_F
             heads_FH = families_F[:, None] * n_heads + torch.arange(n_heads, device=kept_FC.device)
@@ -159,8 +160,7 @@ class DecoderCache(NamedTuple):
                 for place_FHCK, old_GHCK in zip(layer, old, strict=True):
                     kept_XK = old_GHCK.flatten(0, 2).index_select(0, index)
                     place_FHCK[:, :, :n_cells] = kept_XK.view(n_families, n_heads, n_cells, head_width)
-        cells = Cells(tuple(KeyValue(*layer) for layer in places), n_cells)
-        return self._replace(cells=cells, n_cells=n_cells, mask_F1WC=mask_F1WC, families_F=None)
+        return self._replace(cells=Cells(places, n_cells), n_cells=n_cells, mask_F1WC=mask_F1WC, families_F=None)
 
     def _looked_at(self, n_families: int) -> tuple[Tensor, Tensor | None]:
         """The cells that rows look at, as indices [F, C], filled up with others where a family has fewer; the mask."""
