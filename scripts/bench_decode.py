@@ -187,9 +187,10 @@ def _exported(folder: Path, work: Work, threads: int, options: argparse.Namespac
     from transformer_mt.export.ctranslate2 import load_engine
 
     wanted = {"n_best": 1, "batch_tokens": options.batch_tokens}
-    engines = {
-        beam: load_engine(folder, work.decoding.model_copy(update={**wanted, "beam": beam}), threads) for beam in BEAMS
-    }
+    engines = {}
+    for beam in BEAMS:
+        decoding = work.decoding.model_copy(update={**wanted, "beam": beam})
+        engines[beam] = load_engine(folder, decoding, threads, scored=False)  # as without --scores
 
     def translate(beam: int) -> tuple[int, int]:
         found = list(engines[beam].translate(work.lines))

@@ -118,6 +118,16 @@ def test_forbidden_tokens_are_forbidden_and_scores_stay_the_models(
     assert_equal(*search(model, beam=1, **options))
 
 
+@pytest.mark.parametrize("options", [{}, {"no_repeat_ngram": 2}, {"max_length_ratio": 0.5, "max_length_offset": 1}])
+def test_greedy_search_without_scores_finds_the_same(model: ModelDirectory, options: dict[str, Any]) -> None:
+    decoding = model.config.decoding.model_copy(update={"beam": 1, **options})
+    engines = [load_engine(model.folder, decoding, threads=1, scored=scored) for scored in (True, False)]
+    scored, bare = (list(engine.translate(LINES)) for engine in engines)
+    assert [one.tokens for one in bare] == [other.tokens for other in scored]
+    assert {one.score for one in bare} == {0.0}
+    assert len({other.score for other in scored}) > 5
+
+
 def test_prefixes_are_kept_and_weighed(model: ModelDirectory) -> None:
     decoding = model.config.decoding.model_copy(update={"beam": 1})
     prefixes = [["", "ab", "b c"][index % 3] for index in range(len(LINES))]

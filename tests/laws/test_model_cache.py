@@ -57,6 +57,22 @@ def test_cached_decoding_is_uncached_decoding(positions, norm, attention, option
     assert_close(step_by_step(transformer, source_BS, target_BT), expected_BTV, **CLOSE)
 
 
+@pytest.mark.parametrize("piece", [1, 7, 25])
+@torch.no_grad()
+def test_sources_encoded_in_pieces_are_sources_encoded_at_once(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pieces of one sentence, of one, and of four of them; in no order of length."""
+    transformer = model()
+    source_BS, target_BT = sources(6, 2, 3, 1, 2, 6, 4), torch.randint(1, 11, (7, 5))
+    expected_BTV = transformer.generate_logits(transformer(source_BS, target_BT))
+    encoded, whole = [], transformer.encode
+    monkeypatch.setattr(transformer, "encode", lambda piece_BS: encoded.append(piece_BS.shape) or whole(piece_BS))
+    monkeypatch.setattr("transformer_mt.model.transformer.PIECE", piece)
+    assert_close(step_by_step(transformer, source_BS, target_BT), expected_BTV, **CLOSE)
+    assert len(encoded) > 1
+    assert sum(rows for rows, _ in encoded) == 7
+    assert piece == 25 or encoded[1] == (1, 2), "a piece holds no padding that none of its sentences needs"
+
+
 @torch.no_grad()
 def test_sinusoidal_decoding_goes_on_beyond_the_table():
     transformer = model(positions="sinusoidal")

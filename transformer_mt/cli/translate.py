@@ -134,7 +134,7 @@ def _load(
             from transformer_mt.errors import TmtError
 
             raise TmtError("CTranslate2 takes one model", remedy="An ensemble needs --engine tmt and model folders.")
-        return load_engine(folders[0], decoding, threads or 0, device, seed)
+        return load_engine(folders[0], decoding, threads or 0, device, seed, scored)
     import torch
 
     from transformer_mt.decoding.translator import Translator

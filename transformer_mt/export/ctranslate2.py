@@ -59,20 +59,25 @@ def export(directory: ModelDirectory, output: Path, quantization: str = "float32
 
 
 def load_engine(
-    folder: Path, decoding: DecodingConfig | None = None, threads: int = 0, device: str = "cpu", seed: int = 0
+    folder: Path,
+    decoding: DecodingConfig | None = None,
+    threads: int = 0,
+    device: str = "cpu",
+    seed: int = 0,
+    scored: bool = True,
 ) -> Ctranslate2Engine:
     """An engine that translates as `decoding.translator.Translator` does.
 
     folder: an exported one, or a model directory, which is then converted to float32 for this once.
-    threads: 0 for one each core. device: cpu, cuda or auto.
+    threads: 0 for one each core. device: cpu, cuda or auto. scored: False spares greedy search its scores.
     Raises TmtError where CTranslate2 is missing, or the folder is neither, damaged, or not expressible.
     """
     require_ctranslate2()
     if is_exported(folder):
-        return _load(folder, decoding, threads, device, seed)
+        return _load(folder, decoding, threads, device, seed, scored)
     with tempfile.TemporaryDirectory() as name:
         _fill(Path(name), load_model_directory(folder), "float32")
-        return _load(Path(name), decoding, threads, device, seed)
+        return _load(Path(name), decoding, threads, device, seed, scored)
 
 
 def require_ctranslate2() -> None:
@@ -110,13 +115,15 @@ def _fill(folder: Path, directory: ModelDirectory, quantization: str) -> None:
     save_codecs((directory.source, directory.target), folder)
 
 
-def _load(folder: Path, decoding: DecodingConfig | None, threads: int, device: str, seed: int) -> Ctranslate2Engine:
+def _load(
+    folder: Path, decoding: DecodingConfig | None, threads: int, device: str, seed: int, scored: bool
+) -> Ctranslate2Engine:
     from transformer_mt.export.engine import Ctranslate2Engine
 
     if device not in ("cpu", "cuda", "auto"):
         raise TmtError(f"CTranslate2 does not run on '{device}'", place="--device", remedy="Use cpu, cuda or auto.")
     try:
-        return Ctranslate2Engine(folder, decoding, threads, device, seed)
+        return Ctranslate2Engine(folder, decoding, threads, device, seed, scored)
     except (RuntimeError, ValueError, KeyError, OSError) as error:  # a damaged file, no such device, a newer format
         raise TmtError(
             f"CTranslate2 cannot load this: {error}",

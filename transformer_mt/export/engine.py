@@ -54,15 +54,23 @@ class Ctranslate2Engine(Interpreter):
     """An exported model, ready to translate."""
 
     def __init__(
-        self, folder: Path, decoding: DecodingConfig | None = None, threads: int = 0, device: str = "cpu", seed: int = 0
+        self,
+        folder: Path,
+        decoding: DecodingConfig | None = None,
+        threads: int = 0,
+        device: str = "cpu",
+        seed: int = 0,
+        scored: bool = True,
     ) -> None:
-        """folder: a whole exported one. threads: 0 for one each core.
+        """folder: a whole exported one. threads: 0 for one each core. scored: False spares greedy search its scores,
+        which are then 0.
 
         Raises TmtError where a file is damaged or an option is not CTranslate2's, RuntimeError where it refuses
         the model or the device.
         """
         super().__init__(load_config(folder / CONFIG), *load_codecs(folder), decoding)
         _refuse_unsupported(self.decoding, folder)
+        self._scored = scored or not self.decoding.by_beam or self.decoding.beam > 1
         self._words = self.target.vocabulary.tokens
         self._source_words = self.source.vocabulary.tokens
         self._ids = {word: index for index, word in enumerate(self._words)}
@@ -98,7 +106,7 @@ class Ctranslate2Engine(Interpreter):
         found: list[list[Found]] = [[] for _ in tasks]
         for index, answer, exponent in waiting:
             result = answer.result()
-            for words, score in zip(result.hypotheses, result.scores, strict=True):
+            for words, score in zip(result.hypotheses, result.scores or [0.0], strict=True):
                 if (total := score * max(len(words), 1) ** exponent) > _NEVER:
                     found[index].append(self._found(tuple(self._ids[word] for word in words), total))
         return found
@@ -106,7 +114,7 @@ class Ctranslate2Engine(Interpreter):
     def _attempt_exactly(self, tasks: Sequence[_Task]) -> list[list[Found]]:
         """As `_attempt`, within each sentence's own limits and without the marks no translation may hold."""
         found = self._attempt(tasks, _with_equal_limits(tasks), exact=True)
-        return self._weighed([task.request for task in tasks], found)
+        return self._weighed([task.request for task in tasks], found) if self._scored else found
 
     def _ask(self, tasks: Sequence[_Task], exponent: float, exact: bool) -> Sequence[Any]:
         """Queue a batch: one answer to wait for a sentence. exact: forbid what no translation may hold."""
@@ -118,7 +126,7 @@ class Ctranslate2Engine(Interpreter):
             max_decoding_length=max(task.longest for task in tasks),
             min_decoding_length=tasks[0].shortest,
             length_penalty=exponent,
-            return_scores=True,
+            return_scores=self._scored,
             return_end_token=True,
             suppress_sequences=_FORBIDDEN if exact else None,
             asynchronous=True,
@@ -160,7 +168,7 @@ class Ctranslate2Engine(Interpreter):
         """Are CTranslate2's scores other than the model's? Prefixes cost nothing there, and what options forbid
         leaves its probability to the others."""
         forbids = self.decoding.no_repeat_ngram > 0 or self.decoding.min_length_ratio > 0
-        return forbids or any(request.prefix for request in requests)
+        return self._scored and (forbids or any(request.prefix for request in requests))
 
     def _weighed(self, requests: Sequence[Request], found: Sequence[Sequence[Found]]) -> list[list[Found]]:
         """The same hypotheses with the model's own log-probabilities."""

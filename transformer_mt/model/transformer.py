@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 
+import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.errors import TmtError
+from transformer_mt.model.attention import KeyValue
 from transformer_mt.model.cache import DecoderCache
 from transformer_mt.model.embedding import Embedding
 from transformer_mt.model.layers import Decoder, Encoder
@@ -15,6 +18,8 @@ from transformer_mt.model.linear import Linear
 from transformer_mt.model.masks import padding_mask
 from transformer_mt.model.positions import LearnedPositions, SinusoidalPositions
 from transformer_mt.model.watch import note
+
+PIECE = 1536  # source tokens, padding included, that a CPU encodes at once when it decodes
 
 
 class Transformer(nn.Module):
@@ -78,9 +83,20 @@ class Transformer(nn.Module):
         return logits_BTV
 
     def start(self, source_BS: Tensor) -> DecoderCache:
-        """The cache of an empty target: sources encoded, and turned into keys and values, once."""
-        memory_BSD, mask_BHQM = self.encode(source_BS)
-        return DecoderCache.empty(self.decoder.project_memory(memory_BSD), mask_BHQM)
+        """The cache of an empty target: sources encoded, and turned into keys and values, once.
+
+        A CPU does so in pieces that stay in its cache, each without the padding that none of its sentences needs.
+        """
+        if source_BS.device.type != "cpu" or source_BS.numel() <= PIECE:
+            memory_BSD, mask_BHQM = self.encode(source_BS)
+            return DecoderCache.empty(self.decoder.project_memory(memory_BSD), mask_BHQM)
+        memories = []
+        for piece_BS in source_BS.split(max(PIECE // source_BS.shape[1], 1)):
+            longest = int((piece_BS != self.padding).sum(dim=1).max())
+            memory_BSD = self.encode(piece_BS[:, :longest])[0]
+            memories.append(self.decoder.project_memory(F.pad(memory_BSD, (0, 0, 0, source_BS.shape[1] - longest))))
+        whole = tuple(KeyValue(*map(torch.cat, zip(*layer, strict=True))) for layer in zip(*memories, strict=True))
+        return DecoderCache.empty(whole, padding_mask(source_BS, self.padding))
 
     def step(self, previous_N: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
         """Read one more target token a row; logits [N, V] of the next, and the longer cache."""
