@@ -33,6 +33,7 @@ from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.decoding.batches import Request, search
 from transformer_mt.decoding.model_directory import load_model_directory
+from transformer_mt.errors import TmtError
 from transformer_mt.model.positions import sinusoidal_positions
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import keep_freed_memory
@@ -101,6 +102,8 @@ def _arguments() -> argparse.Namespace:
     options = parser.parse_args()
     if (options.model is None) != (options.input is None):
         parser.error("--model and --input belong together")
+    if options.input is not None and not options.input.is_file():
+        parser.error(f"no such file: {options.input}")
     return options
 
 
@@ -312,4 +315,7 @@ def _best(translate: Translate, beam: int, repeat: int) -> Measured:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except TmtError as error:
+        raise SystemExit(f"bench_decode: {error}") from None

@@ -24,6 +24,8 @@ from pathlib import Path
 
 import torch
 
+from transformer_mt.errors import TmtError
+
 WARM_UP = 20  # updates until the memory is mapped and the kernels are compiled
 SIZES = {"d_model": 128, "n_heads": 4, "d_ff": 256, "encoder_layers": 4, "decoder_layers": 4, "dropout": 0.3}
 
@@ -62,7 +64,9 @@ def parse() -> argparse.Namespace:
 
 def run_ours(precision: str, environment: dict[str, str]) -> dict[str, float]:
     command = [sys.executable, __file__, *sys.argv[1:], "--worker", "--precision", precision]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise SystemExit(done.returncode)  # it has said why
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -272,4 +276,7 @@ def median(rows: list[dict[str, float]], key: str) -> float:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except TmtError as error:
+        raise SystemExit(f"bench_train: {error}") from None
