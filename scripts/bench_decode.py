@@ -34,6 +34,7 @@ from transformer_mt.config.model import ModelConfig
 from transformer_mt.decoding.batches import Request, search
 from transformer_mt.decoding.model_directory import load_model_directory
 from transformer_mt.errors import TmtError
+from transformer_mt.export.ctranslate2 import is_exported
 from transformer_mt.model.positions import sinusoidal_positions
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import keep_freed_memory
@@ -102,8 +103,11 @@ def _arguments() -> argparse.Namespace:
     options = parser.parse_args()
     if (options.model is None) != (options.input is None):
         parser.error("--model and --input belong together")
-    if options.input is not None and not options.input.is_file():
-        parser.error(f"no such file: {options.input}")
+    for file in (options.input, options.joey):
+        if file is not None and not file.is_file():
+            parser.error(f"no such file: {file}")
+    if options.ctranslate2 is not None and not is_exported(options.ctranslate2):
+        parser.error(f"not what `tmt export` writes: {options.ctranslate2}")
     return options
 
 
@@ -124,6 +128,8 @@ def _work(options: argparse.Namespace) -> Work:
         directory = load_model_directory(options.model)
         lines = [line for line in options.input.read_text(encoding="utf-8").split("\n") if line.strip()]
         lines = lines[: options.sentences]
+        if not lines:
+            raise SystemExit(f"bench_decode: no sentence stands in {options.input}")
         sources = [directory.source.encode(line)[-directory.config.data.max_length :] for line in lines]
         decoding, words = directory.config.decoding, directory.source.vocabulary.tokens
         if options.joey:  # whose limit is one for all sentences
@@ -271,9 +277,9 @@ def _run_joey(options: argparse.Namespace, work: Work, threads: int, weights: Pa
     program = Path(__file__).with_name("bench_joey_decode.py")
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
     command = [str(options.joey), str(program)]
-    done = subprocess.run(
-        command, env=environment, input=json.dumps(values), stdout=subprocess.PIPE, text=True, check=True
-    )
+    done = subprocess.run(command, env=environment, input=json.dumps(values), stdout=subprocess.PIPE, text=True)
+    if done.returncode:
+        raise SystemExit(f"bench_decode: {options.joey} ended with {done.returncode}; does it have JoeyNMT?")
     return json.loads(done.stdout.splitlines()[-1])
 
 

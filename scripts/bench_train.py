@@ -59,14 +59,19 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--vocabulary", type=int, default=10_000)
     parser.add_argument("--precision", nargs="+", default=["float32", "fast"], help="runtime.precision of ours")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.joey and not options.joey.is_file():
+        parser.error(f"no such Python: {options.joey}")
+    return options
 
 
 def run_ours(precision: str, environment: dict[str, str]) -> dict[str, float]:
     command = [sys.executable, __file__, *sys.argv[1:], "--worker", "--precision", precision]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
-    if done.returncode:
-        raise SystemExit(done.returncode)  # it has said why
+    if done.returncode:  # unless a signal ended it, it has said why
+        raise SystemExit(
+            done.returncode if done.returncode > 0 else f"bench_train: killed by signal {-done.returncode}"
+        )
     return json.loads(done.stdout.splitlines()[-1])
 
 

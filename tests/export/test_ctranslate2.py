@@ -122,7 +122,8 @@ def test_forbidden_tokens_are_forbidden_and_scores_stay_the_models(
 def test_greedy_search_without_scores_finds_the_same(model: ModelDirectory, options: dict[str, Any]) -> None:
     decoding = model.config.decoding.model_copy(update={"beam": 1, **options})
     engines = [load_engine(model.folder, decoding, threads=1, scored=scored) for scored in (True, False)]
-    scored, bare = (list(engine.translate(LINES)) for engine in engines)
+    prefixes = [["", "ab"][index % 2] for index in range(len(LINES))]
+    scored, bare = (list(engine.translate(LINES, prefixes)) for engine in engines)
     assert [one.tokens for one in bare] == [other.tokens for other in scored]
     assert {one.score for one in bare} == {0.0}
     assert len({other.score for other in scored}) > 5

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
@@ -83,26 +82,36 @@ class Transformer(nn.Module):
         return logits_BTV
 
     def start(self, source_BS: Tensor) -> DecoderCache:
-        """The cache of an empty target: sources encoded, and turned into keys and values, once.
-
-        A CPU does so in pieces that stay in its cache, each without the padding that none of its sentences needs.
-        """
-        if source_BS.device.type != "cpu" or source_BS.numel() <= PIECE:
-            memory_BSD, mask_BHQM = self.encode(source_BS)
-            return DecoderCache.empty(self.decoder.project_memory(memory_BSD), mask_BHQM)
-        memories = []
-        for piece_BS in source_BS.split(max(PIECE // source_BS.shape[1], 1)):
-            longest = int((piece_BS != self.padding).sum(dim=1).max())
-            memory_BSD = self.encode(piece_BS[:, :longest])[0]
-            memories.append(self.decoder.project_memory(F.pad(memory_BSD, (0, 0, 0, source_BS.shape[1] - longest))))
-        whole = tuple(KeyValue(*map(torch.cat, zip(*layer, strict=True))) for layer in zip(*memories, strict=True))
-        return DecoderCache.empty(whole, padding_mask(source_BS, self.padding))
+        """The cache of an empty target: sources encoded, and turned into keys and values, once."""
+        if source_BS.device.type == "cpu" and source_BS.numel() > PIECE:
+            memory = self._remember_in_pieces(source_BS)
+        else:
+            memory = self.decoder.project_memory(self.encode(source_BS)[0])
+        return DecoderCache.empty(memory, padding_mask(source_BS, self.padding))
 
     def step(self, previous_N: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
         """Read one more target token a row; logits [N, V] of the next, and the longer cache."""
         x_N1D = self.target_embedding(previous_N[:, None], start=cache.length)
         hidden_N1D, cache = self.decoder.step(x_N1D, cache)
         return self.generate_logits(hidden_N1D)[:, 0], cache
+
+    def _remember_in_pieces(self, source_BS: Tensor) -> tuple[KeyValue, ...]:
+        """Keys and values of the sources, in pieces that stay in a CPU's cache.
+
+        Each does without the padding, on the right, that none of its sentences needs.
+        """
+        n_sources, width = source_BS.shape
+        n_rows = max(PIECE // width, 1)
+        whole: tuple[KeyValue, ...] = ()
+        for first in range(0, n_sources, n_rows):
+            rows = slice(first, first + n_rows)
+            longest = int((source_BS[rows] != self.padding).sum(dim=1).max())
+            memory_PSD = F.pad(self.encode(source_BS[rows, :longest])[0], (0, 0, 0, width - longest))
+            pieces = self.decoder.project_memory(memory_PSD)
+            whole = whole or tuple(KeyValue(*(x.new_empty(n_sources, *x.shape[1:]) for x in piece)) for piece in pieces)
+            for place, piece in zip(whole, pieces, strict=True):
+                place.key_BHMK[rows], place.value_BHMK[rows] = piece
+        return whole
 
     def _initialize(self) -> None:
         """Xavier-uniform matrices (Glorot & Bengio 2010); W^Q, W^K, W^V each for itself; biases zero."""
