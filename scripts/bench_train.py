@@ -24,8 +24,6 @@ from pathlib import Path
 
 import torch
 
-from transformer_mt.errors import TmtError
-
 WARM_UP = 20  # updates until the memory is mapped and the kernels are compiled
 SIZES = {"d_model": 128, "n_heads": 4, "d_ff": 256, "encoder_layers": 4, "decoder_layers": 4, "dropout": 0.3}
 
@@ -33,7 +31,12 @@ SIZES = {"d_model": 128, "n_heads": 4, "d_ff": 256, "encoder_layers": 4, "decode
 def main() -> None:
     options = parse()
     if options.worker:
-        print(json.dumps(measure_ours(options)))
+        from transformer_mt.errors import TmtError
+
+        try:
+            print(json.dumps(measure_ours(options)))
+        except TmtError as error:
+            raise SystemExit(f"bench_train: {error}") from None
         return
     environment = {**os.environ, "OMP_NUM_THREADS": str(options.threads), "PYTHONPATH": str(Path.cwd())}
     with tempfile.TemporaryDirectory() as folder:
@@ -281,7 +284,4 @@ def median(rows: list[dict[str, float]], key: str) -> float:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except TmtError as error:
-        raise SystemExit(f"bench_train: {error}") from None
+    main()

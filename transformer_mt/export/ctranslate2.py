@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import importlib.util
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,11 +75,19 @@ def load_engine(
     Raises TmtError where CTranslate2 is missing, or the folder is neither, damaged, or not expressible.
     """
     require_ctranslate2()
-    if is_exported(folder):
-        return _load(folder, decoding, threads, device, seed, scored)
-    with tempfile.TemporaryDirectory() as name:
-        _fill(Path(name), load_model_directory(folder), "float32")
-        return _load(Path(name), decoding, threads, device, seed, scored)
+    from transformer_mt.export.engine import Ctranslate2Engine
+
+    with _as_exported(folder) as exported:
+        if device not in ("cpu", "cuda", "auto"):
+            raise TmtError(f"CTranslate2 does not run on '{device}'", place="--device", remedy="Use cpu, cuda or auto.")
+        try:
+            return Ctranslate2Engine(exported, decoding, threads, device, seed, scored)
+        except (RuntimeError, ValueError, KeyError, OSError) as error:  # a damaged file, no such device, a newer format
+            raise TmtError(
+                f"CTranslate2 cannot load this: {error}",
+                place=exported,
+                remedy="Export the model again; for --device cuda, an NVIDIA GPU and its libraries must be there.",
+            ) from None
 
 
 def require_ctranslate2() -> None:
@@ -115,18 +125,12 @@ def _fill(folder: Path, directory: ModelDirectory, quantization: str) -> None:
     save_codecs((directory.source, directory.target), folder)
 
 
-def _load(
-    folder: Path, decoding: DecodingConfig | None, threads: int, device: str, seed: int, scored: bool
-) -> Ctranslate2Engine:
-    from transformer_mt.export.engine import Ctranslate2Engine
-
-    if device not in ("cpu", "cuda", "auto"):
-        raise TmtError(f"CTranslate2 does not run on '{device}'", place="--device", remedy="Use cpu, cuda or auto.")
-    try:
-        return Ctranslate2Engine(folder, decoding, threads, device, seed, scored)
-    except (RuntimeError, ValueError, KeyError, OSError) as error:  # a damaged file, no such device, a newer format
-        raise TmtError(
-            f"CTranslate2 cannot load this: {error}",
-            place=folder,
-            remedy="Export the model again; for --device cuda, an NVIDIA GPU and its libraries must be there.",
-        ) from None
+@contextmanager
+def _as_exported(folder: Path) -> Iterator[Path]:
+    """The folder itself, or what a model directory would be exported to, until an engine has read it."""
+    if is_exported(folder):
+        yield folder
+        return
+    with tempfile.TemporaryDirectory() as name:
+        _fill(Path(name), load_model_directory(folder), "float32")
+        yield Path(name)

@@ -54,16 +54,9 @@ class Ctranslate2Engine(Interpreter):
     """An exported model, ready to translate."""
 
     def __init__(
-        self,
-        folder: Path,
-        decoding: DecodingConfig | None = None,
-        threads: int = 0,
-        device: str = "cpu",
-        seed: int = 0,
-        scored: bool = True,
+        self, folder: Path, decoding: DecodingConfig | None, threads: int, device: str, seed: int, scored: bool
     ) -> None:
-        """folder: a whole exported one. threads: 0 for one each core. scored: False spares greedy search its scores,
-        which are then 0.
+        """folder: a whole exported one. The others as of `ctranslate2.load_engine`; scores that are spared are 0.
 
         Raises TmtError where a file is damaged or an option is not CTranslate2's, RuntimeError where it refuses
         the model or the device.
@@ -114,7 +107,7 @@ class Ctranslate2Engine(Interpreter):
     def _attempt_exactly(self, tasks: Sequence[_Task]) -> list[list[Found]]:
         """As `_attempt`, within each sentence's own limits and without the marks no translation may hold."""
         found = self._attempt(tasks, _with_equal_limits(tasks), exact=True)
-        return self._weighed([task.request for task in tasks], found) if self._scored else found
+        return self._weighed([task.request for task in tasks], found)
 
     def _ask(self, tasks: Sequence[_Task], exponent: float, exact: bool) -> Sequence[Any]:
         """Queue a batch: one answer to wait for a sentence. exact: forbid what no translation may hold."""
@@ -168,10 +161,12 @@ class Ctranslate2Engine(Interpreter):
         """Are CTranslate2's scores other than the model's? Prefixes cost nothing there, and what options forbid
         leaves its probability to the others."""
         forbids = self.decoding.no_repeat_ngram > 0 or self.decoding.min_length_ratio > 0
-        return self._scored and (forbids or any(request.prefix for request in requests))
+        return forbids or any(request.prefix for request in requests)
 
     def _weighed(self, requests: Sequence[Request], found: Sequence[Sequence[Found]]) -> list[list[Found]]:
-        """The same hypotheses with the model's own log-probabilities."""
+        """The same hypotheses with the model's own log-probabilities; as they are where scores are spared."""
+        if not self._scored:
+            return [list(some) for some in found]
         pairs = [(request, one) for request, some in zip(requests, found, strict=True) for one in some]
         if not pairs:
             return []

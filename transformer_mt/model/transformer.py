@@ -107,10 +107,10 @@ class Transformer(nn.Module):
             rows = slice(first, first + n_rows)
             longest = int((source_BS[rows] != self.padding).sum(dim=1).max())
             memory_PSD = F.pad(self.encode(source_BS[rows, :longest])[0], (0, 0, 0, width - longest))
-            pieces = self.decoder.project_memory(memory_PSD)
-            whole = whole or tuple(KeyValue(*(x.new_empty(n_sources, *x.shape[1:]) for x in piece)) for piece in pieces)
-            for place, piece in zip(whole, pieces, strict=True):
-                place.key_BHMK[rows], place.value_BHMK[rows] = piece
+            layers = self.decoder.project_memory(memory_PSD)
+            whole = whole or tuple(KeyValue(*(x.new_empty(n_sources, *x.shape[1:]) for x in layer)) for layer in layers)
+            for place, layer in zip(whole, layers, strict=True):
+                place.key_BHMK[rows], place.value_BHMK[rows] = layer
         return whole
 
     def _initialize(self) -> None:

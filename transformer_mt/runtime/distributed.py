@@ -96,9 +96,10 @@ def join_world() -> Iterator[World]:
     if "RANK" not in os.environ or int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield World()
         return
-    # DistributedDataParallel imports the first, whose functions keep the group that is there by then as a default
+    # Optimizers import the first, which keeps the frames it is imported from, and so the model in them.
+    # DistributedDataParallel imports the second, whose functions keep the group that is there by then as a default
     # argument: it outlives destroy_process_group, and a thread of it that wants Python while that ends aborts the
-    # process. Optimizers import the second, which keeps the frames it is imported from, and so the model in them.
+    # process.
     import torch._dynamo
     import torch.distributed.nn
 
