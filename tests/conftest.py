@@ -165,7 +165,7 @@ class Numbers:
         settings = config.training
         size = BatchSize(settings.token_budget, settings.batch_sentences)
         batches = Batches(prepared.store("train"), size, config.seed, accumulate=settings.accumulate)
-        validation = Validation(prepared.store("validation"), machine)
+        validation = Validation(prepared.store("validation"), machine, World())
         return Trainer(config, built, batches, validation, directory, machine, World(), Events(run))
 
 

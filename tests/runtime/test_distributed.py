@@ -27,6 +27,7 @@ def test_a_process_alone_asks_nobody(monkeypatch):
         assert world.sums([1, 2.5]) == [1, 2.5]
         assert world.gather("x") == ["x"]
         assert world.from_main(lambda: 7) == 7
+        assert world.joined(world.share([3, 1, 2])) == [3, 1, 2]
         module = torch.nn.Linear(2, 2)
         assert world.parallel(module, torch.device("cpu")) is module
         with pytest.raises(TmtError):
@@ -69,6 +70,10 @@ def talk(world):
     assert world.sums([world.rank + 1, 10]) == [3, 20]
     assert world.gather(f"rank {world.rank}") == ["rank 0", "rank 1"]
     assert world.from_main(lambda: {"from": world.rank}) == {"from": 0}
+    for count in range(4):  # fewer than the processes, as many, uneven shares
+        own = world.share(list(range(count)))
+        assert len(own) == (count + 1 - world.rank) // 2
+        assert world.joined([item * item for item in own]) == [item * item for item in range(count)]
     outcomes = []
     for failing in (lambda: world.from_main(fail), lambda: world.leave(TmtError("no", exit_code=130))):
         try:

@@ -98,8 +98,8 @@ def _run_training(
     model = _model(config, prepared, machine)
     batches = _batches(config, prepared, world)
     _introduce(config, prepared, model, batches, run, machine, world, events)
-    bleu_of = _bleu_of(config, prepared, machine) if config.training.bleu_sentences else None
-    validation = Validation(prepared.store("validation"), machine, bleu_of)
+    bleu_of = _bleu_of(config, prepared, machine, world) if config.training.bleu_sentences else None
+    validation = Validation(prepared.store("validation"), machine, world, bleu_of)
     return Trainer(config, model, batches, validation, run, machine, world, events).train()
 
 
@@ -154,8 +154,8 @@ def _sampler(prepared: Prepared) -> Sampler:
     return sample
 
 
-def _bleu_of(config: Config, prepared: Prepared, machine: Machine) -> BleuOf:
-    """Greedy translations of the first validation sentences, scored by sacreBLEU."""
+def _bleu_of(config: Config, prepared: Prepared, machine: Machine, world: World) -> BleuOf:
+    """Greedy translations of the first validation sentences, each process a share of them, scored by sacreBLEU."""
     from itertools import islice
 
     from transformer_mt.decoding.batches import translate_ids
@@ -168,8 +168,9 @@ def _bleu_of(config: Config, prepared: Prepared, machine: Machine) -> BleuOf:
     greedy = config.decoding.model_copy(update={"method": "beam", "beam": 1, "n_best": 1})
 
     def bleu_of(model: Transformer) -> BleuResult:
-        translations = [target.decode(found) for found in translate_ids(model, ids, greedy, machine.device)]
-        bleu = score(translations, references, config.data.target, ["bleu"])["bleu"].value
+        found = world.joined(translate_ids(model, world.share(ids), greedy, machine.device))
+        translations = [target.decode(one) for one in found]
+        bleu = world.from_main(lambda: score(translations, references, config.data.target, ["bleu"])["bleu"].value)
         shown = [len(ids) * place // SAMPLES for place in range(min(SAMPLES, len(ids)))]
         return BleuResult(bleu, [Sample(sources[i], references[i], translations[i]) for i in shown])
 

@@ -22,7 +22,8 @@ from torch import nn
 from transformer_mt.errors import INTERRUPTED, TmtError
 
 Result = TypeVar("Result")
-PATIENCE = timedelta(hours=2)  # others wait while rank 0 validates or prepares data
+Item = TypeVar("Item")
+PATIENCE = timedelta(hours=2)  # others wait while rank 0 prepares data or scores the test set
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,15 @@ class World:
         values: list[Any] = [None] * self.size
         dist.all_gather_object(values, value)
         return values
+
+    def share(self, items: Sequence[Item]) -> Sequence[Item]:
+        """Those of the items that fall to this process, dealt out in turn."""
+        return items[self.rank :: self.size]
+
+    def joined(self, made: Sequence[Item]) -> list[Item]:
+        """What all processes made of their shares, one thing for each item, in the order of the items."""
+        shares = self.gather(made)
+        return [shares[number % self.size][number // self.size] for number in range(sum(map(len, shares)))]
 
     def parallel(self, module: nn.Module, device: torch.device) -> nn.Module:
         """The module with gradients averaged over the processes after each backward pass."""

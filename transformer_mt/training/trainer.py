@@ -188,7 +188,7 @@ class Trainer:
         self.events.end_epoch()
         state = self.state
         with averaged(self.model, self.optimizer.average):
-            judgement = self.world.from_main(lambda: self.validation.judge(self.model))
+            judgement = self.validation.judge(self.model)
         if not math.isfinite(judgement.loss):
             self.world.leave(self._lost(f"the validation loss is not a number at step {state.step:,}"))
         train_loss, seconds = state.recent_loss, state.recent_seconds

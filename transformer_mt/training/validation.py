@@ -13,6 +13,7 @@ from transformer_mt.data.batching import BatchSize, assemble, by_length, cut
 from transformer_mt.data.store import Store
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import Machine
+from transformer_mt.runtime.distributed import World
 from transformer_mt.training.step import TrainingStep
 
 BATCH_TOKENS = 4096
@@ -46,17 +47,17 @@ class Judgement:
 
 
 class Validation:
-    """Held-out pairs, and BLEU where `bleu_of` is given."""
+    """Held-out pairs, and BLEU where `bleu_of` is given. The processes of a group share the work."""
 
-    def __init__(self, store: Store, machine: Machine, bleu_of: BleuOf | None = None) -> None:
-        self.store, self.machine, self.bleu_of = store, machine, bleu_of
+    def __init__(self, store: Store, machine: Machine, world: World, bleu_of: BleuOf | None = None) -> None:
+        self.store, self.machine, self.world, self.bleu_of = store, machine, world, bleu_of
 
     def judge(self, model: Transformer) -> Judgement:
-        """Without dropout; the model is left as it was."""
+        """Without dropout; the model is left as it was. Every process must ask; all get the same answer."""
         was_training = model.training
         model.eval()
         try:
-            loss = mean_nll(model, self.store, BATCH_TOKENS, self.machine)
+            loss = mean_nll(model, self.store, BATCH_TOKENS, self.machine, self.world)
             found = self.bleu_of(model) if self.bleu_of is not None else None
         finally:
             model.train(was_training)
@@ -64,18 +65,18 @@ class Validation:
 
 
 @torch.inference_mode()
-def mean_nll(model: Transformer, store: Store, tokens: int, machine: Machine) -> float:
+def mean_nll(model: Transformer, store: Store, tokens: int, machine: Machine, world: World) -> float:
     """-log p of a target token, on average over a store: no smoothing. The model is in eval mode."""
     step = TrainingStep(model, smoothing=0.0)
     order = by_length(store.source.lengths, store.target.lengths)
     sizes = np.maximum(store.source.lengths, store.target.lengths)[order]
-    sums, count = [], 0
-    for part in cut(sizes, BatchSize(tokens=tokens)):
+    sums = []
+    for part in world.share(cut(sizes, BatchSize(tokens=tokens))):
         batch = assemble(store, order[part])
         with machine.autocast():
             sums.append(step(*batch.to(machine.device)).nll)
-        count += batch.tokens
-    return math.fsum(torch.stack(sums).tolist()) / count
+    found = torch.stack(sums).tolist() if sums else []  # a GPU is waited for once
+    return math.fsum(world.joined(found)) / int(store.target.lengths.sum())
 
 
 def perplexity(nll: float) -> float:
