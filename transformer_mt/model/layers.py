@@ -136,9 +136,8 @@ class Decoder(nn.Module):
         self.final_norm = _norm(config) if config.has_final_norm else None
 
     def project_memory(self, memory_BSD: Tensor) -> tuple[KeyValue, ...]:
-        """Each layer's keys and values of the encoder's output; a head's in one piece, since every step reads them."""
-        memories = (layer.cross_attention.project_memory(memory_BSD) for layer in self.layers)
-        return tuple(KeyValue(key.contiguous(), value.contiguous()) for key, value in memories)
+        """Each layer's keys and values of the encoder's output."""
+        return tuple(layer.cross_attention.project_memory(memory_BSD) for layer in self.layers)
 
     def forward(self, x_BTD: Tensor, memory_BSD: Tensor, memory_mask_BHQM: Tensor | None) -> Tensor:
         for layer in self.layers:

@@ -82,12 +82,13 @@ class Transformer(nn.Module):
         return logits_BTV
 
     def start(self, source_BS: Tensor) -> DecoderCache:
-        """The cache of an empty target: sources encoded, and turned into keys and values, once."""
-        if source_BS.device.type == "cpu" and source_BS.numel() > PIECE:
-            memory = self._remember_in_pieces(source_BS)
-        else:
-            memory = self.decoder.project_memory(self.encode(source_BS)[0])
-        return DecoderCache.empty(memory, padding_mask(source_BS, self.padding))
+        """The cache of an empty target: sources encoded, and turned into keys and values, once.
+
+        A CPU takes them in pieces that stay in its cache.
+        """
+        n_sources, width = source_BS.shape
+        n_rows = max(PIECE // width, 1) if source_BS.device.type == "cpu" else n_sources
+        return DecoderCache.empty(self._remembered(source_BS, n_rows), padding_mask(source_BS, self.padding))
 
     def step(self, previous_N: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
         """Read one more target token a row; logits [N, V] of the next, and the longer cache."""
@@ -95,13 +96,12 @@ class Transformer(nn.Module):
         hidden_N1D, cache = self.decoder.step(x_N1D, cache)
         return self.generate_logits(hidden_N1D)[:, 0], cache
 
-    def _remember_in_pieces(self, source_BS: Tensor) -> tuple[KeyValue, ...]:
-        """Keys and values of the sources, in pieces that stay in a CPU's cache.
+    def _remembered(self, source_BS: Tensor, n_rows: int) -> tuple[KeyValue, ...]:
+        """Keys and values of the sources, so many at a time; a head's lie in one piece, since every step reads them.
 
-        Each does without the padding, on the right, that none of its sentences needs.
+        Each time without the padding, on the right, that none of the sentences needs.
         """
         n_sources, width = source_BS.shape
-        n_rows = max(PIECE // width, 1)
         whole: tuple[KeyValue, ...] = ()
         for first in range(0, n_sources, n_rows):
             rows = slice(first, first + n_rows)
