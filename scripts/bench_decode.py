@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 import time
@@ -103,9 +104,10 @@ def _arguments() -> argparse.Namespace:
     options = parser.parse_args()
     if (options.model is None) != (options.input is None):
         parser.error("--model and --input belong together")
-    for file in (options.input, options.joey):
-        if file is not None and not file.is_file():
-            parser.error(f"no such file: {file}")
+    if options.input is not None and not options.input.is_file():
+        parser.error(f"no such file: {options.input}")
+    if options.joey and not shutil.which(options.joey):
+        parser.error(f"no such Python: {options.joey}")
     if options.ctranslate2 is not None and not is_exported(options.ctranslate2):
         parser.error(f"not what `tmt export` writes: {options.ctranslate2}")
     return options

@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -63,7 +64,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--precision", nargs="+", default=["float32", "fast"], help="runtime.precision of ours")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.joey and not options.joey.is_file():
+    if options.joey and not shutil.which(options.joey):
         parser.error(f"no such Python: {options.joey}")
     return options
 

@@ -27,7 +27,7 @@ def test_a_process_alone_asks_nobody(monkeypatch):
         assert world.sums([1, 2.5]) == [1, 2.5]
         assert world.gather("x") == ["x"]
         assert world.from_main(lambda: 7) == 7
-        assert world.joined(world.share([3, 1, 2])) == [3, 1, 2]
+        assert world.shared([3, 1, 2], lambda items: [-item for item in items]) == [-3, -1, -2]
         module = torch.nn.Linear(2, 2)
         assert world.parallel(module, torch.device("cpu")) is module
         with pytest.raises(TmtError):
@@ -71,18 +71,21 @@ def talk(world):
     assert world.gather(f"rank {world.rank}") == ["rank 0", "rank 1"]
     assert world.from_main(lambda: {"from": world.rank}) == {"from": 0}
     for count in range(4):  # fewer than the processes, as many, uneven shares
-        own = world.share(list(range(count)))
-        assert len(own) == (count + 1 - world.rank) // 2
-        assert world.joined([item * item for item in own]) == [item * item for item in range(count)]
+        done = world.shared(list(range(count)), lambda own: [(item, world.rank) for item in own])
+        assert done == [(item, item % 2) for item in range(count)]
     outcomes = []
-    for failing in (lambda: world.from_main(fail), lambda: world.leave(TmtError("no", exit_code=130))):
+    for failing in (
+        lambda: world.from_main(fail),
+        lambda: world.leave(TmtError("no", exit_code=130)),
+        lambda: world.shared(range(2), lambda own: [fail() if item == 0 else item for item in own]),
+    ):
         try:
             failing()
         except TmtError as error:
             outcomes.append((0, str(error)))
         except SystemExit as leave:
             outcomes.append((1, leave.code))
-    assert outcomes == [(0, "no")] * 2 if world.is_main else [(1, 130)] * 2, outcomes
+    assert outcomes == [(0, "no")] * 3 if world.is_main else [(1, 130)] * 3, outcomes
 
 gc.disable()  # or it collects what is left over, but not always in time
 kept = None

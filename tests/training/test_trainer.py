@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from transformer_mt.runtime.distributed import World
 from transformer_mt.training.optimizer import Optimizer
 from transformer_mt.training.schedule import cosine
 from transformer_mt.training.state import TrainState
-from transformer_mt.training.validation import BleuResult, Judgement, Sample
+from transformer_mt.training.validation import BleuResult, Judgement, Sample, mean_nll
 
 
 def weights(trainer: Any) -> dict[str, Tensor]:
@@ -144,6 +146,19 @@ def test_patience_counts_bleu_where_bleu_is_monitored(numbers: Any, tmp_path: Pa
 def test_minutes_end_it_at_the_next_validation(numbers: Any, tmp_path: Path):
     trainer = numbers.trainer(tmp_path, max_epochs=None, max_minutes=1e-6, validate_every=3)
     assert trainer.train().step == 3
+
+
+def test_the_main_process_says_when_the_minutes_are_over(numbers: Any, tmp_path: Path, monkeypatch):
+    """Clocks differ: processes that ended by their own would leave others waiting for them."""
+    trainer = numbers.trainer(tmp_path, max_epochs=None, max_steps=9, max_minutes=1e-6, validate_every=3)
+    told = World.from_main
+
+    def slower_clock(self: World, make: Any) -> Any:
+        result = told(self, make)
+        return "" if str(result).startswith("max_minutes") else result
+
+    monkeypatch.setattr(World, "from_main", slower_clock)
+    assert trainer.train().stopped == "max_steps 9 reached"
 
 
 def test_plateau_lowers_the_rate(numbers: Any, tmp_path: Path):
@@ -295,6 +310,24 @@ def spoil(trainer: Any, step: int) -> None:
         return loss._replace(smoothed=loss.smoothed * float("nan")) if next(calls) == step else loss
 
     trainer.gradients.step.forward = spoiled
+
+
+def test_processes_share_validation_to_the_bit(numbers: Any, tmp_path: Path):
+    """Three of them, here threads; they find the loss that one finds alone."""
+    trainer, shares, together = numbers.trainer(tmp_path), {}, threading.Barrier(3)
+
+    class OneOfThree(World):
+        def gather(self, value: Any) -> list[Any]:
+            shares[self.rank] = value
+            together.wait(timeout=60)
+            return [shares[rank] for rank in range(3)]
+
+    def loss(world: World) -> float:
+        return mean_nll(trainer.model.eval(), trainer.validation.store, 30, trainer.machine, world)
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(loss, (OneOfThree(rank, 3) for rank in range(3)))) == [loss(World())] * 3
+    assert all(len(sums) > 1 for sums, _ in shares.values())
 
 
 def test_a_loss_that_is_no_number_is_told_with_step_and_batch(numbers: Any, tmp_path: Path):

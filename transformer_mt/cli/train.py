@@ -168,7 +168,7 @@ def _bleu_of(config: Config, prepared: Prepared, machine: Machine, world: World)
     greedy = config.decoding.model_copy(update={"method": "beam", "beam": 1, "n_best": 1})
 
     def bleu_of(model: Transformer) -> BleuResult:
-        found = world.joined(translate_ids(model, world.share(ids), greedy, machine.device))
+        found = world.shared(ids, lambda own: translate_ids(model, own, greedy, machine.device))
         translations = [target.decode(one) for one in found]
         bleu = world.from_main(lambda: score(translations, references, config.data.target, ["bleu"])["bleu"].value)
         shown = [len(ids) * place // SAMPLES for place in range(min(SAMPLES, len(ids)))]

@@ -77,14 +77,26 @@ class World:
         dist.all_gather_object(values, value)
         return values
 
-    def share(self, items: Sequence[Item]) -> Sequence[Item]:
-        """Those of the items that fall to this process, dealt out in turn."""
-        return items[self.rank :: self.size]
+    def shared(self, items: Sequence[Item], make: Callable[[Sequence[Item]], Sequence[Result]]) -> list[Result]:
+        """What `make` returns, one thing for each item, in the order of the items; each process takes a share of them.
 
-    def joined(self, made: Sequence[Item]) -> list[Item]:
-        """What all processes made of their shares, one thing for each item, in the order of the items."""
-        shares = self.gather(made)
-        return [shares[number % self.size][number // self.size] for number in range(sum(map(len, shares)))]
+        When it fails in one, the others leave without a word.
+        """
+        if self.size == 1:
+            return list(make(items))
+        made: Sequence[Result] = ()
+        failure: BaseException | None = None
+        try:
+            made = make(items[self.rank :: self.size])
+        except BaseException as error:
+            failure = error
+        shares = self.gather((made, None if failure is None else _exit_code(failure)))
+        if failure is not None:
+            raise failure
+        for _, exit_code in shares:
+            if exit_code is not None:
+                raise SystemExit(exit_code)
+        return [shares[number % self.size][0][number // self.size] for number in range(len(items))]
 
     def parallel(self, module: nn.Module, device: torch.device) -> nn.Module:
         """The module with gradients averaged over the processes after each backward pass."""

@@ -193,7 +193,7 @@ class Trainer:
             self.world.leave(self._lost(f"the validation loss is not a number at step {state.step:,}"))
         train_loss, seconds = state.recent_loss, state.recent_seconds
         is_best = state.judged(judgement.loss, judgement.bleu, self.settings)
-        state.stopped = reason_to_stop(state, self.settings)
+        state.stopped = self.world.from_main(lambda: reason_to_stop(state, self.settings))  # clocks differ
         self._tell(judgement, train_loss, seconds, is_best)  # before saving: a run killed here tells it again
         self._save()
 

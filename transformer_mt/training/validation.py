@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -70,13 +70,17 @@ def mean_nll(model: Transformer, store: Store, tokens: int, machine: Machine, wo
     step = TrainingStep(model, smoothing=0.0)
     order = by_length(store.source.lengths, store.target.lengths)
     sizes = np.maximum(store.source.lengths, store.target.lengths)[order]
-    sums = []
-    for part in world.share(cut(sizes, BatchSize(tokens=tokens))):
-        batch = assemble(store, order[part])
-        with machine.autocast():
-            sums.append(step(*batch.to(machine.device)).nll)
-    found = torch.stack(sums).tolist() if sums else []  # a GPU is waited for once
-    return math.fsum(world.joined(found)) / int(store.target.lengths.sum())
+
+    def sums_of(parts: Sequence[slice]) -> list[float]:
+        sums = []
+        for part in parts:
+            batch = assemble(store, order[part])
+            with machine.autocast():
+                sums.append(step(*batch.to(machine.device)).nll)
+        return torch.stack(sums).tolist() if sums else []  # a GPU is waited for once
+
+    sums = world.shared(cut(sizes, BatchSize(tokens=tokens)), sums_of)
+    return math.fsum(sums) / int(store.target.lengths.sum())
 
 
 def perplexity(nll: float) -> float:
