@@ -82,8 +82,8 @@ def test_two_processes_give_the_losses_of_one(together: tuple[Path, str, str]):
     assert two["step"] == pytest.approx(one["step"], abs=1e-5)
     assert two["validation"] == pytest.approx(one["validation"], abs=1e-5)
     bleu = [points(read_history(folder / name / "metrics.jsonl"), "validation", "bleu")[1] for name in ("two", "one")]
-    assert bleu[1][-1] > 5
-    assert bleu[0] == pytest.approx(bleu[1], abs=2)  # translations in another order would score far less
+    assert bleu[1][-1] > 1
+    assert bleu[0] == pytest.approx(bleu[1], abs=0.5)
 
 
 def test_the_last_update_of_an_epoch_was_uneven(together: tuple[Path, str, str], numbers: Any):

@@ -63,9 +63,7 @@ class Ctranslate2Engine(Interpreter):
         """
         super().__init__(load_config(folder / CONFIG), *load_codecs(folder), decoding)
         _refuse_unsupported(self.decoding, folder)
-        self._forbids = self.decoding.no_repeat_ngram > 0 or self.decoding.min_length_ratio > 0
-        greedy = self.decoding.by_beam and self.decoding.beam == 1
-        self._scored = scored or not greedy or self._forbids  # where all is forbidden, only a score tells
+        self._scored = scored or not self.decoding.by_beam or self.decoding.beam > 1
         self._words = self.target.vocabulary.tokens
         self._source_words = self.source.vocabulary.tokens
         self._ids = {word: index for index, word in enumerate(self._words)}
@@ -162,7 +160,8 @@ class Ctranslate2Engine(Interpreter):
     def _reweighs(self, requests: Sequence[Request]) -> bool:
         """Are CTranslate2's scores other than the model's? Prefixes cost nothing there, and what options forbid
         leaves its probability to the others."""
-        return self._forbids or any(request.prefix for request in requests)
+        forbids = self.decoding.no_repeat_ngram > 0 or self.decoding.min_length_ratio > 0
+        return forbids or any(request.prefix for request in requests)
 
     def _weighed(self, requests: Sequence[Request], found: Sequence[Sequence[Found]]) -> list[list[Found]]:
         """The same hypotheses with the model's own log-probabilities; as they are where scores are spared."""
