@@ -32,8 +32,9 @@ import torch
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.model import ModelConfig
-from transformer_mt.decoding.batches import Request, search
+from transformer_mt.decoding.batches import search
 from transformer_mt.decoding.model_directory import load_model_directory
+from transformer_mt.decoding.request import Request
 from transformer_mt.errors import TmtError
 from transformer_mt.export.ctranslate2 import is_exported
 from transformer_mt.model.positions import sinusoidal_positions

@@ -15,7 +15,7 @@ from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.decoding.mbr import consensus
 from transformer_mt.decoding.model_directory import build_model, save_model_directory
-from transformer_mt.decoding.search import Found
+from transformer_mt.decoding.request import Found
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError
 from transformer_mt.model.weights import named_weights

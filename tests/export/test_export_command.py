@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -57,6 +58,23 @@ def test_an_export_proves_itself_and_translates_by_itself(tmt: Run, model: Model
         line.split("\t")[1] for line in ours[1].splitlines()
     ]
     assert converted[1] == exported[1]
+
+
+def test_translating_with_an_export_waits_for_no_torch(tmt: Run, model: ModelDirectory, source: Path) -> None:
+    """Its import would take longer than all the rest."""
+    tmt("export", "--model", model.folder, "--output", "out", "--input", source)
+    program = """if True:
+        import sys
+        from transformer_mt.cli import main
+        try:
+            main.run()
+        except SystemExit as left:
+            assert not left.code
+        assert "torch" not in sys.modules
+    """
+    command = [sys.executable, "-c", program, "translate", "--model", "out", "abc def"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout.count("\n")) == (0, 1), done.stderr
 
 
 def test_json_says_the_same_and_made_up_sentences_stand_in(tmt: Run, model: ModelDirectory) -> None:

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from transformer_mt.decoding.beam import BeamOptions, Coverage, beam_search
 from transformer_mt.decoding.greedy import greedy_search
-from transformer_mt.decoding.search import Found, Limits, coverage_penalty, length_penalty, top_candidates
+from transformer_mt.decoding.request import Found, length_penalty
+from transformer_mt.decoding.search import Limits, coverage_penalty, top_candidates
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 VOCABULARY = 7

@@ -11,10 +11,11 @@ from torch import Tensor
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.model import ModelConfig
-from transformer_mt.decoding.batches import Request, batched, search, translate_ids
+from transformer_mt.decoding.batches import search, translate_ids
 from transformer_mt.decoding.beam import BeamOptions, beam_search
 from transformer_mt.decoding.greedy import greedy_search
-from transformer_mt.decoding.search import Found, Limits
+from transformer_mt.decoding.request import Found, Request, batched
+from transformer_mt.decoding.search import Limits
 from transformer_mt.model.transformer import Transformer
 
 PAD, EOS = 0, 3

@@ -174,10 +174,10 @@ def _check_options(given: dict[str, Any], hypothesis: File, baseline: File, lang
 
 
 def _config(folder: Path) -> Config:
-    from transformer_mt.config.load import load_config
+    from transformer_mt.config.load import CONFIG, load_config
     from transformer_mt.errors import TmtError
 
-    file = folder / "config.yaml"
+    file = folder / CONFIG
     if not file.is_file():
         raise TmtError("this is no model folder", place=folder, remedy="Give the `model` folder of a finished run.")
     return load_config(file)

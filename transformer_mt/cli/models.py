@@ -49,9 +49,9 @@ def search_settings(folder: Path, given: Mapping[str, Any]) -> DecodingConfig:
     from pydantic import ValidationError
 
     from transformer_mt.config.decoding import DecodingConfig
-    from transformer_mt.config.load import load_config
+    from transformer_mt.config.load import CONFIG, load_config
 
-    file = folder / "config.yaml"
+    file = folder / CONFIG
     own = load_config(file).decoding if file.is_file() else DecodingConfig()
     changes = {key: value for key, value in given.items() if value is not None}
     changes.setdefault("method", "beam" if "beam" in changes else own.method)

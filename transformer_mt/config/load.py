@@ -23,6 +23,8 @@ from transformer_mt.config.yaml_source import (
 )
 from transformer_mt.errors import TmtError
 
+CONFIG = "config.yaml"  # the resolved config in the folder of a run, of a model, of an export
+
 
 def load_config(file: str | Path, overrides: Sequence[str] = ()) -> Config:
     """Read and check a config. `overrides` are `key.path=value` strings, the values in YAML.

@@ -6,8 +6,7 @@ Knows models, ids and `DecodingConfig`; never text.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -17,21 +16,12 @@ from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.beam import BeamOptions, Coverage, beam_search
 from transformer_mt.decoding.ensemble import EnsembleCache, ensemble_step
 from transformer_mt.decoding.greedy import greedy_search
+from transformer_mt.decoding.request import Found, Request, allowed_lengths, batched, rows_of
 from transformer_mt.decoding.sampling import sample
-from transformer_mt.decoding.search import Found, Limits, Step
+from transformer_mt.decoding.search import Limits, Step
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.model.watch import attention_maps
-from transformer_mt.text.vocabulary import EOS, PAD
-
-MOST_SENTENCES = 512  # of a batch, however short they are
-
-
-@dataclass(frozen=True)
-class Request:
-    """A sentence to translate: its ids with the end mark, and the ids its translation must begin with."""
-
-    source: Sequence[int]
-    prefix: Sequence[int] = ()
+from transformer_mt.text.vocabulary import PAD
 
 
 def search(
@@ -70,28 +60,6 @@ def translate_ids(
     finally:
         model.train(training)
     return [list(found[0].tokens) for found in results]
-
-
-def batched(lengths: Sequence[int], decoding: DecodingConfig, max_positions: int | None = None) -> Iterator[list[int]]:
-    """Indices of sentences of similar length, at most `batch_tokens` source tokens times rows in a batch."""
-    assert max_positions is None or max(lengths, default=0) <= max_positions, "the caller cuts long sentences"
-    rows = rows_of(decoding)
-    batch: list[int] = []
-    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        longest = lengths[batch[0]] if batch else lengths[index]
-        if batch and (len(batch) == MOST_SENTENCES or (len(batch) + 1) * longest * rows > decoding.batch_tokens):
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
-
-
-def rows_of(decoding: DecodingConfig) -> int:
-    """Hypotheses of one sentence that are alive at once."""
-    if decoding.by_beam:
-        return decoding.beam
-    return decoding.samples if decoding.method == "mbr" else decoding.n_best
 
 
 def pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Tensor:
@@ -150,17 +118,6 @@ def _limits(
     shortest, longest = zip(*(allowed_lengths(request, decoding, max_positions) for request in requests), strict=True)
     prefixes = [request.prefix for request in requests]
     return Limits.of(shortest, longest, prefixes, decoding.no_repeat_ngram, device)
-
-
-def allowed_lengths(request: Request, decoding: DecodingConfig, max_positions: int | None) -> tuple[int, int]:
-    """Fewest tokens before the end mark, and most tokens with it, relative to the source's tokens.
-
-    A translation has room for its prefix and one more token, but never for more than the model has positions.
-    """
-    length = len(request.source) - (request.source[-1] == EOS)
-    longest = max(int(decoding.max_length_ratio * length) + decoding.max_length_offset, 1, len(request.prefix) + 1)
-    longest = longest if max_positions is None else min(longest, max_positions)
-    return min(int(decoding.min_length_ratio * length), longest - 1), longest
 
 
 def _seed(source: Sequence[int], seed: int) -> int:

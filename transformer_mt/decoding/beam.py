@@ -18,16 +18,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_mt.decoding.search import (
-    C,
-    Found,
-    Limits,
-    Step,
-    coverage_penalty,
-    length_penalty,
-    too_many_idle,
-    top_candidates,
-)
+from transformer_mt.decoding.request import Found, length_penalty
+from transformer_mt.decoding.search import C, Limits, Step, coverage_penalty, too_many_idle, top_candidates
 from transformer_mt.text.vocabulary import BOS, EOS
 
 

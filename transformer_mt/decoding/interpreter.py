@@ -13,9 +13,8 @@ from itertools import islice
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.schema import Config
-from transformer_mt.decoding.batches import Request
 from transformer_mt.decoding.mbr import consensus
-from transformer_mt.decoding.search import Found
+from transformer_mt.decoding.request import Found, Request
 from transformer_mt.errors import TmtError
 from transformer_mt.text.cleaning import clean_text
 from transformer_mt.text.codec import Codec

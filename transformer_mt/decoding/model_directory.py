@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from transformer_mt.config.load import dump_config, load_config
+from transformer_mt.config.load import CONFIG, dump_config, load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
 from transformer_mt.model.transformer import Transformer
@@ -25,7 +25,7 @@ from transformer_mt.model.weights import load_weights, read_weights, save_weight
 from transformer_mt.text.codec import Codec, load_codecs, save_codecs
 from transformer_mt.text.vocabulary import PAD
 
-CONFIG, WEIGHTS, SCORES = "config.yaml", "model.safetensors", "scores.json"
+WEIGHTS, SCORES = "model.safetensors", "scores.json"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from transformer_mt.decoding.greedy import follow
-from transformer_mt.decoding.search import C, Found, Limits, Step
+from transformer_mt.decoding.request import Found
+from transformer_mt.decoding.search import C, Limits, Step
 
 
 def sample(

@@ -1,4 +1,4 @@
-"""What every search shares: the step it asks, the limits it keeps, and what it hands back.
+"""What every search shares: the step it asks and the limits it keeps.
 
 A search knows a step function and a cache it can reorder, never a model. Rows N of a batch are the
 hypotheses of its sentences, sentence by sentence: row n belongs to sentence n // W.
@@ -34,35 +34,6 @@ class Cache(Protocol):
 
 C = TypeVar("C", bound=Cache)
 Step = Callable[[Tensor, C], tuple[Tensor, C]]  # (previous_N, cache) -> (logits_NV, longer cache)
-
-
-@dataclass(frozen=True)
-class Found:
-    """A target sentence as ids, and what the search thinks of it.
-
-    ids:             without the start mark; the end mark comes last unless the sentence was stopped
-    log_probability: sum over all ids
-    score:           what hypotheses are ranked by: log-probability under the penalties
-    """
-
-    ids: tuple[int, ...]
-    log_probability: float
-    score: float
-
-    @property
-    def stopped(self) -> bool:
-        """Was it cut at the longest length allowed, before its end mark?"""
-        return not self.ids or self.ids[-1] != EOS
-
-    @property
-    def tokens(self) -> tuple[int, ...]:
-        """The ids without the end mark."""
-        return self.ids if self.stopped else self.ids[:-1]
-
-
-def length_penalty(length: int | Tensor, alpha: float) -> float | Tensor:
-    """lp(Y) = ((5 + |Y|) / 6)^alpha (Wu et al. 2016, arXiv:1609.08144, equation 14); |Y| counts the end mark."""
-    return ((5 + length) / 6) ** alpha
 
 
 def coverage_penalty(coverage_S: Tensor, beta: float) -> Tensor:

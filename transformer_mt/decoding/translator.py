@@ -15,12 +15,12 @@ import torch
 import torch.nn.functional as F
 
 from transformer_mt.config.decoding import DecodingConfig
-from transformer_mt.decoding.batches import Request, batched, pad, search
+from transformer_mt.decoding.batches import pad, search
 from transformer_mt.decoding.ensemble import mean_log_probability
 from transformer_mt.decoding.interpreter import Interpreter
 from transformer_mt.decoding.looking import align_pairs, maps_of
 from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
-from transformer_mt.decoding.search import Found
+from transformer_mt.decoding.request import Found, Request, batched
 from transformer_mt.errors import TmtError
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD

@@ -3,7 +3,8 @@
 model.bin, config.json, *_vocabulary.json   CTranslate2's own, through its converter; other programs read these
 config.yaml, source/, target/               ours, as in a model directory: how text becomes tokens and back
 
-Which tensor goes where is `specification`'s, how it searches, `engine`'s. CTranslate2 is optional and imported late.
+Which tensor goes where is `specification`'s, how it searches, `engine`'s. CTranslate2 is optional and imported late;
+so is PyTorch, which translating with what was exported does without.
 """
 
 from __future__ import annotations
@@ -16,21 +17,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transformer_mt.config.decoding import DecodingConfig
-from transformer_mt.config.load import dump_config
+from transformer_mt.config.load import CONFIG, dump_config
 from transformer_mt.config.schema import Config
-from transformer_mt.decoding.model_directory import (
-    CONFIG,
-    ModelDirectory,
-    load_model_directory,
-    written_aside,
-)
 from transformer_mt.errors import TmtError
 from transformer_mt.text.codec import save_codecs
 
 if TYPE_CHECKING:
+    from transformer_mt.decoding.model_directory import ModelDirectory
     from transformer_mt.export.engine import Ctranslate2Engine
 
 WEIGHTS = "model.bin"
+POSITIONS = "max_positions"  # key in CTranslate2's config.json: rows of the tables of positions
 QUANTIZATIONS = (
     "float32",
     "float16",
@@ -55,6 +52,8 @@ def export(directory: ModelDirectory, output: Path, quantization: str = "float32
     Raises TmtError where CTranslate2 is missing or cannot express the model, or `output` holds something else.
     """
     require_ctranslate2()
+    from transformer_mt.decoding.model_directory import written_aside
+
     refuse_foreign(output)
     with written_aside(output) as aside:
         _fill(aside, directory, quantization)
@@ -131,6 +130,8 @@ def _as_exported(folder: Path) -> Iterator[Path]:
     if is_exported(folder):
         yield folder
         return
+    from transformer_mt.decoding.model_directory import load_model_directory
+
     with tempfile.TemporaryDirectory() as name:
         _fill(Path(name), load_model_directory(folder), "float32")
         yield Path(name)

@@ -22,13 +22,11 @@ import ctranslate2
 import numpy as np
 
 from transformer_mt.config.decoding import DecodingConfig
-from transformer_mt.config.load import load_config
-from transformer_mt.decoding.batches import Request, allowed_lengths, batched, rows_of
+from transformer_mt.config.load import CONFIG, load_config
 from transformer_mt.decoding.interpreter import Interpreter
-from transformer_mt.decoding.model_directory import CONFIG
-from transformer_mt.decoding.search import Found, length_penalty
+from transformer_mt.decoding.request import Found, Request, allowed_lengths, batched, length_penalty, rows_of
 from transformer_mt.errors import TmtError
-from transformer_mt.export.specification import POSITIONS
+from transformer_mt.export.ctranslate2 import POSITIONS
 from transformer_mt.text.codec import load_codecs
 from transformer_mt.text.vocabulary import BOS, MARKS, PAD
 

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.errors import TmtError
+from transformer_mt.export.ctranslate2 import POSITIONS
 from transformer_mt.model.attention import MultiHeadAttention
 from transformer_mt.model.embedding import Embedding
 from transformer_mt.model.feed_forward import FeedForward
@@ -26,7 +27,6 @@ from transformer_mt.model.transformer import Transformer
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, UNK
 
 _ACTIVATIONS = {"relu": Activation.RELU, "gelu": Activation.GELU, "swiglu": Activation.SWISH}
-POSITIONS = "max_positions"  # key in CTranslate2's config.json: rows of the tables of positions
 
 
 class _Encoder(TransformerEncoderSpec):

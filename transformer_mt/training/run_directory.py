@@ -11,12 +11,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from transformer_mt.config.load import differences, dump_config, load_config
+from transformer_mt.config.load import CONFIG, differences, dump_config, load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.training.checkpoint import Checkpoints
 
-CONFIG, FACTS, MODEL, SHIPPED = "config.yaml", "run.json", "model", ".steps"
+FACTS, MODEL, SHIPPED = "run.json", "model", ".steps"
 PACKAGES = ("torch", "numpy", "sentencepiece", "spacy", "soynlp", "torchtext", "sacrebleu", "safetensors")
 # What may change between the parts of one run: when it ends, what is kept and told, and where it computes.
 CHANGEABLE = (
