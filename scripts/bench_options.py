@@ -53,7 +53,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=24)
     parser.add_argument("--seed", type=int, default=1, help="of weights, dropout and order: gains differ by chance")
     parser.add_argument("--only", nargs="+", choices=VARIANTS, metavar="NAME", help="; ".join(VARIANTS))
-    return parser.parse_args()
+    options = parser.parse_args()
+    if not (options.data / "train.en.gz").is_file():
+        parser.error(f"no Multi30k in {options.data}; `tmt download multi30k --to {options.data}` fetches it")
+    return options
 
 
 def subset(data: Path, pairs: int, folder: Path) -> dict[str, dict[str, str]]:

@@ -7,6 +7,10 @@
 only ours is measured. Both train in turn, `rounds` times, on Multi30k en-de with one shared BPE vocabulary, and the
 medians of target tokens/s are told, with peak memory and the ratio; ours in each --precision. The share of
 the cores' matrix peak is measured with a plain product of large float32 matrices.
+
+    python scripts/bench_train.py --device cuda --size base --batch-tokens 25000 --precision bfloat16 [--compile]
+
+measures ours on a GPU; the peak there is that of large bfloat16 matrices, so the share is the model FLOP utilisation.
 """
 
 from __future__ import annotations
@@ -26,7 +30,10 @@ from pathlib import Path
 import torch
 
 WARM_UP = 20  # updates until the memory is mapped and the kernels are compiled
-SIZES = {"d_model": 128, "n_heads": 4, "d_ff": 256, "encoder_layers": 4, "decoder_layers": 4, "dropout": 0.3}
+SIZES = {
+    "tiny": {"d_model": 128, "n_heads": 4, "d_ff": 256, "encoder_layers": 4, "decoder_layers": 4, "dropout": 0.3},
+    "base": {"d_model": 512, "n_heads": 8, "d_ff": 2048, "encoder_layers": 6, "decoder_layers": 6, "dropout": 0.1},
+}
 
 
 def main() -> None:
@@ -62,8 +69,13 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--batch-tokens", type=int, default=4096)
     parser.add_argument("--vocabulary", type=int, default=10_000)
     parser.add_argument("--precision", nargs="+", default=["float32", "fast"], help="runtime.precision of ours")
+    parser.add_argument("--size", choices=SIZES, default="tiny", help="of our model; JoeyNMT's is tiny")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="of ours; JoeyNMT trains on a CPU")
+    parser.add_argument("--compile", action="store_true", help="runtime.compile of ours")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.joey and (options.size, options.device) != ("tiny", "cpu"):
+        parser.error("JoeyNMT is compared at --size tiny on --device cpu")
     if options.joey and not shutil.which(options.joey):
         parser.error(f"no such Python: {options.joey}")
     return options
@@ -86,16 +98,17 @@ def measure_ours(options: argparse.Namespace) -> dict[str, float]:
     from transformer_mt.data.prepare import prepare
     from transformer_mt.decoding.model_directory import build_model
     from transformer_mt.runtime.device import peak_memory, set_up
+    from transformer_mt.runtime.distributed import World
     from transformer_mt.training.optimizer import make_optimizers
-    from transformer_mt.training.step import TrainingStep
+    from transformer_mt.training.step import parallel_step
 
     with tempfile.TemporaryDirectory() as folder:
         config = load_config(write_config(Path(folder), options))
         machine = set_up(config.runtime)
         prepared = prepare(config)
         source, target = prepared.codecs()
-        model = build_model(config, len(source), len(target))
-        step, (optimizer,) = TrainingStep(model, 0.1), make_optimizers(model, config.training)
+        model = build_model(config, len(source), len(target)).to(machine.device)
+        step, (optimizer,) = parallel_step(model, config, machine, World()), make_optimizers(model, config.training)
         for group in optimizer.param_groups:
             group["lr"] = 1e-4
         batches = Batches(prepared.store("train"), BatchSize(tokens=options.batch_tokens), seed=1)
@@ -103,26 +116,34 @@ def measure_ours(options: argparse.Namespace) -> dict[str, float]:
         started = 0.0
         for number in range(WARM_UP + options.steps):
             if number == WARM_UP:
+                wait_for(machine.device)
                 started, tokens, assembly = time.perf_counter(), 0, 0.0
             before = time.perf_counter()
             (batch,) = batches.update(1, number % batches.updates(1))
             assembly += time.perf_counter() - before
             with machine.autocast():
-                loss = step(*batch)
+                loss = step(*batch.to(machine.device))
             (loss.smoothed / batch.tokens).backward()
             optimizer.step()
             optimizer.zero_grad()
             tokens += batch.tokens
+        wait_for(machine.device)
         seconds = time.perf_counter() - started
         epoch = int(prepared.store("train").target.lengths.sum())
     return {
         "tokens_per_second": tokens / seconds,
         "assembly_share": assembly / seconds,
         "seconds_an_epoch": epoch * seconds / tokens,
-        "peak_mib": peak_memory(torch.device("cpu")) / 2**20,
+        "peak_mib": peak_memory(machine.device) / 2**20,
         "gflops": tokens / seconds * flops_a_token(config.model, len(target)) / 1e9,
-        "peak_gflops": matrix_peak(),
+        "peak_gflops": matrix_peak(machine.device),
     }
+
+
+def wait_for(device: torch.device) -> None:
+    """Until the GPU has done what it was asked for."""
+    if device.type == "cuda":
+        torch.cuda.synchronize()
 
 
 def write_config(folder: Path, options: argparse.Namespace) -> Path:
@@ -135,9 +156,14 @@ def write_config(folder: Path, options: argparse.Namespace) -> Path:
             "prepared": str(folder / "prepared"),
         },
         "tokenizer": {"kind": "sentencepiece", "vocab_size": options.vocabulary, "shared": True},
-        "model": {**SIZES, "tie_embeddings": "all"},
+        "model": {**SIZES[options.size], "tie_embeddings": "all"},
         "training": {"batch_tokens": options.batch_tokens, "max_epochs": 1},
-        "runtime": {"device": "cpu", "threads": options.threads, "precision": options.precision[0]},
+        "runtime": {
+            "device": options.device,
+            "threads": options.threads,
+            "precision": options.precision[0],
+            "compile": options.compile,
+        },
     }
     file = folder / "config.yaml"
     file.write_text(json.dumps(values), encoding="utf-8")  # JSON is YAML
@@ -155,15 +181,18 @@ def flops_a_token(sizes: object, vocabulary: int) -> float:
     return 6.0 * (encoder + decoder + d * vocabulary)
 
 
-def matrix_peak() -> float:
-    """GFLOP/s of a product of two 2,048 x 2,048 matrices on the threads in use, the best of ten."""
-    a, b = torch.randn(2048, 2048), torch.randn(2048, 2048)
+def matrix_peak(device: torch.device) -> float:
+    """GFLOP/s of a product of two large matrices, the best of ten: float32 on the threads in use, bfloat16 on a GPU."""
+    n, dtype = (2048, torch.float32) if device.type == "cpu" else (8192, torch.bfloat16)
+    a, b = (torch.randn(n, n, dtype=dtype, device=device) for _ in range(2))
     best = 1e9
     for _ in range(10):
+        wait_for(device)
         started = time.perf_counter()
         a @ b
+        wait_for(device)
         best = min(best, time.perf_counter() - started)
-    return 2 * 2048**3 / best / 1e9
+    return 2 * n**3 / best / 1e9
 
 
 def run_joey(options: argparse.Namespace, scratch: Path, environment: dict[str, str]) -> dict[str, float]:
@@ -265,7 +294,10 @@ model:
 
 
 def tell(options: argparse.Namespace, ours: dict[str, list[dict[str, float]]], theirs: list[dict[str, float]]) -> None:
-    print(f"threads {options.threads}, batch {options.batch_tokens} tokens, vocabulary {options.vocabulary:,}")
+    print(
+        f"{options.size}, {options.device}{', compiled' if options.compile else ''}, threads {options.threads},"
+        f" batch {options.batch_tokens} tokens, vocabulary {options.vocabulary:,}"
+    )
     joey = median(theirs, "tokens_per_second") if theirs else None
     for precision, rows in ours.items():
         speed, gflops = median(rows, "tokens_per_second"), median(rows, "gflops")
@@ -273,11 +305,16 @@ def tell(options: argparse.Namespace, ours: dict[str, list[dict[str, float]]], t
         print(
             f"transformer_mt  {precision:<8}  {speed:8,.0f} target tokens/s{ratio}"
             f"  {median(rows, 'seconds_an_epoch'):6,.0f} s an epoch  peak {median(rows, 'peak_mib'):6,.0f} MiB"
-            f"  {gflops:.0f} GFLOP/s, {gflops / median(rows, 'peak_gflops'):.0%} of the measured float32 matrix peak"
+            f"  {gflops:.0f} GFLOP/s, {gflops / median(rows, 'peak_gflops'):.0%} of the measured matrix peak"
             f"  batch assembly {median(rows, 'assembly_share'):.1%}"
         )
     if joey:
-        print(f"JoeyNMT 2.3.0             {joey:8,.0f} target tokens/s  peak {median(theirs, 'peak_mib'):6,.0f} MiB")
+        first = next(iter(ours.values()))
+        epoch = median(first, "seconds_an_epoch") * median(first, "tokens_per_second") / joey  # the same tokens
+        print(
+            f"JoeyNMT 2.3.0             {joey:8,.0f} target tokens/s  {epoch:6,.0f} s an epoch"
+            f"  peak {median(theirs, 'peak_mib'):6,.0f} MiB"
+        )
 
 
 def median(rows: list[dict[str, float]], key: str) -> float:
