@@ -122,7 +122,8 @@ def _compared(
         if references:
             language = directory.config.data.target
             both = [score(list(side), references, language, ("bleu",))["bleu"] for side in (result.ours, result.theirs)]
-            row["bleu"] = {"tmt": both[0].value, "ctranslate2": both[1].value}
+            bleu = [one.value for one in both]
+            row["bleu"] = {"tmt": bleu[0], "ctranslate2": bleu[1], "difference": bleu[1] - bleu[0]}
         seconds = {"tmt": result.our_seconds, "ctranslate2": result.their_seconds}
         row["sentences_per_second"] = {name: len(lines) / value for name, value in seconds.items()}
         rows.append(row)
@@ -132,13 +133,15 @@ def _compared(
 def _table(output: Path, quantization: str, rows: Sequence[dict[str, Any]]) -> str:
     size = sum(file.stat().st_size for file in output.rglob("*") if file.is_file()) / 1e6
     lines = [f"{output}: CTranslate2, {quantization}, {size:.1f} MB"]
-    lines += [f"{'search':<8} {'equal':>7}   {'BLEU tmt':>8} {'exported':>8}   {'sentences/s tmt':>15} {'exported':>8}"]
+    lines += [
+        f"{'search':<8} {'equal':>7}   {'BLEU tmt':>8} {'exported':>8} {'change':>7}   {'sentences/s tmt':>15} {'exported':>8}"
+    ]
     for row in rows:
         search = "greedy" if row["beam"] == 1 else f"beam {row['beam']}"
-        bleu = [f"{value:8.2f}" for value in row["bleu"].values()] if row["bleu"] else [f"{'-':>8}"] * 2
+        bleu = "{tmt:8.2f} {ctranslate2:8.2f} {difference:+7.2f}".format(**row["bleu"]) if row["bleu"] else f"{'-':>25}"
         ours, theirs = row["sentences_per_second"].values()
         faster = f"({theirs / ours:.1f} x)"
-        lines.append(f"{search:<8} {row['equal']:7.1%}   {' '.join(bleu)}   {ours:15,.0f} {theirs:8,.0f} {faster}")
+        lines.append(f"{search:<8} {row['equal']:7.1%}   {bleu}   {ours:15,.0f} {theirs:8,.0f} {faster}")
     return "\n".join(lines)
 
 
