@@ -49,6 +49,7 @@ def test_an_export_proves_itself_and_translates_by_itself(tmt: Run, model: Model
     assert head.startswith("out: CTranslate2, float32")
     assert "BLEU tmt" in titles
     assert [row.split()[:3] for row in rows] == [["greedy", "100.0%", rows[0].split()[2]], ["beam", "3", "100.0%"]]
+    assert [row.split("%")[1].split()[2] for row in rows] == ["+0.00", "+0.00"]
 
     ours = tmt("translate", "--model", model.folder, "--input", source, "--scores")
     exported = tmt("translate", "--model", "out", "--input", source, "--scores")

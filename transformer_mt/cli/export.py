@@ -132,10 +132,8 @@ def _compared(
 
 def _table(output: Path, quantization: str, rows: Sequence[dict[str, Any]]) -> str:
     size = sum(file.stat().st_size for file in output.rglob("*") if file.is_file()) / 1e6
-    lines = [f"{output}: CTranslate2, {quantization}, {size:.1f} MB"]
-    lines += [
-        f"{'search':<8} {'equal':>7}   {'BLEU tmt':>8} {'exported':>8} {'change':>7}   {'sentences/s tmt':>15} {'exported':>8}"
-    ]
+    titles = f"{'BLEU tmt':>8} {'exported':>8} {'change':>7}   {'sentences/s tmt':>15} {'exported':>8}"
+    lines = [f"{output}: CTranslate2, {quantization}, {size:.1f} MB", f"{'search':<8} {'equal':>7}   {titles}"]
     for row in rows:
         search = "greedy" if row["beam"] == 1 else f"beam {row['beam']}"
         bleu = "{tmt:8.2f} {ctranslate2:8.2f} {difference:+7.2f}".format(**row["bleu"]) if row["bleu"] else f"{'-':>25}"
