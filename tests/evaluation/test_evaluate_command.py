@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -17,6 +18,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.data.prepared import FORMAT, settings_of
 from transformer_mt.decoding.model_directory import build_model, save_model_directory
 from transformer_mt.decoding.translator import Translator
+from transformer_mt.evaluation.metrics import bleu_tokens
 from transformer_mt.evaluation.scores import score
 from transformer_mt.text.codec import Codec, Segmenter
 from transformer_mt.text.vocabulary import MARKS, Vocabulary
@@ -99,6 +101,32 @@ class TestFiles:
         assert (code, err) == (0, "")
         lines = [one.line for one in score(systems.good, systems.references).values()]
         assert out.split("\n")[:3] == lines
+
+    def test_every_figure_is_sacrebleus(self, tmt, files, systems, write, sacrebleu):
+        """Of the whole, of each group by length, and of single sentences."""
+        told = json.loads(tmt(*files, "--language", "de", "--json")[1])
+        whole = sacrebleu(files[3], "-i", files[1], "-m", "bleu", "chrf", "ter")
+        for name, theirs in zip(("bleu", "chrf", "ter"), whole, strict=True):
+            assert told[name] == pytest.approx(theirs["score"], abs=1e-7)
+            assert told["signatures"][name] == theirs["signature"]
+        verbose = r"([\d./]+) \(BP = ([\d.]+) ratio = ([\d.]+)"
+        precisions, brevity, ratio = re.match(verbose, whole[0]["verbose_score"]).groups()
+        individual = [float(one) * float(brevity) for one in precisions.split("/")]
+        assert told["bleu_table"]["individual"] == pytest.approx(individual, abs=0.1)
+        assert told["bleu_table"]["cumulative"][3] == pytest.approx(whole[0]["score"], abs=1e-4)
+        assert told["length_ratio"] == pytest.approx(float(ratio), abs=5.1e-4)
+
+        lengths = [len(tokens) for tokens in bleu_tokens(systems.references)]
+        for bucket in told["buckets"]:
+            longest = bucket["longest"] or max(lengths)
+            rows = [row for row, length in enumerate(lengths) if bucket["shortest"] <= length <= longest]
+            hypotheses, references = ([side[row] for row in rows] for side in (systems.good, systems.references))
+            part = sacrebleu(write("r", references), "-i", write("h", hypotheses), "-m", "bleu", "chrf")
+            assert [bucket["bleu"], bucket["chrf"]] == pytest.approx([one["score"] for one in part], abs=1e-7)
+
+        lines = sacrebleu(files[3], "-i", files[1], "-sl", "-m", "chrf").splitlines()
+        for one in (*told["best"], *told["worst"]):
+            assert one["chrf"] == pytest.approx(float(lines[one["line"] - 1].split(" = ")[1]), abs=1e-7)
 
     def test_only_the_metrics_asked_for(self, tmt, files):
         _, out, _ = tmt(*files, "--chrf")
