@@ -39,6 +39,26 @@ def test_errors_travel_between_processes():
     assert (str(error), error.exit_code) == (str(TmtError("what", place="where", remedy="how")), 130)
 
 
+@pytest.mark.parametrize("failing", ["alone", "with all", ""])
+def test_a_gpu_process_that_fails_alone_waits_for_nobody(monkeypatch, failing: str):
+    """NCCL ends a group when all end it, and the others may be waiting for this one elsewhere."""
+    ended: list[bool] = []
+    for name, value in (("RANK", "1"), ("WORLD_SIZE", "2")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.distributed, "init_process_group", lambda backend, timeout: None)
+    monkeypatch.setattr(torch.distributed, "destroy_process_group", lambda: ended.append(True))
+    with ExitStack() as stack:
+        if failing:
+            stack.enter_context(pytest.raises((TmtError, SystemExit)))
+        with join_world() as world:
+            if failing == "alone":
+                raise TmtError("no memory")
+            if failing:
+                world.leave(TmtError("interrupted"))
+    assert ended == ([] if failing == "alone" else [True])
+
+
 TALK = """
 import gc
 from contextlib import suppress

@@ -60,14 +60,14 @@ class World:
                 failure, box[1] = error, _exit_code(error)
         dist.broadcast_object_list(box)
         if failure is not None:
-            raise failure
+            raise _known_to_all(failure)
         if box[1] is not None:
-            raise SystemExit(box[1])
+            raise _known_to_all(SystemExit(box[1]))
         return box[0]
 
     def leave(self, error: TmtError) -> NoReturn:
         """End all processes for a reason that all of them know; one tells it."""
-        raise error if self.is_main else SystemExit(error.exit_code)
+        raise _known_to_all(error if self.is_main else SystemExit(error.exit_code))
 
     def gather(self, value: Result) -> list[Result]:
         """The values of all processes, in the order of their ranks."""
@@ -92,10 +92,10 @@ class World:
             failure = error
         shares = self.gather((made, None if failure is None else _exit_code(failure)))
         if failure is not None:
-            raise failure
+            raise _known_to_all(failure)
         for _, exit_code in shares:
             if exit_code is not None:
-                raise SystemExit(exit_code)
+                raise _known_to_all(SystemExit(exit_code))
         return [shares[number % self.size][0][number // self.size] for number in range(len(items))]
 
     def parallel(self, module: nn.Module, device: torch.device) -> nn.Module:
@@ -104,6 +104,12 @@ class World:
             return module
         ids = [device.index] if device.type == "cuda" else None
         return nn.parallel.DistributedDataParallel(module, device_ids=ids, gradient_as_bucket_view=True)
+
+
+def _known_to_all(error: BaseException) -> BaseException:
+    """Mark an error with which all processes leave, so that they end their group together."""
+    error.__dict__["known_to_all"] = True
+    return error
 
 
 def _exit_code(error: BaseException) -> int:
@@ -127,9 +133,11 @@ def join_world() -> Iterator[World]:
 
     world = World(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), int(os.environ.get("LOCAL_RANK", "0")))
     dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
+    together = True
     try:
         yield world
     except BaseException as error:
+        together = "known_to_all" in error.__dict__ or not torch.cuda.is_available()
         _forget_locals(error)
         if not isinstance(error, RuntimeError) or not ("Connection" in str(error) or isinstance(error, dist.DistError)):
             raise
@@ -141,7 +149,8 @@ def join_world() -> Iterator[World]:
     else:
         gc.collect()  # as _forget_locals; a failure is not kept waiting, lest torchrun ends it before it is told
     finally:
-        dist.destroy_process_group()
+        if together:  # NCCL waits until all end the group: a process that fails alone just leaves
+            dist.destroy_process_group()
 
 
 def _forget_locals(error: BaseException) -> None:
