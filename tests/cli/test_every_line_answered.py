@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable
+import tracemalloc
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 from transformer_mt.cli.answers import Writer, form_of
 from transformer_mt.cli.lines import check_file, file_batches, pipe_batches
 from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.decoding.interpreter import Hypothesis, Translation
 from transformer_mt.decoding.translator import Translator
 
 SEPARATORS = st.text(alphabet="\n\r\t \x0b\x0c\x1c\x85\u2028\u2029\ufeffab", max_size=30)
@@ -25,14 +28,25 @@ def greedy(tiny_model: Path) -> Translator:
     return Translator.load([tiny_model], DecodingConfig(beam=1, max_length_ratio=0.5, max_length_offset=2))
 
 
-def answers(translator: Translator, batches: Iterable[list[str]]) -> bytes:
-    stream = io.BytesIO()
+def write_answers(stream: BinaryIO, translator: Translator | Echo, batches: Iterable[list[str]]) -> None:
     writer = Writer(stream, form_of(scores=False, n_best=1), {})
     for batch in batches:
         for line, translation in zip(batch, translator.translate(batch), strict=True):
             writer.write(line, translation)
     writer.close()
+
+
+def answers(translator: Translator, batches: Iterable[list[str]]) -> bytes:
+    stream = io.BytesIO()
+    write_answers(stream, translator, batches)
     return stream.getvalue()
+
+
+class Echo:
+    """Answers each line with itself."""
+
+    def translate(self, lines: Iterable[str]) -> Iterator[Translation]:
+        return (Translation((), (Hypothesis(line, (), 0.0),)) for line in lines)
 
 
 def piped(data: bytes) -> Iterable[list[str]]:
@@ -60,3 +74,19 @@ def test_as_many_lines_out_as_in(greedy: Translator, tmp_path: Path, data: bytes
     file.write_bytes(data)
     assert check_file(file) == lines
     assert answers(greedy, file_batches(file)) == out
+
+
+def test_a_long_file_takes_no_more_memory_than_a_short_one(tmp_path: Path) -> None:
+    """Nine megabytes through less than three: a few thousand lines are held at a time."""
+    file = tmp_path / "in.txt"
+    with file.open("w") as stream:
+        stream.writelines(f"{number:0299}\n" for number in range(30_000))
+    tracemalloc.start()
+    try:
+        with (tmp_path / "out.txt").open("wb") as stream_out:
+            write_answers(stream_out, Echo(), file_batches(file))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (tmp_path / "out.txt").read_bytes() == file.read_bytes()
+    assert peak < 3 * 2**20

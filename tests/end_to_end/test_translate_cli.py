@@ -294,6 +294,17 @@ def test_the_prompt_answers_remembers_and_leaves(tiny_model: Path) -> None:
     assert child.exitstatus == 0
 
 
+def test_a_person_sees_how_far_a_file_is(tiny_model: Path, tmp_path: Path) -> None:
+    source = tmp_path / "in.txt"
+    source.write_text("hello\n" * 30)
+    arguments = ["-m", str(tiny_model), "--input", str(source), "--output", str(tmp_path / "out.txt")]
+    child = pexpect.spawn(TMT[0], [*TMT[1:], *arguments], env=ENVIRONMENT, encoding="utf-8", timeout=30)
+    child.expect(r"30/30 .*lines")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 0
+
+
 def test_ctrl_c_leaves_the_prompt_with_130(tiny_model: Path) -> None:
     child = pexpect.spawn(TMT[0], [*TMT[1:], "-m", str(tiny_model)], env=ENVIRONMENT, encoding="utf-8", timeout=30)
     child.expect_exact("en > de: ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import random
 import string
 from collections.abc import Callable
@@ -253,6 +254,16 @@ def test_only_an_earlier_export_is_replaced(model: ModelDirectory, tmp_path: Pat
     export(model, tmp_path / "out", "int8")
     export(model, tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "notes", "out"]
+
+
+def test_rotary_positions_are_refused_by_name_where_ctranslate2_is_too_old_for_them(
+    make_model: Callable[..., ModelDirectory], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = inspect.signature(lambda self, num_layers, num_heads: None)
+    monkeypatch.setattr("transformer_mt.export.specification.signature", lambda function: old)
+    with pytest.raises(TmtError, match=r"model\.positions: rotary"):
+        export(make_model(positions="rotary"), tmp_path / "out")
+    assert not any(tmp_path.iterdir())
 
 
 def test_a_damaged_folder_and_a_foreign_device_are_told(model: ModelDirectory, tmp_path: Path) -> None:
