@@ -7,15 +7,7 @@
 # OPTIONs are `tmt train`'s, as in -- --set runtime.threads=1
 #
 # AI Hub's corpus of 115,000 pairs needs a sign-up at aihub.or.kr; fewer workbooks train on fewer pairs.
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-
-names=
-while [ $# -gt 0 ] && [ "$1" != -- ]; do
-  names="$names $1"
-  shift
-done
-[ $# -eq 0 ] || shift
+source "$(dirname "${BASH_SOURCE[0]}")/names.sh"
 
 for run in ${names:-pieces-ko-en words-ko-en pieces-en-ko words-en-ko}; do
   direction=${run#*-}

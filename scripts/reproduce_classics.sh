@@ -10,15 +10,7 @@
 # annotated             its copy task
 # handmade-ko-en        AI Hub workbooks in data/aihub (published: 2.390 and 15.31 with all 115,000 pairs)
 # hyunwoongko-en-de     base size: hours on a CPU
-set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-
-names=
-while [ $# -gt 0 ] && [ "$1" != -- ]; do
-  names="$names $1"
-  shift
-done
-[ $# -eq 0 ] || shift
+source "$(dirname "${BASH_SOURCE[0]}")/names.sh"
 
 for classic in ${names:-revisited-de-en annotated replication-multi30k}; do
   split=test
