@@ -12,8 +12,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_mt.data.batching import BOS, EOS, PAD, Batches, BatchSize, batch_of, by_length, cut
+from transformer_mt.data.batching import Batches, BatchSize, batch_of, by_length, cut
 from transformer_mt.data.store import Store, StoreWriter
+from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
 
 @pytest.fixture(scope="module")

@@ -215,6 +215,7 @@ def test_jsonl_null_is_an_empty_side(tmp_path: Path) -> None:
         ('{"source": "a", "targt": "b"}', "did you mean 'targt'?"),
         ('{"source": "a", "target": ["b"]}', "a list"),
         ("[" * 100_000, "not JSON"),
+        ('{"source": ' + "1" * 5_000 + "}", "not JSON: Exceeds the limit"),
     ],
 )
 def test_jsonl_lines_that_hold_no_pair_are_told_with_their_line(tmp_path: Path, line: str, what: str) -> None:

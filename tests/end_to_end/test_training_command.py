@@ -100,6 +100,14 @@ def test_a_finished_run_says_so_and_can_go_further(finished: Path, run: Path, ca
     assert "resumed" in (run / "train.log").read_text(encoding="utf-8")
 
 
+def test_a_finished_run_takes_up_another_search(finished: Path, run: Path, capfd):
+    weights = (run / "model" / WEIGHTS).read_bytes()
+    train(finished / "numbers.yaml", ["decoding.beam=3"], run)
+    assert "changed since this run was started (there | here): decoding.beam: 1 | 3" in capfd.readouterr().err
+    assert load_config(run / "model" / "config.yaml").decoding.beam == 3
+    assert (run / "model" / WEIGHTS).read_bytes() == weights
+
+
 def test_another_config_is_refused_and_fresh_keeps_the_old_run(finished: Path, run: Path, capfd):
     config = finished / "numbers.yaml"
     old = (run / "model" / WEIGHTS).read_bytes()

@@ -31,6 +31,7 @@ import transformer_mt.data.prepare, transformer_mt.evaluation.scores, transforme
 import transformer_mt.text.vocabulary, transformer_mt.reporting.canvas
 import transformer_mt.decoding.model_directory as model_directory
 import transformer_mt.training.checkpoint as checkpoint
+import transformer_mt.training.run_directory as run_directory
 import transformer_mt.training.validation as validation
 from transformer_mt.cli import evaluate, train
 from transformer_mt.training.optimizer import Optimizer
@@ -52,6 +53,7 @@ def die_at(module, name, call):
 
 
 DELICATE = {
+    "when the folder has its first file": (run_directory, "_replace", 2),
     "between two files of a checkpoint": (checkpoint, "_sync", 2),
     "before a checkpoint gets its name": (checkpoint, "_sync", 5),
     "after a checkpoint got its name": (checkpoint, "_sync", 6),
@@ -107,7 +109,7 @@ def hit(kind):
 
 whole = finish(*start("whole"))
 killed = []
-for delicate in [None, *list(DELICATE)[:-1], None, None, None, None, None, list(DELICATE)[-1]]:
+for delicate in [*list(DELICATE)[:-1], None, None, None, None, None, None, list(DELICATE)[-1]]:
     killed.append(finish(*start("hit", delicate)) if delicate else hit(signal.SIGKILL))
     if len(killed) == 7:
         asked = [hit(signal.SIGTERM), hit(signal.SIGINT)]
@@ -131,10 +133,10 @@ def runs(numbers: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
     return folder, json.loads(done.stdout)
 
 
-def test_it_was_killed_twelve_times_and_asked_to_stop_twice(runs: tuple[Path, dict[str, Any]]):
+def test_it_was_killed_thirteen_times_and_asked_to_stop_twice(runs: tuple[Path, dict[str, Any]]):
     _, codes = runs
     assert (codes["whole"], codes["resumed"]) == (0, 0)
-    assert codes["killed"] == [-9] * 12
+    assert codes["killed"] == [-9] * 13
     assert codes["asked"] == [130, 130]
 
 
@@ -156,7 +158,7 @@ def test_metrics_and_log_were_appended_to(runs: tuple[Path, dict[str, Any]]):
     assert events.count("resumed") > 8
     log = (folder / "hit" / "train.log").read_text(encoding="utf-8")
     assert log.count("resumed at step") == events.count("resumed")
-    assert len(json.loads((folder / "hit" / "run.json").read_text(encoding="utf-8"))) == 15  # every start
+    assert len(json.loads((folder / "hit" / "run.json").read_text(encoding="utf-8"))) == 16  # every start
 
 
 def test_it_tells_what_it_does_and_never_shows_a_traceback(runs: tuple[Path, dict[str, Any]]):

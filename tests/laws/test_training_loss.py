@@ -69,6 +69,16 @@ def test_without_a_bias_and_without_tokens(tensors):
     assert all(not gradient.any() for gradient in gradients(nothing, hidden_ND, weight_VD))
 
 
+def test_where_nothing_is_learned_no_gradients_are_made(tensors, monkeypatch):
+    hidden_ND, weight_VD, bias_V, target_N = tensors
+    learning = smoothed_cross_entropy(hidden_ND, weight_VD, bias_V, target_N, 0.1)
+    monkeypatch.setattr(loss_module, "GeneratorGradients", None)
+    for without in (torch.no_grad, torch.inference_mode):
+        with without():
+            judging = smoothed_cross_entropy(hidden_ND, weight_VD, bias_V, target_N, 0.1)
+        assert (judging.smoothed, judging.nll) == (learning.smoothed, learning.nll)
+
+
 def test_huge_logits_do_not_overflow():
     hidden_ND, weight_VD = torch.full((2, 1), 1e4), torch.tensor([[1.0], [-1.0], [0.5]])
     ours = smoothed_cross_entropy(hidden_ND, weight_VD, None, torch.tensor([0, 2]), 0.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+import transformer_mt.runtime.device as device_module
 from transformer_mt.config.training import RuntimeConfig
 from transformer_mt.errors import TmtError
 from transformer_mt.runtime.device import (
@@ -42,14 +43,27 @@ def test_auto_takes_the_fastest_there_is(monkeypatch):
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
     for there, device in ((True, torch.device("cuda", 1)), (False, CPU)):
         monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda there=there: 2 * there)
         assert pick_device("auto", local_rank=1) == device
 
 
-def test_threads_are_as_asked_for_or_shared_among_processes():
+def test_more_processes_than_gpus_are_refused(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(TmtError, match=r"process 3 of this machine has no GPU: it has 2") as failure:
+        pick_device("auto", local_rank=2)
+    assert "--nproc-per-node 2" in failure.value.remedy
+
+
+def test_threads_are_as_asked_for_or_shared_among_the_processes_of_a_machine(monkeypatch):
     assert set_up(RuntimeConfig(device="cpu", threads=2)) == Machine(CPU, torch.float32)
     assert torch.get_num_threads() == 2
-    set_up(RuntimeConfig(device="cpu"), world=2)
-    assert torch.get_num_threads() == 1
+    set_up(RuntimeConfig(device="cpu"))
+    assert torch.get_num_threads() == 2  # alone: as PyTorch was told to
+    monkeypatch.setattr(device_module, "_cores", lambda: 6)
+    for processes, threads in ((2, 3), (4, 1), (8, 1)):  # torchrun tells PyTorch to take one
+        set_up(RuntimeConfig(device="cpu"), local_size=processes)
+        assert torch.get_num_threads() == threads
 
 
 def test_precision():

@@ -34,6 +34,15 @@ def test_a_process_alone_asks_nobody(monkeypatch):
             world.leave(TmtError("enough"))
 
 
+def test_a_group_knows_who_shares_a_machine(monkeypatch):
+    for name, value in {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(torch.distributed, "init_process_group", lambda *_, **__: None)
+    monkeypatch.setattr(torch.distributed, "destroy_process_group", lambda: None)
+    with join_world() as world:
+        assert world == World(rank=5, size=8, local_rank=1, local_size=4)
+
+
 def test_errors_travel_between_processes():
     error = pickle.loads(pickle.dumps(TmtError("what", place="where", remedy="how", exit_code=130)))
     assert (str(error), error.exit_code) == (str(TmtError("what", place="where", remedy="how")), 130)

@@ -107,6 +107,11 @@ def test_which_checkpoints_become_the_model(values: dict, steps: list[int]):
     assert final_steps(state, settings(**values), [20, 30, 40, 50]) == steps
 
 
+def test_a_checkpoint_made_for_an_interruption_is_not_averaged():
+    state = TrainState(step=50, interrupted=[45])  # still there, of a run killed before it went
+    assert final_steps(state, settings(average="last", average_checkpoints=3), [30, 40, 45, 50]) == [30, 40, 50]
+
+
 def test_without_a_ranking_the_newest_becomes_the_model():
     assert final_steps(TrainState(step=50), settings(keep_best=0), [40, 50]) == [50]
 

@@ -11,6 +11,7 @@ import pytest
 from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
+from transformer_mt.training import run_directory
 from transformer_mt.training.run_directory import CHANGEABLE, RunDirectory, Shipped, facts_of
 
 FILES = [{"path": "pairs.tsv", "size": 3, "sha256": "abc"}]
@@ -115,6 +116,40 @@ def test_fresh_keeps_every_former_run(run: RunDirectory):
         assert run.set_aside() == run.folder.with_name(f"one.{number}")
         assert not run.folder.exists()
     assert "warmup_steps: 2" in (run.folder.with_name("one.2") / "config.yaml").read_text(encoding="utf-8")
+
+
+def test_fresh_does_not_move_the_folder_one_is_in(run: RunDirectory, monkeypatch):
+    """What is written under a relative name would follow it."""
+    run.open(config_of(), facts_of(FILES))
+    (run.folder / "plots").mkdir()
+    for place, name in ((run.folder, "."), (run.folder / "plots", "..")):
+        monkeypatch.chdir(place)
+        with pytest.raises(TmtError, match="you are in this folder"):
+            RunDirectory(Path(name)).set_aside()
+    assert run.folder.is_dir()
+
+
+def test_a_command_line_that_is_no_text_is_kept_too(run: RunDirectory, monkeypatch):
+    monkeypatch.setattr("sys.argv", ["tmt", "train", "--config", "\udcbf.yaml"])  # a name in a legacy encoding
+    run.open(config_of(), facts_of(FILES))
+    (facts,) = json.loads((run.folder / "run.json").read_text(encoding="utf-8"))
+    assert facts["command"] == sys.argv
+
+
+def test_a_run_killed_while_it_was_opened_can_be_opened(run: RunDirectory, monkeypatch):
+    replace = run_directory._replace
+
+    def killed(file: Path, text: str) -> None:
+        if file.name == "config.yaml":
+            raise KeyboardInterrupt
+        replace(file, text)
+
+    monkeypatch.setattr(run_directory, "_replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        run.open(config_of(), facts_of(FILES))
+    monkeypatch.undo()
+    run.open(config_of(), facts_of(FILES))
+    assert (run.folder / "config.yaml").is_file()
 
 
 def test_a_file_in_the_way_is_told(tmp_path: Path):

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_mt.config.training import TrainingConfig
+from transformer_mt.errors import TmtError
 from transformer_mt.training.schedule import (
     constant,
     cosine,
@@ -115,6 +116,14 @@ def test_a_cosine_ends_with_the_training_unless_told_otherwise(limits: dict[str,
     config = with_decay_steps(TrainingConfig.model_validate(settings), updates=100)
     assert learning_rate(last, config, 64) == pytest.approx(0.05)
     assert learning_rate(last // 2, config, 64) == pytest.approx(0.125)
+
+
+def test_a_cosine_that_would_end_before_its_warmup_is_refused():
+    config = TrainingConfig(schedule="cosine", warmup_steps=300, max_epochs=3)
+    with pytest.raises(TmtError, match=r"never fall: 3 epochs have 300 updates") as failure:
+        with_decay_steps(config, updates=100)
+    assert failure.value.place == "training.warmup_steps"
+    assert with_decay_steps(config, updates=101).decay_steps == 303
 
 
 def test_other_schedules_know_no_decay_steps():

@@ -14,10 +14,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from transformer_mt.data.batching import BOS
 from transformer_mt.errors import TmtError
 from transformer_mt.runtime.device import Machine
 from transformer_mt.runtime.distributed import World
+from transformer_mt.text.vocabulary import BOS
 from transformer_mt.training.optimizer import Optimizer
 from transformer_mt.training.schedule import cosine
 from transformer_mt.training.state import TrainState
@@ -428,10 +428,25 @@ def test_interrupted_and_resumed_is_never_interrupted(numbers: Any, tmp_path: Pa
     state = resumed.train()
     assert same(weights(whole), weights(resumed))
     assert (state.step, state.tokens, state.best) == (whole.state.step, whole.state.tokens, whole.state.best)
-    assert [record["step"] for record in records(tmp_path / "parted", "resumed")] == [5, 10]
-    assert "resumed at step 10 (epoch" in capfd.readouterr().err
+    assert [record["step"] for record in records(tmp_path / "parted", "resumed")] == [4, 9]
+    assert "resumed at step 9 (epoch" in capfd.readouterr().err
     curves = [{r["step"]: r["loss"] for r in records(tmp_path / name, "validation")} for name in ("whole", "parted")]
     assert curves[0] == curves[1]
+
+
+def test_a_checkpoint_made_for_an_interruption_is_never_one_of_the_last(numbers: Any, tmp_path: Path):
+    """Neither of those that are averaged, nor in the place of a regular one that is kept."""
+    options = {"max_steps": 16, "validate_every": 4, "average": "last", "average_checkpoints": 3}
+    for step in (5, 9, 10, 14):
+        parted = numbers.trainer(tmp_path, **options)
+        interrupt_at(parted, step, signal.SIGTERM)
+        with pytest.raises(TmtError, match=f"interrupted at step {step};"):
+            parted.train()
+        assert step in parted.run.checkpoints.steps()
+    resumed = numbers.trainer(tmp_path, **options)
+    state = resumed.train()
+    assert resumed.run.checkpoints.steps() == [8, 12, 16]
+    assert state.interrupted == [5, 9, 10, 14]
 
 
 def test_a_signal_while_validating_is_heeded_at_once(numbers: Any, tmp_path: Path):

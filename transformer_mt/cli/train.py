@@ -59,7 +59,7 @@ def _train(config: Config, folder: Path, fresh: bool, world: World) -> None:
     from transformer_mt.runtime.device import set_up
     from transformer_mt.training.run_directory import RunDirectory
 
-    machine = set_up(config.runtime, world.local_rank, world.size)
+    machine = set_up(config.runtime, world.local_rank, world.local_size)
     prepared = world.from_main(lambda: prepare_with_progress(config))
     run = RunDirectory(folder)
     try:
@@ -218,6 +218,8 @@ def _finish(config: Config, prepared: Prepared, run: RunDirectory, state: TrainS
         save_model_directory(run.model, config, run.checkpoints.mean_weights(steps), prepared.codecs())
         shipped = Shipped(steps, "train")
         run.note_shipped(shipped)
+    else:
+        run.ship_config(config)
     events.say(f"model      {run.model} ({_named(shipped)})")
     events.say(f"plots      {events.draw()}")
     events.record(

@@ -57,7 +57,7 @@ class SentencepieceConfig(TokenizerConfig):
     algorithm: Literal["bpe", "unigram"] = Field("bpe", description="byte-pair encoding or unigram language model")
     vocab_size: Annotated[int, Field(ge=32, le=256_000)] = Field(8_000, description="pieces, the four marks included")
     byte_fallback: bool = Field(False, description="spell unknown characters as bytes instead of <unk>")
-    character_coverage: float = Field(1.0, gt=0.9, le=1.0, description="share of characters the pieces must cover")
+    character_coverage: float = Field(1.0, ge=0.98, le=1.0, description="share of characters the pieces must cover")
     sampling: Probability = Field(
         0.0,
         description="while training, segmentations drawn at random: BPE-dropout probability, or for unigram the power"

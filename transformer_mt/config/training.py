@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -103,6 +104,11 @@ class TrainingConfig(Section):
             )
         if self.schedule == "cosine" and self.decay_steps is not None and self.decay_steps <= self.warmup_steps:
             problems.append(f"decay_steps must be above warmup_steps, which is {self.warmup_steps:,}")
+        if self.schedule == "cosine" and self.decay_steps is None and (self.max_steps or math.inf) <= self.warmup_steps:
+            problems.append(
+                f"the cosine schedule needs max_steps above warmup_steps, which is {self.warmup_steps:,}: it would"
+                " never fall"
+            )
         if self.average == "best" and self.keep_best == 0:
             problems.append("average: best needs keep_best of at least 1")
         if problems:
@@ -135,7 +141,7 @@ class RuntimeConfig(Section):
         " bfloat16 instructions too, as far as PyTorch can tell",
     )
     threads: Annotated[int, Field(ge=0, le=1024)] = Field(
-        0, description="CPU threads of matrix products; 0: one for each core"
+        0, description="CPU threads of matrix products; 0: one for each core, shared among the processes of a machine"
     )
     compile: bool = Field(
         False, description="torch.compile the model: for GPUs (slower on a CPU, and needs a C++ compiler there)"

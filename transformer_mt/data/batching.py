@@ -19,20 +19,6 @@ from torch import Tensor
 from transformer_mt.data.store import Counts, Store
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
-__all__ = [
-    "BOS",
-    "EOS",
-    "PAD",
-    "Batch",
-    "BatchSize",
-    "Batches",
-    "assemble",
-    "batch_of",
-    "by_length",
-    "cut",
-    "padded",
-]
-
 GROWTH_PAIRS = 1000  # of which drawn segmentations are measured before the first plan
 Sampler = Callable[[int, random.Random], tuple[Sequence[int], Sequence[int]]]  # pair number -> ids of both sides
 

@@ -12,6 +12,7 @@ Letters for tensors. A tensor that lives longer than a line wears its shape, as 
     W  beam width                      N  rows while decoding, B * W
     Q  positions that ask (queries)    M  positions that answer (keys and values)
     P  rows of a table or of a past    I  pairs of coordinates that turn together
+    G  families of rows (see cache)    C  cells of a family, one for each position decoded
 
 Masks are bool, and True means "may attend". This package knows ids and tensors; it never sees text, files
 or the optimizer.

@@ -1,7 +1,7 @@
 """What decoding one token at a time remembers: keys and values, so that no prefix is computed twice.
 
 A cache is an argument and a result of `Transformer.step`, never an attribute of a layer. Rows N are hypotheses. Those
-of one sentence mostly begin alike, so what they share lies there once: a family F of rows has cells C, one for each
+of one sentence mostly begin alike, so what they share lies there once: a family G of rows has cells C, one for each
 position that some row of it decoded, and a mask tells which row W of the family may look at which cell. Rows that
 began apart, as samples do, stay families of one and need no mask.
 """
@@ -25,7 +25,7 @@ FEWEST = 16  # keys to ask, at least: of fewer a CPU takes the softmax one by on
 
 @dataclass
 class Cells:
-    """Keys and values of the layers, each [F, H, capacity, K], of which the first `used` cells are taken.
+    """Keys and values of the layers, each [G, H, capacity, K], of which the first `used` cells are taken.
 
     Caches that continue each other fill the same cells, one behind the other. Where two continue one, the
     second sees by `used` that the place is taken, and moves. Written in place, so not for backward.
@@ -44,15 +44,15 @@ class Cells:
 
 
 class DecoderCache(NamedTuple):
-    """Rows N = B * W of B sentences, in F families: one a sentence, or one a row.
+    """Rows N = B * W of B sentences, in G families: one a sentence, or one a row.
 
     memory:      of each layer, cross-attention keys and values of the encoder's output, each [B, H, S, K]
     memory_mask: added to scores, [B, 1, 1, S]: 0 at real source positions, -inf elsewhere; None where all are real
     cells:       self-attention keys and values of the positions decoded so far; None before the first step
     n_cells:     how many of them belong to this cache
-    mask_F1WC:   added to scores: 0 at cells that a row may look at, -inf elsewhere; None where each row may look at all
-    asked_F1WC:  of an opened cache, the same over all cells that are asked, at least FEWEST
-    families_F:  the families of `cells` that are meant; None: all. They move when the next step copies them
+    mask_G1WC:   added to scores: 0 at cells that a row may look at, -inf elsewhere; None where each row may look at all
+    asked_G1WC:  of an opened cache, the same over all cells that are asked, at least FEWEST
+    families_G:  the families of `cells` that are meant; None: all. They move when the next step copies them
     length:      positions decoded so far
     """
 
@@ -60,9 +60,9 @@ class DecoderCache(NamedTuple):
     memory_mask: Tensor | None
     cells: Cells | None = None
     n_cells: int = 0
-    mask_F1WC: Tensor | None = None
-    asked_F1WC: Tensor | None = None
-    families_F: Tensor | None = None
+    mask_G1WC: Tensor | None = None
+    asked_G1WC: Tensor | None = None
+    families_G: Tensor | None = None
     length: int = 0
 
     @classmethod
@@ -80,7 +80,7 @@ class DecoderCache(NamedTuple):
     @property
     def n_families(self) -> int:
         assert self.cells is not None, "rows and families begin with the first step"
-        return self.cells.n_families if self.families_F is None else len(self.families_F)
+        return self.cells.n_families if self.families_G is None else len(self.families_G)
 
     def select(self, sentences_B: Tensor) -> DecoderCache:
         """The cache of these sentences, each with all its rows."""
@@ -91,9 +91,9 @@ class DecoderCache(NamedTuple):
         if self.cells is None:
             return kept
         families_BX = torch.arange(self.n_families, device=sentences_B.device).view(self._n_sentences, -1)
-        families_F = families_BX[sentences_B].flatten()
-        mask_F1WC = None if self.mask_F1WC is None else self.mask_F1WC[families_F]
-        return kept._replace(mask_F1WC=mask_F1WC, families_F=self._among(families_F))
+        families_G = families_BX[sentences_B].flatten()
+        mask_G1WC = None if self.mask_G1WC is None else self.mask_G1WC[families_G]
+        return kept._replace(mask_G1WC=mask_G1WC, families_G=self._among(families_G))
 
     def reorder(self, rows_N: Tensor) -> DecoderCache:
         """The cache in which row n continues row rows_N[n] of the same sentence.
@@ -104,11 +104,11 @@ class DecoderCache(NamedTuple):
         if self.cells is None:
             return self
         if self.n_families > self._n_sentences:
-            return self._replace(families_F=self._among(rows_N))
-        mask_F1WC = self.mask_F1WC
-        if mask_F1WC is None:
-            mask_F1WC = self.memory[0].key_BHMK.new_zeros(self.n_families, 1, 1, self.n_cells)
-        return self._replace(mask_F1WC=mask_F1WC.flatten(0, 2)[rows_N].view(self.n_families, 1, -1, self.n_cells))
+            return self._replace(families_G=self._among(rows_N))
+        mask_G1WC = self.mask_G1WC
+        if mask_G1WC is None:
+            mask_G1WC = self.memory[0].key_BHMK.new_zeros(self.n_families, 1, 1, self.n_cells)
+        return self._replace(mask_G1WC=mask_G1WC.flatten(0, 2)[rows_N].view(self.n_families, 1, -1, self.n_cells))
 
     def opened(self, n_rows: int) -> DecoderCache:
         """The same with a new cell for each row, which only that row may look at; `write` fills them.
@@ -119,27 +119,27 @@ class DecoderCache(NamedTuple):
         cache = self if self._has_room(width) else self._moved(n_rows // width, width)
         assert cache.cells is not None
         cache.cells.used += width
-        mask_F1WC = cache.mask_F1WC
-        if mask_F1WC is not None:
-            own_WW = torch.full((width, width), -math.inf, dtype=mask_F1WC.dtype, device=mask_F1WC.device)
-            own_F1WW = own_WW.fill_diagonal_(0.0).expand(len(mask_F1WC), 1, -1, -1)
-            mask_F1WC = torch.cat([mask_F1WC, own_F1WW], dim=3)
-        n_cells, asked_F1WC = cache.n_cells + width, mask_F1WC
+        mask_G1WC = cache.mask_G1WC
+        if mask_G1WC is not None:
+            own_WW = torch.full((width, width), -math.inf, dtype=mask_G1WC.dtype, device=mask_G1WC.device)
+            own_G1WW = own_WW.fill_diagonal_(0.0).expand(len(mask_G1WC), 1, -1, -1)
+            mask_G1WC = torch.cat([mask_G1WC, own_G1WW], dim=3)
+        n_cells, asked_G1WC = cache.n_cells + width, mask_G1WC
         if n_cells < FEWEST:
-            asked_F1WC = cache.memory[0].key_BHMK.new_zeros(1, 1, 1, n_cells) if mask_F1WC is None else mask_F1WC
-            asked_F1WC = F.pad(asked_F1WC, (0, FEWEST - n_cells), value=-math.inf)
-        return cache._replace(n_cells=n_cells, mask_F1WC=mask_F1WC, asked_F1WC=asked_F1WC, length=cache.length + 1)
+            asked_G1WC = cache.memory[0].key_BHMK.new_zeros(1, 1, 1, n_cells) if mask_G1WC is None else mask_G1WC
+            asked_G1WC = F.pad(asked_G1WC, (0, FEWEST - n_cells), value=-math.inf)
+        return cache._replace(n_cells=n_cells, mask_G1WC=mask_G1WC, asked_G1WC=asked_G1WC, length=cache.length + 1)
 
     def write(self, layer: int, newest: KeyValue) -> KeyValue:
-        """Fill a layer's newest cells, with keys and values [F, H, W, K]; all its cells to ask, [F, H, C, K]."""
+        """Fill a layer's newest cells, with keys and values [G, H, W, K]; all its cells to ask, [G, H, C, K]."""
         assert self.cells is not None
-        for place_FHCK, new_FHWK in zip(self.cells.layers[layer], newest, strict=True):
-            place_FHCK[:, :, self.n_cells - new_FHWK.shape[2] : self.n_cells] = new_FHWK
-        return KeyValue(*(place_FHCK[:, :, : max(self.n_cells, FEWEST)] for place_FHCK in self.cells.layers[layer]))
+        for place_GHCK, new_GHWK in zip(self.cells.layers[layer], newest, strict=True):
+            place_GHCK[:, :, self.n_cells - new_GHWK.shape[2] : self.n_cells] = new_GHWK
+        return KeyValue(*(place_GHCK[:, :, : max(self.n_cells, FEWEST)] for place_GHCK in self.cells.layers[layer]))
 
     def _has_room(self, width: int) -> bool:
         cells = self.cells
-        if cells is None or self.families_F is not None or cells.used != self.n_cells:
+        if cells is None or self.families_G is not None or cells.used != self.n_cells:
             return False
         return self.n_cells + width <= cells.capacity
 
@@ -147,37 +147,37 @@ class DecoderCache(NamedTuple):
         """To new cells with room for some more of each row; most that no row looks at stay behind."""
         example = self.memory[0].key_BHMK
         n_heads, head_width = example.shape[1], example.shape[3]
-        kept_FC, mask_F1WC = self._looked_at(n_families)
-        n_cells = kept_FC.shape[1]
+        kept_GC, mask_G1WC = self._looked_at(n_families)
+        n_cells = kept_GC.shape[1]
         capacity = max(n_cells + ROOM * width, FEWEST)
         shape = (n_families, n_heads, capacity, head_width)
         places = tuple(KeyValue(example.new_zeros(shape), example.new_zeros(shape)) for _ in self.memory)
         if self.cells is not None:
-            families_F = torch.arange(n_families, device=kept_FC.device) if self.families_F is None else self.families_F
-            heads_FH = families_F[:, None] * n_heads + torch.arange(n_heads, device=kept_FC.device)
-            index = (heads_FH[:, :, None] * self.cells.capacity + kept_FC[:, None]).flatten()
+            families_G = torch.arange(n_families, device=kept_GC.device) if self.families_G is None else self.families_G
+            heads_GH = families_G[:, None] * n_heads + torch.arange(n_heads, device=kept_GC.device)
+            index = (heads_GH[:, :, None] * self.cells.capacity + kept_GC[:, None]).flatten()
             for layer, old in zip(places, self.cells.layers, strict=True):
-                for place_FHCK, old_GHCK in zip(layer, old, strict=True):
-                    kept_XK = old_GHCK.flatten(0, 2).index_select(0, index)
-                    place_FHCK[:, :, :n_cells] = kept_XK.view(n_families, n_heads, n_cells, head_width)
-        return self._replace(cells=Cells(places, n_cells), n_cells=n_cells, mask_F1WC=mask_F1WC, families_F=None)
+                for place_GHCK, old_EHCK in zip(layer, old, strict=True):
+                    kept_XK = old_EHCK.flatten(0, 2).index_select(0, index)
+                    place_GHCK[:, :, :n_cells] = kept_XK.view(n_families, n_heads, n_cells, head_width)
+        return self._replace(cells=Cells(places, n_cells), n_cells=n_cells, mask_G1WC=mask_G1WC, families_G=None)
 
     def _looked_at(self, n_families: int) -> tuple[Tensor, Tensor | None]:
-        """The cells that rows look at, as indices [F, C], filled up with others where a family has fewer; the mask."""
-        mask_F1WC = self.mask_F1WC
-        if mask_F1WC is None:
+        """The cells that rows look at, as indices [G, C], filled up with others where a family has fewer; the mask."""
+        mask_G1WC = self.mask_G1WC
+        if mask_G1WC is None:
             return torch.arange(self.n_cells, device=self.memory[0].key_BHMK.device).expand(n_families, -1), None
-        looked_at_FC = mask_F1WC.amax(dim=(1, 2)) == 0
-        order_FC = looked_at_FC.to(torch.int8).argsort(dim=1, descending=True, stable=True)
-        kept_FC = order_FC[:, : int(looked_at_FC.sum(dim=1).max())]
-        return kept_FC, mask_F1WC.gather(3, kept_FC[:, None, None].expand(-1, 1, mask_F1WC.shape[2], -1))
+        looked_at_GC = mask_G1WC.amax(dim=(1, 2)) == 0
+        order_GC = looked_at_GC.to(torch.int8).argsort(dim=1, descending=True, stable=True)
+        kept_GC = order_GC[:, : int(looked_at_GC.sum(dim=1).max())]
+        return kept_GC, mask_G1WC.gather(3, kept_GC[:, None, None].expand(-1, 1, mask_G1WC.shape[2], -1))
 
     @property
     def _n_sentences(self) -> int:
         return self.memory[0].key_BHMK.shape[0]
 
-    def _among(self, families_F: Tensor) -> Tensor:
-        return families_F if self.families_F is None else self.families_F[families_F]
+    def _among(self, families_G: Tensor) -> Tensor:
+        return families_G if self.families_G is None else self.families_G[families_G]
 
 
 def _select(layer: KeyValue, sentences_B: Tensor) -> KeyValue:

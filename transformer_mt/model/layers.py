@@ -68,10 +68,10 @@ class DecoderLayer(nn.Module):
         self.around_cross_attention = _residual(config)
         self.around_feed_forward = _residual(config)
 
-    def forward(self, x_BTD: Tensor, memory: Tensor | KeyValue, memory_mask_BHQM: Tensor | None) -> Tensor:
+    def forward(self, x_BTD: Tensor, memory_BSD: Tensor, memory_mask_BHQM: Tensor | None) -> Tensor:
         """All target positions at once; each sees itself and those before it."""
         x_BTD = self.around_self_attention(x_BTD, lambda x: self.self_attention(x, causal=True))
-        x_BTD = self.around_cross_attention(x_BTD, lambda x: self.cross_attention(x, memory, memory_mask_BHQM))
+        x_BTD = self.around_cross_attention(x_BTD, lambda x: self.cross_attention(x, memory_BSD, memory_mask_BHQM))
         return self.around_feed_forward(x_BTD, self.feed_forward)
 
     def step(self, x_N1D: Tensor, cache: DecoderCache, layer: int) -> Tensor:
@@ -84,8 +84,8 @@ class DecoderLayer(nn.Module):
         def attend_to_past(x_N1D: Tensor) -> Tensor:
             query_NH1K, new = self.self_attention.project(x_N1D, cache.length - 1)
             so_far = cache.write(layer, KeyValue(*(_by_family(x_NH1K, cache.n_families) for x_NH1K in new)))
-            query_FHWK = _by_family(query_NH1K, cache.n_families)
-            return self.self_attention.attend(query_FHWK, so_far, cache.asked_F1WC, plain=plain).view_as(x_N1D)
+            query_GHWK = _by_family(query_NH1K, cache.n_families)
+            return self.self_attention.attend(query_GHWK, so_far, cache.asked_G1WC, plain=plain).view_as(x_N1D)
 
         def attend_to_memory(x_BWD: Tensor) -> Tensor:
             return self.cross_attention(x_BWD, memory, cache.memory_mask, plain=plain)
@@ -103,7 +103,7 @@ def _plain_is_faster(x_N1D: Tensor) -> bool:
 
 
 def _by_family(x_NH1K: Tensor, n_families: int) -> Tensor:
-    """[N, H, 1, K] to [F, H, W, K]: the rows of a family as if they were positions."""
+    """[N, H, 1, K] to [G, H, W, K]: the rows of a family as if they were positions."""
     return x_NH1K.unflatten(0, (n_families, -1)).squeeze(3).transpose(1, 2)
 
 

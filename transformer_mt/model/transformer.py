@@ -106,8 +106,8 @@ class Transformer(nn.Module):
         for first in range(0, n_sources, n_rows):
             rows = slice(first, first + n_rows)
             longest = int((source_BS[rows] != self.padding).sum(dim=1).max())
-            memory_PSD = F.pad(self.encode(source_BS[rows, :longest])[0], (0, 0, 0, width - longest))
-            layers = self.decoder.project_memory(memory_PSD)
+            memory_BSD = F.pad(self.encode(source_BS[rows, :longest])[0], (0, 0, 0, width - longest))
+            layers = self.decoder.project_memory(memory_BSD)
             whole = whole or tuple(KeyValue(*(x.new_empty(n_sources, *x.shape[1:]) for x in layer)) for layer in layers)
             for place, layer in zip(whole, layers, strict=True):
                 place.key_BHMK[rows], place.value_BHMK[rows] = layer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import random
 import resource
 import sys
@@ -45,13 +46,16 @@ class Machine:
         return f"{self.device} ({name}), {str(self.dtype).removeprefix('torch.')}"
 
 
-def set_up(config: RuntimeConfig, local_rank: int = 0, world: int = 1) -> Machine:
-    """Choose the device and prepare it. Raises TmtError where the wanted one is not there."""
+def set_up(config: RuntimeConfig, local_rank: int = 0, local_size: int = 1) -> Machine:
+    """Choose the device and prepare it. local_size: processes of the group on this machine, which share its cores.
+
+    Raises TmtError where the wanted device is not there.
+    """
     device = pick_device(config.device, local_rank)
     if config.threads:
         torch.set_num_threads(config.threads)
-    elif world > 1 and device.type == "cpu":
-        torch.set_num_threads(max(1, torch.get_num_threads() // world))
+    elif local_size > 1 and device.type == "cpu":  # torchrun has told PyTorch to take one thread
+        torch.set_num_threads(max(1, _cores() // local_size))
     if device.type == "cuda":
         torch.cuda.set_device(device)
         torch.backends.cuda.matmul.allow_tf32 = config.tf32
@@ -74,7 +78,20 @@ def pick_device(name: str, local_rank: int = 0) -> torch.device:
             place="--device",
             remedy=f"Use --device auto, or one of: {', '.join(kind for kind, is_there in there.items() if is_there)}.",
         )
-    return torch.device(name, local_rank) if name == "cuda" else torch.device(name)
+    if name != "cuda":
+        return torch.device(name)
+    if local_rank >= torch.cuda.device_count():
+        raise TmtError(
+            f"process {local_rank + 1} of this machine has no GPU: it has {torch.cuda.device_count()}",
+            place="--device",
+            remedy=f"Start at most as many processes on it: torchrun --nproc-per-node {torch.cuda.device_count()}.",
+        )
+    return torch.device(name, local_rank)
+
+
+def _cores() -> int:
+    """Those this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _dtype(precision: str, device: torch.device) -> torch.dtype:

@@ -28,11 +28,12 @@ PATIENCE = timedelta(hours=2)  # others wait while rank 0 prepares data or score
 
 @dataclass(frozen=True)
 class World:
-    """rank: number of this process; size: how many there are; local_rank: number on this machine."""
+    """rank: number of this process; size: how many there are; local_*: the same on this machine."""
 
     rank: int = 0
     size: int = 1
     local_rank: int = 0
+    local_size: int = 1
 
     @property
     def is_main(self) -> bool:
@@ -131,7 +132,8 @@ def join_world() -> Iterator[World]:
     import torch._dynamo
     import torch.distributed.nn
 
-    world = World(int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), int(os.environ.get("LOCAL_RANK", "0")))
+    names = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    world = World(*(int(os.environ.get(name, alone)) for name, alone in names.items()))
     dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
     together = True
     try:

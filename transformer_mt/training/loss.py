@@ -45,7 +45,9 @@ def smoothed_cross_entropy(
     """
     dtype = matmul_dtype(hidden_ND)
     with torch.autocast(hidden_ND.device.type, enabled=False):  # only the three large products are narrow
-        smoothed, nll = _ChunkedLoss.apply(hidden_ND, weight_VD, bias_V, target_N, smoothing, dtype)
+        smoothed, nll = _ChunkedLoss.apply(
+            hidden_ND, weight_VD, bias_V, target_N, smoothing, dtype, torch.is_grad_enabled()
+        )
     return LossSums(smoothed, nll)
 
 
@@ -61,13 +63,13 @@ class _ChunkedLoss(torch.autograd.Function):
         target_N: Tensor,
         smoothing: float,
         dtype: torch.dtype,
+        wants_gradients: bool,  # not to be known in here, where gradients are always off
     ) -> tuple[Tensor, Tensor]:
         w_VD = weight_VD.to(dtype)
         b_V = None if bias_V is None else bias_V.to(dtype)
         mean_D = weight_VD.mean(dim=0)
         mean_bias = 0.0 if bias_V is None else bias_V.mean()
-        wants_gradient = any(ctx.needs_input_grad)
-        grads = GeneratorGradients(hidden_ND, weight_VD, bias_V) if wants_gradient else None
+        grads = GeneratorGradients(hidden_ND, weight_VD, bias_V) if wants_gradients else None
         smoothed = torch.zeros((), device=hidden_ND.device)
         nll = torch.zeros((), device=hidden_ND.device)
         rows = rows_at_a_time(hidden_ND.device)
@@ -93,7 +95,8 @@ class _ChunkedLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, scale: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         hidden_ND, weight_VD, bias_V = ctx.saved_tensors
-        return hidden_ND * scale, weight_VD * scale, None if bias_V is None else bias_V * scale, None, None, None
+        of_bias_V = None if bias_V is None else bias_V * scale
+        return hidden_ND * scale, weight_VD * scale, of_bias_V, None, None, None, None
 
 
 class GeneratorGradients:

@@ -69,11 +69,27 @@ class RunDirectory:
     def note_shipped(self, shipped: Shipped) -> None:
         (self.model / SHIPPED).write_text(json.dumps(shipped._asdict()), encoding="utf-8")
 
+    def ship_config(self, config: Config) -> None:
+        """Let a final model have the config as it is now: how it searches may have changed since."""
+        try:
+            _replace(self.model / CONFIG, dump_config(config))
+        except OSError as error:
+            raise from_os_error(error, "writing the model's config") from None
+
     def set_aside(self) -> Path | None:
-        """Move a former run out of the way, keeping it; returns where it went."""
+        """Move a former run out of the way, keeping it; returns where it went.
+
+        Raises TmtError where the folder holds something else, or this program stands in it: it would move along.
+        """
         if not self.folder.exists():
             return None
         self._require_run()
+        if Path.cwd().is_relative_to(self.folder.resolve()):
+            raise TmtError(
+                "you are in this folder, which --fresh would set aside",
+                place=self.folder.resolve(),
+                remedy="Go to another folder, and name this one by --run-dir.",
+            )
         self._lock()
         number = 1
         while (place := self.folder.with_name(f"{self.folder.name}.{number}")).exists():
@@ -98,8 +114,8 @@ class RunDirectory:
             if (self.folder / CONFIG).exists():
                 changed = self._require_same(config)
                 self._require_same_corpus(history, facts)
+            _replace(self.folder / FACTS, json.dumps([*history, facts], indent=1))  # first: by it a run is known
             _replace(self.folder / CONFIG, dump_config(config))
-            _replace(self.folder / FACTS, json.dumps([*history, facts], indent=1, ensure_ascii=False))
             return changed
         except OSError as error:
             raise from_os_error(error, "opening the folder of the run") from None

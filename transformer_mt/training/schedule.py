@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from transformer_mt.config.training import DEFAULT_PEAK, TrainingConfig
+from transformer_mt.errors import TmtError
 
 
 def noam(step: int, d_model: int, warmup_steps: int, factor: float = 1.0) -> float:
@@ -48,10 +49,19 @@ def learning_rate(step: int, config: TrainingConfig, d_model: int, plateau: floa
 
 
 def with_decay_steps(config: TrainingConfig, updates: int) -> TrainingConfig:
-    """A cosine that names no step ends with max_steps, else with max_epochs. updates: those of an epoch."""
+    """A cosine that names no step ends with max_steps, else with max_epochs. updates: those of an epoch.
+
+    Raises TmtError where it would end before its warmup, and so never fall.
+    """
     if config.schedule != "cosine":
         return config
     last = config.decay_steps or config.max_steps or (config.max_epochs or 0) * updates
+    if last <= config.warmup_steps:
+        raise TmtError(
+            f"the learning rate would never fall: {config.max_epochs} epochs have {last:,} updates",
+            place="training.warmup_steps",
+            remedy=f"Set it below that (it is {config.warmup_steps:,}), or raise training.max_epochs.",
+        )
     return config.model_copy(update={"decay_steps": last})
 
 

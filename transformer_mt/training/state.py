@@ -23,6 +23,7 @@ class TrainState:
     ranking:  (badness, step) of the best checkpoints, best first; badness is the loss or the negative BLEU
     recent_*: sums since the last validation, for its line in the table
     validated:      the step of the last validation
+    interrupted:    steps whose checkpoint was made for an interruption alone; they never count as one of the last
     stopped:  why training ended; empty while it goes on
     """
 
@@ -42,6 +43,7 @@ class TrainState:
     recent_tokens: int = 0
     recent_seconds: float = 0.0
     validated: int = 0
+    interrupted: list[int] = field(default_factory=list)
     stopped: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -51,7 +53,7 @@ class TrainState:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> TrainState:
         """Raises ValueError where keys are missing."""
-        names = {item.name for item in fields(cls)}
+        names, values = {item.name for item in fields(cls)}, {"interrupted": [], **values}  # the latest key is optional
         if not names <= set(values):
             raise ValueError(f"keys are missing: {', '.join(sorted(names - set(values)))}")
         known: dict[str, Any] = {name: math.inf if values[name] is None else values[name] for name in names}

@@ -49,7 +49,8 @@ class Trainer:
         events: Events,
     ) -> None:
         self.epoch_updates = batches.updates(1)  # asked once: another epoch's would be laid out anew at every step
-        self.config, self.settings = config, with_decay_steps(config.training, self.epoch_updates)
+        self.config = config
+        self.settings = world.from_main(lambda: with_decay_steps(config.training, self.epoch_updates))
         self.model, self.batches, self.validation = model, batches, validation
         self.run, self.machine, self.world, self.events = run, machine, world, events
         self.state = TrainState(world=world.size)
@@ -91,12 +92,17 @@ class Trainer:
         self.events.start_epoch(epoch, updates, state.update)
         while state.epoch == epoch and not state.stopped:
             interrupted = self._update(interruption.requested, updates)
+            if self.world.size == 1:
+                interrupted = interruption.requested  # during this very step; a group asks before the next one
             if state.step % LOG_EVERY == 0:
                 self._log()
             if self._is_validation_due():
                 self._validate()
                 interrupted = self.world.sums([interrupted or interruption.requested])[0] > 0
-            elif interrupted or self._is_checkpoint_due():
+            elif self._is_checkpoint_due():
+                self._save()
+            elif interrupted:
+                state.interrupted.append(state.step)
                 self._save()
             if interrupted and not state.stopped:
                 self._leave()
@@ -225,8 +231,9 @@ class Trainer:
         average = self.optimizer.average.weights if self.optimizer.average is not None else None
         checkpoints, state = self.run.checkpoints, self.state
         checkpoints.write(Checkpoint(state, weights, {**self.optimizer.tensors(), **random}, average))
-        newest = [step for step in checkpoints.steps() if step <= state.step][-self.settings.kept_last :]
-        checkpoints.keep([*newest, *(step for _, step in state.ranking)])
+        regular = [step for step in checkpoints.steps() if step <= state.step and step not in state.interrupted]
+        best = (step for _, step in state.ranking)
+        checkpoints.keep([state.step, *regular[-self.settings.kept_last :], *best])
 
     def _leave(self) -> None:
         self.events.end_epoch()

@@ -148,6 +148,8 @@ def parse_json(text: str, file: Path, first_line: int = 1) -> Any:
         line, what = first_line + error.lineno - 1, f"{error.msg} at character {error.colno}"
     except RecursionError:
         line, what = first_line, "nested too deeply"
+    except ValueError as error:  # a number of thousands of digits
+        line, what = first_line, str(error)
     remedy = "kind: jsonl reads one JSON object a line; kind: aihub one list of objects in a file."
     raise TmtError(f"this is not JSON: {what}", place=at(file, line), remedy=remedy)
 
