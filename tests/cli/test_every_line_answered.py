@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import tracemalloc
@@ -90,3 +91,10 @@ def test_a_long_file_takes_no_more_memory_than_a_short_one(tmp_path: Path) -> No
         tracemalloc.stop()
     assert (tmp_path / "out.txt").read_bytes() == file.read_bytes()
     assert peak < 3 * 2**20
+
+
+def test_a_compressed_file_of_another_system_is_read_as_its_text(tmp_path: Path) -> None:
+    file = tmp_path / "in.txt.gz"
+    file.write_bytes(gzip.compress(b"\xef\xbb\xbfeins\r\nzwei\r\n\r\ndrei"))
+    assert check_file(file) == 4
+    assert [line for batch in file_batches(file) for line in batch] == ["eins", "zwei", "", "drei"]

@@ -54,7 +54,7 @@ def test_a_sound_config_is_read(tmp_path: Path) -> None:
         ("model: 3", "'model' is 3, but must be a mapping of keys"),
         ("runtime: {compile: yes}", "'runtime.compile' is \"yes\", but must be true or false"),
         ("decoding: {beam: 257}", "'decoding.beam' is 257, but must be at most 256"),
-        ("decoding: {temperature: 0}", "'decoding.temperature' is 0, but must be more than 0"),
+        ("decoding: {temperature: 0}", "'decoding.temperature' is 0, but must be at least 0.001"),
         ("modle: {}", "unknown key 'modle'; did you mean 'model'?"),
         ("model: {d_modle: 3}", "unknown key 'model.d_modle'; did you mean 'd_model'?"),
         ("max_epochs: 3", "unknown key 'max_epochs'; did you mean 'training.max_epochs'?"),

@@ -147,7 +147,7 @@ def test_bytes_that_are_no_utf8(tiny_model: Path, tmp_path: Path) -> None:
     file, target = tmp_path / "in.txt", tmp_path / "out.txt"
     file.write_bytes(b"one\n\xff\xfe two\nthree\n")
     _, error = translate(tiny_model, "-i", str(file), "-o", str(target), code=2)
-    assert f"{file}:2: this line is not UTF-8" in error
+    assert f"{file}:2: the line is not UTF-8: byte 0xff at position 1" in error
     assert not target.exists()
 
 

@@ -14,6 +14,7 @@ import torch
 from transformer_mt.cli import main
 from transformer_mt.cli.evaluate import evaluate_splits
 from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.data.prepared import FORMAT, settings_of
 from transformer_mt.decoding.model_directory import build_model, save_model_directory
@@ -202,7 +203,7 @@ class TestModel:
         values = json.loads(out)
         translator = Translator.load([model])
         translations = [translation.text for translation in translator.translate(SOURCES)]
-        nats, tokens = translator.reference_loss(SOURCES, REFERENCES)
+        nats, tokens, _ = translator.reference_loss(SOURCES, REFERENCES)
         assert code == 0
         assert values["test_set"] == "test_one"
         assert values["chrf"] == score(translations, REFERENCES, "en")["chrf"].value
@@ -215,6 +216,7 @@ class TestModel:
             key: values[key] for key in ("bleu", "chrf", "ter", "sentences", "signatures", "loss")
         }
         assert stored["decoding"]["beam"] == 2
+        assert len(stored["text"]) == 64
         assert stored["date"].startswith("20")
 
     def test_options_of_the_search_reach_it_and_are_stored(self, tmt, model):
@@ -256,6 +258,26 @@ class TestModel:
             str(folders[0]),
             f"{tmp_path}/Gespr\ufffdche",
         ]
+
+    def test_figures_of_other_sentences_are_not_mixed(self, tmt, model, write):
+        reference = write("references", REFERENCES[:3])
+        for sources, metric in ((SOURCES[:3], "--bleu"), (SOURCES[3:6], "--chrf")):
+            source = write("sources", sources)
+            assert (
+                tmt("--model", model, "--source", source, "--reference", reference, metric, "--device", "cpu")[0] == 0
+            )
+        (stored,) = json.loads((model / "scores.json").read_text("utf-8")).values()
+        assert "chrf" in stored
+        assert "bleu" not in stored, "that was of other sentences"
+
+    def test_what_the_model_cannot_read_to_its_end_is_told(self, tmt, model, write):
+        long = " ".join(["one"] * 300)
+        source, reference = write("sources", [long, "one"]), write("references", [long, long])
+        code, _, error = tmt("--model", model, "--source", source, "--reference", reference, "--threads", 1)
+        most = load_config(model / "config.yaml").data.max_length
+        assert code == 0
+        assert f"1 sentence cut to the {most} tokens the model reads" in error
+        assert f"2 references cut to the {most} tokens the model reads" in error
 
     def test_the_score_after_training_is_the_same(self, tmt, model):
         ((name, told),) = evaluate_splits(model, ["test_one"], "cpu")

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from transformer_mt.cli import main
-from transformer_mt.decoding.model_directory import ModelDirectory
+from transformer_mt.decoding.model_directory import ModelDirectory, save_model_directory
+from transformer_mt.model.weights import named_weights
 
 pytest.importorskip("ctranslate2")
 
@@ -97,10 +98,50 @@ def test_disagreement_in_float32_is_no_success(
 
     monkeypatch.setattr(agreement, "ENOUGH", 1.01)
     options = ("--model", model.folder, "--output", "out", "--input", source)
+    assert tmt("export", *options, "--quantization", "int8")[0] == 0, "fewer bits may change translations"
+    before = Path("out/model.bin").read_bytes()
     code, _, error = tmt("export", *options)
     assert code == 1
     assert "VERIFICATION FAILED" in error
-    assert tmt("export", *options, "--quantization", "int8")[0] == 0, "fewer bits may change translations"
+    assert "alike, by beam 1 100.0%, beam 3 100.0%, not 101%" in error
+    assert Path("out/model.bin").read_bytes() == before
+    assert not list(Path().glob(".*"))
+
+
+def test_an_export_takes_the_place_of_an_export_and_of_nothing_else(
+    tmt: Run, model: ModelDirectory, source: Path, tmp_path: Path
+) -> None:
+    Path("first").mkdir()
+    Path("served").symlink_to("first")
+    options = ("--model", model.folder, "--output", "served", "--input", source)
+    for _ in range(2):
+        assert tmt("export", *options)[0] == 0
+        assert Path("served").is_symlink()
+        assert Path("first/model.bin").is_file()
+    Path("first/NOTES.md").write_text("mine")
+    code, _, error = tmt("export", *options)
+    assert code == 2
+    assert "holds something else (NOTES.md); nothing was written" in error
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "in.txt", "served"]
+
+
+def test_what_the_engines_do_differently_is_not_compared(tmt: Run, model: ModelDirectory, tmp_path: Path) -> None:
+    folder = tmp_path / "own"
+    decoding = model.config.decoding.model_copy(update={"no_repeat_ngram": 1})
+    config = model.config.model_copy(update={"decoding": decoding})
+    save_model_directory(folder, config, named_weights(model.model), (model.source, model.target))
+    code, _, error = tmt("export", "--model", folder, "--output", "out", "--sample", 60)
+    assert code == 0, error
+    assert "compared by plain beam search" in error
+
+
+def test_validation_data_of_another_config_is_no_sample(tmt: Run, model: ModelDirectory, tmp_path: Path) -> None:
+    prepared = tmp_path / model.config.data.prepared / model.config.name
+    prepared.mkdir(parents=True)
+    (prepared / "manifest.json").write_text(json.dumps({"settings": {}}), encoding="utf-8")
+    code, _, error = tmt("export", "--model", model.folder, "--output", "out", "--sample", 5)
+    assert code == 0, error
+    assert "comparing on sentences of random tokens" in error
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def _score(score: float) -> str:
 class Writer:
     """Writes translations to a stream of bytes as they come; `close` completes a JSON object."""
 
-    def __init__(self, stream: BinaryIO, form: Form | None, head: dict[str, str]) -> None:
+    def __init__(self, stream: BinaryIO, form: Form | None, head: dict[str, Any]) -> None:
         """form: None for JSON, whose object then begins with the keys of `head`."""
         self._stream = stream
         self._form = form

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from transformer_mt.cli.options import (
-    SEED,
     DeviceOption,
     JsonOption,
     MbrOption,
     SamplesOption,
+    ThreadsOption,
     UtilityOption,
     print_json,
     printable,
@@ -24,7 +24,6 @@ from transformer_mt.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from transformer_mt.config.decoding import DecodingConfig
     from transformer_mt.config.schema import Config
     from transformer_mt.decoding.translator import Translator
     from transformer_mt.evaluation.examine import Words
@@ -46,7 +45,8 @@ _LENGTH_PENALTY = "GNMT length penalty. Default: the model's."
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be translated and compared with what. sources: empty when not known. key: its name in scores.json."""
+    """What is to be translated and compared with what. sources: empty when not known. key: its name in
+    scores.json; a pipe has none."""
 
     name: str
     key: str
@@ -83,10 +83,11 @@ def evaluate(
     samples: SamplesOption = None,
     utility: UtilityOption = None,
     device: DeviceOption = "auto",
+    threads: ThreadsOption = None,
     json: JsonOption = False,
 ) -> None:
     """Score translations against references: BLEU, chrF, TER with signatures, examples, and significance."""
-    from transformer_mt.cli.models import find_models, search_settings
+    from transformer_mt.cli.models import find_models, load_translator, search_settings
     from transformer_mt.evaluation.examine import System, examine
     from transformer_mt.evaluation.metrics import METRICS, notice_of
 
@@ -100,12 +101,12 @@ def evaluate(
     target = language or (config.data.target if config else "")
     task = _task(config, split, source, reference)
     decoding = search_settings(folders[0], given) if folders else None
-    others = _baseline(baseline, given, device, task)  # before the long work, which a mistake here would waste
+    others = _baseline(baseline, given, device, threads, task)  # before the long work, which a mistake here would waste
     published = _tokenized(tokenized, tokenized_reference, task, target)
     if hypothesis:
         output = Output(_beside(task, hypothesis))
     else:
-        output = _translate(_translator(folders, decoding, device), task, with_loss=True)
+        output = _translate(load_translator(folders, decoding, device, threads, scored=False), task, with_loss=True)
     system = System(
         name=task.name,
         hypotheses=output.lines,
@@ -130,10 +131,11 @@ def evaluate_splits(folder: Path, names: Sequence[str], device: str) -> Iterator
 
     Yields the name of a split, and its BLEU and chrF with their signatures, a line each.
     """
+    from transformer_mt.cli.models import load_translator
     from transformer_mt.evaluation.examine import System, examine
 
     config = _config(folder)
-    translator = _translator([folder], config.decoding, device)
+    translator = load_translator([folder], config.decoding, device, scored=False)
     for name in names:
         task = _task(config, name, None, None)
         output = _translate(translator, task)
@@ -191,7 +193,7 @@ def _task(config: Config | None, split: str | None, source: File, reference: Fil
     from transformer_mt.evaluation.scores import check_parallel
 
     if reference is not None:
-        places = printable(reference), printable(reference.resolve())
+        places = printable(reference), printable(reference.resolve()) if reference.is_file() else ""
         task = Task(*places, lines_of(source) if source else [], lines_of(reference))
         if source is not None:
             check_parallel(task.sources, str(source), task.references, str(reference))
@@ -209,29 +211,34 @@ def _task(config: Config | None, split: str | None, source: File, reference: Fil
     return Task(name, name, *prepared.raw(name))
 
 
-def _translator(folders: Sequence[Path], decoding: DecodingConfig | None, device: str) -> Translator:
-    from transformer_mt.decoding.translator import Translator
-    from transformer_mt.runtime.device import keep_freed_memory, pick_device
-
-    keep_freed_memory()
-    return Translator.load(folders, decoding, str(pick_device(device)), SEED, scored=False)
-
-
 def _translate(translator: Translator, task: Task, with_loss: bool = False) -> Output:
     from tqdm import tqdm
 
     progress = tqdm(translator.translate(task.sources), "translating", len(task.sources), leave=False, disable=None)
     translations = list(progress)
-    loss = None
+    loss, cut = None, {"sentence": sum(translation.is_cut for translation in translations)}
     if with_loss:
-        nats, tokens = translator.reference_loss(task.sources, task.references)
-        loss = nats / tokens
+        of_references = translator.reference_loss(task.sources, task.references)
+        loss, cut["reference"] = of_references.nats / of_references.tokens, of_references.n_cut
+    for what, number in cut.items():
+        if number:
+            many = f"{number:,} {what}{'' if number == 1 else 's'}"
+            print(
+                f"tmt: {task.name}: {many} cut to the {translator.max_length} tokens the model reads", file=sys.stderr
+            )
     return Output(
         [translation.text for translation in translations],
         _words(translator, [translation.tokens for translation in translations], task.references),
         loss,
-        {"decoding": translator.decoding.model_dump(mode="json")},
+        {"decoding": translator.decoding.model_dump(mode="json"), "text": _digest(task)},
     )
+
+
+def _digest(task: Task) -> str:
+    """By which figures of other sentences are told apart from those of these."""
+    from hashlib import sha256
+
+    return sha256("\n".join([*task.sources, *task.references]).encode("utf-8", "replace")).hexdigest()
 
 
 def _words(translator: Translator, hypotheses: list[Any], references: list[str]) -> Words | None:
@@ -255,9 +262,9 @@ def _beside(task: Task, file: Path) -> list[str]:
     return lines
 
 
-def _baseline(file: File, given: dict[str, Any], device: str, task: Task) -> list[str]:
+def _baseline(file: File, given: dict[str, Any], device: str, threads: int | None, task: Task) -> list[str]:
     """A file of translations, or the translations of another model."""
-    from transformer_mt.cli.models import find_model, search_settings
+    from transformer_mt.cli.models import find_model, load_translator, search_settings
     from transformer_mt.errors import TmtError
 
     if file is None:
@@ -267,7 +274,8 @@ def _baseline(file: File, given: dict[str, Any], device: str, task: Task) -> lis
     if not task.sources:
         raise TmtError("a model as baseline needs sentences to translate", place=file, remedy="Add --source FILE.")
     folder = find_model(file)
-    return _translate(_translator([folder], search_settings(folder, given), device), task).lines
+    translator = load_translator([folder], search_settings(folder, given), device, threads, scored=False)
+    return _translate(translator, task).lines
 
 
 def _tokenized(wanted: bool, published: File, task: Task, language: str) -> list[str]:
@@ -295,9 +303,10 @@ def _print(report: Report, json: bool) -> None:
 
 
 def _store(folder: Path, key: str, report: Report, settings: dict[str, Any]) -> None:
-    """Keep the figures beside the model; where that folder cannot be written, say so and go on."""
+    """Keep the figures beside the model; where that folder cannot be written, say so and go on. key: empty for none."""
     from datetime import datetime, timezone
 
+    from transformer_mt.decoding.model_directory import SCORES
     from transformer_mt.evaluation.record import store_scores
     from transformer_mt.evaluation.report import as_json
 
@@ -305,6 +314,7 @@ def _store(folder: Path, key: str, report: Report, settings: dict[str, Any]) -> 
     figures = {key: value for key, value in as_json(report).items() if key not in told_elsewhere}
     figures["date"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
     try:
-        store_scores(folder / "scores.json", key, settings, figures)
+        if key:
+            store_scores(folder / SCORES, key, settings, figures)
     except OSError as error:
         print(f"tmt: the scores were not stored with the model: {error}", file=sys.stderr)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transformer_mt.cli.options import JsonOption, ModelOption, print_json
+from transformer_mt.cli.options import JsonOption, ModelOption, ThreadsOption, print_json
 
 if TYPE_CHECKING:
     from transformer_mt.decoding.model_directory import ModelDirectory
@@ -28,9 +28,7 @@ def export(
         Path | None, typer.Option("--input", "-i", help="Compare on these sentences. Default: the validation split.")
     ] = None,
     reference: Annotated[Path | None, typer.Option(help="Translations of --input by people, for BLEU.")] = None,
-    threads: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="CPU threads; default: one for each core.")
-    ] = None,
+    threads: ThreadsOption = None,
     json: JsonOption = False,
 ) -> None:
     """Turn a model into a CTranslate2 folder, and compare the two on a sample before reporting success."""
@@ -44,13 +42,17 @@ def export(
     refuse_foreign(output)
     directory = load_model_directory(find_model(model))
     lines, references = _sample(directory, sample, input_, reference)
-    write(directory, output, quantization)
-    rows = _compared(directory, output, lines, references, threads)
+    rows: list[dict[str, Any]] = []
+
+    def prove(written: Path) -> None:
+        rows.extend(_compared(directory, written, lines, references, threads))
+        _require_agreement(output, quantization, rows)
+
+    write(directory, output, quantization, prove)
     if json:
         print_json({"folder": str(output), "quantization": quantization, "sentences": len(lines), "searches": rows})
     else:
         print(_table(output, quantization, rows))
-    _require_agreement(quantization, rows)
 
 
 def _check_options(format_: str, quantization: str, input_: Path | None, reference: Path | None) -> None:
@@ -71,7 +73,7 @@ def _sample(
 ) -> tuple[list[str], list[str]]:
     """Sentences to compare on, with their references where these are known."""
     from transformer_mt.data.opening import lines_of
-    from transformer_mt.data.prepared import Prepared, prepared_folder
+    from transformer_mt.data.prepared import open_prepared, prepared_folder
     from transformer_mt.errors import TmtError
     from transformer_mt.evaluation.scores import check_parallel
     from transformer_mt.export.agreement import made_up_lines
@@ -79,22 +81,25 @@ def _sample(
 
     sources, references = lines_of(input_) if input_ else [], lines_of(reference) if reference else []
     data = directory.config.data
-    prepared = prepared_folder(directory.config)
+    prepared, why = prepared_folder(directory.config), "no validation data here"
     if input_ is None and prepared.is_dir():
-        sources, references = Prepared.open(prepared).raw("validation")
+        try:
+            sources, references = open_prepared(directory.config).raw("validation")
+        except TmtError as error:
+            why = f"{error.place}: {error.message}"
     if references:
         check_parallel(sources, str(input_ or prepared), references, str(reference or prepared))
     if input_ is not None and not any(line.strip() for line in sources):
         raise TmtError("this file holds no sentence", place=input_, remedy="Give a file of sentences, one a line.")
     if not sources:
-        print("tmt: no validation data here; comparing on sentences of random tokens", file=sys.stderr)
+        print(f"tmt: {why}; comparing on sentences of random tokens", file=sys.stderr)
         tokens = directory.source.vocabulary.tokens[len(MARKS) :]
         sources = made_up_lines(tokens, directory.source.segmenter.detokenize, count, min(20, data.max_length - 1))
     return sources[:count], references[:count]
 
 
 def _compared(
-    directory: ModelDirectory, output: Path, lines: Sequence[str], references: Sequence[str], threads: int | None
+    directory: ModelDirectory, exported: Path, lines: Sequence[str], references: Sequence[str], threads: int | None
 ) -> list[dict[str, Any]]:
     """Greedy, and with the model's own beam: one row each."""
     import torch
@@ -109,14 +114,14 @@ def _compared(
     if threads is not None:
         torch.set_num_threads(threads)
     own = directory.config.decoding
-    shared: dict[str, Any] = {"method": "beam", "coverage_penalty": 0.0, "min_length_ratio": 0.0}
+    shared: dict[str, Any] = {"method": "beam", "coverage_penalty": 0.0, "min_length_ratio": 0.0, "no_repeat_ngram": 0}
     if any(getattr(own, key) != value for key, value in shared.items()):
         print("tmt: compared by plain beam search; the two cannot agree on the config's", file=sys.stderr)
     rows: list[dict[str, Any]] = []
     for beam in (1, own.beam if own.beam > 1 else 5):
         decoding = own.model_copy(update={**shared, "beam": beam, "n_best": 1})
         print(f"tmt: translating {len(lines)} sentences with both, beam {beam}", file=sys.stderr)
-        engine = load_engine(output, decoding, threads or torch.get_num_threads())
+        engine = load_engine(exported, decoding, threads or torch.get_num_threads())
         result = compare(Translator([directory], decoding), engine, lines)
         row: dict[str, Any] = {"beam": beam, "equal": result.share, "bleu": None}
         if references:
@@ -143,15 +148,16 @@ def _table(output: Path, quantization: str, rows: Sequence[dict[str, Any]]) -> s
     return "\n".join(lines)
 
 
-def _require_agreement(quantization: str, rows: Sequence[dict[str, Any]]) -> None:
-    """Fewer bits may change translations; float32 must not. Raises typer.Exit(1) where it does: a defect of ours."""
+def _require_agreement(output: Path, quantization: str, rows: Sequence[dict[str, Any]]) -> None:
+    """Fewer bits may change translations; float32 must not. Raises TmtError where it does, a defect of ours."""
+    from transformer_mt.errors import TmtError
     from transformer_mt.export.agreement import ENOUGH
 
-    worst = min(row["equal"] for row in rows)
-    if quantization == "float32" and worst < ENOUGH:
-        print(
-            f"tmt: VERIFICATION FAILED: only {worst:.1%} of the sentences are translated alike, not {ENOUGH:.0%}.\n"
-            "  The folder was written, but do not rely on it; please report this with the model's config.yaml.",
-            file=sys.stderr,
+    alike = ", ".join(f"beam {row['beam']} {row['equal']:.1%}" for row in rows)
+    if quantization == "float32" and min(row["equal"] for row in rows) < ENOUGH:
+        raise TmtError(
+            f"VERIFICATION FAILED: of the sentences are translated alike, by {alike}, not {ENOUGH:.0%}",
+            place=output,
+            remedy="Nothing was written. Please report this with the model's config.yaml.",
+            exit_code=1,
         )
-        raise typer.Exit(1)

@@ -1,14 +1,14 @@
 """Where lines to translate come from: a file, a pipe that may never end, or a person at a prompt.
 
-A line ends at \\n and nowhere else; a last line without one counts. Lines come in batches: of a file many at
-once, of a pipe whatever is there already, so that the first answer need not wait for the last question.
+A line ends at \\n (a \\r before it goes too) and nowhere else; a last line without one counts. Lines come in batches:
+of a file many at once, of a pipe whatever is there already, so that the first answer need not wait for the last
+question.
 """
 
 from __future__ import annotations
 
 import os
 import queue
-import stat
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -17,38 +17,22 @@ from pathlib import Path
 
 BATCH = 2048  # lines
 _PIECE = 1 << 16  # bytes of a pipe that are read at once
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
-
-def is_regular(file: Path) -> bool:
-    """An ordinary file, that can be read twice; not a pipe or a device."""
-    return file.is_file() and stat.S_ISREG(file.stat().st_mode)
 
 
 def check_file(file: Path) -> int:
-    """Number of lines of a file. Raises TmtError at the first line that is not UTF-8, OSError where unreadable."""
-    from transformer_mt.errors import TmtError, at
+    """Number of lines of a file, plain or compressed. Raises TmtError where it is damaged, not UTF-8 or unreadable."""
+    from transformer_mt.data.opening import read_lines
 
-    number = 0
-    with file.open("rb") as stream:
-        for number, line in enumerate(stream, 1):
-            try:
-                line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise TmtError(
-                    f"this line is not UTF-8 (byte {line[error.start]:#04x} at its position {error.start + 1})",
-                    place=at(file, number),
-                    remedy="Convert the file first:  iconv -f ENCODING -t utf-8",
-                ) from None
-    return number
+    return sum(1 for _ in read_lines(file, any_text=True))
 
 
 def file_batches(file: Path) -> Iterator[list[str]]:
     """The lines of a checked file."""
-    with file.open("rb") as stream:
-        lines = (_text(line, first) for first, line in _with_first(stream))
-        while batch := list(islice(lines, BATCH)):
-            yield batch
+    from transformer_mt.data.opening import read_lines
+
+    lines = (text for _, text in read_lines(file, any_text=True))
+    while batch := list(islice(lines, BATCH)):
+        yield batch
 
 
 def pipe_batches(descriptor: int, warn: Callable[[int], None]) -> Iterator[list[str]]:
@@ -66,7 +50,7 @@ def pipe_batches(descriptor: int, warn: Callable[[int], None]) -> Iterator[list[
             try:
                 batch.append(_text(line, number == 1))
             except UnicodeDecodeError:
-                batch.append(line.decode("utf-8", "replace").removesuffix("\n"))
+                batch.append(_text(line, number == 1, "replace"))
                 warn(number)
         yield batch
 
@@ -123,13 +107,10 @@ def _plain_prompt(prompt: str) -> Callable[[], str]:
     return ask
 
 
-def _with_first(stream: Iterator[bytes]) -> Iterator[tuple[bool, bytes]]:
-    for index, line in enumerate(stream):
-        yield index == 0, line
+def _text(line: bytes, first: bool, errors: str = "strict") -> str:
+    from transformer_mt.data.opening import BYTE_ORDER_MARK
 
-
-def _text(line: bytes, first: bool) -> str:
-    return line.removeprefix(_BYTE_ORDER_MARK if first else b"").removesuffix(b"\n").decode("utf-8")
+    return line.removeprefix(BYTE_ORDER_MARK if first else b"").removesuffix(b"\r").decode("utf-8", errors)
 
 
 def _read_ahead(descriptor: int, pieces: queue.Queue[list[bytes] | OSError | None]) -> None:

@@ -1,4 +1,4 @@
-"""Which models a command means (when none is named: that of the run that finished last), and how they search."""
+"""Which models a command means (when none is named: that of the run that finished last), how they search, and where."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from transformer_mt.cli.options import SEED
+
 if TYPE_CHECKING:
     from transformer_mt.config.decoding import DecodingConfig
+    from transformer_mt.decoding.translator import Translator
     from transformer_mt.errors import TmtError
 
 RUNS = Path("runs")
@@ -108,3 +111,23 @@ def _refused(problems: Sequence[tuple[str, str]], given: Mapping[str, Any]) -> T
     name, said = own[0][0], "; ".join(message.removeprefix("Value error, ") for _, message in own)
     place = option_of(name) if name else ""
     return TmtError(said[:1].lower() + said[1:], place=place, remedy="See the command's --help.")
+
+
+def load_translator(
+    folders: Sequence[Path],
+    decoding: DecodingConfig | None,
+    device: str,
+    threads: int | None = None,
+    seed: int = SEED,
+    scored: bool = True,
+) -> Translator:
+    """One model or an ensemble, on the device and the threads that the options name. Raises as `Translator.load`."""
+    import torch
+
+    from transformer_mt.decoding.translator import Translator
+    from transformer_mt.runtime.device import keep_freed_memory, pick_device
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+    keep_freed_memory()
+    return Translator.load(folders, decoding, str(pick_device(device)), seed, scored)

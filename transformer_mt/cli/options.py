@@ -28,6 +28,10 @@ SamplesOption = Annotated[
 UtilityOption = Annotated[
     str | None, typer.Option("--utility", help="Likeness for --mbr: chrf or bleu. Default: the model's.")
 ]
+ThreadsOption = Annotated[
+    int | None,
+    typer.Option("--threads", min=1, max=1024, help="CPU threads; default: one for each core.", show_default=False),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 ModelOption = Annotated[
     Path | None,

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from transformer_mt.cli.options import SEED, DeviceOption, MbrOption, SamplesOption, UtilityOption, printable
+from transformer_mt.cli.options import (
+    SEED,
+    DeviceOption,
+    MbrOption,
+    SamplesOption,
+    ThreadsOption,
+    UtilityOption,
+    printable,
+)
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -54,9 +62,7 @@ def translate(
     scores: Annotated[bool, typer.Option("--scores", help=_SCORES)] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object with tokens, scores and alignments.")] = False,
     attention: Annotated[Path | None, typer.Option(metavar="PNG", help="Draw the attention of one sentence.")] = None,
-    threads: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="CPU threads; default: one for each core.")
-    ] = None,
+    threads: ThreadsOption = None,
     engine: Annotated[
         str, typer.Option(help="tmt or ctranslate2; a folder of `tmt export` always uses the second.")
     ] = "tmt",
@@ -74,11 +80,13 @@ def translate(
     decoding = search_settings(folders[0], {**given, **sampling, "method": _method(sample, mbr)})
     translator = _load(engine, folders, decoding, device, threads, seed, scored=scores or json)
     if attention is not None:
-        _draw(translator, (text or [""])[0], prefix, attention)
+        assert text is not None, "see _check_usage"
+        _draw(translator, printable(text[0]), prefix, attention)
     from transformer_mt.cli.answers import form_of
 
     form = None if json else form_of(scores, decoding.n_best)
-    _translate_all(translator, text, input_, output, form, prefix, {"model": str(folders[0])})
+    names = [str(folder) for folder in folders]
+    _translate_all(translator, text, input_, output, form, prefix, {"model": names if len(names) > 1 else names[0]})
 
 
 def _check_usage(
@@ -135,15 +143,9 @@ def _load(
 
             raise TmtError("CTranslate2 takes one model", remedy="An ensemble needs --engine tmt and model folders.")
         return load_engine(folders[0], decoding, threads or 0, device, seed, scored)
-    import torch
+    from transformer_mt.cli.models import load_translator
 
-    from transformer_mt.decoding.translator import Translator
-    from transformer_mt.runtime.device import keep_freed_memory, pick_device
-
-    if threads is not None:
-        torch.set_num_threads(threads)
-    keep_freed_memory()
-    return Translator.load(folders, decoding, str(pick_device(device)), seed, scored)
+    return load_translator(folders, decoding, device, threads, seed, scored)
 
 
 def _draw(translator: Interpreter, line: str, prefix: str, file: Path) -> None:
@@ -152,7 +154,7 @@ def _draw(translator: Interpreter, line: str, prefix: str, file: Path) -> None:
     from transformer_mt.reporting.attention_map import plot_attention
 
     if not isinstance(translator, Translator):
-        raise TmtError("--attention needs --engine tmt", remedy="CTranslate2 does not hand its attention out.")
+        raise TmtError("--attention needs --engine tmt", remedy="CTranslate2 hands out one layer's only.")
     seen = translator.attention(line, prefix=prefix)
     plot_attention(seen.maps, seen.rows, seen.columns, file, line)
     print(f"tmt: wrote {file}", file=sys.stderr)
@@ -165,15 +167,15 @@ def _translate_all(
     output: Path | None,
     form: Form | None,
     prefix: str,
-    head: dict[str, str],
+    head: dict[str, Any],
 ) -> None:
     """Read, translate and write batch by batch; notes and progress go to stderr."""
     from functools import partial
 
     from transformer_mt.cli.answers import Notes, Writer, opened
-    from transformer_mt.cli.lines import check_file, is_regular
+    from transformer_mt.cli.lines import check_file
 
-    known = check_file(input_) if input_ is not None and is_regular(input_) else None
+    known = check_file(input_) if input_ is not None and input_.is_file() else None
     with _progress(known) as bar, opened(output) as stream:
         notes = Notes(partial(print if bar is None else bar.write, file=sys.stderr))
         writer = Writer(stream, form, head)

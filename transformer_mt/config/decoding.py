@@ -27,10 +27,10 @@ class DecodingConfig(Section):
         0.0, ge=0, le=5, description="shortest translation, relative to the source's tokens"
     )
     no_repeat_ngram: NonNegative = Field(0, description="never repeat a run of this many tokens; 0: allow")
-    temperature: float = Field(1.0, gt=0, le=10, description="sampling: divides the logits")
+    temperature: float = Field(1.0, ge=0.001, le=10, description="sampling: divides the logits")
     top_k: NonNegative = Field(0, description="sampling: only the k likeliest tokens; 0: all")
     top_p: float = Field(
-        1.0, gt=0, le=1, description="sampling: only the likeliest tokens that sum to this probability"
+        1.0, ge=0.001, le=1, description="sampling: only the likeliest tokens that sum to this probability"
     )
     candidates: Literal["samples", "beam"] = Field(
         "samples",

@@ -16,7 +16,7 @@ from typing import Any
 
 from transformer_mt.errors import TmtError, at, from_os_error
 
-_BOM = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PAGES = (b"<!doctype html", b"<html")
 _NO_TEXT = (  # how files begin that are often mistaken for text, and what to do with each
     (b"\x1f\x8b", "is compressed with gzip", "Name it .gz, or unpack it with `gunzip`."),
@@ -29,25 +29,27 @@ _NO_TEXT = (  # how files begin that are often mistaken for text, and what to do
 )
 
 
-def read_lines(file: str | Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
+def read_lines(file: str | Path, encoding: str = "utf-8", any_text: bool = False) -> Iterator[tuple[int, str]]:
     """Number (from 1) and text of each line, without its end, in flat memory.
 
+    any_text: nobody expects a corpus, so no text at all, or that of a web page, will do as well.
     Raises TmtError where the file is missing, empty, truncated, damaged, a web page or not in `encoding`.
     """
     path, number = Path(file), 0
     check_exists(path)
-    if path.is_file():  # a pipe can be read only once
+    if path.is_file() and not any_text:  # a pipe can be read only once
         check_head(path)
     for number, raw in enumerate(_raw_lines(path), start=1):
         if number == 1:
-            raw = raw.removeprefix(_BOM)
-            _check_first(raw, path)
+            raw = raw.removeprefix(BYTE_ORDER_MARK)
+            if not any_text:
+                _check_first(raw, path)
         try:
             text = raw.decode(encoding)
         except UnicodeDecodeError as error:
             raise _undecodable(error, encoding, at(path, number)) from None
         yield number, text.removesuffix("\n").removesuffix("\r")
-    if not number:
+    if not number and not any_text:
         raise _empty(path)
 
 
@@ -80,7 +82,7 @@ def check_head(file: Path) -> None:
 
 def is_web_page(head: bytes) -> bool:
     """Whether the first bytes of a file are those of an HTML page."""
-    return head.removeprefix(_BOM).lstrip().lower().startswith(_PAGES)
+    return head.removeprefix(BYTE_ORDER_MARK).lstrip().lower().startswith(_PAGES)
 
 
 def web_page(place: str | Path, remedy: str = "Get the data file itself, and put it in this one's place.") -> TmtError:

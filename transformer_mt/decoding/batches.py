@@ -86,10 +86,10 @@ def _search_batch(
     options = BeamOptions(decoding.beam, n_best, alpha, decoding.coverage_penalty)
     if not options.beta:
         return beam_search(step, cache, limits, options)
-    with attention_maps(models[0]) as maps:
+    last = last_cross_attention(models[0])  # of an ensemble too: its first member tells what was covered
+    with attention_maps(models[0], only=last) as maps:
         coverage = Coverage(
-            (source_BS == PAD).float(),
-            lambda: maps[last_cross_attention(models[0])].mean(1).flatten(0, 1)[:, : source_BS.shape[1]],
+            (source_BS == PAD).float(), lambda: maps[last].mean(1).flatten(0, 1)[:, : source_BS.shape[1]]
         )
         return beam_search(step, cache, limits, options, coverage)
 

@@ -35,11 +35,13 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Translation:
-    """What became of one line. n_best: at least one, best first, no two with the same text."""
+    """What became of one line. n_best: at least one, best first, no two with the same text. is_cut: its end was not
+    read."""
 
     source_tokens: tuple[str, ...]
     n_best: tuple[Hypothesis, ...]
     notes: tuple[str, ...] = ()
+    is_cut: bool = False
 
     @property
     def text(self) -> str:
@@ -62,6 +64,7 @@ class _Source:
     ids: tuple[int, ...]
     prefix: tuple[int, ...]
     notes: tuple[str, ...]
+    is_cut: bool
 
 
 _LONGEST_SHOWN = 40  # characters of an unknown word
@@ -123,7 +126,7 @@ class Interpreter(ABC):
         """Clean, split and number a line; say what is lost on the way."""
         tokens = self.source.segmenter.tokenize(self._clean(line, "source")) if line.strip() else []
         most, notes = self.max_length - 1, []
-        if len(tokens) > most:
+        if is_cut := len(tokens) > most:
             notes.append(f"cut to {most} of {len(tokens)} tokens (the model's longest sentence)")
             tokens = tokens[:most]
         ids = self.source.vocabulary.encode(tokens)
@@ -135,7 +138,7 @@ class Interpreter(ABC):
         start = self._prefix_ids(prefix)
         if UNK in start:
             notes.append(f"the prefix is not all known to the model, which writes {MARKS[UNK]} there")
-        return _Source(tuple(tokens), (*ids, EOS), start, tuple(notes))
+        return _Source(tuple(tokens), (*ids, EOS), start, tuple(notes), is_cut)
 
     def _source_word(self, token: str) -> str:
         """A token as it stood in the line, but for the tokenizer's marks. Its case is not that of a sentence start."""
@@ -212,7 +215,7 @@ class Interpreter(ABC):
             self._hypothesis(source, candidate, alignment, aligned)
             for candidate, alignment in zip(found, alignments, strict=True)
         )
-        return Translation(source.tokens, n_best, notes)
+        return Translation(source.tokens, n_best, notes, source.is_cut)
 
     def _hypothesis(self, source: _Source, found: Found, alignment: Sequence[int], aligned: bool) -> Hypothesis:
         unknown: list[str] = []

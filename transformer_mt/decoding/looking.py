@@ -40,9 +40,10 @@ def align_pairs(
     read_BT = pad([[BOS, *target[:-1]] for target in targets], device)
     total_BTS = torch.zeros(len(sources), read_BT.shape[1], source_BS.shape[1], device=device)
     for model in models:
-        with torch.inference_mode(), attention_maps(model) as maps:
+        last = last_cross_attention(model)
+        with torch.inference_mode(), attention_maps(model, only=last) as maps:
             model(source_BS, read_BT)
-        total_BTS += maps[last_cross_attention(model)].mean(dim=1)
+        total_BTS += maps[last].mean(dim=1)
     words_B1S = ((source_BS != PAD) & (source_BS != EOS))[:, None, :]
     best_BT = total_BTS.masked_fill(~words_B1S, -1.0).argmax(dim=-1).tolist()
     return [row[: len(target)] for row, target in zip(best_BT, targets, strict=True)]

@@ -72,7 +72,8 @@ def save_model_directory(
 @contextmanager
 def written_aside(folder: Path) -> Iterator[Path]:
     """An empty folder to fill, which takes the place of `folder` when the block ends well; what was there goes."""
-    if folder.resolve() == Path.cwd():
+    folder = folder.resolve()  # a link stays one, to the new folder
+    if folder == Path.cwd():
         raise TmtError("this is the folder you are in, which cannot be replaced", place=folder, remedy="Name another.")
     aside = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(aside, ignore_errors=True)

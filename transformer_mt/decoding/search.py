@@ -128,7 +128,7 @@ def _forbid_repeats(logits_NV: Tensor, tokens_NT: Tensor, n: int) -> None:
 
 def too_many_idle(n_idle: int, n_all: int) -> bool:
     """Have enough sentences ended that taking them out of the batch is worth copying the others?"""
-    return n_idle == n_all or n_idle * 8 >= n_all
+    return n_idle * 8 >= n_all
 
 
 def top_candidates(logits_NV: Tensor, scores_BW: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:

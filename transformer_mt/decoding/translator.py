@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -39,6 +39,15 @@ class AttentionMaps:
     maps: Mapping[str, Any]
     rows: Mapping[str, tuple[str, ...]]
     columns: Mapping[str, tuple[str, ...]]
+
+
+class ReferenceLoss(NamedTuple):
+    """nats: sum of -log p over the references' tokens, end marks included. tokens: their number. n_cut: references
+    whose end was not read."""
+
+    nats: float
+    tokens: int
+    n_cut: int
 
 
 class Translator(Interpreter):
@@ -75,18 +84,17 @@ class Translator(Interpreter):
         """Raises TmtError where a folder is no model directory, or the models do not fit each other."""
         return cls([load_model_directory(folder, device) for folder in folders], decoding, seed, scored)
 
-    def reference_loss(self, sources: Sequence[str], references: Sequence[str]) -> tuple[float, int]:
-        """Sum of -log p over all reference tokens, end marks included, and their number."""
-        pairs = [
-            (self._read(source, "").ids, self._cut(self.target.encode(self._clean(reference, "target"))))
-            for source, reference in zip(sources, references, strict=True)
-        ]
+    def reference_loss(self, sources: Sequence[str], references: Sequence[str]) -> ReferenceLoss:
+        """How well the references are foretold, as far as the model can read them."""
+        read = [self._read(source, "").ids for source in sources]
+        whole = [self.target.encode(self._clean(reference, "target")) for reference in references]
+        pairs = list(zip(read, map(self._cut, whole), strict=True))
         total, count = 0.0, 0
         lengths = [max(len(source), len(target)) for source, target in pairs]
         for batch in batched(lengths, DecodingConfig(beam=1, batch_tokens=LOSS_TOKENS)):
             total += self._loss([pairs[index] for index in batch])
             count += sum(len(pairs[index][1]) for index in batch)
-        return total, count
+        return ReferenceLoss(total, count, sum(len(ids) > self.max_length for ids in whole))
 
     def attention(self, line: str, target: Sequence[str] | None = None, prefix: str = "") -> AttentionMaps:
         """Where the first model looks while it translates `line` into the tokens `target`.

@@ -10,7 +10,7 @@ from typing import Any
 def store_scores(file: Path, test_set: str, settings: dict[str, Any], measured: dict[str, Any]) -> None:
     """Write what was measured on a test set over what stood there; other test sets stay.
 
-    settings: how the translations were made. Where they are the same as before, an earlier figure that was
+    settings: what was translated, and how. Where they are the same as before, an earlier figure that was
     not measured this time (None) stays too. A damaged file is begun anew.
     """
     scores = read_scores(file)
@@ -19,7 +19,7 @@ def store_scores(file: Path, test_set: str, settings: dict[str, Any], measured: 
     if isinstance(before, dict) and all(before.get(key) == value for key, value in settings.items()):
         new = {**before, **new}
         if "signatures" in new:
-            new["signatures"] = {**before.get("signatures", {}), **new["signatures"]}
+            new["signatures"] = {**(before.get("signatures") or {}), **new["signatures"]}
     scores[test_set] = new
     aside = file.with_name(f".{file.name}.new")
     aside.write_text(json.dumps(scores, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

@@ -10,8 +10,9 @@ so is PyTorch, which translating with what was exported does without.
 from __future__ import annotations
 
 import importlib.util
+import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from transformer_mt.export.engine import Ctranslate2Engine
 
 WEIGHTS = "model.bin"
+OURS = re.compile(r"model\.bin|config\.(json|yaml)|\w+_vocabulary\.json|source|target")  # what an export consists of
 POSITIONS = "max_positions"  # key in CTranslate2's config.json: rows of the tables of positions
 QUANTIZATIONS = (
     "float32",
@@ -45,10 +47,16 @@ def is_exported(folder: Path) -> bool:
     return (folder / WEIGHTS).is_file() and (folder / CONFIG).is_file()
 
 
-def export(directory: ModelDirectory, output: Path, quantization: str = "float32") -> None:
+def export(
+    directory: ModelDirectory,
+    output: Path,
+    quantization: str = "float32",
+    prove: Callable[[Path], None] = lambda written: None,
+) -> None:
     """Write the folder aside, then put it in place of an earlier export.
 
-    quantization: one of QUANTIZATIONS; how the weights are stored.
+    quantization: one of QUANTIZATIONS; how the weights are stored. prove: may look at what was written before it gets
+    its place, and raise what it thinks of it.
     Raises TmtError where CTranslate2 is missing or cannot express the model, or `output` holds something else.
     """
     require_ctranslate2()
@@ -57,6 +65,7 @@ def export(directory: ModelDirectory, output: Path, quantization: str = "float32
     refuse_foreign(output)
     with written_aside(output) as aside:
         _fill(aside, directory, quantization)
+        prove(aside)
 
 
 def load_engine(
@@ -96,12 +105,14 @@ def require_ctranslate2() -> None:
 
 
 def refuse_foreign(output: Path) -> None:
-    """Raises TmtError where a file, or a folder that is no earlier export, stands in the way."""
-    if output.is_dir() and (is_exported(output) or not any(output.iterdir())):
+    """Raises TmtError where a file, or a folder that holds more than an earlier export, stands in the way."""
+    if not output.exists():
         return
-    if output.exists():
+    foreign = [path.name for path in output.iterdir() if not OURS.fullmatch(path.name)] if output.is_dir() else []
+    if foreign or not output.is_dir() or (any(output.iterdir()) and not is_exported(output)):
+        held = f" ({', '.join(sorted(foreign)[:3])})" if foreign else ""
         raise TmtError(
-            "this folder holds something else; nothing was written" if output.is_dir() else "this is a file",
+            f"this folder holds something else{held}; nothing was written" if output.is_dir() else "this is a file",
             place=output,
             remedy="Name a new or an empty folder, or an earlier export, after --output.",
         )

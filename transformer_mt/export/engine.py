@@ -167,7 +167,7 @@ class Ctranslate2Engine(Interpreter):
             return [list(some) for some in found]
         pairs = [(request, one) for request, some in zip(requests, found, strict=True) for one in some]
         if not pairs:
-            return []
+            return [[] for _ in requests]
         scored = self.engine.score_batch(
             [self._spelt_source(request.source) for request, _ in pairs],
             [self._spelt(one.tokens) for _, one in pairs],

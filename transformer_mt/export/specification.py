@@ -29,22 +29,21 @@ from transformer_mt.text.vocabulary import BOS, EOS, MARKS, UNK
 _ACTIVATIONS = {"relu": Activation.RELU, "gelu": Activation.GELU, "swiglu": Activation.SWISH}
 
 
-class _Encoder(TransformerEncoderSpec):
+class _Stack:
     """CTranslate2 can normalise the output of a post-norm stack, but its specification has no place for it."""
 
     def __init__(self, *sizes: int, final_norm: bool, **options: Any) -> None:
-        super().__init__(*sizes, no_final_norm=True, **options)
+        super().__init__(*sizes, no_final_norm=True, **options)  # type: ignore[call-arg]
         if final_norm:
             self.layer_norm = LayerNormSpec(rms_norm=options["rms_norm"])
 
 
-class _Decoder(TransformerDecoderSpec):
-    """As `_Encoder`."""
+class _Encoder(_Stack, TransformerEncoderSpec):
+    pass
 
-    def __init__(self, *sizes: int, final_norm: bool, **options: Any) -> None:
-        super().__init__(*sizes, no_final_norm=True, **options)
-        if final_norm:
-            self.layer_norm = LayerNormSpec(rms_norm=options["rms_norm"])
+
+class _Decoder(_Stack, TransformerDecoderSpec):
+    pass
 
 
 class ModelConverter(Converter):

@@ -54,12 +54,15 @@ def _leave() -> None:
 
 
 @contextmanager
-def attention_maps(model: nn.Module) -> Iterator[dict[str, Tensor]]:
-    """Collect the attention weights [B, H, Q, M] of each attention module, by its path in the model."""
+def attention_maps(model: nn.Module, only: str = "") -> Iterator[dict[str, Tensor]]:
+    """Collect the attention weights [B, H, Q, M] of each attention module, by its path in the model.
+
+    only: the path of the one module that is wanted. Of a large batch all would fill the memory.
+    """
     maps: dict[str, Tensor] = {}
 
     def keep(path: str, name: str, tensor: Tensor) -> None:
-        if name == "weights_BHQM":
+        if name == "weights_BHQM" and only in ("", path):
             maps[path] = tensor.detach().to(torch.float32)
 
     with watching(model, keep):
