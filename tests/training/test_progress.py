@@ -110,6 +110,7 @@ def test_which_checkpoints_become_the_model(values: dict, steps: list[int]):
 def test_a_checkpoint_made_for_an_interruption_is_not_averaged():
     state = TrainState(step=50, interrupted=[45])  # still there, of a run killed before it went
     assert final_steps(state, settings(average="last", average_checkpoints=3), [30, 40, 45, 50]) == [30, 40, 50]
+    assert final_steps(TrainState(step=5, interrupted=[5]), settings(), [5]) == [5]  # ended there, by a lower max_steps
 
 
 def test_without_a_ranking_the_newest_becomes_the_model():

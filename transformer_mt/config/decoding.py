@@ -17,7 +17,9 @@ class DecodingConfig(Section):
     length_penalty: float = Field(
         0.6, ge=0, le=10, description="alpha of the GNMT length penalty ((5 + length) / 6)^alpha; 0: none"
     )
-    coverage_penalty: float = Field(0.0, ge=0, le=10, description="beta of the GNMT coverage penalty; 0: none")
+    coverage_penalty: float = Field(
+        0.0, ge=0, le=10, description="beta of the GNMT coverage penalty, by the attention of the first model; 0: none"
+    )
     n_best: Positive = Field(1, le=256, description="translations to return for a sentence")
     max_length_ratio: float = Field(
         2.0, ge=0, le=50, description="longest translation: this many times the source's tokens ..."
