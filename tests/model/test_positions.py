@@ -48,7 +48,7 @@ def test_positions_beyond_the_table_are_computed_and_nothing_grows(dtype):
     positions = SinusoidalPositions(8, length=10).to(dtype)
     assert_close(positions(7, 20), sinusoidal_positions(27, 8)[7:].to(dtype))
     assert_close(positions(40, 1), sinusoidal_positions(41, 8)[40:].to(dtype))
-    assert positions.table_TD.shape == (10, 8)
+    assert positions.table_PD.shape == (10, 8)
     assert not list(positions.parameters())
     assert not positions.state_dict()
 

@@ -57,7 +57,7 @@ def test_scaled_embeddings_start_with_variance_one(positions):
 def test_embeddings_are_scaled_and_positions_added():
     transformer = model().eval()
     embedding = transformer.source_embedding
-    expected = embedding.tokens.weight[IDS] * 4 + embedding.positions.table_TD[:4]  # sqrt(16)
+    expected = embedding.tokens.weight[IDS] * 4 + embedding.positions.table_PD[:4]  # sqrt(16)
     assert_close(embedding(IDS), expected)
     plain = model(scale_embeddings=False, positions="rotary").eval().source_embedding
     assert torch.equal(plain(IDS), plain.tokens.weight[IDS])

@@ -1,8 +1,8 @@
 """The `model` section: the Transformer's sizes and the options of its classic implementations.
 
-The defaults are the base model of "Attention Is All You Need" (Vaswani et al. 2017, section 3 and Table 3) but for
+The defaults are the base model of "Attention Is All You Need" (Vaswani et al. 2017, section 3 and Table 3), but for
 three: `norm: pre` trains more safely than the paper's `post`; `tie_embeddings: none`, since the paper's `all` (section
-3.4) needs one vocabulary for both languages; and `output_bias: true`, which the paper does not have.
+3.4) needs one vocabulary for both languages; and attention and the output layer have biases (`bias`, `output_bias`).
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class TrainingConfig(Section):
         0.0,
         ge=0,
         le=100,
-        description="weight of R-Drop's KL term beside the mean loss of two dropout passes: half the paper's alpha;"
+        description="weight of R-Drop's KL term beside the mean loss of two dropout passes: half that paper's alpha;"
         " 0: off",
     )
 

@@ -25,7 +25,7 @@ FEWEST = 16  # keys to ask, at least: of fewer a CPU takes the softmax one by on
 
 @dataclass
 class Cells:
-    """Keys and values of the layers, each [G, H, capacity, K], of which the first `used` cells are taken.
+    """Keys and values of the layers, each [G, H, capacity, K] (M = capacity), of which the first `used` are taken.
 
     Caches that continue each other fill the same cells, one behind the other. Where two continue one, the
     second sees by `used` that the place is taken, and moves. Written in place, so not for backward.

@@ -62,7 +62,7 @@ class DecoderLayer(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.self_attention = _attention(config, rotary=config.positions == "rotary")
-        self.cross_attention = _attention(config)
+        self.cross_attention = _attention(config)  # never rotary: source and target share no distance
         self.feed_forward = _feed_forward(config)
         self.around_self_attention = _residual(config)
         self.around_cross_attention = _residual(config)

@@ -23,7 +23,7 @@ def causal_mask(length: int, device: torch.device | str = "cpu") -> Tensor:
 
 
 def added_mask(mask_BHQM: Tensor | None, dtype: torch.dtype) -> Tensor | None:
-    """The same mask to be added to scores: 0 where a query may attend, minus infinity elsewhere; never nowhere."""
+    """The same mask to be added to scores: 0 where a query may attend (somewhere it must), minus infinity elsewhere."""
     if mask_BHQM is None:
         return None
     return mask_BHQM.new_zeros(mask_BHQM.shape, dtype=dtype).masked_fill_(~mask_BHQM, -math.inf)

@@ -1,4 +1,4 @@
-"""Layer normalisation (Ba et al. 2016, arXiv:1607.06450) by hand, and its root-mean-square relative."""
+"""Layer normalisation (section 3.1; Ba et al. 2016, arXiv:1607.06450) by hand, and its root-mean-square relative."""
 
 from __future__ import annotations
 

@@ -26,18 +26,18 @@ def sinusoidal_positions(length: int, d_model: int, device: torch.device | str |
 class SinusoidalPositions(nn.Module):
     """The paper's encoding: a table without parameters. Positions beyond it are computed when they are met."""
 
-    table_TD: Tensor
+    table_PD: Tensor
 
     def __init__(self, d_model: int, length: int = 256) -> None:
         super().__init__()
-        self.register_buffer("table_TD", sinusoidal_positions(length, d_model), persistent=False)
+        self.register_buffer("table_PD", sinusoidal_positions(length, d_model), persistent=False)
 
     def forward(self, start: int, length: int) -> Tensor:
         """Encodings of the positions start ... start + length - 1; shape [length, D]."""
-        known, d_model = self.table_TD.shape
+        known, d_model = self.table_PD.shape
         if start + length > known:
-            return sinusoidal_positions(length, d_model, self.table_TD.device, start).to(self.table_TD.dtype)
-        return self.table_TD[start : start + length]
+            return sinusoidal_positions(length, d_model, self.table_PD.device, start).to(self.table_PD.dtype)
+        return self.table_PD[start : start + length]
 
 
 class LearnedPositions(nn.Module):

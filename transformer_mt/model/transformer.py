@@ -1,4 +1,4 @@
-"""The whole model (figure 1): embeddings, encoder, decoder, generator."""
+"""The whole model (figure 1): embeddings, encoder, decoder, and the generator, which is the figure's last "Linear"."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PIECE = 1536  # source tokens, padding included, that a CPU encodes at once when
 
 
 class Transformer(nn.Module):
-    """Source ids and a target prefix to the logits of each next target token.
+    """Source ids and a target prefix to hidden states, of which `generate_logits` makes logits of each next token.
 
     padding:       the id that fills up short sentences; it is never attended to.
     max_positions: length of the tables of positions; a hard limit where positions are learned.
@@ -47,7 +47,7 @@ class Transformer(nn.Module):
         self.encoder = Encoder(config)
         self.decoder = Decoder(config)
         self.generator = Linear(config.d_model, target_vocab, config.output_bias)
-        if config.tie_embeddings in ("decoder", "all"):
+        if config.tie_embeddings in ("decoder", "all"):  # section 3.4; the paper ties all three
             self.generator.weight = self.target_embedding.tokens.weight
         if config.tie_embeddings == "all":
             self.source_embedding.tokens.weight = self.target_embedding.tokens.weight
@@ -56,16 +56,17 @@ class Transformer(nn.Module):
     def forward(self, source_BS: Tensor, target_BT: Tensor) -> Tensor:
         """Hidden states [B, T, D] of the target prefix; `generate_logits` makes them logits.
 
+        target_BT: the start mark, then the target: figure 1's "shifted right" (`data.batching`).
         The loss needs the generator apart from the rest, so it is not applied here.
         """
-        memory_BSD, mask_BHQM = self.encode(source_BS)
-        return self.decode(target_BT, memory_BSD, mask_BHQM)
+        memory_BSD, mask_B11S = self.encode(source_BS)
+        return self.decode(target_BT, memory_BSD, mask_B11S)
 
     def encode(self, source_BS: Tensor) -> tuple[Tensor, Tensor | None]:
         """The encoder's output [B, S, D] and which of its positions are real [B, 1, 1, S]."""
-        mask_BHQM = padding_mask(source_BS, self.padding)
-        note(source_BS=source_BS, padding_mask_B11S=mask_BHQM)
-        return self.encoder(self.source_embedding(source_BS), mask_BHQM), mask_BHQM
+        mask_B11S = padding_mask(source_BS, self.padding)
+        note(source_BS=source_BS, padding_mask_B11S=mask_B11S)
+        return self.encoder(self.source_embedding(source_BS), mask_B11S), mask_B11S
 
     def decode(self, target_BT: Tensor, memory_BSD: Tensor, memory_mask_BHQM: Tensor | None) -> Tensor:
         """Hidden states [B, T, D] of all positions of a target prefix.
@@ -114,7 +115,8 @@ class Transformer(nn.Module):
         return whole
 
     def _initialize(self) -> None:
-        """Xavier-uniform matrices (Glorot & Bengio 2010); W^Q, W^K, W^V each for itself; biases zero."""
+        """Xavier-uniform matrices (Glorot & Bengio 2010), W^Q, W^K, W^V each for itself; biases zero; embeddings from
+        N(0, 1/D), so that sqrt(D) times them has variance 1, unless the config says otherwise."""
         for name, parameter in self.named_parameters():
             if parameter.dim() < 2:
                 if name.endswith("bias"):
