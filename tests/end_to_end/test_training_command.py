@@ -70,8 +70,9 @@ def test_results_go_to_stdout_and_the_rest_to_stderr(numbers: Any, tmp_path: Pat
 
 
 def test_a_cosine_that_has_ended_is_not_to_be_trained_on(numbers: Any, tmp_path: Path, capfd):
-    train(numbers.file(tmp_path, schedule="cosine", max_epochs=1), None, tmp_path / "run")
+    train(numbers.file(tmp_path, schedule="cosine", max_epochs=1, warmup_steps=11), None, tmp_path / "run")
     told = capfd.readouterr().err
+    assert "the learning rate only rises: training ends with update 11, and training.warmup_steps is 11" in told
     assert "its end; for a longer run start anew: --fresh --set training.max_epochs=..." in told
     assert "To train on" not in told
     train(tmp_path / "numbers.yaml", ["training.max_epochs=2"], tmp_path / "run")

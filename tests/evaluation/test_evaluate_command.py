@@ -276,8 +276,8 @@ class TestModel:
         code, _, error = tmt("--model", model, "--source", source, "--reference", reference, "--threads", 1)
         most = load_config(model / "config.yaml").data.max_length
         assert code == 0
-        assert f"1 sentence cut to the {most} tokens the model reads" in error
-        assert f"2 references cut to the {most} tokens the model reads" in error
+        assert f"1 source cut to the {most} tokens that the model reads\n" in error
+        assert f"2 references cut to the {most} tokens that the model reads, for the loss alone" in error
 
     def test_the_score_after_training_is_the_same(self, tmt, model):
         ((name, told),) = evaluate_splits(model, ["test_one"], "cpu")

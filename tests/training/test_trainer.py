@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from transformer_mt.cli.average import average
 from transformer_mt.errors import TmtError
 from transformer_mt.runtime.device import Machine
 from transformer_mt.runtime.distributed import World
@@ -434,7 +435,7 @@ def test_interrupted_and_resumed_is_never_interrupted(numbers: Any, tmp_path: Pa
     assert curves[0] == curves[1]
 
 
-def test_a_checkpoint_made_for_an_interruption_is_never_one_of_the_last(numbers: Any, tmp_path: Path):
+def test_a_checkpoint_made_for_an_interruption_is_never_one_of_the_last(numbers: Any, tmp_path: Path, capsys):
     """Neither of those that are averaged, nor in the place of a regular one that is kept."""
     options = {"max_steps": 16, "validate_every": 4, "average": "last", "average_checkpoints": 3}
     for step in (5, 9, 10, 14):
@@ -443,10 +444,24 @@ def test_a_checkpoint_made_for_an_interruption_is_never_one_of_the_last(numbers:
         with pytest.raises(TmtError, match=f"interrupted at step {step};"):
             parted.train()
         assert step in parted.run.checkpoints.steps()
+    average(tmp_path, last=2)
+    assert "mean of steps 8, 12" in capsys.readouterr().out
     resumed = numbers.trainer(tmp_path, **options)
     state = resumed.train()
     assert resumed.run.checkpoints.steps() == [8, 12, 16]
     assert state.interrupted == [5, 9, 10, 14]
+
+
+def test_a_damaged_checkpoint_is_never_one_of_the_last(numbers: Any, tmp_path: Path):
+    options = {"validate_every": 4, "average": "last", "average_checkpoints": 3}
+    parted = numbers.trainer(tmp_path, max_steps=16, **options)
+    interrupt_at(parted, 14, signal.SIGTERM)
+    with pytest.raises(TmtError, match="interrupted at step 14;"):
+        parted.train()
+    (parted.run.checkpoints.path(14) / "model.safetensors").write_bytes(b"damaged")
+    resumed = numbers.trainer(tmp_path, max_steps=16, **options)
+    resumed.train()
+    assert resumed.run.checkpoints.steps() == [8, 12, 16]
 
 
 def test_a_signal_while_validating_is_heeded_at_once(numbers: Any, tmp_path: Path):

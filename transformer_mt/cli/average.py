@@ -27,6 +27,10 @@ def average(
     if not kept:
         raise TmtError("no checkpoints here", place=run, remedy="Give the folder of a run, such as runs/NAME.")
     config = load_config(run / CONFIG)
+    checkpoint, problems = directory.checkpoints.newest()
+    if checkpoint is None:
+        raise TmtError("no checkpoint of this run can be used", place=run, remedy="\n  ".join(problems))
+    kept = checkpoint.state.regular(kept)
     steps = kept[-min(last, config.training.kept_last) :]  # those before may be old ones, kept for being best
     if len(steps) < last:
         newest = "the newest checkpoint is" if len(steps) == 1 else f"the newest {len(steps)} checkpoints are"

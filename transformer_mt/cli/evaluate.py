@@ -211,21 +211,21 @@ def _task(config: Config | None, split: str | None, source: File, reference: Fil
     return Task(name, name, *prepared.raw(name))
 
 
-def _translate(translator: Translator, task: Task, with_loss: bool = False) -> Output:
+def _translate(translator: Translator, task: Task, with_loss: bool = False, whose: str = "the model") -> Output:
     from tqdm import tqdm
 
     progress = tqdm(translator.translate(task.sources), "translating", len(task.sources), leave=False, disable=None)
     translations = list(progress)
-    loss, cut = None, {"sentence": sum(translation.is_cut for translation in translations)}
+    loss, cut = None, {"source": sum(translation.is_cut for translation in translations)}
     if with_loss:
         of_references = translator.reference_loss(task.sources, task.references)
         loss, cut["reference"] = of_references.nats / of_references.tokens, of_references.n_cut
     for what, number in cut.items():
         if number:
+            only = ", for the loss alone" if what == "reference" else ""
             many = f"{number:,} {what}{'' if number == 1 else 's'}"
-            print(
-                f"tmt: {task.name}: {many} cut to the {translator.max_length} tokens the model reads", file=sys.stderr
-            )
+            told = f"{many} cut to the {translator.max_length} tokens that {whose} reads{only}"
+            print(f"tmt: {task.name}: {told}", file=sys.stderr)
     return Output(
         [translation.text for translation in translations],
         _words(translator, [translation.tokens for translation in translations], task.references),
@@ -275,7 +275,7 @@ def _baseline(file: File, given: dict[str, Any], device: str, threads: int | Non
         raise TmtError("a model as baseline needs sentences to translate", place=file, remedy="Add --source FILE.")
     folder = find_model(file)
     translator = load_translator([folder], search_settings(folder, given), device, threads, scored=False)
-    return _translate(translator, task).lines
+    return _translate(translator, task, whose="the baseline").lines
 
 
 def _tokenized(wanted: bool, published: File, task: Task, language: str) -> list[str]:

@@ -189,6 +189,7 @@ def _introduce(
 ) -> None:
     """What is going to happen, before it does: data, model, machine, memory."""
     from transformer_mt.training.memory import step_bytes
+    from transformer_mt.training.schedule import only_rises
 
     report, updates = prepared.manifest["report"], batches.updates(1)
     needed = max(step_bytes(model, config, machine, *shape) for shape in set(batches.shapes(1)))
@@ -201,6 +202,11 @@ def _introduce(
     )
     events.say(f"model      {sum(p.numel() for p in model.parameters()):,} parameters")
     events.say(f"machine    {machine.describe()}{processes}; a step needs about {-(-needed // 2**20):,} MiB")
+    if last := only_rises(config.training, updates):
+        events.say(
+            f"note       the learning rate only rises: training ends with update {last:,}, and"
+            f" training.warmup_steps is {config.training.warmup_steps:,}"
+        )
     if not run.checkpoints.steps():
         events.record("started", pairs=len(batches.store), updates=updates, device=machine.describe())
 

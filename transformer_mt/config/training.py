@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -104,11 +103,6 @@ class TrainingConfig(Section):
             )
         if self.schedule == "cosine" and self.decay_steps is not None and self.decay_steps <= self.warmup_steps:
             problems.append(f"decay_steps must be above warmup_steps, which is {self.warmup_steps:,}")
-        if self.schedule == "cosine" and self.decay_steps is None and (self.max_steps or math.inf) <= self.warmup_steps:
-            problems.append(
-                f"the cosine schedule needs max_steps above warmup_steps, which is {self.warmup_steps:,}: it would"
-                " never fall"
-            )
         if self.average == "best" and self.keep_best == 0:
             problems.append("average: best needs keep_best of at least 1")
         if problems:

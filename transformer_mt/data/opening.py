@@ -47,6 +47,8 @@ def read_lines(file: str | Path, encoding: str = "utf-8", any_text: bool = False
         try:
             text = raw.decode(encoding)
         except UnicodeDecodeError as error:
+            if number == 1:
+                _check_first(raw, path)  # which knows more
             raise _undecodable(error, encoding, at(path, number)) from None
         yield number, text.removesuffix("\n").removesuffix("\r")
     if not number and not any_text:
@@ -73,7 +75,7 @@ def check_head(file: Path) -> None:
         with file.open("rb") as stream:
             head = stream.read(512)
     except OSError as error:
-        raise from_os_error(error, "reading a corpus") from None
+        raise from_os_error(error, "reading a file of text") from None
     if not head:
         raise _empty(file)
     if is_web_page(head):
@@ -135,11 +137,11 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
     except (zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
         raise _broken(f"is damaged, or not a {path.suffix} file at all ({error})", path, number + 1) from None
     except OSError as error:
-        raise from_os_error(error, "reading a corpus") from None
+        raise from_os_error(error, "reading a file of text") from None
 
 
 def _broken(what: str, path: Path, line: int) -> TmtError:
-    return TmtError(f"the file {what}", place=at(path, line), remedy="Delete it and download or copy it again.")
+    return TmtError(f"the file {what}", place=at(path, line), remedy="Download or copy it again.")
 
 
 def _open(path: Path) -> io.BufferedIOBase:

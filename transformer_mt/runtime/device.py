@@ -54,7 +54,7 @@ def set_up(config: RuntimeConfig, local_rank: int = 0, local_size: int = 1) -> M
     device = pick_device(config.device, local_rank)
     if config.threads:
         torch.set_num_threads(config.threads)
-    elif local_size > 1 and device.type == "cpu":  # torchrun has told PyTorch to take one thread
+    elif local_size > 1 and device.type == "cpu" and os.environ.get("OMP_NUM_THREADS", "1") == "1":  # torchrun says 1
         torch.set_num_threads(max(1, _cores() // local_size))
     if device.type == "cuda":
         torch.cuda.set_device(device)

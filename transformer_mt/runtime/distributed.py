@@ -132,8 +132,8 @@ def join_world() -> Iterator[World]:
     import torch._dynamo
     import torch.distributed.nn
 
-    names = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
-    world = World(*(int(os.environ.get(name, alone)) for name, alone in names.items()))
+    names = {"RANK": "", "WORLD_SIZE": "", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": os.environ["WORLD_SIZE"]}
+    world = World(*(int(os.environ.get(name, otherwise)) for name, otherwise in names.items()))
     dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
     together = True
     try:

@@ -37,7 +37,7 @@ def seconds_left(state: TrainState, config: TrainingConfig, updates: int) -> flo
 
 def final_steps(state: TrainState, config: TrainingConfig, kept: Sequence[int]) -> list[int]:
     """The checkpoints whose mean is the final model: the best one, the last k, or the best k (training.average)."""
-    kept = [step for step in kept if step not in state.interrupted] or kept  # as if it had never been interrupted
+    kept = state.regular(kept)
     best = [step for _, step in state.ranking if step in kept]
     if config.average == "last":
         return list(kept[-config.average_checkpoints :])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from transformer_mt.config.training import DEFAULT_PEAK, TrainingConfig
-from transformer_mt.errors import TmtError
 
 
 def noam(step: int, d_model: int, warmup_steps: int, factor: float = 1.0) -> float:
@@ -49,20 +48,17 @@ def learning_rate(step: int, config: TrainingConfig, d_model: int, plateau: floa
 
 
 def with_decay_steps(config: TrainingConfig, updates: int) -> TrainingConfig:
-    """A cosine that names no step ends with max_steps, else with max_epochs. updates: those of an epoch.
-
-    Raises TmtError where it would end before its warmup, and so never fall.
-    """
+    """A cosine that names no step ends with max_steps, else with max_epochs. updates: those of an epoch."""
     if config.schedule != "cosine":
         return config
     last = config.decay_steps or config.max_steps or (config.max_epochs or 0) * updates
-    if last <= config.warmup_steps:
-        raise TmtError(
-            f"the learning rate would never fall: {config.max_epochs} epochs have {last:,} updates",
-            place="training.warmup_steps",
-            remedy=f"Set it below that (it is {config.warmup_steps:,}), or raise training.max_epochs.",
-        )
     return config.model_copy(update={"decay_steps": last})
+
+
+def only_rises(config: TrainingConfig, updates: int) -> int:
+    """The last update of a cosine that ends within its warmup; else 0. updates: those of an epoch."""
+    last = with_decay_steps(config, updates).decay_steps or 0
+    return last if config.schedule == "cosine" and last <= config.warmup_steps else 0
 
 
 def ends_with(config: TrainingConfig) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
@@ -63,6 +64,10 @@ class TrainState:
     def latest_epoch(self) -> int:
         """The epoch of the last update."""
         return self.epoch if self.update else max(1, self.epoch - 1)
+
+    def regular(self, steps: Sequence[int]) -> list[int]:
+        """Those whose checkpoints a run that was never interrupted would have; all where none is."""
+        return [step for step in steps if step not in self.interrupted] or list(steps)
 
     def advance(self, updates: int, seconds: float) -> None:
         """One update done, of `updates` in this epoch."""

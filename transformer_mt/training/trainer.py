@@ -49,8 +49,7 @@ class Trainer:
         events: Events,
     ) -> None:
         self.epoch_updates = batches.updates(1)  # asked once: another epoch's would be laid out anew at every step
-        self.config = config
-        self.settings = world.from_main(lambda: with_decay_steps(config.training, self.epoch_updates))
+        self.config, self.settings = config, with_decay_steps(config.training, self.epoch_updates)
         self.model, self.batches, self.validation = model, batches, validation
         self.run, self.machine, self.world, self.events = run, machine, world, events
         self.state = TrainState(world=world.size)
@@ -58,6 +57,7 @@ class Trainer:
         step = parallel_step(model, config, machine, world)
         self.gradients = Gradients(step, machine, self.optimizer.scaler.scale, events.say)
         self.losses = RunningLoss()
+        self.unusable: set[int] = set()  # steps of damaged checkpoints, until they come again
         self.rate = 0.0
         self.looked = -math.inf
 
@@ -231,9 +231,10 @@ class Trainer:
         average = self.optimizer.average.weights if self.optimizer.average is not None else None
         checkpoints, state = self.run.checkpoints, self.state
         checkpoints.write(Checkpoint(state, weights, {**self.optimizer.tensors(), **random}, average))
-        regular = [step for step in checkpoints.steps() if step <= state.step and step not in state.interrupted]
+        self.unusable.discard(state.step)
+        usable = [step for step in checkpoints.steps() if step <= state.step and step not in self.unusable]
         best = (step for _, step in state.ranking)
-        checkpoints.keep([state.step, *regular[-self.settings.kept_last :], *best])
+        checkpoints.keep([state.step, *state.regular(usable)[-self.settings.kept_last :], *best])
 
     def _leave(self) -> None:
         self.events.end_epoch()
@@ -262,6 +263,7 @@ class Trainer:
         if checkpoint is None:
             return
         self.state = checkpoint.state
+        self.unusable = {step for step in self.run.checkpoints.steps() if step > self.state.step}
         load_weights(self.model, checkpoint.weights, self.run.checkpoints.path(self.state.step))
         self.optimizer.load(checkpoint.moments)
         if self.optimizer.average is not None:
