@@ -95,7 +95,7 @@ def twins(dtype: torch.dtype, **options: object) -> tuple[Transformer, Reference
     with torch.no_grad():
         for parameter in ours.parameters():
             parameter += 0.1 * torch.randn_like(parameter)
-    theirs = Reference(config, ours.source_embedding.positions.table_TD).to(dtype)
+    theirs = Reference(config, ours.source_embedding.positions.table_PD).to(dtype)
     weights = {translated(name): parameter.detach() for name, parameter in ours.named_parameters()}
     theirs.load_state_dict(weights, strict=True)
     return ours, theirs
