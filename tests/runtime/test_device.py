@@ -60,7 +60,7 @@ def test_threads_are_as_asked_for_or_shared_among_the_processes_of_a_machine(mon
     assert torch.get_num_threads() == 2
     set_up(RuntimeConfig(device="cpu"))
     assert torch.get_num_threads() == 2  # alone: as PyTorch was told to
-    monkeypatch.setattr(device_module, "_cores", lambda: 6)
+    monkeypatch.setattr(device_module, "cores", lambda: 6)
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     set_up(RuntimeConfig(device="cpu"), local_size=2)
     assert torch.get_num_threads() == 2  # as the user told PyTorch

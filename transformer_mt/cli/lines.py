@@ -40,6 +40,8 @@ def pipe_batches(descriptor: int, warn: Callable[[int], None]) -> Iterator[list[
 
     Bytes that are no UTF-8 become U+FFFD, and `warn` hears the line's number. A thread reads ahead, a little.
     """
+    from transformer_mt.data.opening import BYTE_ORDER_MARK
+
     pieces: queue.Queue[list[bytes] | OSError | None] = queue.Queue(maxsize=8)
     threading.Thread(target=_read_ahead, args=(descriptor, pieces), daemon=True).start()
     number = 0
@@ -47,10 +49,11 @@ def pipe_batches(descriptor: int, warn: Callable[[int], None]) -> Iterator[list[
         batch = []
         for line in lines:
             number += 1
+            line = line.removeprefix(BYTE_ORDER_MARK if number == 1 else b"").removesuffix(b"\r")
             try:
-                batch.append(_text(line, number == 1))
+                batch.append(line.decode("utf-8"))
             except UnicodeDecodeError:
-                batch.append(_text(line, number == 1, "replace"))
+                batch.append(line.decode("utf-8", "replace"))
                 warn(number)
         yield batch
 
@@ -105,12 +108,6 @@ def _plain_prompt(prompt: str) -> Callable[[], str]:
         return line.removesuffix("\n")
 
     return ask
-
-
-def _text(line: bytes, first: bool, errors: str = "strict") -> str:
-    from transformer_mt.data.opening import BYTE_ORDER_MARK
-
-    return line.removeprefix(BYTE_ORDER_MARK if first else b"").removesuffix(b"\r").decode("utf-8", errors)
 
 
 def _read_ahead(descriptor: int, pieces: queue.Queue[list[bytes] | OSError | None]) -> None:

@@ -24,13 +24,6 @@ CHUNK = 2_000  # pairs that travel together
 AHEAD = 2  # chunks that wait for each worker
 
 
-def cores(wanted: int = 0) -> int:
-    """Processes to use: as many as wanted, or one for each core this process may use."""
-    if wanted:
-        return wanted
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def chunks(items: Iterable[Item], size: int = CHUNK) -> Iterator[list[Item]]:
     items = iter(items)
     while chunk := list(islice(items, size)):

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
+from transformer_mt.config.cores import cores
 from transformer_mt.config.data import Corpus as CorpusConfig
 from transformer_mt.config.schema import Config
 from transformer_mt.data.checksum import sha256_of
@@ -26,7 +27,7 @@ from transformer_mt.data.corpora import open_corpus
 from transformer_mt.data.corpora.base import Corpus
 from transformer_mt.data.doctor import report_of
 from transformer_mt.data.encoding import Written, build_codecs, write_stores
-from transformer_mt.data.parallel import Workers, cores
+from transformer_mt.data.parallel import Workers
 from transformer_mt.data.prepared import FORMAT, MANIFEST, Prepared, prepared_folder, settings_of
 from transformer_mt.data.reading import Cleaner, Stream, clean_stream
 from transformer_mt.data.selection import Selection

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from transformer_mt.config.cores import cores
 from transformer_mt.config.training import RuntimeConfig
 from transformer_mt.errors import TmtError
 
@@ -55,7 +56,7 @@ def set_up(config: RuntimeConfig, local_rank: int = 0, local_size: int = 1) -> M
     if config.threads:
         torch.set_num_threads(config.threads)
     elif local_size > 1 and device.type == "cpu" and os.environ.get("OMP_NUM_THREADS", "1") == "1":  # torchrun says 1
-        torch.set_num_threads(max(1, _cores() // local_size))
+        torch.set_num_threads(max(1, cores() // local_size))
     if device.type == "cuda":
         torch.cuda.set_device(device)
         torch.backends.cuda.matmul.allow_tf32 = config.tf32
@@ -87,11 +88,6 @@ def pick_device(name: str, local_rank: int = 0) -> torch.device:
             remedy=f"Start at most as many processes on it: torchrun --nproc-per-node {torch.cuda.device_count()}.",
         )
     return torch.device(name, local_rank)
-
-
-def _cores() -> int:
-    """Those this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _dtype(precision: str, device: torch.device) -> torch.dtype:
