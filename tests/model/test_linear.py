@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from transformer_mt.model.linear import Linear, linear
+from transformer_mt.model.linear import Linear, few_numbers, linear
 from transformer_mt.training.loss import smoothed_cross_entropy
 from transformer_mt.training.r_drop import consistent_cross_entropy
 
@@ -81,6 +81,13 @@ def loss(x_ND: Tensor, weight_VD: Tensor, target_N: Tensor) -> Tensor:
 
 def r_drop(x_ND: Tensor, weight_VD: Tensor, target_N: Tensor) -> Tensor:
     return consistent_cross_entropy(x_ND, x_ND, weight_VD, None, target_N, 0.1, 1.0).smoothed
+
+
+def test_few_kernels_are_kept_for_batches_of_any_length_and_few_rows_added():
+    rounded = {rows: few_numbers(rows) for rows in range(1, 20_000)}
+    assert all(rows <= more < rows + max(64, rows / 8) for rows, more in rounded.items())
+    assert len({rounded[rows] for rows in range(2_000, 4_001)}) == 9
+    assert rounded[4_096] == 4_096
 
 
 @pytest.mark.parametrize("compute", [layer, loss, r_drop])

@@ -6,7 +6,8 @@ result of a product are rounded, the result is widened again at once, and everyt
 a CPU does what autocast does.)
 
 oneDNN compiles such a product anew for each number of rows, which takes as long as the product and keeps half a
-megabyte; so that few numbers occur, rows of zeros are added.
+megabyte, in the midst of the memory that the next step wants in one piece; so that few numbers occur, rows of zeros
+are added.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-ROWS = 64  # of a narrow product on a CPU: a multiple of this
+ROWS = 64  # of a narrow product on a CPU: a multiple of this at least
 
 
 class Linear(nn.Linear):
@@ -39,9 +40,16 @@ def narrows_here(x: Tensor) -> bool:
     return x.device.type == "cpu" and torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling()
 
 
+def few_numbers(rows: int) -> int:
+    """So many rows or up to an eighth more, so that only eight numbers lie between a power of two and the next."""
+    step = max(ROWS, (1 << rows.bit_length()) >> 4)
+    return -(-rows // step) * step
+
+
 def narrowed_rows(x_ND: Tensor, dtype: torch.dtype) -> Tensor:
-    """x in `dtype`; where that is narrow and a CPU's, with rows of zeros after it up to a multiple of ROWS."""
-    missing = -len(x_ND) % ROWS if x_ND.device.type == "cpu" and dtype.itemsize < 4 else 0
+    """x in `dtype`; where that is narrow and a CPU's, with rows of zeros after it: see `few_numbers`."""
+    narrow = x_ND.device.type == "cpu" and dtype.itemsize < 4
+    missing = few_numbers(len(x_ND)) - len(x_ND) if narrow else 0
     if not missing:
         return x_ND.to(dtype)
     narrow_MD = x_ND.new_empty(len(x_ND) + missing, x_ND.shape[1], dtype=dtype)
