@@ -190,6 +190,15 @@ def test_several_corpora_are_concatenated_with_their_weights(workshop: Any) -> N
     assert _funnel(prepared, "all") == (21, {"duplicate": 1}, 20)
 
 
+def test_a_corpus_for_training_alone_may_hold_nothing_new(workshop: Any) -> None:
+    none = {"validation": 0, "test": 0}
+    again = workshop.whole(workshop.numbered(5), name="again", split=none)
+    more = workshop.whole(workshop.numbered(8), name="more", split=none)
+    prepared = workshop.prepare(workshop.splits(workshop.numbered(6)), again, more)
+    assert [pairs for pairs, _ in prepared.parts] == [6, 0, 2]
+    assert prepared.manifest["splits"] == {"train": 8, "validation": 3, "test": 3}
+
+
 def test_leaks_are_found_across_corpora(workshop: Any) -> None:
     one = workshop.splits(workshop.numbered(10), name="one")
     two = workshop.splits(workshop.numbered(3, 20), name="two", validation=workshop.numbered(2, 5), test=[("x", "y")])

@@ -121,7 +121,7 @@ class Selection:
         left = fates == self._code("train")
         order = np.arange(np.count_nonzero(left), dtype=np.uint32)
         validation, test = (_size(share, len(order)) for share in (division.validation, division.test))
-        if validation + test >= len(order):
+        if 0 < validation + test >= len(order):
             raise TmtError(
                 f"a corpus of {len(order):,} pairs cannot give {validation:,} for validation and {test:,} for testing",
                 place="data.corpus.split",
