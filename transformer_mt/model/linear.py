@@ -41,7 +41,7 @@ def narrows_here(x: Tensor) -> bool:
 
 
 def few_numbers(rows: int) -> int:
-    """So many rows or up to an eighth more, so that only eight numbers lie between a power of two and the next."""
+    """So many rows or a few more, up to 63 or an eighth: only eight numbers between a power of two and the next."""
     step = max(ROWS, (1 << rows.bit_length()) >> 4)
     return -(-rows // step) * step
 
