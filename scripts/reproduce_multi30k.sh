@@ -14,10 +14,6 @@
 # train; a run that was interrupted goes on.
 set -euo pipefail
 run=${1:-en-de} published=${2:-}
-case $run in
-  en-de | de-en | en-de-diversified) ;;
-  *) echo "usage: $0 [en-de|de-en|en-de-diversified] [PUBLISHED]" >&2 && exit 2 ;;
-esac
 [ -z "$published" ] || published=$(cd "$published" && pwd) # from where the user stands
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -48,7 +44,8 @@ train_diversified() {
 
 case $run in
   en-de-diversified) train_diversified ;;
-  *) train "$run" ;;
+  en-de | de-en) train "$run" ;;
+  *) echo "usage: $0 [en-de|de-en|en-de-diversified] [PUBLISHED]" >&2 && exit 2 ;;
 esac
 direction=${run%-diversified}
 for set in test_2016_flickr test_2017_flickr; do
