@@ -152,6 +152,16 @@ def test_segmentations_are_drawn_anew_each_epoch_and_repeat_with_the_seed(store:
     assert sources(2, 1) != first
 
 
+def test_a_pair_that_comes_several_times_an_epoch_is_drawn_anew_each_time(store: Store):
+    batches = Batches(store, BatchSize(sentences=16), 1, sampler=drawn, max_length=64, parts=[(501, 6.0)])
+    rows: dict[int, set[int]] = {}
+    for update in range(batches.updates(1)):
+        for row in batches.update(1, update)[0].source_BS:
+            rows.setdefault(int(row[0]), set()).add(int((row != PAD).sum()))
+    assert len(rows) == 501
+    assert np.mean([len(lengths) for lengths in rows.values()]) > 4  # of six draws of one among thirty
+
+
 def test_the_plan_counts_drawn_tokens(store: Store):
     """Segmentations twice as long: batches hold fewer sentences, so that the budget is kept."""
 

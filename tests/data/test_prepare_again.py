@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
 import shutil
@@ -258,6 +259,14 @@ def test_of_two_processes_one_prepares_and_the_other_waits_for_it(
     assert not ours.is_new
     assert told == ["waiting for another process that prepares the same"]
     assert waited > 0.3
+
+
+def test_a_file_system_without_locks_can_be_prepared_on(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    assert len(prepare(workshop.config(workshop.splits(workshop.numbered(5)))).store("train")) == 5
 
 
 def test_data_in_a_folder_that_cannot_be_written_is_still_used(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:

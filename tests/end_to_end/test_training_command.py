@@ -195,6 +195,19 @@ def tmt(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, **options)
 
 
+def test_training_goes_on_when_nobody_reads_what_it_says(finished: Path, run: Path):
+    command = [sys.executable, "-m", "transformer_mt.cli.main", "train", "--config", str(finished / "numbers.yaml")]
+    command += ["--set", "training.max_epochs=3", "--run-dir", str(run)]
+    reading, writing = os.pipe()
+    os.close(reading)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, stdout=writing, stderr=writing, env=environment, timeout=120, check=False)
+    os.close(writing)
+    assert done.returncode == 0
+    assert "max_epochs 3 reached" in (run / "train.log").read_text(encoding="utf-8")
+    assert json.loads((run / "model" / ".steps").read_text(encoding="utf-8"))["steps"] == [33]
+
+
 def test_a_file_that_may_not_grow_stops_it_with_the_last_checkpoint_intact(finished: Path, run: Path):
     """A quota: a limit on the size of files lets the weights through, but not the optimizer's moments."""
     weights = run / "checkpoints" / "step-0000022" / WEIGHTS

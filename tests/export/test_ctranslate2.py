@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import os
 import random
 import string
 from collections.abc import Callable
@@ -128,6 +129,17 @@ def test_greedy_search_without_scores_finds_the_same(model: ModelDirectory, opti
     assert [one.tokens for one in bare] == [other.tokens for other in scored]
     assert {one.score for one in bare} == {0.0}
     assert len({other.score for other in scored}) > 5
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system binds no process to cores")
+def test_threads_are_as_many_as_cores_that_may_be_used(model: ModelDirectory) -> None:
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        decoding = model.config.decoding.model_copy(update={"beam": 2})
+        assert load_engine(model.folder, decoding).engine.num_translators == 1
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 def test_prefixes_are_kept_and_weighed(model: ModelDirectory) -> None:

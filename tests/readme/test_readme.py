@@ -8,13 +8,19 @@ import shlex
 from pathlib import Path
 
 import pytest
+import torch
+
+from transformer_mt.config.load import load_config
+from transformer_mt.decoding.model_directory import build_model
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.S | re.M)
 COMMANDS = [
     line.removeprefix("$ ").partition("   #")[0].strip()
-    for block in re.findall(r"```(?:console|sh|bash)?\n(.*?)```", README, re.S)
+    for kind, block in BLOCKS
     for line in block.splitlines()
+    if kind in ("", "console")
     if line.startswith(("tmt ", "$ tmt "))
 ]
 
@@ -58,3 +64,32 @@ def test_a_file_named_in_the_readme_exists(name: str) -> None:
 @pytest.mark.parametrize("image", re.findall(r"!\[[^]]*\]\(([^)]+)\)", README))
 def test_a_picture_of_the_readme_exists(image: str) -> None:
     assert (ROOT / image).stat().st_size > 5_000
+
+
+def test_the_base_model_of_the_readme_is_that_of_the_paper(tmp_path: Path) -> None:
+    (keys,) = (block for kind, block in BLOCKS if kind == "yaml")
+    file = tmp_path / "base.yaml"
+    file.write_text("name: base\ndata: {source: en, target: de, corpus: {kind: multi30k}}\n" + keys, encoding="utf-8")
+    config = load_config(file)
+    d, f, words = 512, 2048, 37_000  # table 3, base
+    norms, attention, feed_forward = 2 * d, 4 * (d * d + d), 2 * d * f + d + f
+    encoder, decoder = attention + feed_forward + 2 * norms, 2 * attention + feed_forward + 3 * norms
+    with torch.device("meta"):
+        model = build_model(config, words, words)
+    assert sum(weight.numel() for weight in model.parameters()) == words * d + 6 * (encoder + decoder)
+    training = config.training
+    assert (training.optimizer, training.betas, training.epsilon) == ("adam", (0.9, 0.98), 1e-9)
+    assert (training.schedule, training.warmup_steps, training.label_smoothing) == ("noam", 4000, 0.1)
+    assert (config.model.dropout, config.decoding.beam, config.decoding.length_penalty) == (0.1, 4, 0.6)
+
+
+def test_the_python_of_the_readme_translates(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (program,) = (block for kind, block in BLOCKS if kind == "python")
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "quickstart").symlink_to(tiny_model.parent)
+    assert tiny_model.name == "model"
+    monkeypatch.chdir(tmp_path)
+    exec(compile(program, "README.md", "exec"), {})
+    assert capsys.readouterr().out.count("\n") == 1

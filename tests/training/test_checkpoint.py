@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -170,6 +171,19 @@ def test_a_full_disk_leaves_the_last_checkpoint_as_it_was(tmp_path: Path, monkey
         assert f"The last good checkpoint is {tmp_path / 'step-0000010'}" in failure.value.remedy
     assert checkpoints.read(10).state.step == 10
     assert not list(tmp_path.glob(".*"))
+
+
+def test_a_file_system_that_has_no_fsync_of_folders_is_no_obstacle(tmp_path: Path, monkeypatch):
+    fsync = os.fsync
+
+    def refuse(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    Checkpoints(tmp_path).write(a_checkpoint(10))
+    assert Checkpoints(tmp_path).read(10).state.step == 10
 
 
 def test_states_of_an_older_program_are_not_misread():

@@ -113,6 +113,22 @@ def test_a_checkpoint_made_for_an_interruption_is_not_averaged():
     assert final_steps(TrainState(step=5, interrupted=[5]), settings(), [5]) == [5]  # ended there, by a lower max_steps
 
 
+def test_an_old_checkpoint_kept_for_being_best_is_none_of_the_last():
+    state = TrainState(step=2000, ranking=[(1.0, 500)], recent=[1900, 2000])  # until now it did not average
+    assert final_steps(state, settings(average="last"), [500, 1900, 2000]) == [1900, 2000]
+
+
+def test_the_last_are_those_that_were_kept_for_being_the_last():
+    state, steps = TrainState(interrupted=[20]), []
+    for state.step in (10, 20, 30, 30, 40):
+        state.kept(settings(keep_last=2))
+        steps.append(state.latest([10, 20, 30, 40]))
+    assert steps == [[10], [10], [10, 30], [10, 30], [30, 40]]
+    state.step = 50
+    state.kept(settings(keep_last=3))
+    assert state.latest([30, 40, 50]) == [30, 40, 50]
+
+
 def test_without_a_ranking_the_newest_becomes_the_model():
     assert final_steps(TrainState(step=50), settings(keep_best=0), [40, 50]) == [50]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import sys
 from pathlib import Path
@@ -63,6 +65,25 @@ def test_when_to_stop_and_what_to_keep_may_change(run: RunDirectory):
         f"training.{key}" for key in ("max_epochs", "max_steps", "patience", "keep_last", "average")
     }
     assert load_config(run.folder / "config.yaml") == later
+
+
+def test_what_decides_which_is_best_may_not_change(run: RunDirectory):
+    run.open(config_of(bleu_sentences=20), facts_of(FILES))
+    run.open(config_of(bleu_sentences=30), facts_of(FILES))  # shown alone: the loss decides
+    other = RunDirectory(run.folder.with_name("bleu"))
+    other.open(config_of(bleu_sentences=20, monitor="bleu"), facts_of(FILES))
+    with pytest.raises(TmtError, match=r"training\.bleu_sentences: 20 \| 30"):
+        other.open(config_of(bleu_sentences=30, monitor="bleu"), facts_of(FILES))
+    other.close()
+
+
+def test_a_file_system_without_locks_is_a_safeguard_less(run: RunDirectory, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    run.open(config_of(), facts_of(FILES))
+    assert load_config(run.folder / "config.yaml") == config_of()
 
 
 def test_what_may_change_are_keys_there_are():

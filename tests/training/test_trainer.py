@@ -452,6 +452,22 @@ def test_a_checkpoint_made_for_an_interruption_is_never_one_of_the_last(numbers:
     assert state.interrupted == [5, 9, 10, 14]
 
 
+def test_a_run_that_did_not_note_its_last_checkpoints_goes_on_as_it_was(numbers: Any, tmp_path: Path, monkeypatch):
+    options = {"validate_every": 4, "average": "last", "average_checkpoints": 3}
+    monkeypatch.setattr(TrainState, "kept", lambda state, config: None)
+    numbers.trainer(tmp_path, max_steps=8, **options).train()
+    monkeypatch.undo()
+    state = numbers.trainer(tmp_path, max_steps=12, **options).train()
+    assert state.recent == [4, 8, 12]
+
+
+def test_the_bar_goes_on_after_a_validation_in_the_midst_of_an_epoch(numbers: Any, tmp_path: Path, monkeypatch):
+    trainer, bars = numbers.trainer(tmp_path, max_epochs=2, validate_every=4), []  # 11 updates an epoch
+    monkeypatch.setattr(trainer.events, "start_epoch", lambda epoch, updates, done: bars.append((epoch, done)))
+    trainer.train()
+    assert bars == [(1, 0), (1, 4), (1, 8), (2, 0), (2, 1), (2, 5), (2, 9)]
+
+
 def test_a_damaged_checkpoint_is_never_one_of_the_last(numbers: Any, tmp_path: Path):
     options = {"validate_every": 4, "average": "last", "average_checkpoints": 3}
     parted = numbers.trainer(tmp_path, max_steps=16, **options)

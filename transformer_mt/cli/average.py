@@ -30,8 +30,7 @@ def average(
     checkpoint, problems = directory.checkpoints.newest()
     if checkpoint is None:
         raise TmtError("no checkpoint of this run can be used", place=run, remedy="\n  ".join(problems))
-    kept = checkpoint.state.regular(kept)
-    steps = kept[-min(last, config.training.kept_last) :]  # those before may be old ones, kept for being best
+    steps = checkpoint.state.latest(kept)[-min(last, config.training.kept_last) :]
     if len(steps) < last:
         newest = "the newest checkpoint is" if len(steps) == 1 else f"the newest {len(steps)} checkpoints are"
         print(f"tmt: only {newest} kept (training.keep_last)", file=sys.stderr)

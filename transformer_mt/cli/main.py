@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 
@@ -52,10 +52,34 @@ def run() -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     arguments = sys.argv[1:]
     _open_closed_streams()
+    if sys.stderr is sys.__stderr__ and isinstance(sys.stderr, io.TextIOWrapper):
+        sys.stderr = _Forgiving(sys.stderr.buffer, sys.stderr.encoding, sys.stderr.errors, line_buffering=True)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot write Hangul shows ?, as stderr does
     _add_commands(arguments)
     sys.exit(_run(arguments))
+
+
+class _Forgiving(io.TextIOWrapper):
+    """A stderr whose reader may leave (`2>&1 | head`): what is written then goes nowhere, and the work goes on."""
+
+    def write(self, text: str) -> int:
+        try:
+            return super().write(text)
+        except OSError:
+            _mute(self)
+            return len(text)
+
+    def flush(self) -> None:
+        try:
+            super().flush()
+        except OSError:
+            _mute(self)
+
+
+def _mute(stream: TextIO) -> None:
+    """What is written from now on, and what waits to be written, goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _interrupt(kind: int, frame: object) -> None:
@@ -107,8 +131,9 @@ def _run(arguments: list[str]) -> int:
         if remedy := _remedy(error.format_message(), arguments):
             print(f"  {remedy}", file=sys.stderr)
         return USER_FAULT
-    except BrokenPipeError:
-        return _leave_quietly()
+    except BrokenPipeError:  # whoever read our output has gone (`| head`); Python shall not try to flush
+        _mute(sys.stdout)
+        return 0
     except OSError as error:
         return _tell(str(from_os_error(error, "running this command")), USER_FAULT)
 
@@ -135,12 +160,6 @@ def _invoke(arguments: list[str]) -> int:
 def _tell(message: str, code: int) -> int:
     print(f"tmt: {message}", file=sys.stderr)
     return code
-
-
-def _leave_quietly() -> int:
-    """Whoever read our output has gone (`| head`); say nothing, and keep Python from trying to flush."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 0
 
 
 if __name__ == "__main__":

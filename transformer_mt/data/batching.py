@@ -156,7 +156,7 @@ class Batches:
         if self.sampler is None or not len(self.store):
             return source, target
         measured = np.arange(0, len(self.store), -(-len(self.store) // GROWTH_PAIRS))
-        drawn = np.array([[*map(len, self._sample(int(pair), epoch=0))] for pair in measured])
+        drawn = np.array([[*map(len, self._sample(int(pair), f"first-{pair}"))] for pair in measured])
 
         def grown(lengths: Counts, drawn_lengths: Counts) -> Counts:
             growth = drawn_lengths.sum() / lengths[measured].sum()
@@ -197,21 +197,22 @@ class Batches:
         batches = []
         for index in range(first, first + self.world * self.accumulate, self.world):
             if index < len(plan):
-                batches.append(self._assemble(plan[index], epoch))
+                batches.append(self._assemble(plan[index], f"{epoch}-{index}"))
             elif index - first < self.world:  # the first of an update must exist, in every process
-                batches.append(self._assemble(plan[-1][:1], epoch).emptied())
+                batches.append(self._assemble(plan[-1][:1], f"{epoch}-{index}").emptied())
         return batches
 
-    def _assemble(self, pairs: Counts, epoch: int) -> Batch:
+    def _assemble(self, pairs: Counts, place: str) -> Batch:
+        """place: of the batch in training; a pair may stand in several of an epoch, or in several rows of one."""
         if self.sampler is None:
             return assemble(self.store, pairs)
-        sampled = [self._sample(int(pair), epoch) for pair in pairs]
+        sampled = [self._sample(int(pair), f"{place}-{row}") for row, pair in enumerate(pairs)]
         return batch_of([ids for ids, _ in sampled], [ids for _, ids in sampled])
 
-    def _sample(self, pair: int, epoch: int) -> tuple[Sequence[int], Sequence[int]]:
-        """A segmentation drawn for this pair in this epoch; the usual one where it would be too long."""
+    def _sample(self, pair: int, place: str) -> tuple[Sequence[int], Sequence[int]]:
+        """A segmentation drawn for this pair at this place; the usual one where it would be too long."""
         assert self.sampler is not None
-        source, target = self.sampler(pair, random.Random(f"{self.seed}-{epoch}-{pair}"))
+        source, target = self.sampler(pair, random.Random(f"{self.seed}-{place}"))
         if max(len(source), len(target)) > self.max_length:
             return self.store.source[pair], self.store.target[pair]
         return source, target

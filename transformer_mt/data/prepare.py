@@ -253,3 +253,5 @@ def _wait_for(lock: TextIO, progress: Progress) -> None:
     except BlockingIOError:
         progress("waiting for another process that prepares the same", 0)
         fcntl.flock(lock, fcntl.LOCK_EX)
+    except OSError:  # no such locks on this file system
+        return

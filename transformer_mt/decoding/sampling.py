@@ -58,9 +58,12 @@ def restrict(logits_NV: Tensor, top_k: int = 0, top_p: float = 1.0) -> Tensor:
 
 def pick(p_NV: Tensor, chance_N: Tensor) -> Tensor:
     """The token at which the cumulative probability passes the row's chance in [0, 1)."""
+    device = p_NV.device
+    if device.type == "mps":  # has no float64
+        p_NV, chance_N = p_NV.cpu(), chance_N.cpu()
     cumulative_NV = p_NV.double().cumsum(dim=-1)  # float64: a chance below 1 stays below the sum
     bar_N1 = chance_N.double()[:, None] * cumulative_NV[:, -1:]
-    return torch.searchsorted(cumulative_NV, bar_N1, right=True)[:, 0]
+    return torch.searchsorted(cumulative_NV, bar_N1, right=True)[:, 0].to(device)
 
 
 def _draw(seeds: Sequence[int], samples: int, longest: Sequence[int], width: int) -> Tensor:

@@ -79,7 +79,7 @@ def load_engine(
     """An engine that translates as `decoding.translator.Translator` does.
 
     folder: an exported one, or a model directory, which is then converted to float32 for this once.
-    threads: 0 for one each core. device: cpu, cuda or auto. scored: False spares greedy search its scores.
+    threads: 0 for one each core it may use. device: cpu, cuda or auto. scored: False spares greedy search its scores.
     Raises TmtError where CTranslate2 is missing, or the folder is neither, damaged, or not expressible.
     """
     require_ctranslate2()

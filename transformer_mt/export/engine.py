@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -21,6 +20,7 @@ from typing import Any
 import ctranslate2
 import numpy as np
 
+from transformer_mt.config.cores import cores
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import CONFIG, load_config
 from transformer_mt.decoding.interpreter import Interpreter
@@ -68,7 +68,7 @@ class Ctranslate2Engine(Interpreter):
         settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         self._positions: int | None = None if self.config.model.positions == "rotary" else settings[POSITIONS]
         ctranslate2.set_random_seed(seed % 2**32)  # read by the threads that start now
-        self.engine = _started(folder, device, threads or os.cpu_count() or 1, alone=not self.decoding.by_beam)
+        self.engine = _started(folder, device, cores(threads), alone=not self.decoding.by_beam)
 
     def _search(self, requests: Sequence[Request]) -> list[list[Found]]:
         tasks = [_Task(one, *allowed_lengths(one, self.decoding, self._positions)) for one in requests]

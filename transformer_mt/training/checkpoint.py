@@ -9,6 +9,7 @@ step-0000500/   model.safetensors      weights
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -179,5 +180,8 @@ def _sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP) or not path.is_dir():
+            raise  # a file system may have no such thing for a folder
     finally:
         os.close(descriptor)

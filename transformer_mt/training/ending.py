@@ -37,10 +37,10 @@ def seconds_left(state: TrainState, config: TrainingConfig, updates: int) -> flo
 
 def final_steps(state: TrainState, config: TrainingConfig, kept: Sequence[int]) -> list[int]:
     """The checkpoints whose mean is the final model: the best one, the last k, or the best k (training.average)."""
-    kept = state.regular(kept)
+    latest, kept = state.latest(kept), state.regular(kept)
     best = [step for _, step in state.ranking if step in kept]
     if config.average == "last":
-        return list(kept[-config.average_checkpoints :])
+        return latest[-config.average_checkpoints :]
     if config.average == "best" and best:
         return best[: config.average_checkpoints]
     return best[:1] or list(kept[-1:])

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -27,16 +28,20 @@ class Interruption:
     def __enter__(self) -> Interruption:
         if threading.current_thread() is threading.main_thread():
             for kind in SIGNALS:
-                self._before[kind] = signal.signal(kind, self._note)
+                if signal.getsignal(kind) is not signal.SIG_IGN:  # as a shell's script has it for what runs behind
+                    self._before[kind] = signal.signal(kind, self._note)
         return self
 
     def _note(self, kind: int, frame: FrameType | None) -> None:
         if self.requested and kind == signal.SIGINT:
             raise KeyboardInterrupt
-        if self._notice and not self.requested:
-            line = f"\n{self._notice}\n" if sys.stderr.isatty() else f"{self._notice}\n"
-            os.write(2, line.encode())  # whoever was interrupted may be in the midst of printing
+        if self.requested:
+            return
         self.requested = True
+        if self._notice:
+            line = f"\n{self._notice}\n" if sys.stderr.isatty() else f"{self._notice}\n"
+            with suppress(OSError):  # the same Ctrl-C may have ended whoever reads it
+                os.write(2, line.encode())  # whoever was interrupted may be in the midst of printing
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

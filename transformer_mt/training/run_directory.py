@@ -155,6 +155,8 @@ class RunDirectory:
                 place=self.folder,
                 remedy="Wait for it, or choose another --run-dir.",
             ) from None
+        except OSError:  # no such locks on this file system: a safeguard less
+            self.close()
 
     def _require_same_corpus(self, history: list[Any], facts: dict[str, Any]) -> None:
         before = _checksums(history[-1] if history else {})
@@ -168,7 +170,8 @@ class RunDirectory:
 
     def _require_same(self, config: Config) -> list[str]:
         changed = differences(load_config(self.folder / CONFIG), config)
-        refused = [line for line in changed if not line.startswith(CHANGEABLE)]
+        judging = ("training.bleu_sentences",) if config.training.monitor == "bleu" else ()  # what is best hangs on it
+        refused = [line for line in changed if line.startswith(judging) or not line.startswith(CHANGEABLE)]
         if refused:
             raise TmtError(
                 "this folder holds a run of another config; it differs in (there | here)\n    "

@@ -25,6 +25,7 @@ class TrainState:
     recent_*: sums since the last validation, for its line in the table
     validated:      the step of the last validation
     interrupted:    steps whose checkpoint was made for an interruption alone; they never count as one of the last
+    recent:   steps of the last other checkpoints, as many as were kept for being the last
     stopped:  why training ended; empty while it goes on
     """
 
@@ -45,6 +46,7 @@ class TrainState:
     recent_seconds: float = 0.0
     validated: int = 0
     interrupted: list[int] = field(default_factory=list)
+    recent: list[int] = field(default_factory=list)
     stopped: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -54,7 +56,8 @@ class TrainState:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> TrainState:
         """Raises ValueError where keys are missing."""
-        names, values = {item.name for item in fields(cls)}, {"interrupted": [], **values}  # the latest key is optional
+        names = {item.name for item in fields(cls)}
+        values = {"interrupted": [], "recent": [], **values}  # came later
         if not names <= set(values):
             raise ValueError(f"keys are missing: {', '.join(sorted(names - set(values)))}")
         known: dict[str, Any] = {name: math.inf if values[name] is None else values[name] for name in names}
@@ -68,6 +71,16 @@ class TrainState:
     def regular(self, steps: Sequence[int]) -> list[int]:
         """Those whose checkpoints a run that was never interrupted would have; all where none is."""
         return [step for step in steps if step not in self.interrupted] or list(steps)
+
+    def latest(self, steps: Sequence[int]) -> list[int]:
+        """Of those steps the newest without a gap: an older checkpoint may have been kept for being best."""
+        regular = self.regular(steps)
+        return [step for step in regular if step in self.recent] or list(regular)
+
+    def kept(self, config: TrainingConfig) -> None:
+        """A checkpoint is made of this state."""
+        if self.step not in (*self.interrupted, *self.recent):
+            self.recent = [*self.recent, self.step][-config.kept_last :]
 
     def advance(self, updates: int, seconds: float) -> None:
         """One update done, of `updates` in this epoch."""

@@ -98,6 +98,8 @@ class Trainer:
                 self._log()
             if self._is_validation_due():
                 self._validate()
+                if state.epoch == epoch and not state.stopped:
+                    self.events.start_epoch(epoch, updates, state.update)
                 interrupted = self.world.sums([interrupted or interruption.requested])[0] > 0
             elif self._is_checkpoint_due():
                 self._save()
@@ -219,6 +221,7 @@ class Trainer:
 
     def _save(self) -> None:
         self._log()
+        self.state.kept(self.settings)
         states = self.world.gather(random_states(self.machine.device))
         self.world.from_main(lambda: self._write(states))
         self.losses.restart_clock()
@@ -263,7 +266,11 @@ class Trainer:
         if checkpoint is None:
             return
         self.state = checkpoint.state
-        self.unusable = {step for step in self.run.checkpoints.steps() if step > self.state.step}
+        steps = self.run.checkpoints.steps()
+        self.unusable = {step for step in steps if step > self.state.step}
+        if not self.state.recent:  # as a version that did not note them left it
+            own = [step for step in steps if step <= self.state.step and step not in self.state.interrupted]
+            self.state.recent = own[-self.settings.kept_last :]
         load_weights(self.model, checkpoint.weights, self.run.checkpoints.path(self.state.step))
         self.optimizer.load(checkpoint.moments)
         if self.optimizer.average is not None:
