@@ -183,12 +183,13 @@ def _ctranslate2(folder: Path, work: Work, threads: int, options: argparse.Names
     engine = ctranslate2.Translator(str(folder), intra_threads=threads, inter_threads=1, compute_type="float32")
     tokens = [[work.words[index] for index in source] for source in work.sources]
     length: dict[str, Any] = {}
+    alpha = work.decoding.length_penalty
     if work.forced is not None:
         length = {"min_decoding_length": work.forced, "max_decoding_length": work.forced}
 
     def translate(beam: int) -> tuple[int, int]:
         budget = {"max_batch_size": max(1, options.batch_tokens // beam), "batch_type": "tokens"}
-        results = engine.translate_batch(tokens, beam_size=beam, length_penalty=0.6, **budget, **length)
+        results = engine.translate_batch(tokens, beam_size=beam, length_penalty=alpha, **budget, **length)
         ends = 0 if work.forced is not None else len(results)  # our ids include the end mark, its do not
         return len(results), sum(len(result.hypotheses[0]) for result in results) + ends
 

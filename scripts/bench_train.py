@@ -5,8 +5,9 @@
 --joey names a Python that has JoeyNMT 2.3.0 installed (an environment of its own:
 `python -m venv /tmp/joey && /tmp/joey/bin/pip install joeynmt==2.3.0 importlib_metadata "setuptools<80"`); without it
 only ours is measured. Both train in turn, `rounds` times, on Multi30k en-de with one shared BPE vocabulary, and the
-medians of target tokens/s are told, with peak memory and the ratio; ours in each --precision. The share of
-the cores' matrix peak is measured with a plain product of large float32 matrices.
+medians of target tokens/s are told, with peak memory and the ratio; ours in each --precision. JoeyNMT's `dropout` is
+also that of the attention weights and of the feed-forward activations; ours has those with --all-dropouts alone. Both
+count the tokens of a batch with padding, and JoeyNMT does not sort by length. The share of the cores' matrix peak is measured with a plain product of large float32 matrices.
 
     python scripts/bench_train.py --device cuda --size base --batch-tokens 25000 --precision bfloat16 [--compile]
 
@@ -71,6 +72,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--precision", nargs="+", default=["float32", "fast"], help="runtime.precision of ours")
     parser.add_argument("--size", choices=SIZES, default="tiny", help="of our model; JoeyNMT's is tiny")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="of ours; JoeyNMT trains on a CPU")
+    parser.add_argument("--all-dropouts", action="store_true", help="ours with each dropout that JoeyNMT has")
     parser.add_argument("--compile", action="store_true", help="runtime.compile of ours")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -156,7 +158,7 @@ def write_config(folder: Path, options: argparse.Namespace) -> Path:
             "prepared": str(folder / "prepared"),
         },
         "tokenizer": {"kind": "sentencepiece", "vocab_size": options.vocabulary, "shared": True},
-        "model": {**SIZES[options.size], "tie_embeddings": "all"},
+        "model": {**model_sizes(options), "tie_embeddings": "all"},
         "training": {"batch_tokens": options.batch_tokens, "max_epochs": 1},
         "runtime": {
             "device": options.device,
@@ -168,6 +170,11 @@ def write_config(folder: Path, options: argparse.Namespace) -> Path:
     file = folder / "config.yaml"
     file.write_text(json.dumps(values), encoding="utf-8")  # JSON is YAML
     return file
+
+
+def model_sizes(options: argparse.Namespace) -> dict[str, float]:
+    own = SIZES[options.size]
+    return own | {key: own["dropout"] for key in ("attention_dropout", "feed_forward_dropout") if options.all_dropouts}
 
 
 def flops_a_token(sizes: object, vocabulary: int) -> float:
