@@ -7,7 +7,8 @@
 only ours is measured. Both train in turn, `rounds` times, on Multi30k en-de with one shared BPE vocabulary, and the
 medians of target tokens/s are told, with peak memory and the ratio; ours in each --precision. JoeyNMT's `dropout` is
 also that of the attention weights and of the feed-forward activations; ours has those with --all-dropouts alone. Both
-count the tokens of a batch with padding, and JoeyNMT does not sort by length. The share of the cores' matrix peak is measured with a plain product of large float32 matrices.
+count the tokens of a batch with padding, and JoeyNMT does not sort by length. The share of the cores'
+matrix peak is measured with a plain product of large float32 matrices.
 
     python scripts/bench_train.py --device cuda --size base --batch-tokens 25000 --precision bfloat16 [--compile]
 
