@@ -1,4 +1,4 @@
-"""What reaches a terminal or a pipe whose encoding does not know the letters of the languages."""
+"""What reaches a terminal, a pipe whose encoding does not know the letters of the languages, and a full disk."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 KOREAN = "나는 책을 읽었다."
@@ -33,3 +35,21 @@ def test_letters_that_cannot_be_written_are_shown_as_question_marks(tmp_path: Pa
 
 def test_json_loses_no_letter(tmp_path: Path) -> None:
     assert json.loads(evaluate(tmp_path, "--json"))["best"][0]["reference"] == KOREAN
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize(
+    ("arguments", "full", "code"), [("--version", "stdout", 2), ("--version", "stderr", 0), ("tarin", "stderr", 2)]
+)
+def test_a_full_disk_gives_the_exit_code_that_was_promised(arguments: str, full: str, code: int) -> None:
+    command = [sys.executable, "-m", "transformer_mt.cli.main", arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": ""}
+    with Path("/dev/full").open("w") as device:
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, full: device}
+        done = subprocess.run(command, text=True, env=environment, timeout=60, check=False, **streams)
+    assert done.returncode == code
+    if full == "stdout":
+        assert done.stderr.startswith("tmt: the disk is full")
+        assert done.stderr.count("\n") == 2
+    elif code == 0:
+        assert done.stdout.startswith("tmt ")

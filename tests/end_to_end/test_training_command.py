@@ -156,6 +156,15 @@ def test_average_leaves_out_an_old_checkpoint_kept_for_being_best(run: Path, cap
     assert "mean of steps 11, 22" in capfd.readouterr().out
 
 
+def test_average_tells_of_a_damaged_checkpoint(run: Path, capfd):
+    newest = run / "checkpoints" / "step-0000022" / WEIGHTS
+    newest.write_bytes(newest.read_bytes()[:-1] + b"?")
+    average(run, last=1)
+    out, told = capfd.readouterr()
+    assert "mean of steps 11\n" in out
+    assert f"tmt: {newest} is damaged (its checksum differs): left out" in told
+
+
 def test_a_model_keeps_its_vocabulary_whatever_is_prepared_under_its_name_meanwhile(
     numbers: Any, tmp_path: Path, monkeypatch
 ):
@@ -195,17 +204,29 @@ def tmt(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, **options)
 
 
-def test_training_goes_on_when_nobody_reads_what_it_says(finished: Path, run: Path):
-    command = [sys.executable, "-m", "transformer_mt.cli.main", "train", "--config", str(finished / "numbers.yaml")]
-    command += ["--set", "training.max_epochs=3", "--run-dir", str(run)]
+def test_training_goes_on_when_nobody_reads_what_it_says(numbers: Any, tmp_path: Path):
+    rows = numbers.table.read_text(encoding="utf-8").splitlines(keepends=True)
+    corpus: dict[str, Any] = {"kind": "tsv", "test": {}}
+    parts = {"first": rows[:10], "second": rows[10:20], "validation": rows[20:60], "train": rows[60:]}
+    for name, part in parts.items():
+        file = tmp_path / f"{name}.tsv"
+        file.write_text("".join(part), encoding="utf-8")
+        (corpus if name in ("train", "validation") else corpus["test"])[name] = str(file)
+    values = numbers.values(max_epochs=1)
+    values["data"] |= {"corpus": corpus, "prepared": str(tmp_path)}
+    (tmp_path / "unread.yaml").write_text(json.dumps(values), encoding="utf-8")
+    command = [sys.executable, "-m", "transformer_mt.cli.main", "train", "--config", str(tmp_path / "unread.yaml")]
     reading, writing = os.pipe()
     os.close(reading)
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, stdout=writing, stderr=writing, env=environment, timeout=120, check=False)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": ""}
+    done = subprocess.run(
+        [*command, "--run-dir", str(tmp_path / "run")], stdout=writing, stderr=writing, env=environment, timeout=120
+    )
     os.close(writing)
     assert done.returncode == 0
-    assert "max_epochs 3 reached" in (run / "train.log").read_text(encoding="utf-8")
-    assert json.loads((run / "model" / ".steps").read_text(encoding="utf-8"))["steps"] == [33]
+    assert "max_epochs 1 reached" in (tmp_path / "run" / "train.log").read_text(encoding="utf-8")
+    records = map(json.loads, (tmp_path / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
+    assert [record["split"] for record in records if record["event"] == "test"] == ["first", "second"]
 
 
 def test_a_file_that_may_not_grow_stops_it_with_the_last_checkpoint_intact(finished: Path, run: Path):

@@ -24,7 +24,8 @@ with Interruption() as interruption:
 
 
 def test_a_ctrl_c_that_ends_the_reader_of_stderr_too_is_heeded():
-    command, environment = [sys.executable, "-c", NOBODY_READS], {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", NOBODY_READS]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": ""}
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (0, "requested True\n")
 

@@ -30,6 +30,8 @@ def average(
     checkpoint, problems = directory.checkpoints.newest()
     if checkpoint is None:
         raise TmtError("no checkpoint of this run can be used", place=run, remedy="\n  ".join(problems))
+    for problem in problems:
+        print(f"tmt: {problem}: left out", file=sys.stderr)
     steps = checkpoint.state.latest(kept)[-min(last, config.training.kept_last) :]
     if len(steps) < last:
         newest = "the newest checkpoint is" if len(steps) == 1 else f"the newest {len(steps)} checkpoints are"

@@ -10,11 +10,12 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from typing import Annotated, Any, TextIO
+from typing import Annotated, Any
 
 import typer
 
 from transformer_mt import __version__
+from transformer_mt.cli.streams import forgive_stderr, open_closed_streams, settle
 
 app = typer.Typer(
     add_completion=False,
@@ -51,47 +52,20 @@ def run() -> None:
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     signal.signal(signal.SIGTERM, _interrupt)
     arguments = sys.argv[1:]
-    _open_closed_streams()
-    if sys.stderr is sys.__stderr__ and isinstance(sys.stderr, io.TextIOWrapper):
-        sys.stderr = _Forgiving(sys.stderr.buffer, sys.stderr.encoding, sys.stderr.errors, line_buffering=True)
+    open_closed_streams()
+    forgive_stderr()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot write Hangul shows ?, as stderr does
     _add_commands(arguments)
-    sys.exit(_run(arguments))
-
-
-class _Forgiving(io.TextIOWrapper):
-    """A stderr whose reader may leave (`2>&1 | head`): what is written then goes nowhere, and the work goes on."""
-
-    def write(self, text: str) -> int:
-        try:
-            return super().write(text)
-        except OSError:
-            _mute(self)
-            return len(text)
-
-    def flush(self) -> None:
-        try:
-            super().flush()
-        except OSError:
-            _mute(self)
-
-
-def _mute(stream: TextIO) -> None:
-    """What is written from now on, and what waits to be written, goes nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    code = _run(arguments)
+    settle(sys.stdout)
+    settle(sys.stderr)
+    sys.exit(code)
 
 
 def _interrupt(kind: int, frame: object) -> None:
     """SIGTERM ends a command as Ctrl-C does: files aside are removed, the exit code is 130."""
     raise KeyboardInterrupt
-
-
-def _open_closed_streams() -> None:
-    """Where whoever started us closed stdout or stderr (`>&-`), what is written there goes nowhere."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 (as long as we live)
 
 
 def _add_commands(arguments: list[str]) -> None:
@@ -131,8 +105,7 @@ def _run(arguments: list[str]) -> int:
         if remedy := _remedy(error.format_message(), arguments):
             print(f"  {remedy}", file=sys.stderr)
         return USER_FAULT
-    except BrokenPipeError:  # whoever read our output has gone (`| head`); Python shall not try to flush
-        _mute(sys.stdout)
+    except BrokenPipeError:  # whoever read our output has gone (`| head`)
         return 0
     except OSError as error:
         return _tell(str(from_os_error(error, "running this command")), USER_FAULT)

@@ -253,8 +253,11 @@ def _named(shipped: Shipped) -> str:
 
 def _score(config: Config, prepared: Prepared, run: RunDirectory, events: Events) -> None:
     """The test score, printed on stdout and kept with the model."""
+    from contextlib import suppress
+
     from transformer_mt.cli.evaluate import evaluate_splits
 
     for name, scores in evaluate_splits(run.model, prepared.test_sets, config.runtime.device):
         events.record("test", split=name, scores=scores)
-        print("\n".join(scores), flush=True)
+        with suppress(BrokenPipeError):  # whoever read it may have gone; it is kept
+            print("\n".join(scores), flush=True)
