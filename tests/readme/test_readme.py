@@ -20,7 +20,7 @@ COMMANDS = [
     line.removeprefix("$ ").partition("   #")[0].strip()
     for kind, block in BLOCKS
     for line in block.splitlines()
-    if kind in ("", "console")
+    if kind in ("", "console", "sh", "bash")
     if line.startswith(("tmt ", "$ tmt "))
 ]
 

@@ -33,9 +33,9 @@ class Interruption:
         return self
 
     def _note(self, kind: int, frame: FrameType | None) -> None:
-        if self.requested and kind == signal.SIGINT:
-            raise KeyboardInterrupt
         if self.requested:
+            if kind == signal.SIGINT:
+                raise KeyboardInterrupt
             return
         self.requested = True
         if self._notice:
