@@ -13,6 +13,7 @@ from typer.testing import CliRunner, Result
 
 from transformer_mt.cli.inspect import inspect
 from transformer_mt.config.load import load_config
+from transformer_mt.data.prepared import FORMAT, MANIFEST, settings_of
 from transformer_mt.decoding.model_directory import build_model, save_model_directory
 from transformer_mt.errors import TmtError
 from transformer_mt.model.weights import named_weights
@@ -165,10 +166,17 @@ def test_a_huge_model_takes_no_memory(tmp_path: Path):
     assert value["parameters"]["total"] > 200e9
 
 
+def prepared_in(folder: Path, source: int, target: int) -> tuple[str, str]:
+    """Data of CONFIG in `folder`, with vocabularies of these sizes; the option that leads there."""
+    codecs_in(folder / "tiny", source, target)
+    manifest = {"format": FORMAT, "settings": settings_of(load_config(tiny(folder / "tiny")))}
+    (folder / "tiny" / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+    return "--set", f"data.prepared={folder}"
+
+
 def test_sizes_come_from_prepared_data(tmp_path: Path):
     file = tiny(tmp_path)
-    codecs_in(tmp_path / "prepared" / "tiny", 21, 34)
-    value = told("--config", file, "--set", f"data.prepared={tmp_path / 'prepared'}")
+    value = told("--config", file, *prepared_in(tmp_path / "prepared", 21, 34))
     shapes = {tensor["name"]: tensor["shape"] for tensor in value["tensors"]}
     assert shapes["source_embedding.tokens.weight"] == [21, 8]
     assert shapes["generator.weight"] == [34, 8]
@@ -182,11 +190,16 @@ def test_sizes_come_from_a_sentencepiece_tokenizer(tmp_path: Path):
 
 
 def test_what_another_tokenizer_prepared_tells_no_size(tmp_path: Path):
-    codecs_in(tmp_path / "prepared" / "tiny", 21, 34)
-    there = ("--set", f"data.prepared={tmp_path / 'prepared'}")
+    there = prepared_in(tmp_path / "prepared", 21, 34)
     value = told("--config", tiny(tmp_path), *there, "--set", "tokenizer={kind: sentencepiece, vocab_size: 500}")
     assert value["tensors"][0]["shape"] == [500, 8]
     assert "tmt prepare" in refused("--config", tiny(tmp_path), *there, "--set", "tokenizer.min_frequency=7").remedy
+
+
+def test_data_of_another_corpus_tells_no_size(tmp_path: Path):
+    there = prepared_in(tmp_path / "prepared", 21, 34)
+    other = ("--set", "data.corpus.files.source=other")
+    assert "tmt prepare" in refused("--config", tiny(tmp_path), *there, *other).remedy
 
 
 def test_unknown_sizes_are_asked_for(tmp_path: Path):
@@ -201,6 +214,7 @@ def test_one_vocabulary_cannot_have_two_sizes(tmp_path: Path):
     file = tiny(tmp_path, CONFIG.replace("kind: whitespace", "kind: whitespace, shared: true"))
     arguments = ("--config", file, "--set", "model.tie_embeddings=all", "--source-vocab", 10)
     assert "10 and 12" in refused(*arguments, "--target-vocab", 12).message
+    assert "10 and 12" in refused("--config", file, "--source-vocab", 10, "--target-vocab", 12).message, "tied or not"
     assert told(*arguments)["tensors"][0]["shape"] == [10, 8], "one size is enough where there is one vocabulary"
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from transformer_mt.config.load import differences, dump_config, load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.config.yaml_source import parse_value, read_yaml, write_yaml
+from transformer_mt.errors import TmtError
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 SHIPPED = sorted(CONFIGS.rglob("*.yaml"))
@@ -76,6 +77,21 @@ def test_overrides_reach_new_and_old_keys_and_items_of_lists(file: Path) -> None
     config = load_config(file, overrides)
     assert (config.training.max_epochs, config.model.dropout, config.decoding.beam) == (3, 0.2, 2)
     assert config.training.betas == (0.9, 0.999)
+
+
+def test_an_override_of_one_section_leaves_its_alias_alone(file: Path) -> None:
+    text = write_yaml(LEAST).replace("kind: sentencepiece", "source: &t {kind: whitespace}\n  target: *t")
+    file.write_text(text, encoding="utf-8")
+    config = load_config(file, ["tokenizer.target.min_frequency=7"])
+    assert (config.source_tokenizer.min_frequency, config.target_tokenizer.min_frequency) == (2, 7)
+
+
+def test_a_mistake_from_the_command_line_is_told_as_such(file: Path) -> None:
+    with pytest.raises(TmtError, match="--set: ") as caught:
+        load_config(file, ["data.corpus.0.weight=2"])  # of a corpus that is no list
+    assert "on the command line" in caught.value.remedy
+    with pytest.raises(TmtError, match="a key stands twice"):
+        load_config(file, ["model={d_model: 64, d_model: 128}"])
 
 
 def test_a_later_override_wins(file: Path) -> None:

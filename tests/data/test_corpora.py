@@ -180,6 +180,27 @@ def test_broken_quoting_is_told_where_the_row_begins(tmp_path: Path, row: str) -
     assert "broken row" in error.message
 
 
+@pytest.mark.parametrize(
+    ("row", "found"), [("Hallo 3, Welt,Hello 3, world", 4), ('"rot, x", "red, y"', 3)], ids=["no quotes", "a space"]
+)
+def test_a_sentence_cut_by_its_own_commas_is_told(tmp_path: Path, row: str, found: int) -> None:
+    file = _file(tmp_path, "cut.csv", f"de,en\neins,one\nzwei,two,,\n{row}\n")  # cells without content do no harm
+    error = _complaint(_corpus(kind="csv", files=file, source_column="de", target_column="en"))
+    assert error.place == f"{file}:4"
+    assert f"the row has {found} columns, and the first row 2" in error.message
+
+
+def test_further_columns_of_a_tsv_may_come_and_go(tmp_path: Path) -> None:
+    file = _file(tmp_path, "a.tsv", "eins\tone\nzwei\ttwo\tchecked\n")
+    assert _sides(_corpus(kind="tsv", files=file)) == [("eins", "one"), ("zwei", "two")]
+
+
+def test_a_file_may_be_called_like_a_home_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    _file(tmp_path, "~nobody-here.tsv", "eins\tone\n")
+    assert _sides(_corpus(kind="tsv", files="~nobody-here.tsv")) == [("eins", "one")]
+
+
 def test_csv_with_another_delimiter_and_windows_line_ends(tmp_path: Path) -> None:
     file = _file(tmp_path, "a.csv", "\ufeffde;en\r\neins;one\r\n")
     corpus = _corpus(kind="csv", files=file, delimiter=";", source_column="de", target_column="en")

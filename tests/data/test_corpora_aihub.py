@@ -91,6 +91,20 @@ def test_a_wrong_size_written_into_the_sheet_hides_no_rows(tmp_path: Path) -> No
     assert _sides(_corpus(wrong)) == PAIRS
 
 
+def test_a_sheet_without_a_header_is_passed_over_and_told(tmp_path: Path) -> None:
+    file = _workbook(tmp_path / "a.xlsx", [HEADER, *ROWS], [[3, "셋", "three"], [None], [4, "넷", "four"]], [])
+    corpus = _corpus(file)
+    for _ in range(2):  # told anew by each reading
+        assert _sides(corpus) == PAIRS
+        assert corpus.passed() == [(f"{file}[Sheet2]", 2)]
+
+
+def test_what_excel_writes_for_control_characters_and_failures_is_no_text(tmp_path: Path) -> None:
+    rows = [[1, "하_x000D_나", "one"], [2, "둘", "#N/A"], [3, "file_x", "_x005F_x000D_"]]
+    sides = _sides(_corpus(_workbook(tmp_path / "a.xlsx", [HEADER, *rows])))
+    assert sides == [("하\r나", "one"), ("둘", ""), ("file_x", "_x000D_")]
+
+
 @pytest.mark.parametrize("wrap", [lambda items: items, lambda items: {"version": 1, "data": items}])
 @pytest.mark.parametrize("keys", [("ko", "en"), ("원문", "번역문")])
 def test_json_lists(tmp_path: Path, wrap: Any, keys: tuple[str, str]) -> None:

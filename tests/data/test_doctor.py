@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_mt.data.doctor import LONGEST, _histogram, _percentile
+from transformer_mt.data.script import foreign_script
 
 lengths = st.lists(st.integers(0, 40), min_size=1, max_size=60)
 
@@ -101,3 +102,26 @@ def test_sums_add_up_whatever_is_in_the_corpus(workshop: Any) -> None:
     assert kept == sum(split["pairs"] for split in report["splits"].values())
     rules = {"empty side", "identical sides", "duplicate", "leak", "length ratio", "longer than max_length"}
     assert {rule for row in report["pairs"].values() for rule in row["dropped"]} == rules
+
+
+@pytest.mark.parametrize(
+    ("language", "own", "foreign"),
+    [
+        ("ko", "안녕", "hello"),
+        ("vi", "Ừ", "да"),
+        ("bn", "বাংলা", "English"),
+        ("mk", "ќе", "kje"),
+        ("am", "ሰላም", "selam"),
+        ("de", "Übung 3", "Упражнение"),
+    ],
+)
+def test_sentences_are_held_to_the_script_of_their_language(language: str, own: str, foreign: str) -> None:
+    assert not foreign_script(own, language)
+    assert foreign_script(foreign, language)
+    assert not foreign_script("12 !", language), "no letters, no script"
+
+
+@pytest.mark.parametrize("text", ["Здраво", "Zdravo"])
+def test_languages_of_two_scripts_or_unknown_ones_are_not_judged(text: str) -> None:
+    assert not foreign_script(text, "sr")
+    assert not foreign_script(text, "qaa")

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -108,7 +109,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def _left(file: Path) -> list[str]:
-    return sorted(path.name for path in file.parent.iterdir())
+    return sorted(path.name for path in file.parent.iterdir() if path.name != ".lock")
 
 
 def test_a_download_arrives_whole_and_leaves_nothing_else(host: Host, file: Path) -> None:
@@ -144,6 +145,17 @@ def test_a_later_run_goes_on_with_what_an_earlier_one_left(host: Host, file: Pat
     host.asked.clear()
     assert _fetch(host.address, file)
     assert host.asked == [("/data.gz", "bytes=70000-")]
+
+
+def test_of_two_downloads_one_fetches_and_the_other_waits_for_it(host: Host, file: Path) -> None:
+    host.breaks, host.stalls = [100_000], True
+    with ThreadPoolExecutor(2) as pool:
+        patience = Patience(tries=3, pause=0.0, connect=2.0, read=1.0)
+        one, other = (pool.submit(_fetch, host.address, file, SUM, patience) for _ in range(2))
+        assert {one.result(20), other.result(20)} == {True}, "both had to wait for it"
+    assert file.read_bytes() == DATA
+    assert [wanted for _, wanted in host.asked] == ["", "bytes=98304-"], "one connection, and what it had is kept"
+    assert _left(file) == ["data.gz"]
 
 
 def test_a_server_without_ranges_sends_all_again(host: Host, file: Path) -> None:
@@ -292,7 +304,7 @@ def test_multi30k_fetches_what_its_splits_need(small_multi30k: Host, tmp_path: P
     corpus.fetch(progress=False)
     assert corpus.split_config is None
     assert corpus.splits() == ("train", "validation", "test_2018_flickr")
-    assert sorted(corpus.files()) == sorted(tmp_path.iterdir())
+    assert sorted(corpus.files()) == sorted(tmp_path.glob("*.gz"))
     read = {split: [(pair.source, pair.target) for pair in corpus.read(split)] for split in corpus.splits()}
     stems = {"train": "train", "validation": "val", "test_2018_flickr": "test_2018_flickr"}
     assert read == {split: [(f"{stem}.{source}.gz", f"{stem}.{target}.gz")] for split, stem in stems.items()}
@@ -327,7 +339,7 @@ def test_the_command_fetches_everything_and_says_so_only_on_stderr(
     first = capsys.readouterr()
     assert first.out == ""
     assert first.err.count("fetched and verified") == 12
-    assert {file.name for file in tmp_path.iterdir()} == set(multi30k.SUMS)
+    assert set(_left(tmp_path / "any")) == set(multi30k.SUMS)
     small_multi30k.asked.clear()
     download("multi30k", to=tmp_path, mirror=small_multi30k.address)
     again = capsys.readouterr().err

@@ -137,6 +137,13 @@ def test_missing_empty_and_folder(tmp_path: Path) -> None:
     assert "folder" in _complaint(tmp_path).message
 
 
+def test_zst_with_a_window_beyond_the_usual(tmp_path: Path) -> None:
+    far = zstandard.ZstdCompressionParameters.from_level(1, window_log=28)
+    packed = zstandard.ZstdCompressor(compression_params=far).compressobj()  # which writes no size of the content
+    file = _written(tmp_path, packed.compress(TEXT) + packed.flush(), "text.zst")
+    assert [text for _, text in read_lines(file)] == LINES
+
+
 def test_zst_without_its_package_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zstandard", None)
     error = _complaint(_written(tmp_path, zstandard.compress(TEXT), "text.zst"))

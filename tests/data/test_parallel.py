@@ -64,8 +64,8 @@ def test_two_workers_keep_the_order_read_little_ahead_and_tell_what_goes_wrong()
             assert taken <= done + AHEAD * 2 + 1
         elsewhere = set(workers.map(_process, range(20)))
         assert os.getpid() not in elsewhere
-        assert len(elsewhere) <= 2
-        assert set(workers.map(_process, range(20))) <= elsewhere  # the same processes go on
+        elsewhere |= set(workers.map(_process, range(20)))
+        assert len(elsewhere) <= 2  # the same processes go on; on a busy machine one may do all the work
         with pytest.raises(TmtError, match="three is too many") as caught:
             list(workers.map(_fail, range(9)))
         assert (caught.value.place, caught.value.remedy) == ("here", "Count again.")

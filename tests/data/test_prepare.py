@@ -218,7 +218,7 @@ def test_test_sets_keep_their_names_whatever_they_are(workshop: Any) -> None:
     assert _funnel(prepared, "train") == (5, {}, 5)
 
 
-@pytest.mark.parametrize("name", ["source", "target", "scratch", "plots"])
+@pytest.mark.parametrize("name", ["source", "target", "scratch", "plots", "manifest.json"])
 def test_test_sets_cannot_take_the_names_of_other_folders(workshop: Any, name: str) -> None:
     corpus = {**workshop.splits(workshop.numbered(5)), "test": {name: workshop.table("other", workshop.numbered(2))}}
     with pytest.raises(ValueError, match=f"'{name}' cannot name a test set"):

@@ -95,7 +95,6 @@ def test_force_prepares_again_and_comes_to_the_same(workshop: Any) -> None:
         lambda manifest: manifest.write_text("{"),
         lambda manifest: manifest.write_text("[]"),
         lambda manifest: manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "format": 0})),
-        lambda manifest: manifest.unlink(),
         lambda manifest: shutil.rmtree(manifest.parent),
     ],
 )
@@ -298,3 +297,57 @@ def test_a_file_name_that_is_no_utf8_does_no_harm(workshop: Any) -> None:
     prepared = workshop.prepare({**corpus, "train": str(odd)})
     assert prepared.manifest["files"][0]["path"].endswith("na\ufffdve.jsonl")
     assert prepared.manifest["report"]["outliers"]["length ratio"]["places"][0].endswith("na\ufffdve.jsonl:6")
+
+
+# What is not ours
+
+
+@pytest.mark.parametrize("made", ["a folder", "a file"])
+def test_what_prepare_did_not_write_is_never_replaced(workshop: Any, made: str) -> None:
+    place = workshop.folder / "prepared" / "work"
+    mine = place / "checkpoints" / "model.safetensors" if made == "a folder" else place
+    mine.parent.mkdir(parents=True)
+    mine.write_text("three days of work")
+    for force in (False, True):
+        with pytest.raises(TmtError, match=f"{made if made == 'a file' else 'holds files'}") as caught:
+            prepare(workshop.config(workshop.splits(workshop.numbered(5))), force)
+        assert "data.prepared" in caught.value.remedy
+    assert mine.read_text() == "three days of work"
+    assert _neighbours(place) == LOCK
+
+
+def test_prepared_data_that_lost_its_manifest_is_not_known_any_more(workshop: Any) -> None:
+    config = workshop.config(workshop.splits(workshop.numbered(5)))
+    folder = prepare(config).folder
+    (folder / MANIFEST).unlink()
+    with pytest.raises(TmtError, match="no prepared data") as caught:
+        prepare(config)
+    assert f"rm -r '{folder}'" in caught.value.remedy
+
+
+def test_a_corpus_inside_the_folder_of_prepared_data_is_never_replaced(workshop: Any) -> None:
+    config = workshop.config(workshop.splits(workshop.numbered(5)))
+    folder = prepare(config).folder
+    inside = folder / "mine.jsonl"
+    Path(config.data.corpus[0].train[0]).rename(inside)
+    with pytest.raises(TmtError, match="a file of the corpus lies in the folder of prepared data") as caught:
+        workshop.prepare({**workshop.splits([]), "train": str(inside)})
+    assert caught.value.place == str(inside)
+    assert inside.exists()
+
+
+def test_data_goes_where_a_link_leads_time_and_again(workshop: Any) -> None:
+    big, link = workshop.folder / "big", workshop.folder / "prepared" / "work"
+    big.mkdir()
+    link.parent.mkdir()
+    link.symlink_to(big)
+    for count in (5, 6, 7):
+        assert len(workshop.prepare(workshop.splits(workshop.numbered(count))).store("train")) == count
+        assert link.is_symlink()
+        assert (big / MANIFEST).is_file()
+
+
+def test_home_is_written_as_a_tilde(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(workshop.folder))
+    folder = workshop.prepare(workshop.splits(workshop.numbered(5)), prepared="~/there").folder
+    assert folder == workshop.folder / "there" / "work"

@@ -121,3 +121,9 @@ def test_leaks_are_the_same_sentence_to_a_reader() -> None:
     assert leak_key("Ein Hund.", "A dog.", "source") == leak_key("ein hund", "the dog", "source")
     assert leak_key("?", "a", "pair") != leak_key("!", "a", "pair")  # punctuation is all there is to compare
     assert leak_key("ab", "c", "pair") != leak_key("a", "bc", "pair")
+
+
+def test_vowel_signs_and_tones_make_other_words() -> None:
+    for one, other in (("ไม่", "ไม้"), ("मिल", "मेल"), ("ခါ", "ခေါ")):
+        assert leak_key(one, "x", "pair") != leak_key(other, "x", "pair")
+    assert leak_key("שָׁלוֹם!", "x", "pair") == leak_key("שלום", "x", "pair")  # points that most writers leave out

@@ -81,13 +81,19 @@ def _described(
 
 
 def _vocabulary_sizes(config: Config, file: Path, source: int | None, target: int | None) -> tuple[int, int]:
-    """As given; else as prepared with these tokenizers; else as they are configured, where that tells."""
-    if config.has_shared_vocabulary:
-        source, target = source or target, target or source
-    if source and target:
-        return source, target
+    """As given; else as prepared from this config; else as they are configured, where that tells."""
     from transformer_mt.errors import TmtError
 
+    if config.has_shared_vocabulary:
+        source, target = source or target, target or source
+        if source != target:
+            raise TmtError(
+                f"both languages share one vocabulary, which cannot have {source} and {target} tokens",
+                place=file,
+                remedy="Give one size, or set tokenizer.shared: false.",
+            )
+    if source and target:
+        return source, target
     prepared = _prepared_sizes(config)
     source = source or prepared[0] or _size(config.source_tokenizer)
     target = target or prepared[1] or _size(config.target_tokenizer)
@@ -101,18 +107,15 @@ def _vocabulary_sizes(config: Config, file: Path, source: int | None, target: in
 
 
 def _prepared_sizes(config: Config) -> tuple[int | None, int | None]:
-    """Of the vocabularies that lie in the folder of prepared data; None where another tokenizer made them."""
-    from transformer_mt.data.prepared import prepared_folder
-    from transformer_mt.text.codec import load_codecs
+    """Of the vocabularies that lie prepared; None where they are of other data or other tokenizers."""
+    from transformer_mt.data.prepared import open_prepared
+    from transformer_mt.errors import TmtError
 
-    folder = prepared_folder(config)
-    if not (folder / "source").is_dir():
+    try:
+        source, target = open_prepared(config).codecs()
+    except TmtError:
         return None, None
-    source, target = load_codecs(folder)
-    return (
-        len(source) if source.segmenter.config == config.source_tokenizer else None,
-        len(target) if target.segmenter.config == config.target_tokenizer else None,
-    )
+    return len(source), len(target)
 
 
 def _size(tokenizer: OneTokenizer) -> int | None:

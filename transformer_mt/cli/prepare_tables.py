@@ -81,6 +81,11 @@ def _vocabularies(report: Report) -> str:
 
 def remarks(report: Report) -> Iterator[Remark]:
     """What deserves a look, the gravest first."""
+    for passed in report.get("passed", ()):  # data prepared before such were noted has none
+        yield Remark(
+            f"{passed['place']}: not read, {counted(passed['rows'], 'row')} without a header that names both columns",
+            "Where they are pairs, give the sheet the header of the others.",
+        )
     for split, leaks in report["leaks"].items():
         yield from _leaks(split, leaks, report["leaks_dropped"])
     for overlap in report["overlaps"]:

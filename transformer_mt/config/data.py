@@ -10,7 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from transformer_mt.config.section import Language, Many, NonNegative, Positive, Section
 
 MULTI30K_TEST_SETS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "test_2018_flickr")
-RESERVED_SPLITS = ("train", "validation", "all", "source", "target", "scratch", "plots")  # folders of prepared data
+RESERVED_SPLITS = ("train", "validation", "all", "source", "target", "scratch", "plots", "manifest.json")  # taken there
 PHRASEBOOK_LANGUAGES = ("ko", "en", "de")
 
 Share = Annotated[int | float, Field(ge=0)]
@@ -22,7 +22,7 @@ class SplitConfig(Section):
 
     validation: Share = Field(0.1, description="share (below 1) or number of pairs for validation")
     test: Share = Field(0.1, description="share (below 1) or number of pairs for testing")
-    seed: int = Field(1, description="seed of the shuffle; apart from the run's seed, so that splits stay put")
+    seed: NonNegative = Field(1, description="seed of the shuffle; apart from the run's seed, so that splits stay put")
 
     @field_validator("validation", "test")
     @classmethod

@@ -69,10 +69,10 @@ def _flat(value: Any, path: str = "") -> dict[str, Any]:
 
 def _apply(source: YamlSource, overrides: Iterable[str]) -> YamlSource:
     """Lay `key.path=value` overrides over a file's values; overridden keys get the line FROM_COMMAND_LINE."""
-    values, lines = copy.deepcopy(source.values), dict(source.lines)
+    values, lines = dict(source.values), dict(source.lines)
     for override in overrides:
-        path, value = _parse(override)
-        _put(values, path, value, override)
+        wanted, value = _parse(override)
+        path = _put(values, wanted, value, override)
         lines = {key: line for key, line in lines.items() if key[: len(path)] != path}
         for length in range(1, len(path) + 1):
             lines.setdefault(path[:length], FROM_COMMAND_LINE)
@@ -94,19 +94,24 @@ def _parse(override: str) -> tuple[KeyPath, Any]:
     return tuple(int(part) if part.isdecimal() else part for part in name.strip().split(".")), value
 
 
-def _put(values: dict[str, Any], path: KeyPath, value: Any, override: str) -> None:
+def _put(values: dict[str, Any], path: KeyPath, value: Any, override: str) -> KeyPath:
+    """Set one value; its path in `values`. What is on the way is copied: aliases share it with other sections."""
     spot: Any = values  # a mapping or a list, whatever the file holds there
-    for part in path[:-1]:
+    taken: list[str | int] = []
+    for number, part in enumerate(path, start=1):
+        is_last = number == len(path)
         if isinstance(spot, list) and isinstance(part, int) and part < len(spot):
-            spot = spot[part]
+            taken.append(part)
         elif isinstance(spot, dict):
-            spot = spot.setdefault(str(part), {}) if spot.get(str(part)) is None else spot[str(part)]
+            taken.append(str(part))
         else:
-            raise TmtError(f"'{override}': there is nothing at '{part}' to set a key in", place="--set")
-    last: Any = path[-1]
-    if isinstance(spot, list) and isinstance(last, int) and last < len(spot):
-        spot[last] = value
-    elif isinstance(spot, dict):
-        spot[str(last)] = value
-    else:
-        raise TmtError(f"'{override}': there is nothing at '{last}' to set", place="--set")
+            purpose = "" if is_last else " a key in"
+            raise TmtError(f"'{override}': there is nothing at '{part}' to set{purpose}", place="--set")
+        key: Any = taken[-1]
+        if is_last:
+            spot[key] = value
+        else:
+            inside = spot.get(key) if isinstance(spot, dict) else spot[key]
+            spot[key] = {} if inside is None and isinstance(spot, dict) else copy.copy(inside)
+            spot = spot[key]
+    return tuple(taken)

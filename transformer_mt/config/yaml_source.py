@@ -78,11 +78,17 @@ class YamlSource:
 
 
 def parse_value(text: str) -> Any:
-    """A value as it would be read on the right of a colon, for `--set key=value`. Raises yaml.YAMLError."""
+    """A value as it would be read on the right of a colon, for `--set key=value`.
+
+    Raises yaml.YAMLError, and TmtError for a key that stands twice.
+    """
     try:
-        return yaml.load(text, Loader=_Loader)
+        value, _, problems = _parse(text, COMMAND_LINE)
     except (ValueError, LookupError, AttributeError, RecursionError) as error:
         raise yaml.YAMLError(str(error)) from None
+    if problems:
+        raise TmtError(f"a key stands twice in {text}", place=COMMAND_LINE, remedy="Keep one of them.")
+    return value
 
 
 def write_yaml(values: dict[str, Any]) -> str:

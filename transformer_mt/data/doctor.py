@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from transformer_mt.config.schema import Config
+from transformer_mt.data.corpora.base import Passed
 from transformer_mt.data.encoding import SideCounts, Written
 from transformer_mt.data.selection import Selection
 from transformer_mt.data.store import SIDES
@@ -24,12 +25,14 @@ def report_of(
     found: Findings,
     written: Mapping[str, Written],
     codecs: Mapping[str, Codec],
+    passed: Iterable[Passed],
 ) -> Report:
     """All figures: pairs by split and rule, lengths, unknown words, vocabularies, leaks, outliers."""
     return {
         "name": config.name,
         "languages": {SOURCE: config.data.source, TARGET: config.data.target},
         "pairs": _funnel(selection),
+        "passed": [one._asdict() for one in passed],
         "splits": {split: _split(split, note, found) for split, note in written.items()},
         "vocabulary": {side: len(codec) for side, codec in codecs.items()},
         "words": {side: len(codec) - len(MARKS) for side, codec in codecs.items()},

@@ -7,12 +7,14 @@ only once its sha256 is right. Which files make a corpus is known elsewhere.
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 from urllib.request import url2pathname
 
 from transformer_mt.data.checksum import sha256_of
-from transformer_mt.data.opening import is_web_page, web_page
+from transformer_mt.data.locking import lock
+from transformer_mt.data.opening import is_web_page, path_of, web_page
 from transformer_mt.data.receiving import USUAL, MissingError, Patience, Reception
 from transformer_mt.errors import TmtError, from_os_error
 
@@ -30,15 +32,26 @@ def fetch(
             _verify(file, sha256, file, f"It is damaged or of another version. Delete it and run again:  rm '{file}'")
             return False
         file.parent.mkdir(parents=True, exist_ok=True)
-        folder = _folder(base)
-        if folder is None:
-            address = f"{base.rstrip('/')}/{quote(file.name)}"
-            _download(Reception(address, _part_of(file), remedy, progress, patience), file, sha256)
-        else:
-            _copy(folder / file.name, file, sha256, remedy)
+        with lock(file.parent / ".lock", lambda: _tell_waiting(file, progress)):
+            if not file.exists():  # another process may have fetched it meanwhile
+                _receive(base, file, sha256, remedy, progress, patience)
         return True
     except OSError as error:
         raise from_os_error(error, f"fetching {file.name}") from None
+
+
+def _tell_waiting(file: Path, progress: bool) -> None:
+    if progress:
+        print(f"{file.parent}: waiting for another process that fetches into this folder", file=sys.stderr)
+
+
+def _receive(base: str, file: Path, sha256: str, remedy: str, progress: bool, patience: Patience) -> None:
+    folder = _folder(base)
+    if folder is None:
+        address = f"{base.rstrip('/')}/{quote(file.name)}"
+        _download(Reception(address, _part_of(file), remedy, progress, patience), file, sha256)
+    else:
+        _copy(folder / file.name, file, sha256, remedy)
 
 
 def _verify(file: Path, sha256: str, place: str | Path, remedy: str) -> None:
@@ -64,7 +77,7 @@ def _folder(base: str) -> Path | None:
         return Path(url2pathname(parts.path))
     if "://" in base:
         raise TmtError(f"'{parts.scheme}' is no kind of address that can be read", place=base, remedy=_BASES)
-    return Path(base).expanduser()
+    return path_of(base)
 
 
 _BASES = "Give an address that begins with http:// or https://, or a folder."

@@ -17,6 +17,7 @@ from typing import Any
 from transformer_mt.errors import TmtError, at, from_os_error
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_ZSTD_WINDOW = 1 << 31  # bytes; `zstd --long=31` needs as many, and libraries refuse more than 2**27 unasked
 _PAGES = (b"<!doctype html", b"<html")
 _NO_TEXT = (  # how files begin that are often mistaken for text, and what to do with each
     (b"\x1f\x8b", "is compressed with gzip", "Name it .gz, or unpack it with `gunzip`."),
@@ -27,6 +28,14 @@ _NO_TEXT = (  # how files begin that are often mistaken for text, and what to do
     (b"\xfe\xff", "is UTF-16, not UTF-8", "Convert it:  iconv -f UTF-16 -t UTF-8 OLD > NEW"),
     (b"version https://git-lfs", "is a Git LFS pointer, not the data", "Fetch the data with `git lfs pull`."),
 )
+
+
+def path_of(given: str | Path) -> Path:
+    """A path as a person writes it: `~` and `~name` at its beginning are home folders, where there are such."""
+    try:
+        return Path(given).expanduser()
+    except RuntimeError:  # no such user: a file may be called so
+        return Path(given)
 
 
 def read_lines(file: str | Path, encoding: str = "utf-8", any_text: bool = False) -> Iterator[tuple[int, str]]:
@@ -188,7 +197,7 @@ class _ZstdFile(io.RawIOBase):
             if self._frame is not None:
                 raise EOFError
             return False
-        self._frame = self._frame or self._zstd.ZstdDecompressor().decompressobj()
+        self._frame = self._frame or self._zstd.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj()
         try:
             self._ready = self._frame.decompress(piece)
         except self._zstd.ZstdError as error:

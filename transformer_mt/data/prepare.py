@@ -24,9 +24,10 @@ from transformer_mt.config.data import Corpus as CorpusConfig
 from transformer_mt.config.schema import Config
 from transformer_mt.data.checksum import sha256_of
 from transformer_mt.data.corpora import open_corpus
-from transformer_mt.data.corpora.base import Corpus
+from transformer_mt.data.corpora.base import Corpus, Passed
 from transformer_mt.data.doctor import report_of
 from transformer_mt.data.encoding import Written, build_codecs, write_stores
+from transformer_mt.data.locking import lock
 from transformer_mt.data.parallel import Workers
 from transformer_mt.data.prepared import FORMAT, MANIFEST, Prepared, prepared_folder, settings_of
 from transformer_mt.data.reading import Cleaner, Stream, clean_stream
@@ -42,15 +43,18 @@ Progress = Callable[[str, int], None]  # (what is being done, pairs so far)
 def prepare(config: Config, force: bool = False, progress: Progress = lambda doing, pairs: None) -> Prepared:
     """Prepare what a config describes, unless it lies there already, and open it.
 
-    Raises TmtError for bad data (with file and line), and for a full disk; the folder is then as it was.
+    Raises TmtError for bad data (with file and line), for a full disk, and where something else lies in the folder;
+    what lies there is then as it was.
     """
-    folder = prepared_folder(config)
+    named = prepared_folder(config)
+    folder = named.resolve() if named.is_symlink() else named  # the data goes where a link leads
     with _alone(folder, progress):
         _recover(folder)
         corpora = [_fetched(corpus, config) for corpus in config.data.corpus]
         fingerprint = _fingerprint(config, corpora)
         if not force and _up_to_date(folder, fingerprint):
-            return Prepared.open(folder)
+            return Prepared.open(named)
+        _require_ours(folder, corpora)
         aside = _beside(folder, "new")
         shutil.rmtree(aside, ignore_errors=True)  # of a run that was killed
         try:
@@ -62,7 +66,7 @@ def prepare(config: Config, force: bool = False, progress: Progress = lambda doi
         finally:
             shutil.rmtree(aside, ignore_errors=True)
             _recover(folder)
-    return Prepared.open(folder, is_new=True)
+    return Prepared.open(named, is_new=True)
 
 
 def samples_segmentations(config: Config) -> bool:
@@ -102,7 +106,7 @@ class _Preparation:
         written = self._write_ids(selection.splits, codecs)
         self._write_texts(selection)
         shutil.rmtree(self._scratch)
-        report = report_of(self.config, selection, found, written, codecs)
+        report = report_of(self.config, selection, found, written, codecs, self._passed())
         self._write_manifest(selection, {**report, "seconds": round(time.monotonic() - started, 1)})
 
     @property
@@ -118,6 +122,9 @@ class _Preparation:
                 for read in clean_stream(stream, corpus.read(split), cleaner, workers):
                     self.progress(f"reading {split}", read)
                 yield stream
+
+    def _passed(self) -> list[Passed]:
+        return [one for corpus in self.corpora for one in corpus.passed()]
 
     def _tokenise(self, selection: Selection, workers: Workers) -> Findings:
         found, work = Findings(), Tokenising(self.config, self.folder)
@@ -205,6 +212,19 @@ def _up_to_date(folder: Path, fingerprint: str) -> bool:
         return False
 
 
+def _require_ours(folder: Path, corpora: list[Corpus]) -> None:
+    """Raises TmtError where new data would take the place of what `prepare` did not write."""
+    remedy = "Choose another data.prepared or another name."
+    if folder.exists() and not folder.is_dir():
+        raise TmtError("a file stands where the folder of prepared data is to be", place=folder, remedy=remedy)
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / MANIFEST).is_file():
+        beyond = f"{remedy} Where it is of no use to you, delete it:  rm -r '{folder}'"
+        raise TmtError("this folder holds files, but no prepared data", place=folder, remedy=beyond)
+    for file in (file for corpus in corpora for file in corpus.files()):
+        if file.resolve().is_relative_to(folder.resolve()):
+            raise TmtError("a file of the corpus lies in the folder of prepared data", place=file, remedy=remedy)
+
+
 def _beside(folder: Path, what: str) -> Path:
     return folder.with_name(f".{folder.name}.{what}")
 
@@ -234,24 +254,9 @@ def _alone(folder: Path, progress: Progress) -> Iterator[None]:
     except OSError as error:
         raise from_os_error(error, "making the folder data.prepared") from None
     try:
-        lock = _beside(folder, "lock").open("w")
+        held = lock(_beside(folder, "lock"), lambda: progress("waiting for another process that prepares the same", 0))
     except OSError:
         yield
         return
-    with lock:
-        _wait_for(lock, progress)
+    with held:
         yield
-
-
-def _wait_for(lock: TextIO, progress: Progress) -> None:
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this system: a convenience less
-        return
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        progress("waiting for another process that prepares the same", 0)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-    except OSError:  # no such locks on this file system
-        return

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_mt.config.schema import Config
+from transformer_mt.data.opening import path_of
 from transformer_mt.data.store import SIDES, Store
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.text.codec import Codec, load_codecs
@@ -114,7 +115,7 @@ def open_prepared(config: Config) -> Prepared:
 
 def prepared_folder(config: Config) -> Path:
     """Where the prepared data of a config lies."""
-    return Path(config.data.prepared) / config.name
+    return path_of(config.data.prepared) / config.name
 
 
 def _lines(file: Path) -> list[str]:

@@ -5,6 +5,7 @@ Knows strings and the rules of `data.cleaning`; which split a pair belongs to is
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 import unicodedata
@@ -23,7 +24,6 @@ _NO_TEXT = re.compile(f"[{_CONTROLS}{_ZERO_WIDTH}]")
 _NO_TEXT_NOR_JOINERS = re.compile(f"[{_CONTROLS}{_ZERO_WIDTH}{_JOINERS}]")
 _SPACE, _SPACES, _BREAK = re.compile(r"\s"), re.compile(r"\s+"), re.compile(r"[\t\n\r\v\f\x1c-\x1f\x85\u2028\u2029]")
 _REPEATED_LETTER = re.compile(r"([^\W\d_])\1{3,}")  # never digits: 10000 won must not become 100
-_NOT_WORDS = re.compile(r"[\W_]+")
 
 
 def clean_text(text: str, rules: CleaningConfig, language: str) -> str:
@@ -104,7 +104,15 @@ def pair_key(source: str, target: str) -> bytes:
 def leak_key(source: str, target: str, scope: str) -> bytes:
     """16 bytes equal for pairs that are the same sentence to a reader: case, spaces and punctuation aside."""
     text = source if scope == "source" else f"{source}\t{target}"
-    return _digest("\t".join(_NOT_WORDS.sub("", side.casefold()) or side for side in text.split("\t")))
+    return _digest("\t".join(_not_words().sub("", side.casefold()) or side for side in text.split("\t")))
+
+
+@functools.cache
+def _not_words() -> re.Pattern[str]:
+    """What is neither a letter nor a digit, nor a vowel sign or tone mark of the scripts that need them to be read."""
+    combining = (chr(code) for code in range(0x0900, 0xFE00))  # Devanagari to Thai, Khmer and on; not Hebrew's points
+    marks = "".join(mark for mark in combining if unicodedata.category(mark) in ("Mn", "Mc"))
+    return re.compile(f"(?:[^\\w{marks}]|_)+")
 
 
 def _digest(text: str) -> bytes:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TextIO
 
 from transformer_mt.config.load import CONFIG, differences, dump_config, load_config
 from transformer_mt.config.schema import Config
+from transformer_mt.data.locking import HeldError, lock
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.training.checkpoint import Checkpoints
 
@@ -139,24 +140,16 @@ class RunDirectory:
             self._lock_file = None
 
     def _lock(self) -> None:
-        """One process trains in a folder at a time; the system forgets the lock when the process ends."""
-        try:
-            import fcntl
-        except ImportError:  # no such locks on this system: a safeguard less
-            return
+        """One process trains in a folder at a time."""
         self.close()
-        self._lock_file = (self.folder / ".lock").open("a")
         try:
-            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.close()
+            self._lock_file = lock(self.folder / ".lock")
+        except HeldError:
             raise TmtError(
                 "another process is training here",
                 place=self.folder,
                 remedy="Wait for it, or choose another --run-dir.",
             ) from None
-        except OSError:  # no such locks on this file system: a safeguard less
-            self.close()
 
     def _require_same_corpus(self, history: list[Any], facts: dict[str, Any]) -> None:
         before = _checksums(history[-1] if history else {})

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformer_mt.config.data import AihubConfig, SplitConfig
-from transformer_mt.data.corpora.base import WHOLE, Corpus, Pair
+from transformer_mt.data.corpora.base import WHOLE, Corpus, Pair, Passed
 from transformer_mt.data.corpora.tables import cell_text, csv_rows, listed, parse_json
 from transformer_mt.data.corpora.workbook import open_sheets
-from transformer_mt.data.opening import check_exists, check_head, read_lines
+from transformer_mt.data.opening import check_exists, check_head, path_of, read_lines
 from transformer_mt.errors import TmtError, at
 
 SUFFIXES = (".xlsx", ".json", ".csv")
@@ -41,6 +41,7 @@ class AihubCorpus(Corpus):
             )
         self._config = config
         self._headers = _headers(source), _headers(target)
+        self._passed: list[Passed] = []
 
     @property
     def split_config(self) -> SplitConfig:
@@ -51,12 +52,19 @@ class AihubCorpus(Corpus):
 
     def files(self) -> list[Path]:
         """The files named, and those of the folders named, by name. Raises TmtError where there are none."""
-        return [file for given in self._config.files for file in _files_at(Path(given).expanduser())]
+        return [file for given in self._config.files for file in _files_at(path_of(given))]
 
     def read(self, split: str) -> Iterator[Pair]:
+        self._passed.clear()
         for file in self.files():
             check_head(file)
-            yield from _READERS[file.suffix.lower()](file, *self._headers)
+            if file.suffix.lower() == ".xlsx":
+                yield from _workbook_pairs(file, *self._headers, self._passed)
+            else:
+                yield from _READERS[file.suffix.lower()](file, *self._headers)
+
+    def passed(self) -> list[Passed]:
+        return self._passed
 
 
 Names = tuple[str, ...]  # names that a column may have, the likeliest first
@@ -92,8 +100,11 @@ def _files_at(given: Path) -> list[Path]:
     return sorted(found, key=lambda file: unicodedata.normalize("NFC", str(file)))
 
 
-def _workbook_pairs(file: Path, source: Names, target: Names) -> Iterator[Pair]:
-    """Rows of every sheet that has a header with both columns. Places count the rows of a sheet."""
+def _workbook_pairs(file: Path, source: Names, target: Names, passed: list[Passed]) -> Iterator[Pair]:
+    """Rows of every sheet that has a header with both columns; other sheets (of notes, perhaps) are added to `passed`.
+
+    Places count the rows of a sheet.
+    """
     seen: list[str] = []
     n_read = 0
     for title, sheet_rows in open_sheets(file):
@@ -102,6 +113,8 @@ def _workbook_pairs(file: Path, source: Names, target: Names) -> Iterator[Pair]:
         header = _find_header([row for _, row in first], source, target)
         if header is None:
             seen += _titles(first)
+            if filled := sum(any(row) for _, row in chain(first, rows)):
+                passed.append(Passed(f"{file}[{title}]", filled))
             continue
         n_read += 1
         name = str(file) if n_read == 1 else f"{file}[{title}]"
@@ -145,7 +158,7 @@ def _json_pairs(file: Path, source: Names, target: Names) -> Iterator[Pair]:
         yield _pair(list(item.values()), header, at(file, number))
 
 
-_READERS = {".xlsx": _workbook_pairs, ".csv": _csv_pairs, ".json": _json_pairs}
+_READERS = {".csv": _csv_pairs, ".json": _json_pairs}
 
 
 def _find_header(rows: Iterable[Sequence[Any]], source: Names, target: Names) -> Header | None:

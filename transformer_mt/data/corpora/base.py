@@ -24,6 +24,13 @@ class Pair(NamedTuple):
     place: str
 
 
+class Passed(NamedTuple):
+    """Rows of a file that reading passed over, since they could not be told to be pairs."""
+
+    place: str
+    rows: int
+
+
 class Corpus(ABC):
     """One entry of `data.corpus`."""
 
@@ -48,6 +55,10 @@ class Corpus(ABC):
     @abstractmethod
     def read(self, split: str) -> Iterator[Pair]:
         """The pairs of a split in the order of the files, streamed. Raises TmtError with file and line."""
+
+    def passed(self) -> list[Passed]:
+        """What the last reading to the end has passed over, for the report."""
+        return []
 
 
 class FilesCorpus(Corpus):

@@ -14,6 +14,7 @@ from transformer_mt.config.data import MULTI30K_TEST_SETS, Multi30kConfig
 from transformer_mt.data.corpora.base import Corpus, Pair
 from transformer_mt.data.corpora.text import read_parallel
 from transformer_mt.data.download import fetch
+from transformer_mt.data.opening import path_of
 from transformer_mt.data.receiving import MissingError
 
 ADDRESS = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
@@ -41,7 +42,7 @@ class Multi30kCorpus(Corpus):
         assert {source, target} == set(LANGUAGES), "the config allows no others"
         self._config = config
         self._source, self._target = source, target
-        self._folder = Path(config.directory).expanduser()
+        self._folder = path_of(config.directory)
 
     def fetch(self, progress: bool = True) -> None:
         names = [file.name for file in self.files()]

@@ -15,7 +15,7 @@ from typing import Any
 
 from transformer_mt.config.data import CsvConfig, JsonlConfig, TsvConfig
 from transformer_mt.data.corpora.base import FilesCorpus, Pair
-from transformer_mt.data.opening import read_lines
+from transformer_mt.data.opening import path_of, read_lines
 from transformer_mt.errors import TmtError, at
 
 Row = tuple[int, Sequence[str]]  # line on which the row begins, and its cells
@@ -42,6 +42,20 @@ def csv_rows(file: Path, delimiter: str = ",", encoding: str = "utf-8") -> Itera
             return
         if row:
             yield begin, row
+
+
+def of_one_width(rows: Iterable[Row], file: Path) -> Iterator[Row]:
+    """The rows; raises TmtError at one with more cells than the first: a sentence cut by a separator in it."""
+    width = 0
+    for line, row in rows:
+        width = width or len(row)
+        if any(row[width:]):
+            raise TmtError(
+                f"the row has {len(row)} columns, and the first row {width}",
+                place=at(file, line),
+                remedy=f"Quote cells that hold the separator, or give another delimiter. Found: {listed(row)}",
+            )
+        yield line, row
 
 
 def pick_columns(rows: Iterable[Row], source: str | int, target: str | int, file: Path) -> Iterator[Pair]:
@@ -94,7 +108,7 @@ def listed(cells: Sequence[str], most: int = 12, width: int = 40) -> str:
 
 class _TableCorpus(FilesCorpus):
     def _paths(self, part: str) -> tuple[Path, ...]:
-        return (Path(part).expanduser(),)
+        return (path_of(part),)
 
     def _read(self, *files: Path) -> Iterator[Pair]:
         (file,) = files
@@ -119,7 +133,7 @@ class CsvCorpus(_TableCorpus):
         self._config = config
 
     def _read_table(self, file: Path) -> Iterator[Pair]:
-        rows = csv_rows(file, self._config.delimiter)
+        rows = of_one_width(csv_rows(file, self._config.delimiter), file)
         return pick_columns(rows, self._config.source_column, self._config.target_column, file)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from transformer_mt.config.data import TextPair
 from transformer_mt.data.corpora.base import FilesCorpus, Pair
-from transformer_mt.data.opening import read_lines
+from transformer_mt.data.opening import path_of, read_lines
 from transformer_mt.errors import TmtError, at
 
 
@@ -33,7 +33,7 @@ def _misaligned(source: Path, target: Path, target_is_longer: bool, few: int, ma
 
 class TextCorpus(FilesCorpus):
     def _paths(self, part: TextPair) -> tuple[Path, ...]:
-        return Path(part.source).expanduser(), Path(part.target).expanduser()
+        return path_of(part.source), path_of(part.target)
 
     def _read(self, *files: Path) -> Iterator[Pair]:
         return read_parallel(*files)

@@ -54,7 +54,17 @@ def _rows(sheet: Any, file: Path) -> Iterator[Sequence[Any]]:
             raise _broken(file, error) from None
         if row is None:
             return
-        yield row
+        yield [_content(cell) for cell in row]
+
+
+def _content(cell: Any) -> Any:
+    """A cell without Excel's spelling of control characters (_x000D_); nothing where a formula failed (#N/A)."""
+    from openpyxl.cell.cell import ERROR_CODES
+    from openpyxl.utils.escape import unescape
+
+    if not isinstance(cell, str):
+        return cell
+    return None if cell in ERROR_CODES else unescape(cell) if "_x" in cell else cell
 
 
 def _broken(file: Path, error: Exception) -> TmtError:
