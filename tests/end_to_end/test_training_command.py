@@ -81,6 +81,16 @@ def test_a_cosine_that_has_ended_is_not_to_be_trained_on(numbers: Any, tmp_path:
     assert "the learning rate falls to its end at another step now, so it leaps from where it was" in told
 
 
+def test_a_cosine_whose_end_goes_from_steps_to_epochs_is_told(numbers: Any, tmp_path: Path, capfd):
+    file = numbers.file(tmp_path, schedule="cosine", max_epochs=2, max_steps=11)
+    train(file, None, tmp_path / "run")
+    capfd.readouterr()
+    train(file, ["training.max_steps=null"], tmp_path / "run")
+    told = capfd.readouterr().err
+    assert "training.max_steps: 11 | None" in told
+    assert "so it leaps from where it was" in told
+
+
 def test_a_finished_run_says_so_and_can_go_further(finished: Path, run: Path, capfd):
     config, before = finished / "numbers.yaml", (run / "metrics.jsonl").read_text(encoding="utf-8")
     train(config, None, run)
@@ -131,6 +141,17 @@ def test_a_damaged_best_checkpoint_does_not_become_the_model(finished: Path, run
     assert "resumed at step 11" in told
     assert load_file(run / "model" / WEIGHTS).keys() == load_file(finished / "run" / "model" / WEIGHTS).keys()
     assert (run / "model" / WEIGHTS).read_bytes() == (finished / "run" / "model" / WEIGHTS).read_bytes()
+
+
+def test_a_damaged_checkpoint_that_an_average_lacks_is_told(finished: Path, run: Path, capfd):
+    older = run / "checkpoints" / "step-0000011" / WEIGHTS
+    older.write_bytes(older.read_bytes()[:-1] + b"?")
+    train(finished / "numbers.yaml", ["training.average=last", "training.average_checkpoints=2"], run)
+    told = capfd.readouterr().err
+    assert (
+        f"{older} is damaged (its checksum differs): this checkpoint cannot become the model, nor a part of it" in told
+    )
+    assert "(checkpoint of step 22)" in told
 
 
 def test_an_unknown_device_is_refused_before_anything_is_written(numbers: Any, tmp_path: Path, monkeypatch):
@@ -254,7 +275,7 @@ def test_a_full_disk_stops_it_with_the_last_checkpoint_intact(finished: Path, ru
     look = (
         "import sys; from pathlib import Path; from transformer_mt.training.checkpoint import Checkpoints;"
         "from transformer_mt.cli import main; main._add_commands(['train']); code = main._run(sys.argv[2:]);"
-        "kept = Checkpoints(Path(sys.argv[1], 'checkpoints')); print('WHOLE', kept.whole(kept.steps())); sys.exit(code)"
+        "kept = Checkpoints(Path(sys.argv[1], 'checkpoints')); print('WHOLE', kept.whole()[0]); sys.exit(code)"
     )
     script = 'mount -t tmpfs -o size="$0" tmpfs "$1" && cp -r "$2"/. "$1" && shift 2 && exec "$@"'
     arguments = ["train", "--config", str(finished / "numbers.yaml"), "--run-dir", str(mounted)]

@@ -80,3 +80,10 @@ def test_the_highest_rates_stay_finite():
     output = Dropout(0.9999).train()(torch.ones(100_000))
     assert output.isfinite().all()
     assert output.max().item() == 256
+
+
+def test_a_rate_too_small_for_a_byte_still_drops():
+    torch.manual_seed(6)
+    output = Dropout(0.001).train()(torch.ones(1_000_000))
+    assert 700 < (output == 0).sum().item() < 1_300
+    assert output.max().item() == pytest.approx(1 / 0.999)

@@ -74,6 +74,11 @@ def test_what_decides_which_is_best_may_not_change(run: RunDirectory):
     other.open(config_of(bleu_sentences=20, monitor="bleu"), facts_of(FILES))
     with pytest.raises(TmtError, match=r"training\.bleu_sentences: 20 \| 30"):
         other.open(config_of(bleu_sentences=30, monitor="bleu"), facts_of(FILES))
+    longer, wider = ({"decoding": {key: 3}} for key in ("no_repeat_ngram", "beam"))
+    same = config_of(bleu_sentences=20, monitor="bleu").model_dump()
+    with pytest.raises(TmtError, match=r"decoding\.no_repeat_ngram: 0 \| 3"):
+        other.open(Config.model_validate({**same, **longer}), facts_of(FILES))
+    other.open(Config.model_validate({**same, **wider}), facts_of(FILES))  # validation searches greedily
     other.close()
 
 

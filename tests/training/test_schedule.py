@@ -118,11 +118,13 @@ def test_a_cosine_ends_with_the_training_unless_told_otherwise(limits: dict[str,
     assert learning_rate(last // 2, config, 64) == pytest.approx(0.125)
 
 
-def test_a_cosine_that_ends_within_its_warmup_is_known():
+def test_a_training_that_ends_within_its_warmup_is_known():
     config = TrainingConfig(schedule="cosine", warmup_steps=300, max_epochs=3)
     assert [only_rises(config, updates) for updates in (40, 100, 101)] == [120, 300, 0]
     assert only_rises(config.model_copy(update={"max_steps": 70}), 101) == 70
-    assert only_rises(TrainingConfig(schedule="noam", max_epochs=3), 100) == 0  # its warmup is its own
+    early = TrainingConfig(schedule="noam", max_epochs=3)
+    assert [only_rises(early, updates) for updates in (100, 2_000)] == [300, 0]
+    assert only_rises(TrainingConfig(schedule="plateau", max_minutes=3), 100) == 0, "nobody knows its last update"
 
 
 def test_other_schedules_know_no_decay_steps():

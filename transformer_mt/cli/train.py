@@ -84,7 +84,8 @@ def _open(run: RunDirectory, config: Config, prepared: Prepared, fresh: bool, pr
     notes = [f"the former run is kept in {aside}"] if aside is not None else []
     notes += [f"changed since this run was started (there | here): {line}" for line in changed]
     end = ends_with(config.training)
-    if end and any(line.startswith(f"training.{end}:") for line in changed):
+    ends = (f"training.{end}:", "training.max_steps:")  # without max_steps, max_epochs may have become the end
+    if end and any(line.startswith(ends) for line in changed):
         notes.append("the learning rate falls to its end at another step now, so it leaps from where it was")
     return notes
 
@@ -218,7 +219,10 @@ def _finish(config: Config, prepared: Prepared, run: RunDirectory, state: TrainS
     from transformer_mt.training.run_directory import Shipped
 
     events.say(f"done: {state.stopped}. {_how_to_go_on(state, config)}")
-    steps = final_steps(state, config.training, run.checkpoints.whole(run.checkpoints.steps()))
+    whole, problems = run.checkpoints.whole()
+    for problem in problems:
+        events.say(f"{problem}: this checkpoint cannot become the model, nor a part of it")
+    steps = final_steps(state, config.training, whole)
     shipped = run.shipped(steps)
     if shipped is None:
         save_model_directory(run.model, config, run.checkpoints.mean_weights(steps), prepared.codecs())

@@ -32,7 +32,7 @@ class TrainingConfig(Section):
         description="peak learning rate; null: 1e-3, and for noam (d_model * warmup_steps)^-0.5",
     )
     noam_factor: float = Field(1.0, gt=0, le=100, description="multiplies the noam schedule")
-    min_learning_rate: float = Field(0.0, ge=0, lt=10, description="cosine and plateau go no lower")
+    min_learning_rate: float = Field(0.0, ge=0, lt=10, description="where cosine ends, and plateau goes no lower")
     warmup_steps: NonNegative = Field(4000, description="steps of linear warmup")
     decay_steps: Positive | None = Field(
         None, description="step at which cosine reaches its minimum; null: max_steps, else the end of max_epochs"

@@ -93,7 +93,7 @@ def beam_search(
     state = _start(cache, limits, coverage)
     results: list[list[Found]] = [[] for _ in limits.longest_B]
     while len(state.sentence_B):
-        previous_N = state.tokens_BWT[:, :, -1].flatten() if state.tokens_BWT.shape[2] else _starts(state)
+        previous_N = state.tokens_BWT[:, :, -1].flatten() if state.tokens_BWT.shape[2] else _start_marks(state)
         logits_NV, cache = step(previous_N, state.cache)
         if coverage is not None and state.coverage_BWS is not None:
             attention_BWS = coverage.attention().unflatten(0, state.scores_BW.shape)
@@ -117,7 +117,7 @@ def _start(cache: C, limits: Limits, coverage: Coverage | None) -> BeamState[C]:
     )
 
 
-def _starts(state: BeamState[C]) -> Tensor:
+def _start_marks(state: BeamState[C]) -> Tensor:
     return torch.full_like(state.sentence_B, BOS)
 
 

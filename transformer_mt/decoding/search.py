@@ -37,7 +37,8 @@ Step = Callable[[Tensor, C], tuple[Tensor, C]]  # (previous_N, cache) -> (logits
 
 
 def coverage_penalty(coverage_S: Tensor, beta: float) -> Tensor:
-    """cp(X; Y) = beta * sum_i log(min(attention that source position i received, 1)) (the same, equation 15).
+    """cp(X; Y) = beta * sum_i log(min(attention that source position i received, 1)) (Wu et al. 2016, section 7; the
+    other penalty there is `request.length_penalty`).
 
     A position nobody looked at counts as 1e-6, so that the penalty stays finite.
     """

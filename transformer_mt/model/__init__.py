@@ -1,8 +1,9 @@
 """The Transformer of "Attention Is All You Need" (Vaswani et al. 2017, arXiv:1706.03762), written by hand.
 
-Read the files in this order: positions, embedding, attention, feed_forward, normalization, layers, masks,
+Read the files in this order: positions, embedding, masks, attention, feed_forward, normalization, layers,
 transformer; then cache (decoding one token at a time), watch (looking inside) and inspect (counting, measuring). At
-first take dropout and linear for PyTorch's, and pass over `step` (see cache) and `note` (it shows a tensor to watch).
+first take dropout and linear for PyTorch's, and pass over `start` and `step` (see cache) and `note` (it shows a tensor
+to watch). A product x W of the paper is a `Linear`, which keeps W transposed: the first of a feed-forward is [F, D].
 
 Letters for tensors. A tensor that lives longer than a line wears its shape, as in `scores_BHQM`:
 

@@ -1,8 +1,8 @@
 """Dropout (section 5.4), with masks that are cheap to draw on a CPU.
 
 PyTorch draws a float for each element, which on a CPU takes longer than the matrix product before it. Here
-one random byte decides, so the probability is rounded to a multiple of 1/256 (0.1 becomes 0.1016); what is
-kept is scaled by the rounded probability, so the expectation stays exact.
+one random byte decides, so the probability is rounded to a multiple of 1/256 (0.1 becomes 0.1016; one that would
+become 0 is left to PyTorch); what is kept is scaled by the rounded probability, so the expectation stays exact.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ class Dropout(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training or self.p == 0.0:
             return x
-        if x.device.type == "cpu" and not torch.compiler.is_compiling():
-            return _ByteDropout.apply(x, min(round(self.p * 256), 255))  # 256 would leave nothing to scale
+        threshold = min(round(self.p * 256), 255)  # 256 would leave nothing to scale
+        if threshold and x.device.type == "cpu" and not torch.compiler.is_compiling():
+            return _ByteDropout.apply(x, threshold)
         return F.dropout(x, self.p)
 
     def extra_repr(self) -> str:

@@ -68,10 +68,10 @@ class DecoderLayer(nn.Module):
         self.around_cross_attention = _residual(config)
         self.around_feed_forward = _residual(config)
 
-    def forward(self, x_BTD: Tensor, memory_BSD: Tensor, memory_mask_BHQM: Tensor | None) -> Tensor:
+    def forward(self, x_BTD: Tensor, memory_BSD: Tensor, memory_mask_B11S: Tensor | None) -> Tensor:
         """All target positions at once; each sees itself and those before it."""
         x_BTD = self.around_self_attention(x_BTD, lambda x: self.self_attention(x, causal=True))
-        x_BTD = self.around_cross_attention(x_BTD, lambda x: self.cross_attention(x, memory_BSD, memory_mask_BHQM))
+        x_BTD = self.around_cross_attention(x_BTD, lambda x: self.cross_attention(x, memory_BSD, memory_mask_B11S))
         return self.around_feed_forward(x_BTD, self.feed_forward)
 
     def step(self, x_N1D: Tensor, cache: DecoderCache, layer: int) -> Tensor:
@@ -139,9 +139,9 @@ class Decoder(nn.Module):
         """Each layer's keys and values of the encoder's output."""
         return tuple(layer.cross_attention.project_memory(memory_BSD) for layer in self.layers)
 
-    def forward(self, x_BTD: Tensor, memory_BSD: Tensor, memory_mask_BHQM: Tensor | None) -> Tensor:
+    def forward(self, x_BTD: Tensor, memory_BSD: Tensor, memory_mask_B11S: Tensor | None) -> Tensor:
         for layer in self.layers:
-            x_BTD = layer(x_BTD, memory_BSD, memory_mask_BHQM)
+            x_BTD = layer(x_BTD, memory_BSD, memory_mask_B11S)
         return self._normalized(x_BTD)
 
     def step(self, x_N1D: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:

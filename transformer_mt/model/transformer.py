@@ -62,19 +62,19 @@ class Transformer(nn.Module):
         memory_BSD, mask_B11S = self.encode(source_BS)
         return self.decode(target_BT, memory_BSD, mask_B11S)
 
-    def encode(self, source_BS: Tensor) -> tuple[Tensor, Tensor | None]:
+    def encode(self, source_BS: Tensor) -> tuple[Tensor, Tensor]:
         """The encoder's output [B, S, D] and which of its positions are real [B, 1, 1, S]."""
         mask_B11S = padding_mask(source_BS, self.padding)
         note(source_BS=source_BS, padding_mask_B11S=mask_B11S)
         return self.encoder(self.source_embedding(source_BS), mask_B11S), mask_B11S
 
-    def decode(self, target_BT: Tensor, memory_BSD: Tensor, memory_mask_BHQM: Tensor | None) -> Tensor:
+    def decode(self, target_BT: Tensor, memory_BSD: Tensor, memory_mask_B11S: Tensor | None) -> Tensor:
         """Hidden states [B, T, D] of all positions of a target prefix.
 
         Padding stands on the right, so the causal mask already hides it from real positions.
         """
         note(target_BT=target_BT)
-        return self.decoder(self.target_embedding(target_BT), memory_BSD, memory_mask_BHQM)
+        return self.decoder(self.target_embedding(target_BT), memory_BSD, memory_mask_B11S)
 
     def generate_logits(self, hidden_BTD: Tensor) -> Tensor:
         """The generator: logits [B, T, V] of the next token (section 3.4; softmax is left to the caller)."""

@@ -39,7 +39,8 @@ class Events:
         self._epoch, self._rows = 0, 0
         self._told = self._drawn = time.monotonic()
         self._figures = ""
-        self._writer = _tensorboard(folder / "tensorboard") if tensorboard and not silent else None
+        self._tensorboard: Any = _tensorboard() if tensorboard and not silent else None
+        self._writer: Any = None
 
     def record(self, event: str, **values: Any) -> None:
         """Append one record to metrics.jsonl; numbers with a step go to TensorBoard too."""
@@ -48,10 +49,17 @@ class Events:
         values = {key: _plain(value) for key, value in values.items()}
         record = {"event": event, "time": round(time.time(), 2), **values}
         self._append(METRICS, json.dumps(record, ensure_ascii=False))
-        if self._writer is not None and "step" in values:
-            for key, value in values.items():
-                if isinstance(value, (int, float)) and key not in ("step", "epoch"):
-                    self._writer.add_scalar(f"{event}/{key}", value, values["step"])
+        if self._tensorboard is not None and "step" in values:
+            self._draw_live(event, values)
+
+    def _draw_live(self, event: str, values: Mapping[str, Any]) -> None:
+        """Numbers go to TensorBoard, which forgets those of later steps where a run was resumed at this one."""
+        if self._writer is None:
+            past = values["step"] + 1 if event == "resumed" else None
+            self._writer = self._tensorboard(str(self.folder / "tensorboard"), purge_step=past)
+        for key, value in values.items():
+            if isinstance(value, (int, float)) and not isinstance(value, bool) and key not in ("step", "epoch"):
+                self._writer.add_scalar(f"{event}/{key}", value, values["step"])
 
     def say(self, text: str) -> None:
         """A line for the person at the terminal, and for the log."""
@@ -138,7 +146,8 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _tensorboard(folder: Path) -> Any:
+def _tensorboard() -> Any:
+    """The class that writes for it. Raises TmtError where it is not installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
@@ -147,4 +156,4 @@ def _tensorboard(folder: Path) -> Any:
             place="runtime.tensorboard",
             remedy="pip install 'transformer_mt[tensorboard]'   (or set runtime.tensorboard: false)",
         ) from None
-    return SummaryWriter(str(folder))
+    return SummaryWriter

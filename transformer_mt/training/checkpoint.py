@@ -115,9 +115,17 @@ class Checkpoints:
         for aside in self.folder.glob(".step-*.new"):
             shutil.rmtree(aside, ignore_errors=True)
 
-    def whole(self, steps: Iterable[int]) -> list[int]:
-        """Those of the checkpoints whose files are undamaged."""
-        return [step for step in steps if _is_whole(self.path(step))]
+    def whole(self) -> tuple[list[int], list[str]]:
+        """Steps of all checkpoints whose files are undamaged, oldest first, and what is wrong with the others."""
+        whole: list[int] = []
+        problems: list[str] = []
+        for step in self.steps():
+            try:
+                verify(self.path(step))
+                whole.append(step)
+            except DamagedError as damage:
+                problems.append(str(damage))
+        return whole, problems
 
     def mean_weights(self, steps: Iterable[int]) -> dict[str, Tensor]:
         """The mean of the weights of several checkpoints (of their moving averages, where they have them)."""
@@ -132,14 +140,6 @@ class Checkpoints:
             for name, tensor in read_weights(_shipped(folder)).items():
                 total[name] = total[name] + tensor.double() if name in total else tensor.double()
         return {name: (tensor / len(steps)).float() for name, tensor in total.items()}
-
-
-def _is_whole(folder: Path) -> bool:
-    try:
-        verify(folder)
-    except DamagedError:
-        return False
-    return True
 
 
 def _shipped(folder: Path) -> Path:

@@ -11,7 +11,7 @@ from types import FrameType, TracebackType
 from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-NOTICE = "stopping after this step, with a checkpoint; once more leaves at once"
+NOTICE = "stopping after this step, with a checkpoint; Ctrl-C once more leaves at once"
 
 
 class Interruption:

@@ -7,6 +7,9 @@ a time, turned into loss and gradients at once, and forgotten; the smoothing ter
     loss        = -(1 - e) log p_y - e / V * sum_v log p_v
                 = log Z - (1 - e) z_y - e * (h . mean_v W_v + mean b)
     d loss / dz = softmax(z) - (1 - e) [v = y] - e / V
+
+e is the paper's epsilon_ls, h a row of the decoder's output, W and b the generator's weight and bias, z the logits,
+Z = sum_v exp z_v, y the right word, and [v = y] is one there and zero elsewhere.
 """
 
 from __future__ import annotations

@@ -64,7 +64,10 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonalised(matrices_MRC: Tensor) -> Tensor:
-    """For each matrix U S V^T roughly U V^T, by Newton-Schulz iterations; float32, the same shape."""
+    """For each matrix U S V^T roughly U V^T, by Newton-Schulz iterations; float32, the same shape.
+
+    M matrices of R rows and C columns; S is the shorter side of a matrix, L the longer.
+    """
     a, b, c = COEFFICIENTS
     wide = matrices_MRC.shape[1] <= matrices_MRC.shape[2]  # the products below are of the shorter side
     dtype = torch.bfloat16 if multiplies_bfloat16(matrices_MRC.device) else torch.float32  # either is exact enough

@@ -67,7 +67,8 @@ class Optimizer:
                 }
         scaling = {key.removeprefix(SCALER): float(value) for key, value in tensors.items() if key.startswith(SCALER)}
         if scaling and self.scaler.is_enabled():
-            self.scaler.load_state_dict({**scaling, "_growth_tracker": int(scaling["_growth_tracker"])})
+            whole = {key: int(scaling[key]) for key in ("growth_interval", "_growth_tracker")}
+            self.scaler.load_state_dict({**scaling, **whole})
 
 
 def _placed(value: Tensor, kind: str, parameter: nn.Parameter) -> Tensor:

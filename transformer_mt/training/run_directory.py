@@ -36,6 +36,15 @@ CHANGEABLE = (
     "data.workers",
     "data.prepared",
 )
+# What validation's BLEU hangs on, and so which checkpoint is best: it must stay where BLEU is monitored.
+JUDGING = (
+    "training.bleu_sentences",
+    "decoding.max_length_ratio",
+    "decoding.max_length_offset",
+    "decoding.min_length_ratio",
+    "decoding.no_repeat_ngram",
+    "decoding.replace_unknown",
+)
 
 
 class Shipped(NamedTuple):
@@ -163,7 +172,7 @@ class RunDirectory:
 
     def _require_same(self, config: Config) -> list[str]:
         changed = differences(load_config(self.folder / CONFIG), config)
-        judging = ("training.bleu_sentences",) if config.training.monitor == "bleu" else ()  # what is best hangs on it
+        judging = JUDGING if config.training.monitor == "bleu" else ()
         refused = [line for line in changed if line.startswith(judging) or not line.startswith(CHANGEABLE)]
         if refused:
             raise TmtError(

@@ -56,9 +56,11 @@ def with_decay_steps(config: TrainingConfig, updates: int) -> TrainingConfig:
 
 
 def only_rises(config: TrainingConfig, updates: int) -> int:
-    """The last update of a cosine that ends within its warmup; else 0. updates: those of an epoch."""
-    last = with_decay_steps(config, updates).decay_steps or 0
-    return last if config.schedule == "cosine" and last <= config.warmup_steps else 0
+    """The last update of a training (or of its cosine) that ends within its warmup; else 0. updates: an epoch's."""
+    epochs = None if config.max_epochs is None else config.max_epochs * updates
+    cosine_ends = with_decay_steps(config, updates).decay_steps if config.schedule == "cosine" else None
+    last = min(end for end in (config.max_steps, epochs, cosine_ends, math.inf) if end is not None)
+    return int(last) if last <= config.warmup_steps else 0
 
 
 def ends_with(config: TrainingConfig) -> str:

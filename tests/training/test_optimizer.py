@@ -1,0 +1,34 @@
+"""What is remembered between two steps comes back from disk as it was."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from transformer_mt.config.training import TrainingConfig
+from transformer_mt.runtime.device import Machine
+from transformer_mt.training.optimizer import Optimizer
+
+
+def trained(optimizer: Optimizer, steps: range) -> None:
+    for step in steps:
+        torch.manual_seed(step)
+        optimizer.scaler.scale(optimizer.model(torch.randn(5, 4)).square().sum()).backward()
+        optimizer.update(step, 0.01)
+
+
+def made() -> Optimizer:
+    torch.manual_seed(0)
+    machine = Machine(torch.device("cpu"), torch.float16)
+    return Optimizer(nn.Linear(4, 3), TrainingConfig(max_steps=9, clip_norm=1.0), machine)
+
+
+def test_loss_scaling_goes_on_where_it_was():
+    whole, first, second = made(), made(), made()
+    trained(whole, range(1, 5))
+    trained(first, range(1, 3))
+    second.model.load_state_dict(first.model.state_dict())
+    second.load(first.tensors())
+    trained(second, range(3, 5))
+    assert second.scaler.state_dict() == whole.scaler.state_dict()
+    assert torch.equal(second.model.weight, whole.model.weight)
