@@ -191,6 +191,13 @@ def test_an_ensemble_of_strangers_is_refused(tiny_model: Path, tmp_path: Path) -
         Translator.load([tiny_model, stranger])
 
 
+def test_an_ensemble_of_two_directions_is_refused(tiny_model: Path, tmp_path: Path) -> None:
+    data = load_config(tiny_model / "config.yaml").data
+    other = remade(tiny_model, tmp_path / "back", data={"source": data.target, "target": data.source})
+    with pytest.raises(TmtError, match=f"translates {data.target}-{data.source}"):
+        Translator.load([tiny_model, other])
+
+
 def remade(tiny_model: Path, place: Path, **changes: dict[str, object]) -> Path:
     """The tiny model again with other settings by section, weights that fit them, and the same vocabulary."""
     config = load_config(tiny_model / "config.yaml")

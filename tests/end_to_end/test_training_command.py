@@ -171,6 +171,19 @@ def test_average_ships_the_mean_of_the_last(run: Path, capfd):
     assert "only the newest 2 checkpoints are kept" in capfd.readouterr().err
 
 
+def test_average_leaves_in_the_folder_what_is_not_the_models(run: Path):
+    (run / "model" / "NOTES.txt").write_text("mine")
+    (run / "model" / "served").mkdir()
+    (run / "model" / "served" / "model.bin").write_bytes(b"exported")
+    before = load_file(run / "model" / WEIGHTS)
+    average(run, last=2)
+    after = load_file(run / "model" / WEIGHTS)
+    assert not all(torch.equal(before[name], after[name]) for name in before)
+    assert (run / "model" / "NOTES.txt").read_text() == "mine"
+    assert (run / "model" / "served" / "model.bin").read_bytes() == b"exported"
+    assert not (run / "model" / "scores.json").exists(), "measured of the former weights"
+
+
 def test_average_leaves_out_an_old_checkpoint_kept_for_being_best(run: Path, capfd):
     shutil.copytree(run / "checkpoints" / "step-0000011", run / "checkpoints" / "step-0000003")
     average(run, last=9)
@@ -184,6 +197,17 @@ def test_average_tells_of_a_damaged_checkpoint(run: Path, capfd):
     out, told = capfd.readouterr()
     assert "mean of steps 11\n" in out
     assert f"tmt: {newest} is damaged (its checksum differs): left out" in told
+
+
+def test_average_leaves_out_a_damaged_checkpoint_in_the_midst(run: Path, capfd):
+    checkpoints = run / "checkpoints"
+    shutil.copytree(checkpoints / "step-0000011", checkpoints / "step-0000005")
+    older = checkpoints / "step-0000011" / WEIGHTS
+    older.write_bytes(older.read_bytes()[:-1] + b"?")
+    average(run, last=2)
+    out, told = capfd.readouterr()
+    assert "mean of steps 22\n" in out
+    assert f"{older} is damaged (its checksum differs): left out" in told
 
 
 def test_a_model_keeps_its_vocabulary_whatever_is_prepared_under_its_name_meanwhile(

@@ -221,7 +221,9 @@ def test_whoever_stops_reading_is_left_in_peace(tiny_model: Path) -> None:
         (["--input", "in.txt", "--output", "in.txt"], "same file"),
         (["--output", "no/such/out.txt", "x"], "no such folder"),
         (["--attention", "map.png", "one", "two"], "exactly one sentence"),
-        (["--attention", ".", "one"], "this is a folder"),
+        (["--attention", ".", "one"], "this is no file to draw in"),
+        (["--attention", "/dev/null", "one"], "this is no file to draw in"),
+        (["--attention", "map.png", "--output", "./map.png", "one"], "are the same file"),
         (["--engine", "steam", "x"], "is no engine"),
         (["--sample", "--mbr", "x"], "two ways of searching"),
         (["--sample", "--beam", "3", "x"], "two ways of searching"),
@@ -272,6 +274,14 @@ def test_attention_is_drawn(tiny_model: Path, tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert stdout.count(b"\n") == 1
     assert str(picture) in error
+
+
+def test_a_picture_follows_a_link(tiny_model: Path, tmp_path: Path) -> None:
+    link, picture = tmp_path / "link.png", tmp_path / "map.png"
+    link.symlink_to(picture)
+    translate(tiny_model, "hello", "--attention", str(link))
+    assert link.is_symlink()
+    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_prompt_answers_remembers_and_leaves(tiny_model: Path) -> None:

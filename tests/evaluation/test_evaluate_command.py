@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -286,6 +287,15 @@ class TestModel:
         assert stored["chrf"] == json.loads(out)["chrf"]
         assert name == "test_one"
         assert stored["signatures"]["bleu"] in told[0]
+
+    def test_a_baseline_of_another_direction_is_refused(self, tmt, model, tmp_path):
+        back = tmp_path / "back"
+        shutil.copytree(model, back)
+        text = (back / "config.yaml").read_text().replace("source: de", "source: ko", 1)
+        (back / "config.yaml").write_text(text)
+        code, out, error = tmt("--model", model, "--baseline", back)
+        assert (code, out) == (2, "")
+        assert "this baseline translates ko-en, not de-en" in error
 
     def test_another_model_as_baseline_and_an_ensemble(self, tmt, model):
         arguments = "--chrf", "--json", "--device", "cpu", "--baseline", model.parent

@@ -288,6 +288,53 @@ def test_a_damaged_folder_and_a_foreign_device_are_told(model: ModelDirectory, t
         load_engine(tmp_path / "out")
 
 
+def test_a_foreign_vocabulary_is_told(model: ModelDirectory, tmp_path: Path) -> None:
+    export(model, tmp_path / "out")
+    for file in (tmp_path / "out").glob("*_vocabulary.json"):
+        file.write_text("[]")
+    with pytest.raises(TmtError, match="not the vocabulary of the tokenizer beside it"):
+        load_engine(tmp_path / "out")
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+def test_sentences_are_cut_to_the_positions_there_are(make_model: Callable[..., Any], positions: str) -> None:
+    directory = make_model(positions=positions)
+    folder = directory.folder.parent / "out"
+    export(directory, folder)
+    most = directory.config.data.max_length
+    text = (folder / "config.yaml").read_text()
+    (folder / "config.yaml").write_text(text.replace(f"max_length: {most}", "max_length: 4000", 1))
+    (translation,) = load_engine(folder).translate(["a" * 4_500])
+    assert most - 1 <= len(translation.source_tokens) < 4_000
+    assert any(note.startswith("cut to ") for note in translation.notes)
+
+
+def test_few_batches_are_queued_so_that_an_interruption_is_soon_heeded(
+    model: ModelDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = load_engine(model.folder, model.config.decoding.model_copy(update={"batch_tokens": 60}), threads=1)
+    plain, queued, most = engine._ask, set[int](), []
+
+    class Answer:
+        def __init__(self, inner: Any, batch: int) -> None:
+            self.inner, self.batch = inner, batch
+
+        def result(self) -> Any:
+            queued.discard(self.batch)
+            return self.inner.result()
+
+    def ask(*arguments: Any) -> list[Answer]:
+        queued.add(len(most))
+        answers = [Answer(inner, len(most)) for inner in plain(*arguments)]
+        most.append(len(queued))
+        return answers
+
+    monkeypatch.setattr(engine, "_ask", ask)
+    assert len(list(engine.translate(LINES))) == len(LINES)
+    assert len(most) > 8
+    assert max(most) == 3, "two ahead of the one that is waited for"
+
+
 def test_without_ctranslate2_the_message_says_how_to_install_it(
     model: ModelDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,6 +62,14 @@ def test_all_that_does_not_fit_is_told_at_once(tmp_path: Path):
         assert torch.equal(tensor, before[name]), "a model is loaded as a whole or not at all"
 
 
+@pytest.mark.parametrize("wrong", [torch.tensor(float("nan")), torch.tensor(float("inf")), torch.tensor(3)])
+def test_what_is_no_number_is_refused(tmp_path: Path, wrong: torch.Tensor):
+    weights = dict(named_weights(model(1)))
+    weights["generator.bias"] = wrong.expand_as(weights["generator.bias"])
+    with pytest.raises(TmtError, match=r"not all numbers: generator\.bias"):
+        load_weights(model(2), weights, tmp_path)
+
+
 def test_a_long_list_of_problems_is_cut(tmp_path: Path):
     with pytest.raises(TmtError, match=r"and \d+ more"):
         load_weights(model(1), {}, tmp_path)

@@ -144,6 +144,16 @@ def test_a_codec_samples_ids_with_the_end_mark() -> None:
     assert {made.decode(ids) for ids in drawn} == {"the tower rose"}
 
 
+def test_pieces_of_another_tokenizer_are_no_vocabulary(tmp_path: Path) -> None:
+    codec().save(tmp_path)
+    file = tmp_path / "vocabulary.txt"
+    lines = file.read_text(encoding="utf-8").split("\n")
+    lines[-3:-1] = lines[-2], lines[-3]
+    file.write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(TmtError, match="not that of the tokenizer beside it"):
+        Codec.load(tmp_path)
+
+
 def test_a_damaged_model_is_told(tmp_path: Path) -> None:
     made = tokenizer()
     made.save(tmp_path)

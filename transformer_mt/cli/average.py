@@ -23,16 +23,15 @@ def average(
     from transformer_mt.training.run_directory import CONFIG, RunDirectory, Shipped
 
     directory = RunDirectory(run)
-    kept = directory.checkpoints.steps()
-    if not kept:
+    if not directory.checkpoints.steps():
         raise TmtError("no checkpoints here", place=run, remedy="Give the folder of a run, such as runs/NAME.")
     config = load_config(run / CONFIG)
-    checkpoint, problems = directory.checkpoints.newest()
-    if checkpoint is None:
+    whole, problems = directory.checkpoints.whole()
+    if not whole:
         raise TmtError("no checkpoint of this run can be used", place=run, remedy="\n  ".join(problems))
     for problem in problems:
         print(f"tmt: {problem}: left out", file=sys.stderr)
-    steps = checkpoint.state.latest(kept)[-min(last, config.training.kept_last) :]
+    steps = directory.checkpoints.read(whole[-1]).state.latest(whole)[-min(last, config.training.kept_last) :]
     if len(steps) < last:
         newest = "the newest checkpoint is" if len(steps) == 1 else f"the newest {len(steps)} checkpoints are"
         print(f"tmt: only {newest} kept (training.keep_last)", file=sys.stderr)

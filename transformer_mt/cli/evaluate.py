@@ -101,7 +101,9 @@ def evaluate(
     target = language or (config.data.target if config else "")
     task = _task(config, split, source, reference)
     decoding = search_settings(folders[0], given) if folders else None
-    others = _baseline(baseline, given, device, threads, task)  # before the long work, which a mistake here would waste
+    others = _baseline(
+        baseline, given, device, threads, task, config
+    )  # before the long work, which a mistake here would waste
     published = _tokenized(tokenized, tokenized_reference, task, target)
     if hypothesis:
         output = Output(_beside(task, hypothesis))
@@ -262,8 +264,10 @@ def _beside(task: Task, file: Path) -> list[str]:
     return lines
 
 
-def _baseline(file: File, given: dict[str, Any], device: str, threads: int | None, task: Task) -> list[str]:
-    """A file of translations, or the translations of another model."""
+def _baseline(
+    file: File, given: dict[str, Any], device: str, threads: int | None, task: Task, config: Config | None
+) -> list[str]:
+    """A file of translations, or the translations of another model. config: that of the model to compare with."""
     from transformer_mt.cli.models import find_model, load_translator, search_settings
     from transformer_mt.errors import TmtError
 
@@ -274,6 +278,13 @@ def _baseline(file: File, given: dict[str, Any], device: str, threads: int | Non
     if not task.sources:
         raise TmtError("a model as baseline needs sentences to translate", place=file, remedy="Add --source FILE.")
     folder = find_model(file)
+    data = _config(folder).data
+    if config is not None and (data.source, data.target) != (config.data.source, config.data.target):
+        raise TmtError(
+            f"this baseline translates {data.source}-{data.target}, not {config.data.source}-{config.data.target}",
+            place=folder,
+            remedy="Name a model of the same direction, or a file of translations.",
+        )
     translator = load_translator([folder], search_settings(folder, given), device, threads, scored=False)
     return _translate(translator, task, whose="the baseline").lines
 

@@ -111,8 +111,10 @@ def _check_usage(
         raise TmtError(
             "--attention draws exactly one sentence", remedy='For example:  tmt translate "..." --attention map.png'
         )
-    if attention is not None and attention.is_dir():
-        raise TmtError("this is a folder, not a file", place=attention, remedy="Name a file:  --attention map.png")
+    if attention is not None and attention.exists() and not attention.is_file():
+        raise TmtError("this is no file to draw in", place=attention, remedy="Name a file:  --attention map.png")
+    if attention and output and attention.resolve() == output.resolve():
+        raise TmtError("--attention and --output are the same file", place=output, remedy="Name two files.")
     if engine not in ("tmt", "ctranslate2"):
         raise TmtError(f"'{engine}' is no engine", place="--engine", remedy="Use tmt or ctranslate2.")
 

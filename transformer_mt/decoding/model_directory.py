@@ -22,10 +22,11 @@ from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.model.weights import load_weights, read_weights, save_weights
-from transformer_mt.text.codec import Codec, load_codecs, save_codecs
+from transformer_mt.text.codec import SOURCE, TARGET, Codec, load_codecs, save_codecs
 from transformer_mt.text.vocabulary import PAD
 
 WEIGHTS, SCORES = "model.safetensors", "scores.json"
+OURS = (CONFIG, WEIGHTS, SCORES, SOURCE, TARGET)
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,26 @@ def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> Mo
 def save_model_directory(
     folder: Path, config: Config, weights: Mapping[str, Tensor], codecs: tuple[Codec, Codec]
 ) -> None:
-    """Write a model directory. codecs: of source and target; one object where they are shared."""
+    """Write a model directory. codecs: of source and target; one object where they are shared.
+
+    What a former one at this place holds of others, an export or notes, stays.
+    """
     with written_aside(folder) as aside:
+        _carry_over(folder, aside)
         (aside / CONFIG).write_text(dump_config(config), encoding="utf-8")
         save_weights(weights, aside / WEIGHTS)
         save_codecs(codecs, aside)
+
+
+def _carry_over(folder: Path, aside: Path) -> None:
+    """Copy what is neither a model's nor hidden; moving it would lose it where the program is killed."""
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        if entry.name in OURS or entry.name.startswith("."):
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.copytree(entry, aside / entry.name, symlinks=True)
+        else:
+            shutil.copy2(entry, aside / entry.name, follow_symlinks=False)
 
 
 @contextmanager

@@ -66,7 +66,7 @@ class Translator(Interpreter):
         """
         first = directories[0]
         for other in directories[1:]:
-            _require_same_vocabularies(first, other)
+            _require_alike(first, other)
         super().__init__(first.config, first.source, first.target, decoding)
         self.max_length = min(directory.config.data.max_length for directory in directories)
         self.models: list[Transformer] = [directory.model for directory in directories]
@@ -145,7 +145,15 @@ class Translator(Interpreter):
         return next(self.models[0].parameters()).device
 
 
-def _require_same_vocabularies(first: ModelDirectory, other: ModelDirectory) -> None:
+def _require_alike(first: ModelDirectory, other: ModelDirectory) -> None:
+    """Raises TmtError where two models do not translate between the same languages, from and into the same tokens."""
+    pairs = [f"{one.config.data.source}-{one.config.data.target}" for one in (first, other)]
+    if pairs[0] != pairs[1]:
+        raise TmtError(
+            f"this model translates {pairs[1]}, and {first.folder} {pairs[0]}",
+            place=other.folder,
+            remedy="An ensemble needs models of the same direction.",
+        )
     for side in ("source", "target"):
         if getattr(first, side).vocabulary != getattr(other, side).vocabulary:
             raise TmtError(

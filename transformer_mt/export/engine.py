@@ -2,15 +2,17 @@
 
 Its beam search keeps and drops the same hypotheses as ours, step by step, but ranks what it found by another
 length penalty and has one longest length for a whole batch. So all it found is asked for and ranked here, and
-what broke a sentence's own limits is searched again with these. Where options forbid tokens (a shortest length,
-no_repeat_ngram), CTranslate2 shares their probability among the others while it searches, which we do not: there
-it may find another translation. Samples repeat with the same seed and input, but depend on their neighbours.
+what broke a sentence's own limits is searched again with these. In two cases it may find another translation:
+where options forbid tokens (a shortest length, no_repeat_ngram), CTranslate2 shares their probability among the
+others while it searches, which we do not; and the tokens of a prefix cost nothing there. Samples repeat with the
+same seed and input, but depend on their neighbours.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -32,6 +34,7 @@ from transformer_mt.text.vocabulary import BOS, MARKS, PAD
 
 _NEVER = -1e9  # the log-probability of what CTranslate2 puts into a place it could not fill is below this
 _NO_PENALTY = 1e-6  # a length penalty of 0 would also change when CTranslate2's beam search stops
+_AHEAD = 2  # batches queued for each worker while it is busy
 _FORBIDDEN = [[MARKS[PAD]], [MARKS[BOS]]]
 
 
@@ -65,8 +68,10 @@ class Ctranslate2Engine(Interpreter):
         self._words = self.target.vocabulary.tokens
         self._source_words = self.source.vocabulary.tokens
         self._ids = {word: index for index, word in enumerate(self._words)}
+        _require_own_words(folder, self._source_words, self._words)
         settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         self._positions: int | None = None if self.config.model.positions == "rotary" else settings[POSITIONS]
+        self.max_length = min(self.max_length, self._positions or self.max_length)  # config.yaml may say more since
         ctranslate2.set_random_seed(seed % 2**32)  # read by the threads that start now
         self.engine = _started(folder, device, cores(threads), alone=not self.decoding.by_beam)
 
@@ -88,19 +93,29 @@ class Ctranslate2Engine(Interpreter):
     def _attempt(
         self, tasks: Sequence[_Task], batches: Iterable[Sequence[int]], exact: bool = False
     ) -> list[list[Found]]:
-        """Queue the batches, then wait for their results; in the order of the tasks."""
-        waiting = []
+        """Queue the batches, a few ahead of the results that are waited for; in the order of the tasks.
+
+        What is queued cannot be called back: an interrupted program ends only when it is done.
+        """
+        found: list[list[Found]] = [[] for _ in tasks]
+        queued: deque[list[tuple[int, Any, float]]] = deque()
         for batch in batches:
             exponent = self._exponent(max(len(tasks[index].request.source) for index in batch))
             answers = self._ask([tasks[index] for index in batch], exponent, exact)
-            waiting += [(index, answer, exponent) for index, answer in zip(batch, answers, strict=True)]
-        found: list[list[Found]] = [[] for _ in tasks]
+            queued.append([(index, answer, exponent) for index, answer in zip(batch, answers, strict=True)])
+            if len(queued) > _AHEAD * self.engine.num_translators:
+                self._receive(queued.popleft(), found)
+        for waiting in queued:
+            self._receive(waiting, found)
+        return found
+
+    def _receive(self, waiting: Sequence[tuple[int, Any, float]], found: list[list[Found]]) -> None:
+        """Wait for (index, answer, exponent) of a batch, and put each where it belongs."""
         for index, answer, exponent in waiting:
             result = answer.result()
             for words, score in zip(result.hypotheses, result.scores if self._scored else [0.0], strict=True):
                 if (total := score * max(len(words), 1) ** exponent) > _NEVER:
                     found[index].append(self._found(tuple(self._ids[word] for word in words), total))
-        return found
 
     def _attempt_exactly(self, tasks: Sequence[_Task]) -> list[list[Found]]:
         """As `_attempt`, within each sentence's own limits and without the marks no translation may hold."""
@@ -215,6 +230,14 @@ def _started(folder: Path, device: str, threads: int, alone: bool) -> ctranslate
     return ctranslate2.Translator(
         str(folder), device, inter_threads=workers, intra_threads=threads // workers, max_queued_batches=-1
     )
+
+
+def _require_own_words(folder: Path, source: Sequence[str], target: Sequence[str]) -> None:
+    """Raises ValueError where CTranslate2's vocabularies are not those of our tokenizers."""
+    for name, words in (("shared", source), ("source", source), ("target", target)):
+        file = folder / f"{name}_vocabulary.json"
+        if file.exists() and json.loads(file.read_text(encoding="utf-8")) != list(words):
+            raise ValueError(f"{file.name} is not the vocabulary of the tokenizer beside it")
 
 
 def _with_equal_limits(tasks: Sequence[_Task]) -> Iterator[list[int]]:

@@ -51,7 +51,10 @@ def read_weights(file: Path) -> dict[str, Tensor]:
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor], place: str | Path) -> None:
-    """Copy tensors into the model. Raises TmtError that lists all that are missing, unknown or of another shape."""
+    """Copy tensors into the model.
+
+    Raises TmtError that lists all that are missing, unknown, of another shape, or hold what is no number.
+    """
     own = dict(model.named_parameters())
     problems = [f"missing: {name}" for name in own if name not in weights]
     problems += [f"unknown: {name}" for name in weights if name not in own]
@@ -60,12 +63,17 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], place: str | P
         for name in own
         if name in weights and weights[name].shape != own[name].shape
     ]
+    problems += [f"not all numbers: {name}" for name, tensor in weights.items() if not _is_sound(tensor)]
     if problems:
         shown = problems[:10] + ([f"... and {len(problems) - 10} more"] if len(problems) > 10 else [])
         raise TmtError("weights do not fit the model: " + "; ".join(shown), place=place, remedy=_REMEDY)
     with torch.no_grad():
         for name, parameter in own.items():
             parameter.copy_(weights[name])
+
+
+def _is_sound(tensor: Tensor) -> bool:
+    return tensor.is_floating_point() and bool(tensor.isfinite().all())
 
 
 _REMEDY = "Use the config.yaml that was saved beside the weights, or copy the model folder again."

@@ -7,12 +7,15 @@ font can draw is shown as a box, and never warned about.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from transformer_mt.errors import TmtError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,10 +45,16 @@ _BOX = "\u25a1"
 
 @contextmanager
 def canvas(file: Path, inches: tuple[float, float], dpi: int = 120) -> Iterator[Figure]:
-    """A figure of the given width and height, saved as PNG under `file` when the block ends well."""
+    """A figure of the given width and height, saved as PNG under `file` when the block ends well; a link is followed.
+
+    Raises TmtError where `file` is a device or a pipe, which a picture would replace.
+    """
     import matplotlib
     from matplotlib.figure import Figure
 
+    file = Path(os.path.realpath(file))
+    if file.exists() and not file.is_file():
+        raise TmtError("a picture needs a file of its own, and this is none", place=file, remedy="Name another place.")
     file.parent.mkdir(parents=True, exist_ok=True)
     aside = file.with_name(f".{file.name}.new")
     with matplotlib.rc_context({**_STYLE, "font.family": list(_font_files())}):

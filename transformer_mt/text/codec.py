@@ -127,6 +127,8 @@ class Codec:
         try:
             segmenter = Segmenter.load(folder)
             tokens = (folder / VOCABULARY).read_bytes().decode("utf-8").split("\n")[:-1]
+            if (segmenter.tokenizer.inventory() or tokens) != tokens:
+                raise ValueError(f"{VOCABULARY} is not that of the tokenizer beside it")
             return cls(segmenter, Vocabulary(tokens))
         except FileNotFoundError as error:
             raise TmtError("a tokenizer file is missing", place=error.filename, remedy=_REMEDY) from None
