@@ -70,6 +70,16 @@ def test_unseen_characters_are_unknown_or_spelt_in_bytes() -> None:
     assert spelling.decode(spelling.encode("the 탑 😀")) == "the 탑 😀"
 
 
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+@pytest.mark.parametrize("mark", MARKS)
+def test_text_that_spells_a_mark_stays_text(algorithm: str, mark: str) -> None:
+    greek = [sentence.translate({ord("a") + n: ord("α") + n for n in range(24)}) for sentence in TEXT]
+    made = tokenizer("el", greek, algorithm=algorithm)  # which knows no character of a mark
+    tokens = made.tokenize(f"{greek[0]} {mark} {greek[1]}")
+    assert mark not in tokens
+    assert made.detokenize(tokens) == f"{greek[0]} {mark} {greek[1]}"
+
+
 def test_double_spaces_are_none_of_its_business() -> None:
     made = tokenizer()
     assert made.tokenize("the  lone   tower ") == made.tokenize("the lone tower")

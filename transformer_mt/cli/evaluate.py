@@ -101,9 +101,7 @@ def evaluate(
     target = language or (config.data.target if config else "")
     task = _task(config, split, source, reference)
     decoding = search_settings(folders[0], given) if folders else None
-    others = _baseline(
-        baseline, given, device, threads, task, config
-    )  # before the long work, which a mistake here would waste
+    others = _baseline(baseline, given, device, threads, task, config)  # now: a mistake would waste what follows
     published = _tokenized(tokenized, tokenized_reference, task, target)
     if hypothesis:
         output = Output(_beside(task, hypothesis))

@@ -26,6 +26,7 @@ from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK
 
 FILE = "sentencepiece.model"
 LONGEST = 16  # characters of a piece
+_MARKS = frozenset(MARKS)
 SPACE = "▁"  # what SentencePiece writes where a word starts
 
 
@@ -81,7 +82,11 @@ class SentencepieceTokenizer(Tokenizer):
         return {pieces.id_to_piece(index): pieces.get_score(index) for index in text}
 
     def tokenize(self, text: str) -> list[str]:
-        return self._pieces.encode(self._prepare(text), out_type=str)
+        pieces: list[str] = self._pieces.encode(self._prepare(text), out_type=str)
+        if _MARKS.isdisjoint(pieces):
+            return pieces
+        # Unigram joins unknown characters that stand side by side: text that spells a mark must not become one.
+        return [part for piece in pieces for part in (piece if piece in _MARKS else [piece])]
 
     def sample(self, text: str, random: random.Random) -> list[str]:
         pieces = self.tokenize(text)
