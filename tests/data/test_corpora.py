@@ -184,7 +184,7 @@ def test_broken_quoting_is_told_where_the_row_begins(tmp_path: Path, row: str) -
     ("row", "found"), [("Hallo 3, Welt,Hello 3, world", 4), ('"rot, x", "red, y"', 3)], ids=["no quotes", "a space"]
 )
 def test_a_sentence_cut_by_its_own_commas_is_told(tmp_path: Path, row: str, found: int) -> None:
-    file = _file(tmp_path, "cut.csv", f"de,en\neins,one\nzwei,two,,\n{row}\n")  # cells without content do no harm
+    file = _file(tmp_path, "cut.csv", f"de,en\neins,one\n\n{row}\n")
     error = _complaint(_corpus(kind="csv", files=file, source_column="de", target_column="en"))
     assert error.place == f"{file}:4"
     assert f"the row has {found} columns, and the first row 2" in error.message

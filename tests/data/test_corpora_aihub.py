@@ -121,6 +121,12 @@ def test_csv_in_the_encodings_of_korean_excel(tmp_path: Path, encoding: str) -> 
     assert _sides(_corpus(file)) == PAIRS
 
 
+def test_a_sentence_cut_by_its_own_commas_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("title\nSID,원문,번역문\n1,하나,one\n2,둘, 셋,two\n", encoding="utf-8")
+    assert _complaint(file).place == f"{file}:4"
+
+
 def test_a_folder_is_read_by_name_with_what_excel_leaves_behind_left_out(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     _workbook(tmp_path / "1(2).xlsx", [HEADER, ROWS[1]])

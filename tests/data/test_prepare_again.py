@@ -336,6 +336,26 @@ def test_a_corpus_inside_the_folder_of_prepared_data_is_never_replaced(workshop:
     assert inside.exists()
 
 
+def test_a_corpus_where_nothing_was_prepared_is_not_told_to_be_deleted(workshop: Any) -> None:
+    corpus = workshop.splits(workshop.numbered(5))
+    inside = workshop.folder / "prepared" / "work" / "mine.jsonl"
+    inside.parent.mkdir(parents=True)
+    Path(corpus["train"]).rename(inside)
+    with pytest.raises(TmtError, match="a file of the corpus lies") as caught:
+        workshop.prepare({**corpus, "train": str(inside)})
+    assert "rm -r" not in caught.value.remedy
+
+
+def test_a_manifest_of_another_program_makes_no_prepared_data(workshop: Any) -> None:
+    place = workshop.folder / "prepared" / "work"
+    place.mkdir(parents=True)
+    (place / MANIFEST).write_text('{"manifest_version": 3}')
+    (place / "code.js").write_text("mine")
+    with pytest.raises(TmtError, match="no prepared data"):
+        workshop.prepare(workshop.splits(workshop.numbered(5)))
+    assert (place / "code.js").read_text() == "mine"
+
+
 def test_data_goes_where_a_link_leads_time_and_again(workshop: Any) -> None:
     big, link = workshop.folder / "big", workshop.folder / "prepared" / "work"
     big.mkdir()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -173,13 +174,14 @@ def test_average_ships_the_mean_of_the_last(run: Path, capfd):
 
 def test_average_leaves_in_the_folder_what_is_not_the_models(run: Path):
     (run / "model" / "NOTES.txt").write_text("mine")
+    (run / "model" / ".gitattributes").write_text("mine")
     (run / "model" / "served").mkdir()
     (run / "model" / "served" / "model.bin").write_bytes(b"exported")
     before = load_file(run / "model" / WEIGHTS)
     average(run, last=2)
     after = load_file(run / "model" / WEIGHTS)
     assert not all(torch.equal(before[name], after[name]) for name in before)
-    assert (run / "model" / "NOTES.txt").read_text() == "mine"
+    assert (run / "model" / "NOTES.txt").read_text() == (run / "model" / ".gitattributes").read_text() == "mine"
     assert (run / "model" / "served" / "model.bin").read_bytes() == b"exported"
     assert not (run / "model" / "scores.json").exists(), "measured of the former weights"
 
@@ -197,6 +199,18 @@ def test_average_tells_of_a_damaged_checkpoint(run: Path, capfd):
     out, told = capfd.readouterr()
     assert "mean of steps 11\n" in out
     assert f"tmt: {newest} is damaged (its checksum differs): left out" in told
+
+
+def test_average_leaves_out_a_checkpoint_of_another_kind(run: Path, capfd):
+    newest = run / "checkpoints" / "step-0000022"
+    (newest / "state.json").write_text("{}")
+    sums = [line.split("  ") for line in (newest / "SHA256SUMS").read_text().splitlines()]
+    right = [f"{hashlib.sha256((newest / name).read_bytes()).hexdigest()}  {name}\n" for _, name in sums]
+    (newest / "SHA256SUMS").write_text("".join(right))
+    average(run, last=2)
+    out, told = capfd.readouterr()
+    assert "mean of steps 11\n" in out
+    assert "keys are missing" in told
 
 
 def test_average_leaves_out_a_damaged_checkpoint_in_the_midst(run: Path, capfd):

@@ -26,12 +26,14 @@ def average(
     if not directory.checkpoints.steps():
         raise TmtError("no checkpoints here", place=run, remedy="Give the folder of a run, such as runs/NAME.")
     config = load_config(run / CONFIG)
-    whole, problems = directory.checkpoints.whole()
-    if not whole:
+    checkpoint, problems = directory.checkpoints.newest()
+    if checkpoint is None:
         raise TmtError("no checkpoint of this run can be used", place=run, remedy="\n  ".join(problems))
-    for problem in problems:
+    whole, damaged = directory.checkpoints.whole()
+    for problem in dict.fromkeys([*problems, *damaged]):
         print(f"tmt: {problem}: left out", file=sys.stderr)
-    steps = directory.checkpoints.read(whole[-1]).state.latest(whole)[-min(last, config.training.kept_last) :]
+    usable = [step for step in whole if step <= checkpoint.state.step]
+    steps = checkpoint.state.latest(usable)[-min(last, config.training.kept_last) :]
     if len(steps) < last:
         newest = "the newest checkpoint is" if len(steps) == 1 else f"the newest {len(steps)} checkpoints are"
         print(f"tmt: only {newest} kept (training.keep_last)", file=sys.stderr)

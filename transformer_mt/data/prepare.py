@@ -213,16 +213,17 @@ def _up_to_date(folder: Path, fingerprint: str) -> bool:
 
 
 def _require_ours(folder: Path, corpora: list[Corpus]) -> None:
-    """Raises TmtError where new data would take the place of what `prepare` did not write."""
+    """Raises TmtError where new data would take the place of a folder, or a corpus, that `prepare` did not write."""
     remedy = "Choose another data.prepared or another name."
-    if folder.exists() and not folder.is_dir():
-        raise TmtError("a file stands where the folder of prepared data is to be", place=folder, remedy=remedy)
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / MANIFEST).is_file():
-        beyond = f"{remedy} Where it is of no use to you, delete it:  rm -r '{folder}'"
-        raise TmtError("this folder holds files, but no prepared data", place=folder, remedy=beyond)
     for file in (file for corpus in corpora for file in corpus.files()):
         if file.resolve().is_relative_to(folder.resolve()):
             raise TmtError("a file of the corpus lies in the folder of prepared data", place=file, remedy=remedy)
+    if folder.exists() and not folder.is_dir():
+        raise TmtError("a file stands where the folder of prepared data is to be", place=folder, remedy=remedy)
+    is_ours = (folder / MANIFEST).is_file() and all((folder / part).is_dir() for part in ("source", "train"))
+    if folder.is_dir() and any(folder.iterdir()) and not is_ours:
+        beyond = f"{remedy} Where it is of no use to you, delete it:  rm -r '{folder}'"
+        raise TmtError("this folder holds files, but no prepared data", place=folder, remedy=beyond)
 
 
 def _beside(folder: Path, what: str) -> Path:

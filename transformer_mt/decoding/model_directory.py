@@ -26,7 +26,7 @@ from transformer_mt.text.codec import SOURCE, TARGET, Codec, load_codecs, save_c
 from transformer_mt.text.vocabulary import PAD
 
 WEIGHTS, SCORES = "model.safetensors", "scores.json"
-OURS = (CONFIG, WEIGHTS, SCORES, SOURCE, TARGET)
+OURS = (CONFIG, WEIGHTS, SCORES, SOURCE, TARGET, ".steps")  # the last a run's note of the checkpoints it is made of
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,9 @@ def save_model_directory(
 
 
 def _carry_over(folder: Path, aside: Path) -> None:
-    """Copy what is neither a model's nor hidden; moving it would lose it where the program is killed."""
+    """Copy what is not a model's own; moving it would lose it where the program is killed."""
     for entry in folder.iterdir() if folder.is_dir() else ():
-        if entry.name in OURS or entry.name.startswith("."):
+        if entry.name in OURS:
             continue
         if entry.is_dir() and not entry.is_symlink():
             shutil.copytree(entry, aside / entry.name, symlinks=True)

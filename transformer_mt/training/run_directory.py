@@ -43,7 +43,6 @@ JUDGING = (
     "decoding.max_length_offset",
     "decoding.min_length_ratio",
     "decoding.no_repeat_ngram",
-    "decoding.replace_unknown",
 )
 
 

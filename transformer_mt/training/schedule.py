@@ -56,10 +56,8 @@ def with_decay_steps(config: TrainingConfig, updates: int) -> TrainingConfig:
 
 
 def only_rises(config: TrainingConfig, updates: int) -> int:
-    """The last update of a training (or of its cosine) that ends within its warmup; else 0. updates: an epoch's."""
-    epochs = None if config.max_epochs is None else config.max_epochs * updates
-    cosine_ends = with_decay_steps(config, updates).decay_steps if config.schedule == "cosine" else None
-    last = min(end for end in (config.max_steps, epochs, cosine_ends, math.inf) if end is not None)
+    """The last update of a training that ends within its warmup; else 0. updates: those of an epoch."""
+    last = min(config.max_steps or math.inf, (config.max_epochs or math.inf) * updates)
     return int(last) if last <= config.warmup_steps else 0
 
 

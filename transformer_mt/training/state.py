@@ -25,7 +25,7 @@ class TrainState:
     recent_*: sums since the last validation, for its line in the table
     validated:      the step of the last validation
     interrupted:    steps whose checkpoint was made for an interruption alone; they never count as one of the last
-    recent:   steps of the newest checkpoints that were not, as many as are kept for being the newest
+    recent:   steps of the newest checkpoints not made for an interruption alone, as many as are kept for being new
     stopped:  why training ended; empty while it goes on
     """
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from transformer_mt.config.data import AihubConfig, SplitConfig
 from transformer_mt.data.corpora.base import WHOLE, Corpus, Pair, Passed
-from transformer_mt.data.corpora.tables import cell_text, csv_rows, listed, parse_json
+from transformer_mt.data.corpora.tables import cell_text, csv_rows, listed, of_one_width, parse_json
 from transformer_mt.data.corpora.workbook import open_sheets
 from transformer_mt.data.opening import check_exists, check_head, path_of, read_lines
 from transformer_mt.errors import TmtError, at
@@ -130,7 +130,8 @@ def _csv_pairs(file: Path, source: Names, target: Names) -> Iterator[Pair]:
     header = _find_header([row for _, row in first], source, target)
     if header is None:
         raise _no_columns(file, source, target, _titles(first))
-    for line, row in chain(first[header.end :], rows):
+    table = of_one_width(chain(first[header.end - 1 :], rows), file)
+    for line, row in islice(table, 1, None):
         yield _pair(row, header, at(file, line))
 
 

@@ -49,11 +49,11 @@ def of_one_width(rows: Iterable[Row], file: Path) -> Iterator[Row]:
     width = 0
     for line, row in rows:
         width = width or len(row)
-        if any(row[width:]):
+        if len(row) > width:
             raise TmtError(
                 f"the row has {len(row)} columns, and the first row {width}",
                 place=at(file, line),
-                remedy=f"Quote cells that hold the separator, or give another delimiter. Found: {listed(row)}",
+                remedy=f"Quote cells that hold the separator, or give all rows as many columns. Found: {listed(row)}",
             )
         yield line, row
 

@@ -45,6 +45,15 @@ def _load(stream: BinaryIO, file: Path) -> Any:
 
 
 def _rows(sheet: Any, file: Path) -> Iterator[Sequence[Any]]:
+    from openpyxl.cell.cell import ERROR_CODES
+    from openpyxl.utils.escape import unescape
+
+    def content(cell: Any) -> Any:
+        """Without Excel's spelling of control characters (_x000D_); nothing where a formula failed (#N/A)."""
+        if not isinstance(cell, str):
+            return cell
+        return None if cell in ERROR_CODES else unescape(cell) if "_x" in cell else cell
+
     sheet.reset_dimensions()  # some writers record a wrong size, and rows would be missing
     rows = sheet.iter_rows(values_only=True)
     while True:
@@ -54,17 +63,7 @@ def _rows(sheet: Any, file: Path) -> Iterator[Sequence[Any]]:
             raise _broken(file, error) from None
         if row is None:
             return
-        yield [_content(cell) for cell in row]
-
-
-def _content(cell: Any) -> Any:
-    """A cell without Excel's spelling of control characters (_x000D_); nothing where a formula failed (#N/A)."""
-    from openpyxl.cell.cell import ERROR_CODES
-    from openpyxl.utils.escape import unescape
-
-    if not isinstance(cell, str):
-        return cell
-    return None if cell in ERROR_CODES else unescape(cell) if "_x" in cell else cell
+        yield [content(cell) for cell in row]
 
 
 def _broken(file: Path, error: Exception) -> TmtError:
