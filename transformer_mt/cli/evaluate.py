@@ -276,10 +276,10 @@ def _baseline(
     if not task.sources:
         raise TmtError("a model as baseline needs sentences to translate", place=file, remedy="Add --source FILE.")
     folder = find_model(file)
-    data = _config(folder).data
-    if config is not None and (data.source, data.target) != (config.data.source, config.data.target):
+    direction = _config(folder).data.direction
+    if config is not None and direction != config.data.direction:
         raise TmtError(
-            f"this baseline translates {data.source}-{data.target}, not {config.data.source}-{config.data.target}",
+            f"this baseline translates {direction}, not {config.data.direction}",
             place=folder,
             remedy="Name a model of the same direction, or a file of translations.",
         )

@@ -198,7 +198,7 @@ def _introduce(
     processes = f", {world.size} processes" if world.size > 1 else ""
     events.say(f"run        {run.folder}")
     events.say(
-        f"data       {len(batches.store):,} training pairs {config.data.source}-{config.data.target},"
+        f"data       {len(batches.store):,} training pairs {config.data.direction},"
         f" vocabulary {' and '.join(f'{size:,}' for size in sizes)}; {updates:,} updates an epoch"
     )
     events.say(f"model      {sum(p.numel() for p in model.parameters()):,} parameters")

@@ -208,6 +208,11 @@ class DataConfig(Section):
     )
     workers: NonNegative = Field(0, description="processes that prepare; 0: one for each core")
 
+    @property
+    def direction(self) -> str:
+        """Both languages, as `de-en`."""
+        return f"{self.source}-{self.target}"
+
     @field_validator("corpus", mode="before")
     @classmethod
     def _several(cls, value: Any) -> Any:
@@ -220,5 +225,5 @@ class DataConfig(Section):
         for corpus in self.corpus:
             known = {"phrasebook": PHRASEBOOK_LANGUAGES, "multi30k": ("de", "en")}.get(corpus.kind)
             if known and not {self.source, self.target} <= set(known):
-                raise ValueError(f"corpus '{corpus.kind}' has {', '.join(known)}, not {self.source}-{self.target}")
+                raise ValueError(f"corpus '{corpus.kind}' has {', '.join(known)}, not {self.direction}")
         return self

@@ -147,10 +147,10 @@ class Translator(Interpreter):
 
 def _require_alike(first: ModelDirectory, other: ModelDirectory) -> None:
     """Raises TmtError where two models do not translate between the same languages, from and into the same tokens."""
-    pairs = [f"{one.config.data.source}-{one.config.data.target}" for one in (first, other)]
-    if pairs[0] != pairs[1]:
+    wanted, found = first.config.data.direction, other.config.data.direction
+    if wanted != found:
         raise TmtError(
-            f"this model translates {pairs[1]}, and {first.folder} {pairs[0]}",
+            f"this model translates {found}, and {first.folder} {wanted}",
             place=other.folder,
             remedy="An ensemble needs models of the same direction.",
         )
