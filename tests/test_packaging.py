@@ -211,7 +211,7 @@ def test_quickstart_trains_scores_and_translates(clone: Path) -> None:
 
 def test_quickstart_translates_new_sentences_of_known_words() -> None:
     from transformer_mt.config.load import load_config
-    from transformer_mt.data.corpora.phrasebook import generate
+    from transformer_mt.phrasebook import generate
 
     (corpus,) = load_config(ROOT / "configs" / "quickstart.yaml").data.corpus
     assert corpus.kind == "phrasebook"

@@ -14,9 +14,10 @@ from typer.testing import CliRunner, Result
 from transformer_mt.cli.inspect import inspect
 from transformer_mt.config.load import load_config
 from transformer_mt.data.prepared import FORMAT, MANIFEST, settings_of
-from transformer_mt.decoding.model_directory import build_model, save_model_directory
+from transformer_mt.decoding.model_directory import save_model_directory
 from transformer_mt.errors import TmtError
-from transformer_mt.model.weights import named_weights
+from transformer_mt.kernels.build import build_model
+from transformer_mt.runtime.weights import named_weights
 from transformer_mt.text.codec import Codec, Segmenter, load_codecs
 from transformer_mt.text.vocabulary import MARKS, Vocabulary
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from transformer_mt.config.data import Corpus as CorpusConfig
-from transformer_mt.data.corpora import Corpus, Pair, open_corpus
+from transformer_mt.corpora import Corpus, Pair, open_corpus
 from transformer_mt.errors import TmtError
 
 PAIRS = [("eins", "one"), ("zwei", "two"), ("drei", "three")]

@@ -12,7 +12,7 @@ import pytest
 from openpyxl import Workbook
 
 from transformer_mt.config.data import AihubConfig
-from transformer_mt.data.corpora import Corpus, open_corpus
+from transformer_mt.corpora import Corpus, open_corpus
 from transformer_mt.errors import TmtError
 
 HEADER = ["SID", "원문", "번역문"]

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_mt.data.doctor import LONGEST, _histogram, _percentile
-from transformer_mt.data.script import foreign_script
+from transformer_mt.text.script import foreign_script
 
 lengths = st.lists(st.integers(0, 40), min_size=1, max_size=60)
 

@@ -11,11 +11,11 @@ from random import Random
 
 import pytest
 
-from transformer_mt.data.corpora import phrasebook
-from transformer_mt.data.corpora.phrasebook import english, generate, german, korean, pools
-from transformer_mt.data.corpora.phrasebook.holdout import combinations, split_of
-from transformer_mt.data.corpora.phrasebook.sampling import Sampler
+from transformer_mt import phrasebook
 from transformer_mt.errors import TmtError
+from transformer_mt.phrasebook import english, generate, german, korean, pools
+from transformer_mt.phrasebook.holdout import combinations, split_of
+from transformer_mt.phrasebook.sampling import Sampler
 
 SAY = {"ko": korean.realise, "en": english.realise, "de": german.realise}
 
@@ -68,7 +68,7 @@ def test_same_seed_same_pairs_other_seed_other_pairs():
 def test_hash_randomisation_changes_nothing():
     code = (
         "from hashlib import sha256\n"
-        "from transformer_mt.data.corpora.phrasebook import generate\n"
+        "from transformer_mt.phrasebook import generate\n"
         "print(sha256(repr(list(generate('de', 'en', 'test', 200, 3))).encode()).hexdigest())"
     )
     here = sha256(repr(list(generate("de", "en", "test", 200, 3))).encode()).hexdigest()

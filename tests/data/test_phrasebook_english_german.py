@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from transformer_mt.data.corpora.phrasebook import english, german, german_forms, korean, pools
-from transformer_mt.data.corpora.phrasebook.lexicon import adverbs, beings, entries, places
-from transformer_mt.data.corpora.phrasebook.lexicon.beings import HE, SHE, THEY, THIS, WE, WHO, YOU, I
-from transformer_mt.data.corpora.phrasebook.meaning import PLURAL, Meaning, Phrase
+from transformer_mt.phrasebook import english, german, german_forms, korean, pools
+from transformer_mt.phrasebook.lexicon import adverbs, beings, entries, places
+from transformer_mt.phrasebook.lexicon.beings import HE, SHE, THEY, THIS, WE, WHO, YOU, I
+from transformer_mt.phrasebook.meaning import PLURAL, Meaning, Phrase
 
 NOUNS = {noun.ko: noun for noun in pools.NOUNS}
 VERBS = {verb.ko: verb for verb in reversed(pools.VERBS)}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from transformer_mt.data.corpora.phrasebook import hangul, korean, pools
-from transformer_mt.data.corpora.phrasebook.conjugation import Ending, be, conjugate, finish
-from transformer_mt.data.corpora.phrasebook.lexicon import adverbs
-from transformer_mt.data.corpora.phrasebook.lexicon.beings import WE, YOU, I
-from transformer_mt.data.corpora.phrasebook.meaning import PLURAL, Meaning, Phrase
+from transformer_mt.phrasebook import hangul, korean, pools
+from transformer_mt.phrasebook.conjugation import Ending, be, conjugate, finish
+from transformer_mt.phrasebook.lexicon import adverbs
+from transformer_mt.phrasebook.lexicon.beings import WE, YOU, I
+from transformer_mt.phrasebook.meaning import PLURAL, Meaning, Phrase
 
 NOUNS = {noun.ko: noun for noun in pools.NOUNS}
 VERBS = {verb.ko: verb for verb in reversed(pools.VERBS)}

@@ -22,6 +22,7 @@ from transformer_mt.data import prepare as pipeline
 from transformer_mt.data.prepare import prepare
 from transformer_mt.data.prepared import MANIFEST, Prepared
 from transformer_mt.errors import TmtError
+from transformer_mt.files import replace
 
 ROOT = Path(transformer_mt.__file__).parents[1]
 FULL = Path("/dev/full")
@@ -163,14 +164,15 @@ def test_a_mishap_between_the_two_renames_brings_old_data_back(
     workshop: Any, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     config, before = _old_data(workshop)
-    plain = Path.rename
+    plain = Path.replace
 
     def rename(path: Path, target: Path) -> Path:
-        if path.name == ".work.new":
+        if path.name.endswith(".new"):
             raise error
         return plain(path, target)
 
-    monkeypatch.setattr(Path, "rename", rename)
+    monkeypatch.setattr(replace, "_exchange", lambda one, other: False)
+    monkeypatch.setattr(Path, "replace", rename)
     with pytest.raises((TmtError, KeyboardInterrupt)):
         prepare(config)
     folder = workshop.folder / "prepared" / "work"
@@ -238,7 +240,7 @@ def test_killed_in_the_middle_leaves_old_data_whole(
         process.kill()
     assert process.returncode == -signal.SIGKILL
     assert _contents(folder) == before
-    assert _neighbours(folder) == LOCK | {".work.new"}  # half, but under no name that anyone reads
+    assert _neighbours(folder) == LOCK | {f".work.{process.pid}.new"}  # half, but under no name that anyone reads
     new = prepare(workshop.config(workshop.splits(workshop.numbered(40), name="new")))
     assert len(new.store("train")) == 40
     assert _neighbours(folder) == LOCK
@@ -275,13 +277,13 @@ def test_data_in_a_folder_that_cannot_be_written_is_still_used(workshop: Any, mo
 
     def refused(plain: Callable[..., Any]) -> Callable[..., Any]:
         def call(path: Path, *rest: Any, **more: Any) -> Any:
-            if {".work.lock", ".work.new"} & set(path.parts):
+            if Path(path).parent == folder.parent and Path(path).name.startswith(".work."):
                 raise PermissionError(errno.EACCES, "Permission denied", str(path))
             return plain(path, *rest, **more)
 
         return call
 
-    monkeypatch.setattr(Path, "open", refused(Path.open))
+    monkeypatch.setattr(os, "open", refused(os.open))
     monkeypatch.setattr(Path, "mkdir", refused(Path.mkdir))
     assert not prepare(config).is_new
     with pytest.raises(TmtError, match="no permission while writing prepared data"):

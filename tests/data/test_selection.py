@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from transformer_mt.config.data import CleaningConfig, SplitConfig
+from transformer_mt.corpora import Pair
 from transformer_mt.data import selection as selecting
-from transformer_mt.data.corpora import Pair
 from transformer_mt.data.parallel import Workers
 from transformer_mt.data.reading import WHOLE, Cleaner, Stream, clean_stream
 from transformer_mt.data.selection import Selection

@@ -18,10 +18,11 @@ from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.data.prepared import FORMAT, settings_of
-from transformer_mt.decoding.model_directory import build_model, save_model_directory
+from transformer_mt.decoding.model_directory import save_model_directory
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.evaluation.metrics import bleu_tokens
 from transformer_mt.evaluation.scores import score
+from transformer_mt.kernels.build import build_model
 from transformer_mt.text.codec import Codec, Segmenter
 from transformer_mt.text.vocabulary import MARKS, Vocabulary
 

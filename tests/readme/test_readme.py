@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from transformer_mt.config.load import load_config
-from transformer_mt.decoding.model_directory import build_model
+from transformer_mt.kernels.build import build_model
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

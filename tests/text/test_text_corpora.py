@@ -12,7 +12,7 @@ import pytest
 
 from transformer_mt.config.data import CleaningConfig
 from transformer_mt.config.tokenizer import SoynlpConfig, SpacyConfig
-from transformer_mt.data.corpora.workbook import open_sheets
+from transformer_mt.corpora.workbook import open_sheets
 from transformer_mt.text.cleaning import clean_text, pair_key
 from transformer_mt.text.codec import Segmenter
 from transformer_mt.text.vocabulary import Vocabulary

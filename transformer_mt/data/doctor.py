@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from transformer_mt.config.schema import Config
-from transformer_mt.data.corpora.base import Passed
+from transformer_mt.corpora.base import Passed
 from transformer_mt.data.encoding import SideCounts, Written
 from transformer_mt.data.selection import Selection
 from transformer_mt.data.store import SIDES

@@ -2,8 +2,8 @@
 
 read and clean -> duplicates, splits, leaks -> learn tokenizers -> tokenise -> vocabularies -> stores
 
-Everything is written to a folder aside and renamed at the end, so that a killed run leaves nothing half
-done; a second run with nothing changed does nothing.
+The result replaces the folder at the end, so that a killed run leaves nothing half done; a second run with nothing
+changed does nothing.
 """
 
 from __future__ import annotations
@@ -22,12 +22,10 @@ from typing import Any, Literal, TextIO
 from transformer_mt.config.cores import cores
 from transformer_mt.config.data import Corpus as CorpusConfig
 from transformer_mt.config.schema import Config
-from transformer_mt.data.checksum import sha256_of
-from transformer_mt.data.corpora import open_corpus
-from transformer_mt.data.corpora.base import Corpus, Passed
+from transformer_mt.corpora import open_corpus
+from transformer_mt.corpora.base import Corpus, Passed
 from transformer_mt.data.doctor import report_of
 from transformer_mt.data.encoding import Written, build_codecs, write_stores
-from transformer_mt.data.locking import lock
 from transformer_mt.data.parallel import Workers
 from transformer_mt.data.prepared import FORMAT, MANIFEST, Prepared, prepared_folder, settings_of
 from transformer_mt.data.reading import Cleaner, Stream, clean_stream
@@ -35,6 +33,9 @@ from transformer_mt.data.selection import Selection
 from transformer_mt.data.store import SIDES
 from transformer_mt.data.tokenising import Findings, Tokenising, tokenise, train_segmenters
 from transformer_mt.errors import TmtError, from_os_error
+from transformer_mt.files.checksum import sha256_of
+from transformer_mt.files.lock import lock
+from transformer_mt.files.replace import recover, replaced_folder
 from transformer_mt.text.codec import Codec, save_codecs
 
 Progress = Callable[[str, int], None]  # (what is being done, pairs so far)
@@ -49,23 +50,18 @@ def prepare(config: Config, force: bool = False, progress: Progress = lambda doi
     named = prepared_folder(config)
     folder = named.resolve() if named.is_symlink() else named  # the data goes where a link leads
     with _alone(folder, progress):
-        _recover(folder)
+        recover(folder)
         corpora = [_fetched(corpus, config) for corpus in config.data.corpus]
         fingerprint = _fingerprint(config, corpora)
         if not force and _up_to_date(folder, fingerprint):
             return Prepared.open(named)
         _require_ours(folder, corpora)
-        aside = _beside(folder, "new")
-        shutil.rmtree(aside, ignore_errors=True)  # of a run that was killed
         try:
-            _Preparation(aside, config, corpora, fingerprint, progress).run()
-            _put_in_place(aside, folder)
+            with replaced_folder(folder) as aside:
+                _Preparation(aside, config, corpora, fingerprint, progress).run()
         except OSError as error:
             error.filename = error.filename or str(folder)
             raise from_os_error(error, "writing prepared data") from None
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
-            _recover(folder)
     return Prepared.open(named, is_new=True)
 
 
@@ -226,24 +222,6 @@ def _require_ours(folder: Path, corpora: list[Corpus]) -> None:
         raise TmtError("this folder holds files, but no prepared data", place=folder, remedy=beyond)
 
 
-def _beside(folder: Path, what: str) -> Path:
-    return folder.with_name(f".{folder.name}.{what}")
-
-
-def _put_in_place(aside: Path, folder: Path) -> None:
-    if folder.exists():
-        folder.rename(_beside(folder, "old"))
-    aside.rename(folder)
-
-
-def _recover(folder: Path) -> None:
-    """Bring data back that was moved out of the way for new data which never came; else it is no longer needed."""
-    before = _beside(folder, "old")
-    if before.exists() and not folder.exists():
-        before.rename(folder)
-    shutil.rmtree(before, ignore_errors=True)
-
-
 @contextmanager
 def _alone(folder: Path, progress: Progress) -> Iterator[None]:
     """One process prepares a folder at a time; a second one waits.
@@ -255,7 +233,10 @@ def _alone(folder: Path, progress: Progress) -> Iterator[None]:
     except OSError as error:
         raise from_os_error(error, "making the folder data.prepared") from None
     try:
-        held = lock(_beside(folder, "lock"), lambda: progress("waiting for another process that prepares the same", 0))
+        held = lock(
+            folder.with_name(f".{folder.name}.lock"),
+            lambda: progress("waiting for another process that prepares the same", 0),
+        )
     except OSError:
         yield
         return

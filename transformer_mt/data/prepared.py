@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from transformer_mt.config.schema import Config
-from transformer_mt.data.opening import path_of
 from transformer_mt.data.store import SIDES, Store
 from transformer_mt.errors import TmtError, from_os_error
+from transformer_mt.files.lines import path_of
 from transformer_mt.text.codec import Codec, load_codecs
 
 MANIFEST = "manifest.json"

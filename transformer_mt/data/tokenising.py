@@ -16,11 +16,11 @@ from typing import TextIO
 from transformer_mt.config.schema import Config
 from transformer_mt.data.parallel import Workers, chunks
 from transformer_mt.data.reading import Line
-from transformer_mt.data.script import foreign_script
 from transformer_mt.data.selection import DROPS, Selected, Selection
 from transformer_mt.data.store import SIDES
 from transformer_mt.text.cleaning import LOPSIDED, fault_of_lengths
 from transformer_mt.text.codec import Segmenter
+from transformer_mt.text.script import foreign_script
 
 SOURCE, TARGET = SIDES
 BETWEEN = "\x1f"  # between tokens in a scratch file; cleaning makes a space of it, whatever its rules

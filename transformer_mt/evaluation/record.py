@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from transformer_mt.files.replace import replace_text
+
 
 def store_scores(file: Path, test_set: str, settings: dict[str, Any], measured: dict[str, Any]) -> None:
     """Write what was measured on a test set over what stood there; other test sets stay.
@@ -21,9 +23,7 @@ def store_scores(file: Path, test_set: str, settings: dict[str, Any], measured: 
         if "signatures" in new:
             new["signatures"] = {**(before.get("signatures") or {}), **new["signatures"]}
     scores[test_set] = new
-    aside = file.with_name(f".{file.name}.new")
-    aside.write_text(json.dumps(scores, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    aside.replace(file)
+    replace_text(file, json.dumps(scores, ensure_ascii=False, indent=1) + "\n")
 
 
 def read_scores(file: Path) -> dict[str, Any]:

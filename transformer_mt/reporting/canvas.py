@@ -1,4 +1,4 @@
-"""A sheet to draw on: off screen, in one style, with a Hangul font, written aside and renamed.
+"""A sheet to draw on: off screen, in one style, with a Hangul font.
 
 matplotlib is imported inside the functions and used without pyplot, so that a picture leaves no state behind.
 Korean shows because a Hangul font comes with the install, as a fallback to matplotlib's own; what neither
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transformer_mt.errors import TmtError
+from transformer_mt.files.replace import replaced_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,15 +57,11 @@ def canvas(file: Path, inches: tuple[float, float], dpi: int = 120) -> Iterator[
     if file.exists() and not file.is_file():
         raise TmtError("a picture needs a file of its own, and this is none", place=file, remedy="Name another place.")
     file.parent.mkdir(parents=True, exist_ok=True)
-    aside = file.with_name(f".{file.name}.new")
     with matplotlib.rc_context({**_STYLE, "font.family": list(_font_files())}):
         figure = Figure(figsize=inches, dpi=dpi, layout=None)
         yield figure
-        try:
+        with replaced_file(file) as aside:
             figure.savefig(aside, format="png")
-            aside.replace(file)
-        finally:
-            aside.unlink(missing_ok=True)
 
 
 def drawable(text: str) -> str:

@@ -1,0 +1,390 @@
+"""Downloads from a server on the loopback that breaks off, ignores ranges, answers with pages, or works."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transformer_mt.cli.download import download
+from transformer_mt.config.data import Multi30kConfig
+from transformer_mt.corpora import multi30k, open_corpus
+from transformer_mt.errors import TmtError
+from transformer_mt.files import receiving
+from transformer_mt.files.download import fetch
+from transformer_mt.files.receiving import MissingError, Patience
+
+DATA = hashlib.sha512(b"seed").digest() * 4_000  # 256,000 bytes
+SUM = hashlib.sha256(DATA).hexdigest()
+HASTE = Patience(tries=3, pause=0.0, connect=2.0, read=0.5)
+
+
+@dataclass
+class Host:
+    """A server's files and manners. `answers` and `breaks` are used up, one a request."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    knows_ranges: bool = True
+    answers: list[tuple[int, str, bytes]] = field(default_factory=list)  # status, content type, body
+    breaks: list[int] = field(default_factory=list)  # bytes after which an answer breaks off
+    stalls: bool = False  # an answer that breaks off stays open in silence
+    asked: list[tuple[str, str]] = field(default_factory=list)  # path and Range of each request
+    address: str = ""
+    done: threading.Event = field(default_factory=threading.Event)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    host: Host
+
+    def do_GET(self) -> None:
+        wanted = self.headers.get("Range", "")
+        self.host.asked.append((self.path, wanted))
+        if self.host.answers:
+            status, kind, body = self.host.answers.pop(0)
+            return self._answer(status, kind, body)
+        content = self.host.files.get(self.path.lstrip("/"))
+        if content is None:
+            return self._answer(404, "text/html", b"<html>not here</html>")
+        if not (wanted and self.host.knows_ranges):
+            return self._answer(200, "application/gzip", content)
+        start = int(wanted.removeprefix("bytes=").removesuffix("-"))
+        if start >= len(content):
+            return self._answer(416, "text/plain", b"", f"bytes */{len(content)}")
+        place = f"bytes {start}-{len(content) - 1}/{len(content)}"
+        return self._answer(206, "application/gzip", content[start:], place)
+
+    def _answer(self, status: int, kind: str, body: bytes, place: str = "") -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        if place:
+            self.send_header("Content-Range", place)
+        self.end_headers()
+        breaks = self.host.breaks.pop(0) if self.host.breaks and status in (200, 206) else None
+        self.wfile.write(body[:breaks])
+        if breaks is not None and self.host.stalls:
+            self.host.done.wait(10)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def host() -> Iterator[Host]:
+    host = Host(files={"data.gz": DATA})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"host": host}))
+    host.address = f"http://127.0.0.1:{server.server_port}"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield host
+    host.done.set()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def _fetch(base: str, file: Path, sha256: str = SUM, patience: Patience = HASTE) -> bool:
+    return fetch(base, file, sha256, remedy="try the mirror", progress=False, patience=patience)
+
+
+def _complaint(base: str, file: Path, sha256: str = SUM) -> TmtError:
+    with pytest.raises(TmtError) as caught:
+        _fetch(base, file, sha256)
+    assert not file.exists()
+    assert caught.value.exit_code == 2
+    return caught.value
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "new" / "data.gz"
+
+
+def _left(file: Path) -> list[str]:
+    return sorted(path.name for path in file.parent.iterdir() if path.name != ".lock")
+
+
+def test_a_download_arrives_whole_and_leaves_nothing_else(host: Host, file: Path) -> None:
+    assert _fetch(host.address, file)
+    assert file.read_bytes() == DATA
+    assert _left(file) == ["data.gz"]
+
+
+def test_what_is_there_is_verified_and_not_asked_for_again(host: Host, file: Path) -> None:
+    assert _fetch(host.address, file)
+    assert not _fetch(host.address, file)
+    assert len(host.asked) == 1
+
+
+def test_a_broken_connection_is_resumed_where_it_broke(host: Host, file: Path) -> None:
+    host.breaks = [1_000, 50_000]
+    assert _fetch(host.address, file)
+    assert [wanted for _, wanted in host.asked] == ["", "bytes=1000-", "bytes=51000-"]
+    assert file.read_bytes() == DATA
+
+
+def test_a_download_with_many_breaks_arrives_as_long_as_it_moves_on(host: Host, file: Path) -> None:
+    host.breaks = [20_000] * 12
+    assert _fetch(host.address, file)
+    assert len(host.asked) == 13
+
+
+def test_a_later_run_goes_on_with_what_an_earlier_one_left(host: Host, file: Path) -> None:
+    host.breaks = [70_000, 0, 0]
+    error = _complaint(host.address, file)
+    assert "70,000 bytes" in error.message
+    assert _left(file) == ["data.gz.part"]
+    host.asked.clear()
+    assert _fetch(host.address, file)
+    assert host.asked == [("/data.gz", "bytes=70000-")]
+
+
+def test_of_two_downloads_one_fetches_and_the_other_waits_for_it(host: Host, file: Path) -> None:
+    host.breaks, host.stalls = [100_000], True
+    with ThreadPoolExecutor(2) as pool:
+        patience = Patience(tries=3, pause=0.0, connect=2.0, read=1.0)
+        one, other = (pool.submit(_fetch, host.address, file, SUM, patience) for _ in range(2))
+        assert {one.result(20), other.result(20)} == {True}, "both had to wait for it"
+    assert file.read_bytes() == DATA
+    assert [wanted for _, wanted in host.asked] == ["", "bytes=98304-"], "one connection, and what it had is kept"
+    assert _left(file) == ["data.gz"]
+
+
+def test_a_server_without_ranges_sends_all_again(host: Host, file: Path) -> None:
+    host.knows_ranges, host.breaks = False, [1_000, 2_000]
+    assert _fetch(host.address, file)
+    assert file.read_bytes() == DATA
+
+
+@pytest.mark.parametrize("beginning", [b"other" * 100, DATA + b"more", DATA[:-1] + b"?"])
+def test_a_beginning_of_another_file_is_thrown_away(host: Host, file: Path, beginning: bytes) -> None:
+    file.parent.mkdir()
+    file.with_name("data.gz.part").write_bytes(beginning)
+    assert _fetch(host.address, file)
+    assert file.read_bytes() == DATA
+    assert _left(file) == ["data.gz"]
+
+
+def test_all_but_the_name_was_there(host: Host, file: Path) -> None:
+    file.parent.mkdir()
+    file.with_name("data.gz.part").write_bytes(DATA)
+    assert _fetch(host.address, file)
+    assert len(host.asked) == 1
+
+
+def test_silence_is_not_waited_for_forever(host: Host, file: Path) -> None:
+    host.breaks, host.stalls = [10_000], True
+    assert _fetch(host.address, file)
+    assert [wanted for _, wanted in host.asked] == ["", f"bytes={receiving._PIECE}-"]
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_busy_server_is_asked_again_and_then_given_up(host: Host, file: Path, status: int) -> None:
+    busy = (status, "text/plain", b"later")
+    host.answers = [busy, busy]
+    assert _fetch(host.address, file)
+    file.unlink()
+    host.answers = [busy] * 3
+    error = _complaint(host.address, file)
+    assert f"HTTP {status}" in error.message
+    assert error.remedy == "try the mirror"
+
+
+def test_a_missing_file_is_no_reason_to_try_again(host: Host, file: Path) -> None:
+    with pytest.raises(MissingError) as caught:
+        _fetch(f"{host.address}/elsewhere/", file)
+    assert "404" in caught.value.message
+    assert caught.value.place == f"{host.address}/elsewhere/data.gz"
+    assert len(host.asked) == 1
+
+
+def test_a_refusal_is_told(host: Host, file: Path) -> None:
+    host.answers = [(403, "text/plain", b"no")]
+    assert "403" in _complaint(host.address, file).message
+
+
+@pytest.mark.parametrize("kind", ["text/html; charset=utf-8", "application/octet-stream"])
+def test_a_web_page_in_place_of_the_file(host: Host, file: Path, kind: str) -> None:
+    host.answers = [(200, kind, b"\n<!DOCTYPE html><html>domain for sale</html>")]
+    error = _complaint(host.address, file)
+    assert "web page" in error.message
+    assert error.place == f"{host.address}/data.gz"
+    assert _left(file) == []
+
+
+def test_another_sum_than_the_known_one_is_refused(host: Host, file: Path) -> None:
+    host.files["data.gz"] = DATA[:-1]
+    error = _complaint(host.address, file)
+    assert hashlib.sha256(DATA[:-1]).hexdigest() in error.message
+    assert SUM in error.message
+    assert _left(file) == []
+
+
+def test_a_damaged_file_on_the_disk_is_kept_and_told(host: Host, file: Path) -> None:
+    file.parent.mkdir()
+    file.write_bytes(b"precious?")
+    with pytest.raises(TmtError, match="sha256") as caught:
+        _fetch(host.address, file)
+    assert caught.value.place == str(file)
+    assert f"rm '{file}'" in caught.value.remedy
+    assert file.read_bytes() == b"precious?"
+    assert host.asked == []
+
+
+def test_nobody_answers(file: Path) -> None:
+    error = _complaint("http://127.0.0.1:9/none", file)  # the discard port; nothing listens there
+    assert "127.0.0.1:9" in error.message
+    assert "refused" in error.message
+    assert error.remedy == "try the mirror"
+
+
+def test_a_host_that_does_not_exist(file: Path) -> None:
+    assert "no-such-host.invalid" in _complaint("http://no-such-host.invalid", file).message
+
+
+@pytest.mark.parametrize("base", ["ftp://example.org/x", "http://", "http://[bad"])
+def test_addresses_that_are_none(file: Path, base: str) -> None:
+    assert base.rstrip("/") in str(_complaint(base, file))
+
+
+@pytest.mark.parametrize("as_address", [False, True])
+def test_a_local_folder_is_copied_from(tmp_path: Path, file: Path, as_address: bool) -> None:
+    mirror = tmp_path / "my mirror"
+    mirror.mkdir()
+    base = mirror.as_uri() if as_address else str(mirror)
+    with pytest.raises(MissingError):
+        _fetch(base, file)
+    (mirror / "data.gz").write_bytes(DATA[1:])
+    assert "sha256" in _complaint(base, file).message
+    (mirror / "data.gz").write_bytes(DATA)
+    assert _fetch(base, file)
+    assert file.read_bytes() == DATA
+    assert _left(file) == ["data.gz"]
+
+
+def test_a_local_folder_that_is_not_there(tmp_path: Path, file: Path) -> None:
+    assert "no such folder" in _complaint(str(tmp_path / "none"), file).message
+
+
+def test_a_folder_that_cannot_be_written(host: Host, tmp_path: Path) -> None:
+    (tmp_path / "new").write_text("a file where the folder should be", encoding="utf-8")
+    with pytest.raises(TmtError):
+        _fetch(host.address, tmp_path / "new" / "data.gz")
+
+
+# Multi30k
+
+
+@pytest.fixture
+def small_multi30k(host: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
+    """A host with files of one line each under the official names, and sums that fit them."""
+    host.files = {name: gzip.compress(f"{name}\n".encode()) for name in multi30k.SUMS}
+    sums = {name: hashlib.sha256(content).hexdigest() for name, content in host.files.items()}
+    monkeypatch.setattr(multi30k, "SUMS", sums)
+    monkeypatch.setattr(receiving.time, "sleep", lambda _: None)
+    return host
+
+
+def _multi30k(folder: Path, mirror: str | None, **more: Any) -> Multi30kConfig:
+    return Multi30kConfig(kind="multi30k", directory=str(folder), mirror=mirror, **more)
+
+
+@pytest.mark.parametrize(("source", "target"), [("de", "en"), ("en", "de")])
+def test_multi30k_fetches_what_its_splits_need(small_multi30k: Host, tmp_path: Path, source: str, target: str) -> None:
+    config = _multi30k(tmp_path, small_multi30k.address, test_sets=("test_2018_flickr",))
+    corpus = open_corpus(config, source, target)
+    corpus.fetch(progress=False)
+    assert corpus.split_config is None
+    assert corpus.splits() == ("train", "validation", "test_2018_flickr")
+    assert sorted(corpus.files()) == sorted(tmp_path.glob("*.gz"))
+    read = {split: [(pair.source, pair.target) for pair in corpus.read(split)] for split in corpus.splits()}
+    stems = {"train": "train", "validation": "val", "test_2018_flickr": "test_2018_flickr"}
+    assert read == {split: [(f"{stem}.{source}.gz", f"{stem}.{target}.gz")] for split, stem in stems.items()}
+
+
+def test_multi30k_in_place_needs_no_host(small_multi30k: Host, tmp_path: Path) -> None:
+    for name, content in small_multi30k.files.items():
+        (tmp_path / name).write_bytes(content)
+    open_corpus(_multi30k(tmp_path, "http://127.0.0.1:9"), "de", "en").fetch()
+
+
+def test_a_test_set_that_the_config_names_must_be_there(small_multi30k: Host, tmp_path: Path) -> None:
+    del small_multi30k.files["test_2018_flickr.en.gz"]
+    corpus = open_corpus(_multi30k(tmp_path, small_multi30k.address, test_sets=("test_2018_flickr",)), "de", "en")
+    with pytest.raises(MissingError) as caught:
+        corpus.fetch(progress=False)
+    assert f"tmt download multi30k --to {tmp_path} --mirror" in caught.value.remedy
+    assert "mirror" in caught.value.remedy
+
+
+def test_the_known_sums_cover_every_file() -> None:
+    stems = ("train", "val", "test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "test_2018_flickr")
+    assert set(multi30k.SUMS) == {f"{stem}.{language}.gz" for stem in stems for language in ("de", "en")}
+    assert len(set(multi30k.SUMS.values())) == 12
+    assert all(len(value) == 64 and int(value, 16) for value in multi30k.SUMS.values())
+
+
+def test_the_command_fetches_everything_and_says_so_only_on_stderr(
+    small_multi30k: Host, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    download("multi30k", to=tmp_path, mirror=small_multi30k.address)
+    first = capsys.readouterr()
+    assert first.out == ""
+    assert first.err.count("fetched and verified") == 12
+    assert set(_left(tmp_path / "any")) == set(multi30k.SUMS)
+    small_multi30k.asked.clear()
+    download("multi30k", to=tmp_path, mirror=small_multi30k.address)
+    again = capsys.readouterr().err
+    assert again.count(": verified\n") == 12
+    assert "already" in again
+    assert small_multi30k.asked == []
+
+
+def test_the_command_leaves_out_optional_test_sets_and_no_others(
+    small_multi30k: Host, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    del small_multi30k.files["test_2017_mscoco.de.gz"]
+    download("multi30k", to=tmp_path, mirror=small_multi30k.address)
+    assert "test_2017_mscoco.de.gz: left out" in capsys.readouterr().err
+    del small_multi30k.files["test_2017_flickr.de.gz"]
+    with pytest.raises(MissingError):
+        download("multi30k", to=tmp_path / "other", mirror=small_multi30k.address)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("aihub", "aihub.or.kr"),
+        ("multi30", "did you mean 'multi30k'?"),
+        ("phrasebook", "comes with"),
+        ("x", "no corpus"),
+    ],
+)
+def test_the_command_knows_the_way_for_other_corpora(name: str, says: str) -> None:
+    with pytest.raises(TmtError) as caught:
+        download(name)
+    assert says in str(caught.value)
+
+
+@pytest.mark.corpora
+@pytest.mark.parametrize("over_http", [True, False])
+def test_the_real_files_come_through_with_their_official_sums(
+    corpora: Path, host: Host, tmp_path: Path, over_http: bool
+) -> None:
+    folder = corpora / "multi30k"
+    if not folder.is_dir():
+        pytest.skip(f"no {folder}")
+    host.files = {file.name: file.read_bytes() for file in folder.glob("*.gz")}
+    host.breaks = [100_000, 200_000]
+    corpus = open_corpus(_multi30k(tmp_path, host.address if over_http else str(folder)), "de", "en")
+    corpus.fetch(progress=False)
+    counts = {split: sum(1 for _ in corpus.read(split)) for split in corpus.splits()}
+    assert counts == {"train": 29_000, "validation": 1_014, "test_2016_flickr": 1_000, "test_2017_flickr": 1_000}

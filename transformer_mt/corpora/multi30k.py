@@ -1,0 +1,97 @@
+"""Multi30k, German-English: the official raw files of task 1, downloaded, verified and read.
+
+Elliott, Frank, Sima'an, Specia (2016). The files are for non-commercial research and education, and are never
+shipped with this package.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from transformer_mt.config.data import MULTI30K_TEST_SETS, Multi30kConfig
+from transformer_mt.corpora.base import Corpus, Pair
+from transformer_mt.corpora.text import read_parallel
+from transformer_mt.files.download import fetch
+from transformer_mt.files.lines import path_of
+from transformer_mt.files.receiving import MissingError
+
+ADDRESS = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
+LANGUAGES = ("de", "en")
+OPTIONAL = ("test_2017_mscoco", "test_2018_flickr")  # test sets that some mirrors lack
+SUMS = {  # sha256 of each file, as the owners published it
+    "train.de.gz": "726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6",
+    "train.en.gz": "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f",
+    "val.de.gz": "f0cba2f995189cf5770f29a8a9a537a3ad3f51657ad873405082ff6863a5e75a",
+    "val.en.gz": "14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28",
+    "test_2016_flickr.de.gz": "9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8",
+    "test_2016_flickr.en.gz": "611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9",
+    "test_2017_flickr.de.gz": "a2c89666db00c495cd8513b9d708d5a3acc205d7de312ef2bf5fb7ebc1540aee",
+    "test_2017_flickr.en.gz": "76a444ee25172e72695cddb13ae4a3bda59430617be88e0bb46b60504f054074",
+    "test_2017_mscoco.de.gz": "799e4854c25d601cb6cb6be29eabe5667734c61ace2f495e03e429031a0bc338",
+    "test_2017_mscoco.en.gz": "aab300bfb4427697987e02cd0aacd44bfe8aa50456231b6474c08038bbed2b58",
+    "test_2018_flickr.de.gz": "ddd0130c7d97482dc5197a02141dae8dd79f20f03586c480d675c09a32daf608",
+    "test_2018_flickr.en.gz": "ef4f4844037d4c5dea75c9a8ed5fd78905967a26f67c255e230cc9780032654d",
+}
+_STEMS = {"train": "train", "validation": "val", **{name: name for name in MULTI30K_TEST_SETS}}
+
+
+class Multi30kCorpus(Corpus):
+    def __init__(self, config: Multi30kConfig, source: str, target: str) -> None:
+        assert {source, target} == set(LANGUAGES), "the config allows no others"
+        self._config = config
+        self._source, self._target = source, target
+        self._folder = path_of(config.directory)
+
+    def fetch(self, progress: bool = True) -> None:
+        names = [file.name for file in self.files()]
+        for name, fetched in fetch_files(self._folder, names, self._config.mirror, progress=progress):
+            if fetched and progress:
+                print(f"{self._folder / name}: fetched and verified", file=sys.stderr)
+
+    def files(self) -> list[Path]:
+        return [self._file(split, language) for split in self.splits() for language in (self._source, self._target)]
+
+    def splits(self) -> tuple[str, ...]:
+        return ("train", "validation", *self._config.test_sets)
+
+    def read(self, split: str) -> Iterator[Pair]:
+        return read_parallel(self._file(split, self._source), self._file(split, self._target))
+
+    def _file(self, split: str, language: str) -> Path:
+        return self._folder / f"{_STEMS[split]}.{language}.gz"
+
+
+def fetch_files(
+    folder: Path, names: Iterable[str], mirror: str | None = None, *, progress: bool = True
+) -> Iterator[tuple[str, bool]]:
+    """Make the named files exist in `folder`, verified; yields each name and whether it had to be fetched.
+
+    Raises TmtError, also for a file that has another sum than the official one.
+    """
+    for name in names:
+        fetched = fetch(mirror or ADDRESS, folder / name, SUMS[name], remedy=_remedy(folder), progress=progress)
+        yield name, fetched
+
+
+def fetch_all(folder: Path, mirror: str | None = None, *, progress: bool = True) -> Iterator[tuple[str, str]]:
+    """As `fetch_files`, for every file there is; yields each name and what became of it.
+
+    An optional test set that the address lacks is left out.
+    """
+    for name in SUMS:
+        try:
+            for _, fetched in fetch_files(folder, [name], mirror, progress=progress):
+                yield name, "fetched and verified" if fetched else "verified"
+        except MissingError:
+            if not name.startswith(OPTIONAL):
+                raise
+            yield name, "left out: the address does not have this optional test set"
+
+
+def _remedy(folder: Path) -> str:
+    return (
+        "Fetch the files from elsewhere, an address or a folder that has them (in a config: the key mirror):\n"
+        f"    tmt download multi30k --to {folder} --mirror URL"
+    )

@@ -1,0 +1,171 @@
+"""Replacing a file or a folder: a crash, a full disk or a reader finds the old one or the new one, never half of one.
+
+The new content is written beside the old one and forced to the disk. Then the two are swapped: a file by a rename, a
+folder by one system call that exchanges two names (Linux, macOS). Systems without that call move the old folder aside
+first; if the process is killed right then, `recover` brings the old folder back.
+
+Names beside NAME carry the number of the process that writes: `.NAME.PID.new` while it is written, `.NAME.PID.old`
+while a folder is moved aside. What killed processes left is removed by the next replacement.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+
+@contextmanager
+def replaced_file(file: Path) -> Iterator[Path]:
+    """A path to write to. If the block succeeds, that file takes the place of `file`; a symbolic link is followed.
+
+    Raises OSError if the disk refuses. `file` is then as it was.
+    """
+    file = Path(os.path.realpath(file))
+    aside = _beside(file, "new")
+    remove_leftovers(file.parent, file.name)
+    try:
+        yield aside
+        move_into_place(aside, file)
+    finally:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+
+
+def move_into_place(aside: Path, file: Path) -> None:
+    """Give a complete file its name, on the disk. Raises OSError; `file` is then as it was."""
+    _sync(aside)
+    aside.replace(file)
+    _sync(file.parent)
+
+
+def replace_text(file: Path, text: str) -> None:
+    """Make `text` (UTF-8) the content of `file`. Raises OSError; the file is then as it was."""
+    with replaced_file(file) as aside:
+        aside.write_text(text, encoding="utf-8", newline="\n")
+
+
+@contextmanager
+def replaced_folder(folder: Path) -> Iterator[Path]:
+    """An empty folder to fill. If the block succeeds, it takes the place of `folder`, whose content is then removed.
+
+    One process at a time may replace a folder; callers hold a lock if several could. A symbolic link is followed.
+    Raises OSError if the disk refuses. `folder` is then as it was.
+    """
+    folder = Path(os.path.realpath(folder))
+    recover(folder)
+    remove_leftovers(folder.parent, folder.name)
+    aside = _beside(folder, "new")
+    aside.mkdir(parents=True)
+    try:
+        yield aside
+        for path, _, names in os.walk(aside, topdown=False):
+            for name in names:
+                _sync(Path(path, name))
+            _sync(Path(path))
+        _swap(aside, folder)
+        _sync(folder.parent)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def recover(folder: Path) -> None:
+    """Bring back a folder that a killed process had moved aside and not replaced yet."""
+    if not folder.exists():
+        for aside in _left_by_killed(folder.parent, folder.name, "old"):
+            with suppress(OSError):  # another process may bring it back at the same time
+                aside.replace(folder)
+
+
+def remove_leftovers(folder: Path, name: str = "") -> None:
+    """Remove what killed processes left of replacements in `folder`: of one name, or of all."""
+    asides = _left_by_killed(folder, name, "new")
+    asides += [aside for aside in _left_by_killed(folder, name, "old") if (folder / _name_of(aside)).exists()]
+    for aside in asides:
+        if aside.is_dir():
+            shutil.rmtree(aside, ignore_errors=True)
+        else:
+            aside.unlink(missing_ok=True)
+
+
+def _swap(aside: Path, folder: Path) -> None:
+    if not folder.exists():
+        aside.replace(folder)
+    elif not _exchange(aside, folder):
+        old = _beside(folder, "old")
+        folder.replace(old)
+        try:
+            aside.replace(folder)
+        except BaseException:
+            old.replace(folder)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two names in one system call. False if the system, or its file system, has no such call."""
+    names = os.fsencode(one), os.fsencode(other)
+    here, swap = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux; RENAME_SWAP of macOS is 2 as well
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if sys.platform == "darwin":
+            failed = libc.renamex_np(*names, swap)
+        elif sys.platform == "linux":
+            failed = libc.renameat2(here, names[0], here, names[1], swap)
+        else:
+            return False
+    except (OSError, AttributeError, TypeError):  # no C library of this kind, or an older one
+        return False
+    if failed and ctypes.get_errno() not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM):
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(other))
+    return not failed
+
+
+def _beside(path: Path, state: str) -> Path:
+    return path.with_name(f".{path.name}.{os.getpid()}.{state}")
+
+
+def _left_by_killed(folder: Path, name: str, state: str) -> list[Path]:
+    """Leftovers in `folder` whose process has ended. Earlier versions wrote no number into the name."""
+    pattern = re.compile(rf"\.{re.escape(name) or '.+?'}(?:\.(\d+))?\.{state}")
+    with suppress(OSError):
+        found = ((entry, pattern.fullmatch(entry.name)) for entry in folder.iterdir())
+        return sorted(entry for entry, match in found if match and not (match[1] and _is_running(int(match[1]))))
+    return []
+
+
+def _name_of(aside: Path) -> str:
+    return re.sub(r"(\.\d+)?\.(new|old)$", "", aside.name[1:])
+
+
+def _is_running(pid: int) -> bool:
+    """Whether another process with this number runs here. Our own leftovers are not in use when this is asked."""
+    if pid == os.getpid() or sys.platform == "win32":  # os.kill would end the process there
+        return pid != os.getpid()
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _sync(path: Path) -> None:
+    """Have the system write a file, or the entries of a folder, to the disk now."""
+    if path.is_symlink() or (path.is_dir() and sys.platform == "win32"):
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP) or not path.is_dir():
+            raise  # some file systems cannot sync a folder
+    finally:
+        os.close(descriptor)
