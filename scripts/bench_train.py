@@ -99,7 +99,7 @@ def measure_ours(options: argparse.Namespace) -> dict[str, float]:
     from transformer_mt.config.load import load_config
     from transformer_mt.data.batching import Batches, BatchSize
     from transformer_mt.data.prepare import prepare
-    from transformer_mt.decoding.model_directory import build_model
+    from transformer_mt.kernels.build import build_model
     from transformer_mt.runtime.device import peak_memory, set_up
     from transformer_mt.runtime.distributed import World
     from transformer_mt.training.optimizer import make_optimizers
@@ -110,7 +110,7 @@ def measure_ours(options: argparse.Namespace) -> dict[str, float]:
         machine = set_up(config.runtime)
         prepared = prepare(config)
         source, target = prepared.codecs()
-        model = build_model(config, len(source), len(target)).to(machine.device)
+        model = build_model(config, len(source), len(target), machine.device)
         step, (optimizer,) = parallel_step(model, config, machine, World()), make_optimizers(model, config.training)
         for group in optimizer.param_groups:
             group["lr"] = 1e-4

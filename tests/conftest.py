@@ -66,8 +66,9 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch
 
     from transformer_mt.config.schema import Config
-    from transformer_mt.decoding.model_directory import build_model, save_model_directory
-    from transformer_mt.model.weights import named_weights
+    from transformer_mt.decoding.model_directory import save_model_directory
+    from transformer_mt.kernels.build import build_model
+    from transformer_mt.runtime.weights import named_weights
     from transformer_mt.text.codec import Codec, Segmenter
     from transformer_mt.text.vocabulary import Vocabulary
 
@@ -146,7 +147,7 @@ class Numbers:
         from transformer_mt.config.schema import Config
         from transformer_mt.data.batching import Batches, BatchSize
         from transformer_mt.data.prepare import prepare
-        from transformer_mt.decoding.model_directory import build_model
+        from transformer_mt.kernels.build import build_model
         from transformer_mt.reporting.events import Events
         from transformer_mt.runtime.device import set_up
         from transformer_mt.runtime.distributed import World

@@ -14,11 +14,12 @@ from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.decoding.mbr import consensus
-from transformer_mt.decoding.model_directory import build_model, save_model_directory
+from transformer_mt.decoding.model_directory import save_model_directory
 from transformer_mt.decoding.request import Found
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError
-from transformer_mt.model.weights import named_weights
+from transformer_mt.kernels.build import build_model
+from transformer_mt.runtime.weights import named_weights
 from transformer_mt.text.codec import Codec, Segmenter, load_codecs
 
 EOS, BOS = 3, 2

@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from transformer_mt.config.load import load_config
-from transformer_mt.decoding.model_directory import ModelDirectory, build_model, load_model_directory
+from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
 from transformer_mt.decoding.model_directory import save_model_directory as save
-from transformer_mt.model.weights import named_weights
+from transformer_mt.kernels.build import build_model
+from transformer_mt.runtime.weights import named_weights
 from transformer_mt.text.codec import load_codecs
 from transformer_mt.text.vocabulary import BOS, PAD
 

@@ -12,7 +12,7 @@ import pytest
 
 from transformer_mt.cli import main
 from transformer_mt.decoding.model_directory import ModelDirectory, save_model_directory
-from transformer_mt.model.weights import named_weights
+from transformer_mt.runtime.weights import named_weights
 
 pytest.importorskip("ctranslate2")
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.testing import assert_close
 
 from transformer_mt.config.model import ModelConfig
-from transformer_mt.model import layers
-from transformer_mt.model.cache import ROOM
+from transformer_mt.decoding import incremental
+from transformer_mt.decoding.incremental import SPARE_STEPS, IncrementalDecoder
+from transformer_mt.kernels.build import parts_for
 from transformer_mt.model.transformer import Transformer
 
 PAD = 0
@@ -21,7 +23,7 @@ def model(**options: object) -> Transformer:
     config = ModelConfig(
         **{"d_model": 16, "n_heads": 4, "d_ff": 24, "encoder_layers": 1, "decoder_layers": 2, **options}
     )
-    return Transformer(config, 13, 11, PAD, max_positions=24).double().eval()
+    return Transformer(config, 13, 11, PAD, 24, parts_for(config, "cpu")).double().eval()
 
 
 def sources(*lengths: int) -> Tensor:
@@ -33,10 +35,11 @@ def sources(*lengths: int) -> Tensor:
 
 
 def step_by_step(transformer: Transformer, source_BS: Tensor, target_BT: Tensor) -> Tensor:
-    cache, logits = transformer.start(source_BS), []
+    decoder, logits = IncrementalDecoder(transformer), []
+    cache = decoder.start(source_BS)
     for position in range(target_BT.shape[1]):
         assert cache.length == position
-        logits_NV, cache = transformer.step(target_BT[:, position], cache)
+        logits_NV, cache = decoder.step(target_BT[:, position], cache)
         logits.append(logits_NV)
     return torch.stack(logits, dim=1)
 
@@ -66,7 +69,7 @@ def test_sources_encoded_in_pieces_are_sources_encoded_at_once(piece: int, monke
     expected_BTV = transformer.generate_logits(transformer(source_BS, target_BT))
     encoded, whole = [], transformer.encode
     monkeypatch.setattr(transformer, "encode", lambda piece_BS: encoded.append(piece_BS.shape) or whole(piece_BS))
-    monkeypatch.setattr("transformer_mt.model.transformer.PIECE", piece)
+    monkeypatch.setattr("transformer_mt.decoding.incremental.ENCODE_CHUNK_TOKENS", piece)
     assert_close(step_by_step(transformer, source_BS, target_BT), expected_BTV, **CLOSE)
     assert len(encoded) > 1
     assert sum(rows for rows, _ in encoded) == 7
@@ -76,7 +79,7 @@ def test_sources_encoded_in_pieces_are_sources_encoded_at_once(piece: int, monke
 @torch.no_grad()
 def test_sinusoidal_decoding_goes_on_beyond_the_table():
     transformer = model(positions="sinusoidal")
-    longer = Transformer(transformer.config, 13, 11, PAD, max_positions=40).double().eval()
+    longer = Transformer(transformer.config, 13, 11, PAD, 40).double().eval()
     longer.load_state_dict(transformer.state_dict())
     source_BS, target_BT = sources(30, 12), torch.randint(1, 11, (2, 33))
     expected_BTV = longer.generate_logits(longer(source_BS, target_BT))
@@ -84,26 +87,28 @@ def test_sinusoidal_decoding_goes_on_beyond_the_table():
     assert_close(transformer.generate_logits(transformer(source_BS, target_BT)), expected_BTV, **CLOSE)
 
 
-@pytest.mark.parametrize("plain", [True, False])
+@pytest.mark.parametrize("fused", [True, False])
 @torch.no_grad()
-def test_reordered_rows_go_on_as_the_prefixes_they_continue(plain: bool, monkeypatch):
+def test_reordered_rows_go_on_as_the_prefixes_they_continue(fused: bool, monkeypatch):
     """Two sentences, the first step with one row each, then three rows each that swap their pasts.
 
-    plain: by the readable attention, as on a CPU, or by the fused kernel, as on a GPU.
+    fused: by the fused kernel, as on a GPU, or by the formula written out, as on a CPU.
     """
-    monkeypatch.setattr(layers, "_plain_is_faster", lambda x_N1D: plain)
+    if fused:
+        monkeypatch.setattr(incremental, "attention_to_past", F.scaled_dot_product_attention)
     transformer = model(positions="rotary")
+    decoder = IncrementalDecoder(transformer)
     source_BS = sources(5, 3)
     first_B, second_N, third_N = (
         torch.tensor([2, 3]),
         torch.tensor([4, 5, 6, 7, 8, 9]),
         torch.tensor([1, 2, 3, 4, 5, 6]),
     )
-    _, cache = transformer.step(first_B, transformer.start(source_BS))
+    _, cache = decoder.step(first_B, decoder.start(source_BS))
     cache = cache.reorder(torch.tensor([0, 0, 0, 1, 1, 1]))
-    _, cache = transformer.step(second_N, cache)
+    _, cache = decoder.step(second_N, cache)
     continued_N = torch.tensor([2, 2, 0, 4, 3, 5])
-    logits_NV, _ = transformer.step(third_N, cache.reorder(continued_N))
+    logits_NV, _ = decoder.step(third_N, cache.reorder(continued_N))
 
     prefixes_NT = torch.stack([first_B.repeat_interleave(3), second_N[continued_N], third_N], dim=1)
     expected_NTV = transformer.generate_logits(transformer(source_BS.repeat_interleave(3, dim=0), prefixes_NT))
@@ -113,11 +118,12 @@ def test_reordered_rows_go_on_as_the_prefixes_they_continue(plain: bool, monkeyp
 @torch.no_grad()
 def test_selected_sentences_go_on_without_the_finished_ones():
     transformer = model()
+    decoder = IncrementalDecoder(transformer)
     source_BS = sources(5, 3, 4)
-    _, cache = transformer.step(torch.tensor([2, 2, 2]), transformer.start(source_BS))
-    _, cache = transformer.step(torch.tensor([3, 4, 5, 6, 7, 8]), cache.reorder(torch.tensor([0, 0, 1, 1, 2, 2])))
+    _, cache = decoder.step(torch.tensor([2, 2, 2]), decoder.start(source_BS))
+    _, cache = decoder.step(torch.tensor([3, 4, 5, 6, 7, 8]), cache.reorder(torch.tensor([0, 0, 1, 1, 2, 2])))
     kept = torch.tensor([2, 0])
-    logits_NV, cache = transformer.step(torch.tensor([9, 10, 1, 2]), cache.select(kept))
+    logits_NV, cache = decoder.step(torch.tensor([9, 10, 1, 2]), cache.select(kept))
 
     prefixes_NT = torch.tensor([[2, 7, 9], [2, 8, 10], [2, 3, 1], [2, 4, 2]])
     expected_NTV = transformer.generate_logits(transformer(source_BS[kept].repeat_interleave(2, dim=0), prefixes_NT))
@@ -128,15 +134,16 @@ def test_selected_sentences_go_on_without_the_finished_ones():
 @torch.no_grad()
 def test_rows_may_move_several_times_before_they_go_on():
     transformer = model(positions="rotary")
-    _, cache = transformer.step(torch.tensor([2, 3]), transformer.start(sources(5, 3)).reorder(torch.tensor([0, 1])))
-    _, cache = transformer.step(torch.tensor([4, 5, 6, 7]), cache.reorder(torch.tensor([0, 0, 1, 1])))
+    decoder = IncrementalDecoder(transformer)
+    _, cache = decoder.step(torch.tensor([2, 3]), decoder.start(sources(5, 3)).reorder(torch.tensor([0, 1])))
+    _, cache = decoder.step(torch.tensor([4, 5, 6, 7]), cache.reorder(torch.tensor([0, 0, 1, 1])))
     first, second = torch.tensor([1, 0, 3, 2]), torch.tensor([0, 0, 3, 2])
     token_N, kept_B = torch.tensor([8, 9, 10, 1]), torch.tensor([1])
-    twice, _ = transformer.step(token_N, cache.reorder(first).reorder(second))
-    once, _ = transformer.step(token_N, cache.reorder(first[second]))
-    selected, _ = transformer.step(token_N[2:], cache.reorder(first).reorder(second).select(kept_B))
+    twice, _ = decoder.step(token_N, cache.reorder(first).reorder(second))
+    once, _ = decoder.step(token_N, cache.reorder(first[second]))
+    selected, _ = decoder.step(token_N[2:], cache.reorder(first).reorder(second).select(kept_B))
     assert torch.equal(twice, once)
-    assert not torch.equal(twice[0], transformer.step(token_N, cache)[0][0])
+    assert not torch.equal(twice[0], decoder.step(token_N, cache)[0][0])
     assert_close(selected, once[2:], **CLOSE)
 
 
@@ -145,33 +152,35 @@ def test_rows_may_move_several_times_before_they_go_on():
 def test_a_step_leaves_the_cache_it_was_given_as_it_was(rows: list[int] | None):
     """Two steps continue one cache: neither sees what the other wrote, nor does a later step."""
     transformer = model()
-    _, cache = transformer.step(torch.tensor([2]), transformer.start(sources(4)))
+    decoder = IncrementalDecoder(transformer)
+    _, cache = decoder.step(torch.tensor([2]), decoder.start(sources(4)))
     cache = cache if rows is None else cache.reorder(torch.tensor(rows))
     n_rows = len(rows or [0])
     three_N, four_N, five_N = (torch.tensor([token] * n_rows) for token in (3, 4, 5))
-    one, longer = transformer.step(three_N, cache)
-    after, _ = transformer.step(five_N, longer)
-    other, _ = transformer.step(four_N, cache)
-    again, _ = transformer.step(three_N, cache)
+    one, longer = decoder.step(three_N, cache)
+    after, _ = decoder.step(five_N, longer)
+    other, _ = decoder.step(four_N, cache)
+    again, _ = decoder.step(three_N, cache)
     assert torch.equal(one, again)
     assert not torch.equal(one, other)
-    assert torch.equal(after, transformer.step(five_N, longer)[0])
+    assert torch.equal(after, decoder.step(five_N, longer)[0])
 
 
 @torch.no_grad()
 def test_rows_of_one_sentence_share_what_they_have_in_common():
     """Three rows that all continue the first one again and again: what only the others looked at is left behind."""
     transformer = model()
-    _, cache = transformer.step(torch.tensor([2, 2]), transformer.start(sources(4, 3)))
+    decoder = IncrementalDecoder(transformer)
+    _, cache = decoder.step(torch.tensor([2, 2]), decoder.start(sources(4, 3)))
     cache = cache.reorder(torch.tensor([0, 0, 0, 1, 1, 1]))
     for position in range(1, 20):
         assert cache.length == position
-        _, cache = transformer.step(torch.tensor([3, 4, 5, 6, 7, 8]), cache)
+        _, cache = decoder.step(torch.tensor([3, 4, 5, 6, 7, 8]), cache)
         cache = cache.reorder(torch.tensor([0, 0, 0, 3, 3, 3]))
-        assert cache.n_cells <= position + 1 + 2 * (ROOM + 1)  # of each position one, of the newest all three
+        assert cache.n_cells <= position + 1 + 2 * (SPARE_STEPS + 1)  # of each position one, of the newest all three
     prefix_BT = torch.tensor([[2, *[3] * 19, 9], [2, *[6] * 19, 9]])
     expected_BTV = transformer.generate_logits(transformer(sources(4, 3), prefix_BT))
-    logits_NV, _ = transformer.step(torch.full((6,), 9), cache)
+    logits_NV, _ = decoder.step(torch.full((6,), 9), cache)
     assert_close(logits_NV, expected_BTV[:, -1].repeat_interleave(3, dim=0), **CLOSE)
 
 
@@ -179,12 +188,13 @@ def test_rows_of_one_sentence_share_what_they_have_in_common():
 def test_rows_that_began_apart_stay_apart_and_may_leave():
     """As sampling does: two rows a sentence from the first step on, moved and selected without a common past."""
     transformer = model(positions="rotary")
+    decoder = IncrementalDecoder(transformer)
     source_BS = sources(5, 3)
-    cache, prefix_NT = transformer.start(source_BS), torch.tensor([[2, 3, 4], [5, 6, 7], [8, 9, 10], [1, 2, 3]])
+    cache, prefix_NT = decoder.start(source_BS), torch.tensor([[2, 3, 4], [5, 6, 7], [8, 9, 10], [1, 2, 3]])
     for token_N in prefix_NT.T:
-        _, cache = transformer.step(token_N, cache)
+        _, cache = decoder.step(token_N, cache)
     moved_N = torch.tensor([1, 0, 3, 3])
-    logits_NV, _ = transformer.step(torch.tensor([4, 5]), cache.reorder(moved_N).select(torch.tensor([1])))
+    logits_NV, _ = decoder.step(torch.tensor([4, 5]), cache.reorder(moved_N).select(torch.tensor([1])))
     prefix_NT = torch.cat([prefix_NT[[3, 3]], torch.tensor([[4], [5]])], dim=1)
     expected_NTV = transformer.generate_logits(transformer(source_BS[[1, 1]], prefix_NT))
     assert_close(logits_NV, expected_NTV[:, -1], **CLOSE)

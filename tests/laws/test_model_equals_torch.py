@@ -13,8 +13,12 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from transformer_mt.config.model import ModelConfig
-from transformer_mt.model.attention import MultiHeadAttention
+from transformer_mt.kernels.attention import fused_attention
+from transformer_mt.kernels.build import parts_for
+from transformer_mt.model.attention import scaled_dot_product_attention
 from transformer_mt.model.masks import causal_mask, padding_mask
+from transformer_mt.model.multi_head_attention import MultiHeadAttention
+from transformer_mt.model.parts import Parts
 from transformer_mt.model.transformer import Transformer
 
 D, H, F, LAYERS, VOCABULARY, PAD = 24, 4, 40, 2, 17, 0
@@ -91,7 +95,7 @@ def twins(dtype: torch.dtype, **options: object) -> tuple[Transformer, Reference
     config = ModelConfig(
         d_model=D, n_heads=H, d_ff=F, encoder_layers=LAYERS, decoder_layers=LAYERS, dropout=0.0, **options
     )
-    ours = Transformer(config, VOCABULARY, VOCABULARY, PAD).to(dtype)
+    ours = Transformer(config, VOCABULARY, VOCABULARY, PAD, parts=parts_for(config, "cpu")).to(dtype)
     with torch.no_grad():
         for parameter in ours.parameters():
             parameter += 0.1 * torch.randn_like(parameter)
@@ -159,10 +163,10 @@ def test_each_stack_alone_is_torchs(norm, dtype):
 
 
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("fused", [True, False])
-def test_attention_alone_is_torchs_in_output_maps_and_gradients(bias, fused):
+@pytest.mark.parametrize("kernel", [scaled_dot_product_attention, fused_attention])
+def test_attention_alone_is_torchs_in_output_maps_and_gradients(bias, kernel):
     torch.manual_seed(1)
-    ours = MultiHeadAttention(D, H, bias=bias, fused=fused).double()
+    ours = MultiHeadAttention(D, H, bias=bias, parts=Parts(attention=kernel)).double()
     theirs = nn.MultiheadAttention(D, H, bias=bias, batch_first=True, dtype=torch.float64)
     theirs.load_state_dict(
         {translated(f".self_attention.{name}")[len(".self_attn.") :]: p for name, p in ours.named_parameters()}

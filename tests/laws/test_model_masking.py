@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from transformer_mt.config.model import ModelConfig
+from transformer_mt.kernels.build import parts_for
 from transformer_mt.model.transformer import Transformer
 
 PAD, VOCABULARY = 0, 12
@@ -26,6 +27,10 @@ KINDS = [(options, kernels) for options in OPTIONS for kernels in ("handmade", "
 
 
 @cache
+def build(config: ModelConfig) -> Transformer:
+    return Transformer(config, VOCABULARY, VOCABULARY, PAD, 16, parts_for(config, "cpu"))
+
+
 def model(options: str, kernels: str) -> Transformer:
     torch.manual_seed(5)
     config = ModelConfig(
@@ -38,7 +43,7 @@ def model(options: str, kernels: str) -> Transformer:
         norm_kernel=kernels,
         **OPTIONS[options],
     )
-    return Transformer(config, VOCABULARY, VOCABULARY, PAD, max_positions=16).double().eval()
+    return build(config).double().eval()
 
 
 def logits_of(transformer: Transformer, source_BS: Tensor, target_BT: Tensor) -> Tensor:
@@ -118,7 +123,7 @@ def test_a_sentence_alone_is_the_sentence_in_a_batch(kind, batch):
 @pytest.mark.parametrize("kind", KINDS, ids=": ".join)
 def test_a_fully_padded_row_gives_finite_numbers_and_gradients(kind, dtype):
     torch.manual_seed(6)
-    transformer = Transformer(model(*kind).config, VOCABULARY, VOCABULARY, PAD, 16).to(dtype).train()
+    transformer = build(model(*kind).config).to(dtype).train()
     source_BS = torch.tensor([[3, 4, 5], [PAD, PAD, PAD]])
     target_BT = torch.tensor([[2, 6, 7], [PAD, PAD, PAD]])
     logits_BTV = transformer.generate_logits(transformer(source_BS, target_BT))

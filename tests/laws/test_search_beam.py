@@ -218,7 +218,7 @@ def test_a_coverage_penalty_prefers_the_hypothesis_that_read_everything() -> Non
 
     def first(beta: float) -> Found:
         start = torch.tensor([[0.0, 0.0, 1.0]])  # the third position is padding
-        coverage = Coverage(start, lambda: torch.tensor(seen)) if beta else None
+        coverage = Coverage(start, lambda cache: torch.tensor(seen)) if beta else None
         cache = Prefixes((0,), ((),))
         fixed = Prefixes((0,), ((), ()))
         options = BeamOptions(2, 2, beta=beta)

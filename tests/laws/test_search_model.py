@@ -14,8 +14,10 @@ from transformer_mt.config.model import ModelConfig
 from transformer_mt.decoding.batches import search, translate_ids
 from transformer_mt.decoding.beam import BeamOptions, beam_search
 from transformer_mt.decoding.greedy import greedy_search
+from transformer_mt.decoding.incremental import IncrementalDecoder
 from transformer_mt.decoding.request import Found, Request, batched
 from transformer_mt.decoding.search import Limits
+from transformer_mt.kernels.build import parts_for
 from transformer_mt.model.transformer import Transformer
 
 PAD, EOS = 0, 3
@@ -40,7 +42,7 @@ def model(seed: int = 1, positions: str = "sinusoidal") -> Transformer:
     config = ModelConfig(
         d_model=16, n_heads=4, d_ff=32, encoder_layers=2, decoder_layers=2, positions=positions, embedding_init="xavier"
     )
-    built = Transformer(config, 30, 30, PAD, max_positions=20)
+    built = Transformer(config, 30, 30, PAD, 20, parts_for(config, "cpu"))
     with torch.no_grad():
         for parameter in built.parameters():
             parameter.mul_(1.5)  # sharper choices
@@ -96,14 +98,15 @@ def test_search_with_the_cache_is_search_without(beam: int) -> None:
     sources = [one.source for one in requests(9)]
     width = max(map(len, sources))
     source_BS = torch.tensor([[*source, *[PAD] * (width - len(source))] for source in sources])
-    limits = Limits.of([0] * 9, list(range(4, 13)))
+    limits, decoder = Limits.of([0] * 9, list(range(4, 13))), IncrementalDecoder(model())
     with torch.inference_mode():
-        cache, prefix = model().start(source_BS), Prefix(source_BS, torch.empty(9, 0, dtype=torch.long))
+        step, cache = decoder.step, decoder.start(source_BS)
+        prefix = Prefix(source_BS, torch.empty(9, 0, dtype=torch.long))
         if beam == 1:
-            cached = [[one] for one in greedy_search(model().step, cache, limits)]
+            cached = [[one] for one in greedy_search(step, cache, limits)]
             plain = [[one] for one in greedy_search(uncached_step, prefix, limits)]
         else:
-            cached = beam_search(model().step, cache, limits, BeamOptions(beam, alpha=0.6))
+            cached = beam_search(step, cache, limits, BeamOptions(beam, alpha=0.6))
             plain = beam_search(uncached_step, prefix, limits, BeamOptions(beam, alpha=0.6))
     assert same(cached, plain)
 

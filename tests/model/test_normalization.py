@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.testing import assert_close
 
-from transformer_mt.model.normalization import LayerNorm, RMSNorm, layer_norm, layer_norm_by_deviation, rms_norm
+from transformer_mt.kernels.normalization import FusedLayerNorm, FusedRMSNorm
+from transformer_mt.model.normalization import LayerNorm, RMSNorm
 
 
 def inputs(dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor]:
@@ -20,10 +21,19 @@ def inputs(dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor]:
     return x.requires_grad_(), gamma.requires_grad_(), beta.requires_grad_()
 
 
+def normalised(norm: LayerNorm | RMSNorm, x_BTD: Tensor, gamma_D: Tensor, *beta_D: Tensor) -> Tensor:
+    """With a gain and a shift of the test's, gradients and all."""
+    given = dict(zip(("gamma", "beta"), (gamma_D, *beta_D), strict=False))
+    return torch.func.functional_call(norm, given, (x_BTD,))
+
+
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-5, 0.5])
 def test_layer_norm_is_torchs_in_output_and_gradients(epsilon):
     leaves = inputs()
-    ours, theirs = layer_norm(*leaves, epsilon), F.layer_norm(leaves[0], (16,), leaves[1], leaves[2], epsilon)
+    ours, theirs = (
+        normalised(LayerNorm(16, epsilon), *leaves),
+        F.layer_norm(leaves[0], (16,), leaves[1], leaves[2], epsilon),
+    )
     assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
     for one, other in zip(
         torch.autograd.grad(ours.sin().sum(), leaves), torch.autograd.grad(theirs.sin().sum(), leaves), strict=True
@@ -33,7 +43,7 @@ def test_layer_norm_is_torchs_in_output_and_gradients(epsilon):
 
 def test_rms_norm_is_torchs_in_output_and_gradients():
     x, gamma, _ = inputs()
-    ours, theirs = rms_norm(x, gamma, 1e-6), F.rms_norm(x, (16,), gamma, 1e-6)
+    ours, theirs = normalised(RMSNorm(16, 1e-6), x, gamma), F.rms_norm(x, (16,), gamma, 1e-6)
     assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
     for one, other in zip(
         torch.autograd.grad(ours.sin().sum(), (x, gamma)),
@@ -47,22 +57,23 @@ def test_epsilon_on_the_deviation_is_the_annotated_formula():
     values, epsilon = [1.0, 2.0, 4.0, 9.0], 0.5
     mean, deviation = statistics.mean(values), statistics.stdev(values)  # the sample's: divisor n - 1
     expected = [2 * (value - mean) / (deviation + epsilon) + 3 for value in values]
-    ours = layer_norm_by_deviation(torch.tensor(values), torch.full((4,), 2.0), torch.full((4,), 3.0), epsilon)
+    twos, threes = torch.full((4,), 2.0), torch.full((4,), 3.0)
+    ours = normalised(LayerNorm(4, epsilon, "deviation"), torch.tensor(values), twos, threes)
     assert_close(ours.tolist(), expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("fused", [True, False])
-def test_the_modules_start_as_the_identity_on_normalised_vectors(fused):
+@pytest.mark.parametrize(("layer", "rms"), [(LayerNorm, RMSNorm), (FusedLayerNorm, FusedRMSNorm)])
+def test_the_modules_start_as_the_identity_on_normalised_vectors(layer, rms):
     x_BTD, _, _ = inputs()
-    normalised = LayerNorm(16, 1e-5, fused=fused).double()(x_BTD)
-    assert_close(normalised.mean(dim=-1), torch.zeros(2, 3, dtype=torch.float64), rtol=0, atol=1e-12)
-    assert_close(normalised.var(dim=-1, correction=0), torch.ones(2, 3, dtype=torch.float64), rtol=0, atol=1e-4)
-    rooted = RMSNorm(16, 1e-5, fused).double()(x_BTD)
+    centred = layer(16, 1e-5).double()(x_BTD)
+    assert_close(centred.mean(dim=-1), torch.zeros(2, 3, dtype=torch.float64), rtol=0, atol=1e-12)
+    assert_close(centred.var(dim=-1, correction=0), torch.ones(2, 3, dtype=torch.float64), rtol=0, atol=1e-4)
+    rooted = rms(16, 1e-5).double()(x_BTD)
     assert_close(rooted.square().mean(dim=-1), torch.ones(2, 3, dtype=torch.float64), rtol=0, atol=1e-4)
 
 
 def test_a_constant_vector_is_no_division_by_zero():
     flat_D = torch.full((8,), 3.0, requires_grad=True)
-    for module in (LayerNorm(8, 1e-6), LayerNorm(8, 1e-6, "deviation"), LayerNorm(8, 1e-6, fused=False)):
+    for module in (LayerNorm(8, 1e-6), LayerNorm(8, 1e-6, "deviation"), FusedLayerNorm(8, 1e-6)):
         output_D = module(flat_D)
         assert output_D.abs().max() < 1e-3

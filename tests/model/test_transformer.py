@@ -10,6 +10,7 @@ from torch.testing import assert_close
 
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.errors import TmtError
+from transformer_mt.model.normalization import LayerNorm
 from transformer_mt.model.transformer import Transformer
 
 SMALL = {"d_model": 16, "n_heads": 2, "d_ff": 24, "encoder_layers": 2, "decoder_layers": 1}
@@ -96,8 +97,8 @@ def test_tying_two_vocabularies_is_refused():
 )
 def test_final_norm_follows_norm_unless_told(options, present):
     transformer = model(**options)
-    assert (transformer.encoder.final_norm is not None) == present
-    assert (transformer.decoder.final_norm is not None) == present
+    assert isinstance(transformer.encoder.final_norm, LayerNorm) == present
+    assert isinstance(transformer.decoder.final_norm, LayerNorm) == present
 
 
 def test_depths_biases_and_dropouts_are_as_configured():

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from transformer_mt.errors import TmtError
-from transformer_mt.training import checkpoint as checkpoint_module
+from transformer_mt.files import replace
 from transformer_mt.training.checkpoint import Checkpoint, Checkpoints, DamagedError
 from transformer_mt.training.state import TrainState
 
@@ -162,7 +162,7 @@ def test_a_full_disk_leaves_the_last_checkpoint_as_it_was(tmp_path: Path, monkey
         if next(calls) == call:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    monkeypatch.setattr(checkpoint_module, "_sync", full)
+    monkeypatch.setattr(replace, "_sync", full)
     with pytest.raises(TmtError, match="the disk is full while writing the checkpoint of step 20") as failure:
         checkpoints.write(a_checkpoint(20))
     assert failure.value.exit_code == 2

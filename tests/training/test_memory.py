@@ -10,9 +10,9 @@ from torch import Tensor
 
 from transformer_mt.config.schema import Config
 from transformer_mt.data.batching import Batch
-from transformer_mt.decoding.model_directory import build_model
+from transformer_mt.kernels.build import build_model
+from transformer_mt.kernels.loss import rows_at_a_time
 from transformer_mt.runtime.device import Machine
-from transformer_mt.training.loss import rows_at_a_time
 from transformer_mt.training.memory import step_bytes
 from transformer_mt.training.step import TrainingStep
 

@@ -163,14 +163,14 @@ def test_a_command_line_that_is_no_text_is_kept_too(run: RunDirectory, monkeypat
 
 
 def test_a_run_killed_while_it_was_opened_can_be_opened(run: RunDirectory, monkeypatch):
-    replace = run_directory._replace
+    replace = run_directory.replace_text
 
     def killed(file: Path, text: str) -> None:
         if file.name == "config.yaml":
             raise KeyboardInterrupt
         replace(file, text)
 
-    monkeypatch.setattr(run_directory, "_replace", killed)
+    monkeypatch.setattr(run_directory, "replace_text", killed)
     with pytest.raises(KeyboardInterrupt):
         run.open(config_of(), facts_of(FILES))
     monkeypatch.undo()

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -93,21 +93,14 @@ def opened(output: Path | None) -> Iterator[BinaryIO]:
         with os.fdopen(os.dup(descriptor), "wb") as stream:
             yield stream
         return
-    output = Path(os.path.realpath(output))
+    from transformer_mt.files.replace import replaced_file
+
     if output.exists() and not output.is_file():  # a device or a pipe
         with output.open("wb") as stream:
             yield stream
         return
-    aside = output.with_name(f".{output.name}.{os.getpid()}.part")
-    try:
-        with aside.open("wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        aside.replace(output)
-    finally:
-        with suppress(OSError):
-            aside.unlink(missing_ok=True)
+    with replaced_file(output) as aside, aside.open("wb") as stream:
+        yield stream
 
 
 def _descriptor(output: Path) -> int | None:

@@ -20,7 +20,7 @@ def download(
     """Fetch a public corpus, resume a broken download, verify every file."""
     _check(corpus)
 
-    from transformer_mt.data.corpora.multi30k import fetch_all
+    from transformer_mt.corpora.multi30k import fetch_all
 
     folder = to or Path("data/multi30k")
     outcomes = []

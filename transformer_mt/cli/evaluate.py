@@ -187,10 +187,10 @@ def _config(folder: Path) -> Config:
 
 def _task(config: Config | None, split: str | None, source: File, reference: File) -> Task:
     """The files given, or a split of the model's data."""
-    from transformer_mt.data.opening import lines_of
     from transformer_mt.data.prepared import open_prepared, prepared_folder
     from transformer_mt.errors import TmtError
     from transformer_mt.evaluation.scores import check_parallel
+    from transformer_mt.files.lines import lines_of
 
     if reference is not None:
         places = printable(reference), printable(reference.resolve()) if reference.is_file() else ""
@@ -254,8 +254,8 @@ def _words(translator: Translator, hypotheses: list[Any], references: list[str])
 
 def _beside(task: Task, file: Path) -> list[str]:
     """The lines of a file, as many as there are references. Raises TmtError where they are more or fewer."""
-    from transformer_mt.data.opening import lines_of
     from transformer_mt.evaluation.scores import check_parallel
+    from transformer_mt.files.lines import lines_of
 
     lines = lines_of(file)
     check_parallel(lines, str(file), task.references, f"the test set {task.name}")

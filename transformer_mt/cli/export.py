@@ -72,11 +72,11 @@ def _sample(
     directory: ModelDirectory, count: int, input_: Path | None, reference: Path | None
 ) -> tuple[list[str], list[str]]:
     """Sentences to compare on, with their references where these are known."""
-    from transformer_mt.data.opening import lines_of
     from transformer_mt.data.prepared import open_prepared, prepared_folder
     from transformer_mt.errors import TmtError
     from transformer_mt.evaluation.scores import check_parallel
     from transformer_mt.export.agreement import made_up_lines
+    from transformer_mt.files.lines import lines_of
     from transformer_mt.text.vocabulary import MARKS
 
     sources, references = lines_of(input_) if input_ else [], lines_of(reference) if reference else []

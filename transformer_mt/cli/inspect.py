@@ -12,8 +12,8 @@ from transformer_mt.cli.options import JsonOption, ModelOption, SetOption, print
 if TYPE_CHECKING:
     from transformer_mt.config.schema import Config
     from transformer_mt.config.tokenizer import OneTokenizer
-    from transformer_mt.model.inspect import ParameterRow, ShapeRow
     from transformer_mt.model.transformer import Transformer
+    from transformer_mt.workflows.inspect import ParameterRow, ShapeRow
 
 VocabularySize = Annotated[
     int | None,
@@ -32,7 +32,7 @@ def inspect(
 ) -> None:
     """List every parameter with its shape and count; with --shapes, every tensor on the way of a batch."""
     from transformer_mt.cli.inspect_tables import parameter_lines, shape_lines
-    from transformer_mt.model.inspect import example_batch, parameter_table, walk_of_shapes
+    from transformer_mt.workflows.inspect import example_batch, parameter_table, walk_of_shapes
 
     if config is None:
         built = _shipped(model, source_vocab or target_vocab or set_)
@@ -69,15 +69,15 @@ def _described(
     import torch
 
     from transformer_mt.config.load import load_config
-    from transformer_mt.decoding.model_directory import build_model
     from transformer_mt.errors import TmtError
+    from transformer_mt.kernels.build import build_model
 
     if model is not None:
         raise TmtError("--config and --model exclude each other", remedy="Give one of them.")
     config = load_config(file, overrides or ())
     sizes = _vocabulary_sizes(config, file, source_vocab, target_vocab)
     with torch.device("meta"):
-        return build_model(config, *sizes)
+        return build_model(config, *sizes, device="meta")
 
 
 def _vocabulary_sizes(config: Config, file: Path, source: int | None, target: int | None) -> tuple[int, int]:
@@ -124,7 +124,7 @@ def _size(tokenizer: OneTokenizer) -> int | None:
 
 
 def _as_json(rows: list[ParameterRow], steps: list[ShapeRow] | None) -> dict[str, object]:
-    from transformer_mt.model.inspect import count_parts
+    from transformer_mt.workflows.inspect import count_parts
 
     tensors = [
         {"name": row.name, "shape": row.shape, "count": row.count, "trainable": row.trainable}

@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from transformer_mt.model.inspect import ParameterRow, ShapeRow
     from transformer_mt.model.transformer import Transformer
+    from transformer_mt.workflows.inspect import ParameterRow, ShapeRow
 
 MEANINGS = (  # (a module's path, what happens there)
     (r"", "ids"),
@@ -29,7 +29,7 @@ Line = Sequence[str] | str  # cells, or a line that keeps no columns
 
 def parameter_lines(rows: Sequence[ParameterRow]) -> list[str]:
     """All parameters, the parts of the model they belong to, and the memory they take."""
-    from transformer_mt.model.inspect import count_parts
+    from transformer_mt.workflows.inspect import count_parts
 
     total, trainable = sum(row.count for row in rows), sum(row.count for row in rows if row.trainable)
     table: list[Line] = [("parameter", "letters", "shape", "count")]

@@ -21,14 +21,14 @@ _PIECE = 1 << 16  # bytes of a pipe that are read at once
 
 def check_file(file: Path) -> int:
     """Number of lines of a file, plain or compressed. Raises TmtError where it is damaged, not UTF-8 or unreadable."""
-    from transformer_mt.data.opening import read_lines
+    from transformer_mt.files.lines import read_lines
 
     return sum(1 for _ in read_lines(file, any_text=True))
 
 
 def file_batches(file: Path) -> Iterator[list[str]]:
     """The lines of a checked file."""
-    from transformer_mt.data.opening import read_lines
+    from transformer_mt.files.lines import read_lines
 
     lines = (text for _, text in read_lines(file, any_text=True))
     while batch := list(islice(lines, BATCH)):
@@ -40,7 +40,7 @@ def pipe_batches(descriptor: int, warn: Callable[[int], None]) -> Iterator[list[
 
     Bytes that are no UTF-8 become U+FFFD, and `warn` hears the line's number. A thread reads ahead, a little.
     """
-    from transformer_mt.data.opening import BYTE_ORDER_MARK
+    from transformer_mt.files.lines import BYTE_ORDER_MARK
 
     pieces: queue.Queue[list[bytes] | OSError | None] = queue.Queue(maxsize=8)
     threading.Thread(target=_read_ahead, args=(descriptor, pieces), daemon=True).start()

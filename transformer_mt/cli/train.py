@@ -106,15 +106,15 @@ def _run_training(
 
 def _model(config: Config, prepared: Prepared, machine: Machine) -> Transformer:
     """Freshly initialised by the seed. Raises TmtError where the memory does not hold it."""
-    from transformer_mt.decoding.model_directory import build_model
     from transformer_mt.errors import TmtError
+    from transformer_mt.kernels.build import build_model
     from transformer_mt.runtime.device import seed_everything
     from transformer_mt.training.gradients import is_out_of_memory
 
     seed_everything(config.seed)
     source, target = prepared.codecs()
     try:
-        return build_model(config, len(source), len(target)).to(machine.device)
+        return build_model(config, len(source), len(target), machine.device)
     except RuntimeError as error:
         if not is_out_of_memory(error):
             raise

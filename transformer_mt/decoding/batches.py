@@ -16,11 +16,11 @@ from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.beam import BeamOptions, Coverage, beam_search
 from transformer_mt.decoding.ensemble import EnsembleCache, ensemble_step
 from transformer_mt.decoding.greedy import greedy_search
+from transformer_mt.decoding.incremental import IncrementalDecoder
 from transformer_mt.decoding.request import Found, Request, allowed_lengths, batched, rows_of
 from transformer_mt.decoding.sampling import sample
 from transformer_mt.decoding.search import Limits, Step
 from transformer_mt.model.transformer import Transformer
-from transformer_mt.model.watch import attention_maps
 from transformer_mt.text.vocabulary import PAD
 
 
@@ -74,7 +74,7 @@ def _search_batch(
     device = next(models[0].parameters()).device
     source_BS = pad([request.source for request in requests], device)
     limits = _limits(requests, decoding, _max_positions(models), device)
-    step, cache = _start(models, source_BS)
+    step, cache = _start(models, source_BS, decoding.coverage_penalty > 0)
     alpha = decoding.length_penalty
     if not decoding.by_beam:
         seeds = [_seed(request.source, seed) for request in requests]
@@ -86,12 +86,13 @@ def _search_batch(
     options = BeamOptions(decoding.beam, n_best, alpha, decoding.coverage_penalty)
     if not options.beta:
         return beam_search(step, cache, limits, options)
-    last = last_cross_attention(models[0])  # of an ensemble too: its first member tells what was covered
-    with attention_maps(models[0], only=last) as maps:
-        coverage = Coverage(
-            (source_BS == PAD).float(), lambda: maps[last].mean(1).flatten(0, 1)[:, : source_BS.shape[1]]
-        )
-        return beam_search(step, cache, limits, options, coverage)
+
+    def attention(cache: Any) -> Tensor:
+        """That of an ensemble's first member."""
+        first = cache.members[0] if len(models) > 1 else cache
+        return first.attention_NS[:, : source_BS.shape[1]]
+
+    return beam_search(step, cache, limits, options, Coverage((source_BS == PAD).float(), attention))
 
 
 def _max_positions(models: Sequence[Transformer]) -> int | None:
@@ -104,11 +105,12 @@ def last_cross_attention(model: Transformer) -> str:
     return f"decoder.layers.{len(model.decoder.layers) - 1}.cross_attention"
 
 
-def _start(models: Sequence[Transformer], source_BS: Tensor) -> tuple[Step[Any], Any]:
-    if len(models) == 1:
-        return models[0].step, models[0].start(source_BS)
-    return ensemble_step([model.step for model in models]), EnsembleCache(
-        tuple(model.start(source_BS) for model in models)
+def _start(models: Sequence[Transformer], source_BS: Tensor, with_attention: bool) -> tuple[Step[Any], Any]:
+    decoders = [IncrementalDecoder(model, with_attention) for model in models]
+    if len(decoders) == 1:
+        return decoders[0].step, decoders[0].start(source_BS)
+    return ensemble_step([decoder.step for decoder in decoders]), EnsembleCache(
+        tuple(decoder.start(source_BS) for decoder in decoders)
     )
 
 

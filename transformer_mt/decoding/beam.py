@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Generic
+from typing import Any, Generic
 
 import torch
 import torch.nn.functional as F
@@ -28,11 +28,11 @@ class Coverage:
     """What a coverage penalty needs to know.
 
     start_BS:  attention each source position has before the first step: 0, or 1 where there is nothing to cover
-    attention: asked after each step: how the newest token of each row looked at the source, [N, S]
+    attention: from the cache after a step: how the newest token of each row looked at the source, [N, S]
     """
 
     start_BS: Tensor
-    attention: Callable[[], Tensor]
+    attention: Callable[[Any], Tensor]
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def beam_search(
         previous_N = state.tokens_BWT[:, :, -1].flatten() if state.tokens_BWT.shape[2] else _start_marks(state)
         logits_NV, cache = step(previous_N, state.cache)
         if coverage is not None and state.coverage_BWS is not None:
-            attention_BWS = coverage.attention().unflatten(0, state.scores_BW.shape)
+            attention_BWS = coverage.attention(cache).unflatten(0, state.scores_BW.shape)
             state = replace(state, coverage_BWS=state.coverage_BWS + attention_BWS)
         state = _advance(replace(state, cache=cache), logits_NV, options)
         state = _dismiss(state, options, results)

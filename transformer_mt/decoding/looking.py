@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from transformer_mt.decoding.attention_maps import attention_maps
 from transformer_mt.decoding.batches import last_cross_attention, pad
 from transformer_mt.model.transformer import Transformer
-from transformer_mt.model.watch import attention_maps
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
 

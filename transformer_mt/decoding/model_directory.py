@@ -9,8 +9,7 @@ scores.json          what `tmt evaluate` measured; absent until then
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,10 +19,11 @@ from torch import Tensor
 from transformer_mt.config.load import CONFIG, dump_config, load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
+from transformer_mt.files.replace import recover, replaced_folder
+from transformer_mt.kernels.build import build_model
 from transformer_mt.model.transformer import Transformer
-from transformer_mt.model.weights import load_weights, read_weights, save_weights
+from transformer_mt.runtime.weights import load_weights, read_weights, save_weights
 from transformer_mt.text.codec import SOURCE, TARGET, Codec, load_codecs, save_codecs
-from transformer_mt.text.vocabulary import PAD
 
 WEIGHTS, SCORES = "model.safetensors", "scores.json"
 OURS = (CONFIG, WEIGHTS, SCORES, SOURCE, TARGET, ".steps")  # the last a run's note of the checkpoints it is made of
@@ -40,13 +40,9 @@ class ModelDirectory:
     target: Codec
 
 
-def build_model(config: Config, source_vocab: int, target_vocab: int) -> Transformer:
-    """The model a config describes, freshly initialised from torch's generator."""
-    return Transformer(config.model, source_vocab, target_vocab, PAD, config.max_positions)
-
-
 def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> ModelDirectory:
     """Raises TmtError where the folder is none, incomplete or damaged."""
+    recover(folder)
     if not (folder / CONFIG).is_file() or not (folder / WEIGHTS).is_file():
         raise TmtError(
             "this is no model directory (it needs config.yaml and model.safetensors)",
@@ -55,9 +51,9 @@ def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> Mo
         )
     config = load_config(folder / CONFIG)
     source, target = load_codecs(folder)
-    model = build_model(config, len(source), len(target))
+    model = build_model(config, len(source), len(target), device)
     load_weights(model, read_weights(folder / WEIGHTS), folder / WEIGHTS)
-    return ModelDirectory(folder, config, model.to(device).eval(), source, target)
+    return ModelDirectory(folder, config, model.eval(), source, target)
 
 
 def save_model_directory(
@@ -67,7 +63,8 @@ def save_model_directory(
 
     What a former one at this place holds of others, an export or notes, stays.
     """
-    with written_aside(folder) as aside:
+    require_replaceable(folder)
+    with replaced_folder(folder) as aside:
         _carry_over(folder, aside)
         (aside / CONFIG).write_text(dump_config(config), encoding="utf-8")
         save_weights(weights, aside / WEIGHTS)
@@ -85,23 +82,7 @@ def _carry_over(folder: Path, aside: Path) -> None:
             shutil.copy2(entry, aside / entry.name, follow_symlinks=False)
 
 
-@contextmanager
-def written_aside(folder: Path) -> Iterator[Path]:
-    """An empty folder to fill, which takes the place of `folder` when the block ends well; what was there goes."""
-    folder = folder.resolve()  # a link stays one, to the new folder
-    if folder == Path.cwd():
+def require_replaceable(folder: Path) -> None:
+    """Raises TmtError if this program stands in the folder: it cannot be replaced then."""
+    if folder.resolve() == Path.cwd():
         raise TmtError("this is the folder you are in, which cannot be replaced", place=folder, remedy="Name another.")
-    aside = folder.with_name(f".{folder.name}.new")
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.mkdir(parents=True)
-    try:
-        yield aside
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise
-    replaced = folder.with_name(f".{folder.name}.old")
-    shutil.rmtree(replaced, ignore_errors=True)
-    if folder.exists():
-        folder.replace(replaced)
-    aside.replace(folder)
-    shutil.rmtree(replaced, ignore_errors=True)

@@ -21,6 +21,7 @@ from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import CONFIG, dump_config
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
+from transformer_mt.files.replace import replaced_folder
 from transformer_mt.text.codec import save_codecs
 
 if TYPE_CHECKING:
@@ -60,10 +61,11 @@ def export(
     Raises TmtError where CTranslate2 is missing or cannot express the model, or `output` holds something else.
     """
     require_ctranslate2()
-    from transformer_mt.decoding.model_directory import written_aside
+    from transformer_mt.decoding.model_directory import require_replaceable
 
     refuse_foreign(output)
-    with written_aside(output) as aside:
+    require_replaceable(output)
+    with replaced_folder(output) as aside:
         _fill(aside, directory, quantization)
         prove(aside)
 

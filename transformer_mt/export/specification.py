@@ -18,10 +18,10 @@ from torch import Tensor, nn
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.errors import TmtError
 from transformer_mt.export.ctranslate2 import POSITIONS
-from transformer_mt.model.attention import MultiHeadAttention
 from transformer_mt.model.embedding import Embedding
 from transformer_mt.model.feed_forward import FeedForward
 from transformer_mt.model.layers import Residual
+from transformer_mt.model.multi_head_attention import MultiHeadAttention
 from transformer_mt.model.positions import LearnedPositions, sinusoidal_positions
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, UNK
@@ -109,7 +109,7 @@ def _fill_encoder(spec: TransformerEncoderSpec, model: Transformer, positions: i
     for part, layer in zip(spec.layer, model.encoder.layers, strict=True):
         _fill_self_attention(part.self_attention, layer.self_attention, layer.around_self_attention)
         _fill_feed_forward(part.ffn, layer.feed_forward, layer.around_feed_forward)
-    if model.encoder.final_norm is not None:
+    if model.config.has_final_norm:
         _fill_norm(spec.layer_norm, model.encoder.final_norm)
 
 
@@ -121,7 +121,7 @@ def _fill_decoder(spec: TransformerDecoderSpec, model: Transformer, positions: i
         _fill_self_attention(part.self_attention, layer.self_attention, layer.around_self_attention)
         _fill_cross_attention(part.attention, layer.cross_attention, layer.around_cross_attention)
         _fill_feed_forward(part.ffn, layer.feed_forward, layer.around_feed_forward)
-    if model.decoder.final_norm is not None:
+    if model.config.has_final_norm:
         _fill_norm(spec.layer_norm, model.decoder.final_norm)
     _fill_linear(spec.projection, model.generator.weight, model.generator.bias)
 

@@ -1,4 +1,4 @@
-"""Encoder and decoder layers and their stacks (section 3.1, figure 1)."""
+"""Encoder and decoder: their layers and stacks (section 3.1, figure 1)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from collections.abc import Callable, Sequence
 from torch import Tensor, nn
 
 from transformer_mt.config.model import ModelConfig
-from transformer_mt.model.attention import KeyValue, MultiHeadAttention
-from transformer_mt.model.cache import DecoderCache
-from transformer_mt.model.dropout import Dropout
 from transformer_mt.model.feed_forward import FeedForward
+from transformer_mt.model.multi_head_attention import MultiHeadAttention
 from transformer_mt.model.normalization import LayerNorm, RMSNorm
+from transformer_mt.model.parts import READABLE, Parts
 from transformer_mt.model.positions import RotaryPositions
-from transformer_mt.model.watch import note
 
 
 class Residual(nn.Module):
@@ -23,32 +21,30 @@ class Residual(nn.Module):
     pre-norm:                x + Dropout(Sublayer(LayerNorm(x)))   (Xiong et al. 2020, arXiv:2002.04745)
     """
 
-    def __init__(self, norm: nn.Module, dropout: float, pre: bool) -> None:
+    def __init__(self, norm: nn.Module, dropout: float, pre: bool, parts: Parts = READABLE) -> None:
         super().__init__()
         self.norm = norm
-        self.dropout = Dropout(dropout)
+        self.dropout = parts.dropout(dropout)
         self.pre = pre
 
     def forward(self, x_BTD: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         if self.pre:
             normalized_BTD = self.norm(x_BTD)
-            note(normalized_BTD=normalized_BTD)
             output_BTD = x_BTD + self.dropout(sublayer(normalized_BTD))
         else:
             output_BTD = self.norm(x_BTD + self.dropout(sublayer(x_BTD)))
-        note(output_BTD=output_BTD)
         return output_BTD
 
 
 class EncoderLayer(nn.Module):
     """Self-attention, then feed-forward, each inside a residual connection."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, parts: Parts = READABLE) -> None:
         super().__init__()
-        self.self_attention = _attention(config, rotary=config.positions == "rotary")
-        self.feed_forward = _feed_forward(config)
-        self.around_self_attention = _residual(config)
-        self.around_feed_forward = _residual(config)
+        self.self_attention = _attention(config, parts, rotary=config.positions == "rotary")
+        self.feed_forward = _feed_forward(config, parts)
+        self.around_self_attention = _residual(config, parts)
+        self.around_feed_forward = _residual(config, parts)
 
     def forward(self, x_BSD: Tensor, mask_BHQM: Tensor | None) -> Tensor:
         """All source positions at once; each sees every position the mask allows."""
@@ -59,14 +55,14 @@ class EncoderLayer(nn.Module):
 class DecoderLayer(nn.Module):
     """Masked self-attention, attention to the encoder's output, then feed-forward."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, parts: Parts = READABLE) -> None:
         super().__init__()
-        self.self_attention = _attention(config, rotary=config.positions == "rotary")
-        self.cross_attention = _attention(config)  # never rotary: source and target share no distance
-        self.feed_forward = _feed_forward(config)
-        self.around_self_attention = _residual(config)
-        self.around_cross_attention = _residual(config)
-        self.around_feed_forward = _residual(config)
+        self.self_attention = _attention(config, parts, rotary=config.positions == "rotary")
+        self.cross_attention = _attention(config, parts)  # never rotary: source and target share no distance
+        self.feed_forward = _feed_forward(config, parts)
+        self.around_self_attention = _residual(config, parts)
+        self.around_cross_attention = _residual(config, parts)
+        self.around_feed_forward = _residual(config, parts)
 
     def forward(self, x_BTD: Tensor, memory_BSD: Tensor, memory_mask_B11S: Tensor | None) -> Tensor:
         """All target positions at once; each sees itself and those before it."""
@@ -74,105 +70,56 @@ class DecoderLayer(nn.Module):
         x_BTD = self.around_cross_attention(x_BTD, lambda x: self.cross_attention(x, memory_BSD, memory_mask_B11S))
         return self.around_feed_forward(x_BTD, self.feed_forward)
 
-    def step(self, x_N1D: Tensor, cache: DecoderCache, layer: int) -> Tensor:
-        """The newest position only; it sees itself, whose cell in the opened cache it fills, and its row's past.
-
-        layer: which entries of the cache are this layer's.
-        """
-        plain = _plain_is_faster(x_N1D)
-
-        def attend_to_past(x_N1D: Tensor) -> Tensor:
-            query_NH1K, new = self.self_attention.project(x_N1D, cache.length - 1)
-            so_far = cache.write(layer, KeyValue(*(_by_family(x_NH1K, cache.n_families) for x_NH1K in new)))
-            query_GHWK = _by_family(query_NH1K, cache.n_families)
-            return self.self_attention.attend(query_GHWK, so_far, cache.asked_G1WC, plain=plain).view_as(x_N1D)
-
-        def attend_to_memory(x_BWD: Tensor) -> Tensor:
-            return self.cross_attention(x_BWD, memory, cache.memory_mask, plain=plain)
-
-        memory = cache.memory[layer]
-        x_N1D = self.around_self_attention(x_N1D, attend_to_past)
-        x_BWD = x_N1D.view(memory.key_BHMK.shape[0], -1, x_N1D.shape[-1])  # W rows ask the memory of one sentence
-        x_BWD = self.around_cross_attention(x_BWD, attend_to_memory)
-        return self.around_feed_forward(x_BWD, self.feed_forward).view_as(x_N1D)
-
-
-def _plain_is_faster(x_N1D: Tensor) -> bool:
-    """At attention of one query a row. On a GPU the fused kernel is."""
-    return x_N1D.device.type == "cpu"
-
-
-def _by_family(x_NH1K: Tensor, n_families: int) -> Tensor:
-    """[N, H, 1, K] to [G, H, W, K]: the rows of a family as if they were positions."""
-    return x_NH1K.unflatten(0, (n_families, -1)).squeeze(3).transpose(1, 2)
-
 
 class Encoder(nn.Module):
     """A stack of encoder layers: embeddings [B, S, D] to memory [B, S, D]."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, parts: Parts = READABLE) -> None:
         super().__init__()
         self.layers: Sequence[EncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
-            EncoderLayer(config) for _ in range(config.encoder_layers)
+            EncoderLayer(config, parts) for _ in range(config.encoder_layers)
         )
-        self.final_norm = _norm(config) if config.has_final_norm else None
+        self.final_norm = _norm(config, parts) if config.has_final_norm else nn.Identity()
 
     def forward(self, x_BSD: Tensor, mask_BHQM: Tensor | None) -> Tensor:
         for layer in self.layers:
             x_BSD = layer(x_BSD, mask_BHQM)
-        memory_BSD = x_BSD if self.final_norm is None else self.final_norm(x_BSD)
-        note(memory_BSD=memory_BSD)
-        return memory_BSD
+        memory_BSD = self.final_norm(x_BSD)
+        return memory_BSD  # noqa: RET504 (its name says its shape)
 
 
 class Decoder(nn.Module):
     """A stack of decoder layers: embeddings [B, T, D] and memory to hidden states [B, T, D]."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, parts: Parts = READABLE) -> None:
         super().__init__()
         self.layers: Sequence[DecoderLayer] = nn.ModuleList(  # type: ignore[assignment]
-            DecoderLayer(config) for _ in range(config.decoder_layers)
+            DecoderLayer(config, parts) for _ in range(config.decoder_layers)
         )
-        self.final_norm = _norm(config) if config.has_final_norm else None
-
-    def project_memory(self, memory_BSD: Tensor) -> tuple[KeyValue, ...]:
-        """Each layer's keys and values of the encoder's output."""
-        return tuple(layer.cross_attention.project_memory(memory_BSD) for layer in self.layers)
+        self.final_norm = _norm(config, parts) if config.has_final_norm else nn.Identity()
 
     def forward(self, x_BTD: Tensor, memory_BSD: Tensor, memory_mask_B11S: Tensor | None) -> Tensor:
         for layer in self.layers:
             x_BTD = layer(x_BTD, memory_BSD, memory_mask_B11S)
-        return self._normalized(x_BTD)
-
-    def step(self, x_N1D: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
-        """The newest position only, and the cache that knows it too."""
-        cache = cache.opened(len(x_N1D))
-        for index, layer in enumerate(self.layers):
-            x_N1D = layer.step(x_N1D, cache, index)
-        return self._normalized(x_N1D), cache
-
-    def _normalized(self, x_BTD: Tensor) -> Tensor:
-        hidden_BTD = x_BTD if self.final_norm is None else self.final_norm(x_BTD)
-        note(hidden_BTD=hidden_BTD)
-        return hidden_BTD
+        hidden_BTD = self.final_norm(x_BTD)
+        return hidden_BTD  # noqa: RET504 (its name says its shape)
 
 
-def _attention(config: ModelConfig, rotary: bool = False) -> MultiHeadAttention:
+def _attention(config: ModelConfig, parts: Parts, rotary: bool = False) -> MultiHeadAttention:
     turn = RotaryPositions(config.d_model // config.n_heads) if rotary else None
-    fused = config.attention == "fused"
-    return MultiHeadAttention(config.d_model, config.n_heads, config.attention_dropout, config.bias, fused, turn)
+    return MultiHeadAttention(config.d_model, config.n_heads, config.attention_dropout, config.bias, turn, parts)
 
 
-def _feed_forward(config: ModelConfig) -> FeedForward:
-    return FeedForward(config.d_model, config.d_ff, config.feed_forward_dropout, config.activation, config.bias)
+def _feed_forward(config: ModelConfig, parts: Parts) -> FeedForward:
+    dropout = config.feed_forward_dropout
+    return FeedForward(config.d_model, config.d_ff, dropout, config.activation, config.bias, parts)
 
 
-def _residual(config: ModelConfig) -> Residual:
-    return Residual(_norm(config), config.dropout, pre=config.norm == "pre")
+def _residual(config: ModelConfig, parts: Parts) -> Residual:
+    return Residual(_norm(config, parts), config.dropout, config.norm == "pre", parts)
 
 
-def _norm(config: ModelConfig) -> LayerNorm | RMSNorm:
-    fused = config.norm_kernel == "fused"
+def _norm(config: ModelConfig, parts: Parts) -> LayerNorm | RMSNorm:
     if config.normalization == "rms":
-        return RMSNorm(config.d_model, config.layer_norm_epsilon, fused)
-    return LayerNorm(config.d_model, config.layer_norm_epsilon, config.epsilon_on, fused)
+        return parts.rms_norm(config.d_model, config.layer_norm_epsilon)
+    return parts.layer_norm(config.d_model, config.layer_norm_epsilon, config.epsilon_on)

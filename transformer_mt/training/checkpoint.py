@@ -1,4 +1,4 @@
-"""Checkpoints that survive being killed at any instant: written aside, fsynced, checksummed, renamed.
+"""Checkpoints that survive being killed at any instant: written aside and checksummed.
 
 step-0000500/   model.safetensors      weights
                 optimizer.safetensors  moments of each weight, states of the generators
@@ -9,9 +9,7 @@ step-0000500/   model.safetensors      weights
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import re
 import shutil
 from collections.abc import Iterable, Mapping
@@ -20,9 +18,10 @@ from pathlib import Path
 
 from torch import Tensor
 
-from transformer_mt.data.checksum import sha256_of
 from transformer_mt.errors import TmtError, from_os_error
-from transformer_mt.model.weights import read_weights, save_weights
+from transformer_mt.files.checksum import sha256_of
+from transformer_mt.files.replace import remove_leftovers, replaced_folder
+from transformer_mt.runtime.weights import read_weights, save_weights
 from transformer_mt.training.state import TrainState
 
 WEIGHTS, OPTIMIZER, AVERAGE, STATE, SUMS = (
@@ -68,18 +67,10 @@ class Checkpoints:
     def write(self, checkpoint: Checkpoint) -> Path:
         """Raises TmtError where the disk refuses; what was there before is then untouched."""
         place = self.path(checkpoint.state.step)
-        aside = self.folder / f".{place.name}.new"
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            shutil.rmtree(aside, ignore_errors=True)
-            aside.mkdir()
-            _fill(aside, checkpoint)
-            if place.exists():
-                shutil.rmtree(place)
-            aside.rename(place)
-            _sync(self.folder)
+            with replaced_folder(place) as aside:
+                _fill(aside, checkpoint)
         except OSError as error:
-            shutil.rmtree(aside, ignore_errors=True)
             kept = self.steps()
             failed = from_os_error(error, f"writing the checkpoint of step {checkpoint.state.step}")
             if kept:
@@ -112,8 +103,7 @@ class Checkpoints:
         """Remove all checkpoints but these, and what a killed process left."""
         for step in set(self.steps()) - set(steps):
             shutil.rmtree(self.path(step), ignore_errors=True)
-        for aside in self.folder.glob(".step-*.new"):
-            shutil.rmtree(aside, ignore_errors=True)
+        remove_leftovers(self.folder)
 
     def whole(self) -> tuple[list[int], list[str]]:
         """Steps of all checkpoints whose files are undamaged, oldest first, and what is wrong with the others."""
@@ -154,8 +144,6 @@ def _fill(folder: Path, checkpoint: Checkpoint) -> None:
     (folder / STATE).write_text(json.dumps(checkpoint.state.to_json(), indent=1), encoding="utf-8")
     files = sorted(path for path in folder.iterdir())
     (folder / SUMS).write_text("".join(f"{sha256_of(file)}  {file.name}\n" for file in files), encoding="utf-8")
-    for file in [*files, folder / SUMS, folder]:
-        _sync(file)
 
 
 def verify(folder: Path) -> None:
@@ -173,15 +161,3 @@ def verify(folder: Path) -> None:
         raise error if isinstance(error, DamagedError) else DamagedError(f"{folder / SUMS} is damaged") from None
     if missing:
         raise DamagedError(f"{folder / SUMS} is damaged")
-
-
-def _sync(path: Path) -> None:
-    """Make the system write a file or a folder's entries to the disk now."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP) or not path.is_dir():
-            raise  # a file system may have no such thing for a folder
-    finally:
-        os.close(descriptor)

@@ -6,8 +6,8 @@ from torch import nn
 
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.config.schema import Config
+from transformer_mt.kernels.loss import rows_at_a_time
 from transformer_mt.runtime.device import Machine
-from transformer_mt.training.loss import rows_at_a_time
 
 FLOAT = 4
 

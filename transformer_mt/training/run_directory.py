@@ -7,14 +7,16 @@ import platform
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 from transformer_mt.config.load import CONFIG, differences, dump_config, load_config
 from transformer_mt.config.schema import Config
-from transformer_mt.data.locking import HeldError, lock
 from transformer_mt.errors import TmtError, from_os_error
+from transformer_mt.files.lock import HeldError, lock
+from transformer_mt.files.replace import replace_text
 from transformer_mt.training.checkpoint import Checkpoints
 
 FACTS, MODEL, SHIPPED = "run.json", "model", ".steps"
@@ -59,7 +61,7 @@ class RunDirectory:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.checkpoints = Checkpoints(folder / "checkpoints")
-        self._lock_file: TextIO | None = None
+        self._held: ExitStack | None = None
 
     @property
     def model(self) -> Path:
@@ -76,12 +78,12 @@ class RunDirectory:
         return shipped if was_chosen or shipped.steps == steps else None
 
     def note_shipped(self, shipped: Shipped) -> None:
-        (self.model / SHIPPED).write_text(json.dumps(shipped._asdict()), encoding="utf-8")
+        replace_text(self.model / SHIPPED, json.dumps(shipped._asdict()))
 
     def ship_config(self, config: Config) -> None:
         """Let a final model have the config as it is now: how it searches may have changed since."""
         try:
-            _replace(self.model / CONFIG, dump_config(config))
+            replace_text(self.model / CONFIG, dump_config(config))
         except OSError as error:
             raise from_os_error(error, "writing the model's config") from None
 
@@ -123,8 +125,8 @@ class RunDirectory:
             if (self.folder / CONFIG).exists():
                 changed = self._require_same(config)
                 self._require_same_corpus(history, facts)
-            _replace(self.folder / FACTS, json.dumps([*history, facts], indent=1))  # first: by it a run is known
-            _replace(self.folder / CONFIG, dump_config(config))
+            replace_text(self.folder / FACTS, json.dumps([*history, facts], indent=1))  # first: by it a run is known
+            replace_text(self.folder / CONFIG, dump_config(config))
             return changed
         except OSError as error:
             raise from_os_error(error, "opening the folder of the run") from None
@@ -143,15 +145,15 @@ class RunDirectory:
 
     def close(self) -> None:
         """Let others train here."""
-        if self._lock_file is not None:
-            self._lock_file.close()
-            self._lock_file = None
+        if self._held is not None:
+            self._held.close()
+            self._held = None
 
     def _lock(self) -> None:
         """One process trains in a folder at a time."""
         self.close()
         try:
-            self._lock_file = lock(self.folder / ".lock")
+            self._held = lock(self.folder / ".lock")
         except HeldError:
             raise TmtError(
                 "another process is training here",
@@ -228,10 +230,3 @@ def _history(file: Path) -> list[Any]:
     except (OSError, ValueError):
         return []
     return values if isinstance(values, list) else []
-
-
-def _replace(file: Path, text: str) -> None:
-    """Write aside and rename, so that no reader and no kill sees half a file."""
-    aside = file.with_name(f".{file.name}.new")
-    aside.write_text(text, encoding="utf-8")
-    aside.replace(file)

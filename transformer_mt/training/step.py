@@ -7,11 +7,11 @@ from torch import Tensor, nn
 
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
+from transformer_mt.kernels.loss import LossSums, smoothed_cross_entropy
+from transformer_mt.kernels.r_drop import consistent_cross_entropy
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import Machine
 from transformer_mt.runtime.distributed import World
-from transformer_mt.training.loss import LossSums, smoothed_cross_entropy
-from transformer_mt.training.r_drop import consistent_cross_entropy
 
 
 class TrainingStep(nn.Module):

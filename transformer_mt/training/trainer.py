@@ -12,11 +12,11 @@ from transformer_mt.config.schema import Config
 from transformer_mt.data.batching import Batches
 from transformer_mt.errors import INTERRUPTED, TmtError
 from transformer_mt.model.transformer import Transformer
-from transformer_mt.model.weights import load_weights, named_weights
 from transformer_mt.reporting.events import Events
 from transformer_mt.reporting.table import duration
 from transformer_mt.runtime.device import Machine, random_states, restore_random_states, seed_everything
 from transformer_mt.runtime.distributed import World
+from transformer_mt.runtime.weights import load_weights, named_weights
 from transformer_mt.training.average import averaged
 from transformer_mt.training.checkpoint import Checkpoint
 from transformer_mt.training.ending import reason_to_stop, seconds_left

@@ -11,9 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from transformer_mt.model.linear import Linear, few_numbers, linear
-from transformer_mt.training.loss import smoothed_cross_entropy
-from transformer_mt.training.r_drop import consistent_cross_entropy
+from transformer_mt.kernels.linear import CpuLinear, round_up_rows
+from transformer_mt.kernels.loss import smoothed_cross_entropy
+from transformer_mt.kernels.r_drop import consistent_cross_entropy
 
 
 def narrow() -> torch.autocast:
@@ -30,7 +30,7 @@ def test_whole_numbers_that_bfloat16_holds_give_the_same_values_and_gradients(sh
     for context in (narrow(), torch.autocast("cpu", enabled=False)):
         x, weight, offset = (value.clone().requires_grad_() for value in values[:3])
         with context:
-            y = linear(x, weight, offset if bias else None)
+            y = CpuLinear.product(x, weight, offset if bias else None)
         assert y.dtype is torch.float32
         y.backward(values[3])
         found.append([y.detach(), x.grad, weight.grad, offset.grad])
@@ -40,7 +40,7 @@ def test_whole_numbers_that_bfloat16_holds_give_the_same_values_and_gradients(sh
 
 def test_what_does_not_fit_is_rounded_only_under_autocast():
     torch.manual_seed(2)
-    layer = Linear(64, 32)
+    layer = CpuLinear(64, 32)
     x = torch.randn(10, 64)
     exact = F.linear(x, layer.weight, layer.bias)
     assert torch.equal(layer(x), exact)
@@ -53,7 +53,7 @@ def test_what_does_not_fit_is_rounded_only_under_autocast():
 def test_rows_of_a_matrix_get_their_gradient_and_the_others_none():
     weight = torch.randn(9, 4, requires_grad=True)
     with narrow():
-        linear(torch.ones(2, 4), weight[3:6]).sum().backward()
+        CpuLinear.product(torch.ones(2, 4), weight[3:6], None).sum().backward()
     assert weight.grad is not None
     assert torch.equal(weight.grad, torch.tensor([0.0, 2.0, 0.0]).repeat_interleave(3)[:, None].expand(9, 4))
 
@@ -72,7 +72,7 @@ class Products(TorchDispatchMode):
 
 
 def layer(x_ND: Tensor, weight_VD: Tensor, target_N: Tensor) -> Tensor:
-    return linear(x_ND, weight_VD).sum()
+    return CpuLinear.product(x_ND, weight_VD, None).sum()
 
 
 def loss(x_ND: Tensor, weight_VD: Tensor, target_N: Tensor) -> Tensor:
@@ -84,7 +84,7 @@ def r_drop(x_ND: Tensor, weight_VD: Tensor, target_N: Tensor) -> Tensor:
 
 
 def test_few_kernels_are_kept_for_batches_of_any_length_and_few_rows_added():
-    rounded = {rows: few_numbers(rows) for rows in range(1, 20_000)}
+    rounded = {rows: round_up_rows(rows) for rows in range(1, 20_000)}
     assert all(rows <= more < rows + max(64, rows / 8) for rows, more in rounded.items())
     assert len({rounded[rows] for rows in range(2_000, 4_001)}) == 9
     assert rounded[4_096] == 4_096

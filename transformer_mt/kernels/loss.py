@@ -20,7 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_mt.model.linear import narrowed_rows
+from transformer_mt.kernels.linear import narrowed_rows
 
 CPU_ROWS, GPU_ROWS = 256, 8192  # rows of logits at a time: what fits a cache, what fills a GPU
 

@@ -10,7 +10,7 @@ import torch
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.errors import TmtError
 from transformer_mt.model.transformer import Transformer
-from transformer_mt.model.weights import load_weights, named_weights, read_weights, save_weights
+from transformer_mt.runtime.weights import load_weights, named_weights, read_weights, save_weights
 
 IDS = torch.tensor([[2, 5, 6, 3]])
 

@@ -17,8 +17,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_mt.model.linear import narrowed_rows
-from transformer_mt.training.loss import GeneratorGradients, LossSums, matmul_dtype, rows_at_a_time
+from transformer_mt.kernels.linear import narrowed_rows
+from transformer_mt.kernels.loss import GeneratorGradients, LossSums, matmul_dtype, rows_at_a_time
 
 
 def consistent_cross_entropy(

@@ -7,7 +7,8 @@ import math
 import pytest
 import torch
 
-from transformer_mt.model.dropout import Dropout, _bytes_reaching
+from transformer_mt.kernels.dropout import ByteDropout as Dropout
+from transformer_mt.kernels.dropout import bytes_at_least
 
 MANY = 400_003  # no multiple of 8: the last random word is used in part
 
@@ -27,7 +28,7 @@ def test_bytes_are_compared_as_numbers():
     words = torch.randint(-(2**63), 2**63 - 1, (500,))
     words[0], words[1], words[2] = -(2**63), 2**63 - 1, -1
     for threshold in range(256):
-        assert torch.equal(_bytes_reaching(threshold, words), (words.view(torch.uint8) >= threshold).to(torch.uint8))
+        assert torch.equal(bytes_at_least(threshold, words), (words.view(torch.uint8) >= threshold).to(torch.uint8))
 
 
 def test_elements_are_dropped_independently():

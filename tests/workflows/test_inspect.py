@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 
 from transformer_mt.config.model import ModelConfig
-from transformer_mt.model.inspect import PARTS, count_parts, example_batch, parameter_table, walk_of_shapes
 from transformer_mt.model.transformer import Transformer
+from transformer_mt.workflows.inspect import PARTS, count_parts, example_batch, parameter_table, walk_of_shapes
 
 SMALL = {"d_model": 24, "n_heads": 3, "d_ff": 40, "encoder_layers": 2, "decoder_layers": 3}
 VARIANTS = [
@@ -108,3 +110,12 @@ def test_the_example_fits_a_short_table_of_positions():
     source_BS, target_BT = example_batch(transformer)
     assert (source_BS.shape, target_BT.shape) == ((2, 3), (2, 3))
     assert walk_of_shapes(transformer, source_BS, target_BT)[-1].shape == (2, 3, 5)
+
+
+def test_a_walk_that_fails_leaves_no_trace() -> None:
+    transformer = model()
+    before, kernels = sys.gettrace(), [vars(module).get("attention") for module in transformer.modules()]
+    with pytest.raises(IndexError):
+        walk_of_shapes(transformer, torch.tensor([[99]]), torch.tensor([[1]]))  # no such token
+    assert sys.gettrace() is before
+    assert [vars(module).get("attention") for module in transformer.modules()] == kernels

@@ -9,9 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_mt.training import loss as loss_module
-from transformer_mt.training.loss import smoothed_cross_entropy
-from transformer_mt.training.r_drop import consistent_cross_entropy
+from transformer_mt.kernels import loss as loss_module
+from transformer_mt.kernels.loss import smoothed_cross_entropy
+from transformer_mt.kernels.r_drop import consistent_cross_entropy
+from transformer_mt.model.label_smoothing import smoothed_cross_entropy as by_the_paper
 
 N, D, V = 37, 12, 50
 
@@ -36,6 +37,7 @@ def test_it_is_torch_s_cross_entropy_in_value_and_gradient(tensors, smoothing, r
     logits_NV = F.linear(hidden_ND, weight_VD, bias_V)
     theirs = F.cross_entropy(logits_NV, target_N, label_smoothing=smoothing, reduction="sum")
     torch.testing.assert_close(ours.smoothed, theirs, rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(by_the_paper(logits_NV, target_N, smoothing), theirs, rtol=1e-5, atol=1e-4)
     torch.testing.assert_close(ours.nll, F.cross_entropy(logits_NV, target_N, reduction="sum"), rtol=1e-5, atol=1e-4)
     for own, other in zip(
         gradients(3 * ours.smoothed, hidden_ND, weight_VD, bias_V),

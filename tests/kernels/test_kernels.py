@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch.testing import assert_close
 
 from transformer_mt.config.model import ModelConfig
+from transformer_mt.kernels.build import parts_for
 from transformer_mt.model.attention import scaled_dot_product_attention
 from transformer_mt.model.transformer import Transformer
 
@@ -17,7 +18,8 @@ SIZES = {"d_model": 32, "n_heads": 4, "d_ff": 48, "encoder_layers": 2, "decoder_
 
 def model(**options: object) -> Transformer:
     torch.manual_seed(11)
-    return Transformer(ModelConfig(**SIZES, **options), 23, 19, PAD)
+    config = ModelConfig(**SIZES, **options)
+    return Transformer(config, 23, 19, PAD, parts=parts_for(config, "cpu"))
 
 
 def batch() -> tuple[torch.Tensor, torch.Tensor]:
@@ -54,7 +56,7 @@ def test_handmade_and_fused_agree_in_logits_and_gradients(norm, normalization, p
 def test_attention_dropout_keeps_the_expectation_while_training_only(attention):
     torch.manual_seed(13)
     config = ModelConfig(**SIZES, attention=attention, attention_dropout=0.4)
-    layer = Transformer(config, 23, 19, PAD).decoder.layers[0].cross_attention
+    layer = Transformer(config, 23, 19, PAD, parts=parts_for(config, "cpu")).decoder.layers[0].cross_attention
     x_BQD, memory_BMD = torch.randn(1, 6, 32), torch.randn(1, 7, 32)
     with torch.no_grad():
         expected = layer.eval()(x_BQD, memory_BMD)
@@ -86,7 +88,8 @@ def test_the_handmade_function_is_the_fused_one_for_any_mask():
     query, key, value = (torch.randn(3, 2, length, 8, dtype=torch.float64) for length in (5, 7, 7))
     mask_BHQM = torch.rand(3, 1, 5, 7) < 0.5
     mask_BHQM[0, 0, 2] = False  # a query that may attend nowhere
-    context_BHQK, weights_BHQM = scaled_dot_product_attention(query, key, value, mask_BHQM)
+    context_BHQK = scaled_dot_product_attention(query, key, value, mask_BHQM)
     assert_close(context_BHQK, F.scaled_dot_product_attention(query, key, value, mask_BHQM), rtol=1e-12, atol=1e-12)
     assert (context_BHQK[0, :, 2] == 0).all()
+    weights_BHQM = scaled_dot_product_attention(query, key, torch.eye(7, dtype=torch.float64), mask_BHQM)
     assert (weights_BHQM.masked_select(~mask_BHQM.expand_as(weights_BHQM)) == 0).all()

@@ -6,14 +6,22 @@ tensor. Returns rows; how they are printed is the command line's business.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import FrameType
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from transformer_mt.decoding.attention_maps import attention_replaced
+from transformer_mt.model.attention import scaled_dot_product_attention
+from transformer_mt.model.embedding import Embedding
+from transformer_mt.model.feed_forward import FeedForward
+from transformer_mt.model.layers import Decoder, Encoder, Residual
+from transformer_mt.model.multi_head_attention import MultiHeadAttention
 from transformer_mt.model.transformer import Transformer
-from transformer_mt.model.watch import watching
 
 PARTS = ("source_embedding", "target_embedding", "encoder", "decoder", "generator")
 SOURCE_SIDE = ("source_embedding", "encoder")
@@ -93,26 +101,67 @@ def example_batch(model: Transformer, sentences: int = 2, source: int = 7, targe
 
 
 def walk_of_shapes(model: Transformer, source_BS: Tensor, target_BT: Tensor) -> list[ShapeRow]:
-    """Send a batch through the model, from ids to logits, and write down each tensor it shows (`watch.note`).
+    """Send a batch through the model, from ids to logits, and note each tensor that its code names on the way.
 
     Works on a model without storage (device `meta`) too. The model keeps its training mode; no gradients.
     """
-    rows: list[ShapeRow] = []
-
-    def write_down(path: str, name: str, tensor: Tensor) -> None:
-        plain, _, suffix = name.rpartition("_")
-        part = path.partition(".")[0] or ("generator" if plain == "logits" else "")
-        letters = tuple(suffix.replace("T", "S") if part in SOURCE_SIDE else suffix)
-        rows.append(ShapeRow(path or part, plain, letters, tuple(tensor.shape)))
-
-    training = model.training
+    walk = _Walk(model)
+    training, tracing = model.training, sys.gettrace()
     model.eval()
     try:
-        with torch.no_grad(), watching(model, write_down):
+        with torch.no_grad(), attention_replaced(model, lambda path: scaled_dot_product_attention):
+            sys.settrace(walk.enter)
             model.generate_logits(model(source_BS, target_BT))
     finally:
+        sys.settrace(tracing)
         model.train(training)
-    return rows
+    return walk.rows
+
+
+class _Walk:
+    """Reads the local variables of the model's own functions while they run (`sys.settrace`).
+
+    In `model` a tensor that lives longer than a line wears its shape in its name. So the code itself says what there is
+    to see, and no line of it exists for being looked at.
+    """
+
+    SHOWN = (Transformer, Embedding, Encoder, Decoder, Residual, MultiHeadAttention, FeedForward)
+
+    def __init__(self, model: Transformer) -> None:
+        self.rows: list[ShapeRow] = []
+        self.paths = {id(one): path for path, one in model.named_modules() if isinstance(one, self.SHOWN)}
+        self.seen: dict[object, Tensor] = {}  # holds the tensors, so that no id is given twice
+
+    def enter(self, frame: FrameType, event: str, value: object) -> Callable[..., Any] | None:
+        """Called by Python for each function; follows those of the model line by line."""
+        if not frame.f_globals.get("__name__", "").startswith("transformer_mt.model."):
+            return None
+        caller: FrameType | None = frame
+        while caller is not None and not isinstance(caller.f_locals.get("self"), nn.Module):
+            caller = caller.f_back  # a plain function belongs to the module that called it
+        path = self.paths.get(id(caller.f_locals["self"])) if caller is not None else None
+        if path is None:
+            return None
+        if frame.f_code is Transformer.forward.__code__:  # `encode` and `decode` show its arguments in their order
+            return None
+        arguments = frame.f_code.co_varnames[: frame.f_code.co_argcount]
+
+        def look(frame: FrameType, event: str, value: object) -> Callable[..., Any]:
+            for name, tensor in frame.f_locals.items():
+                if isinstance(tensor, Tensor) and not (name in arguments and id(tensor) in self.seen):
+                    self._note(path, name, tensor)
+            return look
+
+        return look
+
+    def _note(self, path: str, name: str, tensor: Tensor) -> None:
+        plain, _, suffix = name.rpartition("_")
+        if plain in ("", "x") or (path, plain) in self.seen or (id(tensor), plain) in self.seen:
+            return
+        self.seen[path, plain] = self.seen[id(tensor), plain] = self.seen[id(tensor)] = tensor
+        part = path.partition(".")[0] or ("generator" if plain == "logits" else "")
+        letters = tuple(suffix.replace("T", "S") if part in SOURCE_SIDE else suffix)
+        self.rows.append(ShapeRow(path or part, plain, letters, tuple(tensor.shape)))
 
 
 def _letters_of(name: str) -> tuple[str, ...]:

@@ -1,0 +1,41 @@
+"""The one place where a model is built for a device: which kernels its parts are made of."""
+
+from __future__ import annotations
+
+import torch
+
+from transformer_mt.config.model import ModelConfig
+from transformer_mt.config.schema import Config
+from transformer_mt.kernels.attention import cpu_attention, fused_attention
+from transformer_mt.kernels.dropout import ByteDropout, FusedDropout
+from transformer_mt.kernels.linear import CpuLinear, FusedLinear
+from transformer_mt.kernels.normalization import FusedLayerNorm, FusedRMSNorm
+from transformer_mt.model.attention import scaled_dot_product_attention
+from transformer_mt.model.normalization import LayerNorm, RMSNorm
+from transformer_mt.model.parts import Parts
+from transformer_mt.model.transformer import Transformer
+
+
+def parts_for(config: ModelConfig, device: torch.device | str) -> Parts:
+    """The fastest parts for a device, but for those that the config wants as the paper writes them."""
+    on_cpu = torch.device(device).type == "cpu"
+    by_hand, norm_by_hand = config.attention == "handmade", config.norm_kernel == "handmade"
+    return Parts(
+        linear=CpuLinear if on_cpu else FusedLinear,
+        dropout=ByteDropout if on_cpu else FusedDropout,
+        layer_norm=LayerNorm if norm_by_hand else FusedLayerNorm,
+        rms_norm=RMSNorm if norm_by_hand else FusedRMSNorm,
+        attention=scaled_dot_product_attention if by_hand else cpu_attention if on_cpu else fused_attention,
+    )
+
+
+def build_model(
+    config: Config, source_vocab: int, target_vocab: int, device: torch.device | str = "cpu"
+) -> Transformer:
+    """The model a config describes, on its device; weights are drawn from torch's generator of the CPU.
+
+    Raises TmtError if all embeddings are tied and the vocabularies differ in size.
+    """
+    parts = parts_for(config.model, device)
+    model = Transformer(config.model, source_vocab, target_vocab, max_positions=config.max_positions, parts=parts)
+    return model.to(device)

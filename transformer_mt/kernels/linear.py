@@ -1,0 +1,86 @@
+"""Linear maps: PyTorch's fused product, and on CPUs in bfloat16 if autocast asks for it, with float32 around it.
+
+Processors with bfloat16 instructions multiply twice as fast in it. Autocast alone loses more than that on a CPU: it
+leaves everything after a product narrow, and attention and element-wise kernels are slow there. Here operands and
+result of a product are rounded, the result is widened again at once, and everything else stays float32. (A compiled
+model does what autocast does.)
+
+oneDNN compiles such a product again for each number of rows. That takes as long as the product, and keeps half a
+megabyte in the middle of the memory that the next step wants in one piece. Rows of zeros are added, so that few numbers
+occur.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from transformer_mt.model.parts import Linear
+
+ROWS = 64  # of a narrow product on a CPU: at least a multiple of this
+
+
+class FusedLinear(Linear):
+    """Product and bias in one kernel."""
+
+    @staticmethod
+    def product(x: Tensor, weight_ED: Tensor, bias_E: Tensor | None) -> Tensor:
+        return F.linear(x, weight_ED, bias_E)
+
+
+class CpuLinear(FusedLinear):
+    """Narrow under autocast, its result as wide as x."""
+
+    @staticmethod
+    def product(x: Tensor, weight_ED: Tensor, bias_E: Tensor | None) -> Tensor:
+        if x.dtype is torch.float32 and uses_narrow_product(x):
+            return _NarrowProduct.apply(x, weight_ED, bias_E, torch.get_autocast_dtype("cpu"))
+        return F.linear(x, weight_ED, bias_E)
+
+
+def uses_narrow_product(x: Tensor) -> bool:
+    """Whether this module, and not autocast alone, narrows products with x."""
+    return x.device.type == "cpu" and torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling()
+
+
+def round_up_rows(rows: int) -> int:
+    """Up to 63, or an eighth, more rows: only eight numbers occur between a power of two and the next."""
+    step = max(ROWS, (1 << rows.bit_length()) >> 4)
+    return -(-rows // step) * step
+
+
+def narrowed_rows(x_ND: Tensor, dtype: torch.dtype) -> Tensor:
+    """x in `dtype`; if that is narrow and on a CPU, followed by rows of zeros: see `round_up_rows`."""
+    narrow = x_ND.device.type == "cpu" and dtype.itemsize < 4
+    missing = round_up_rows(len(x_ND)) - len(x_ND) if narrow else 0
+    if not missing:
+        return x_ND.to(dtype)
+    narrow_MD = x_ND.new_empty(len(x_ND) + missing, x_ND.shape[1], dtype=dtype)
+    narrow_MD[: len(x_ND)] = x_ND
+    narrow_MD[len(x_ND) :] = 0
+    return narrow_MD
+
+
+class _NarrowProduct(torch.autograd.Function):
+    """Operands and results of each of the three products rounded; the results widened again."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight_ED: Tensor, bias_E: Tensor | None, dtype: torch.dtype) -> Tensor:
+        x_ND, w_ED = x.reshape(-1, x.shape[-1]), weight_ED.to(dtype)
+        x_MD = narrowed_rows(x_ND, dtype)
+        ctx.save_for_backward(x_MD, w_ED)
+        ctx.shape, ctx.has_bias = x.shape, bias_E is not None
+        y_ME = F.linear(x_MD, w_ED, None if bias_E is None else bias_E.to(dtype))
+        return y_ME[: len(x_ND)].float().view(*x.shape[:-1], len(w_ED))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        x_MD, w_ED = ctx.saved_tensors
+        g_NE = gradient.reshape(-1, gradient.shape[-1])
+        g_ME = narrowed_rows(g_NE, x_MD.dtype)
+        of_x = (g_ME @ w_ED)[: len(g_NE)].float().view(ctx.shape) if ctx.needs_input_grad[0] else None
+        of_weight = (g_ME.T @ x_MD).float() if ctx.needs_input_grad[1] else None
+        return of_x, of_weight, g_NE.sum(dim=0) if ctx.has_bias else None, None

@@ -1,0 +1,62 @@
+"""The small parts that the Transformer is built from: linear map, dropout, normalisation, attention.
+
+`READABLE` holds the parts as the paper defines them. A program that needs speed builds the same model from another set,
+which computes the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from transformer_mt.model.attention import scaled_dot_product_attention
+from transformer_mt.model.normalization import LayerNorm, RMSNorm
+
+
+class Linear(nn.Linear):
+    """y = x W^T + b, with W [E, D] and b [E]; PyTorch's module, its product written out."""
+
+    def forward(self, x: Tensor, rows: slice | None = None) -> Tensor:
+        """[..., D] to [..., E]. rows: only these rows of W and b, where several matrices are stacked in one."""
+        if rows is None:
+            return self.product(x, self.weight, self.bias)
+        return self.product(x, self.weight[rows], None if self.bias is None else self.bias[rows])
+
+    @staticmethod
+    def product(x: Tensor, weight_ED: Tensor, bias_E: Tensor | None) -> Tensor:
+        y = x @ weight_ED.T
+        return y if bias_E is None else y + bias_E
+
+
+class Dropout(nn.Module):
+    """Zero elements with probability p while training, and scale the rest by 1 / (1 - p) (section 5.4)."""
+
+    def __init__(self, p: float) -> None:
+        super().__init__()
+        self.p = p
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.drop(x) if self.training and self.p > 0 else x
+
+    def drop(self, x: Tensor) -> Tensor:
+        return x * (torch.rand_like(x) >= self.p) / (1 - self.p)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a Transformer is built from. attention: called as `scaled_dot_product_attention`."""
+
+    linear: type[Linear] = Linear
+    dropout: type[Dropout] = Dropout
+    layer_norm: type[LayerNorm] = LayerNorm
+    rms_norm: type[RMSNorm] = RMSNorm
+    attention: Callable[..., Tensor] = scaled_dot_product_attention
+
+
+READABLE = Parts()
