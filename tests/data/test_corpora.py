@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from transformer_mt.config.data import Corpus as CorpusConfig
-from transformer_mt.corpora import Corpus, Pair, open_corpus
+from transformer_mt.config.data import OneCorpus
+from transformer_mt.corpora.base import Corpus, Pair
 from transformer_mt.errors import TmtError
 
 PAIRS = [("eins", "one"), ("zwei", "two"), ("drei", "three")]
 
 
 def _corpus(source: str = "de", target: str = "en", **config: Any) -> Corpus:
-    return open_corpus(TypeAdapter(CorpusConfig).validate_python(config), source, target)
+    options = TypeAdapter(OneCorpus).validate_python(config)
+    return options.corpus(options, source, target)
 
 
 def _sides(corpus: Corpus, split: str = "all") -> list[tuple[str, str]]:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from openpyxl import Workbook
 
-from transformer_mt.config.data import AihubConfig
-from transformer_mt.corpora import Corpus, open_corpus
+from transformer_mt.corpora.aihub import AihubCorpus
+from transformer_mt.corpora.base import Corpus
 from transformer_mt.errors import TmtError
 
 HEADER = ["SID", "원문", "번역문"]
@@ -21,8 +21,8 @@ PAIRS = [("하나", "one"), ("둘", "two")]
 
 
 def _corpus(*files: Path, source: str = "ko", target: str = "en") -> Corpus:
-    config = AihubConfig.model_validate({"kind": "aihub", "files": [str(file) for file in files]})
-    return open_corpus(config, source, target)
+    options = AihubCorpus.Options.model_validate({"kind": "aihub", "files": [str(file) for file in files]})
+    return AihubCorpus(options, source, target)
 
 
 def _sides(corpus: Corpus) -> list[tuple[str, str]]:

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from transformer_mt.config.data import CleaningConfig, SplitConfig
-from transformer_mt.corpora import Pair
+from transformer_mt.config.cleaning import CleaningConfig
+from transformer_mt.config.corpus import SplitConfig
+from transformer_mt.corpora.base import Pair
 from transformer_mt.data import selection as selecting
 from transformer_mt.data.parallel import Workers
 from transformer_mt.data.reading import WHOLE, Cleaner, Stream, clean_stream

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from transformer_mt.cli.download import download
-from transformer_mt.config.data import Multi30kConfig
-from transformer_mt.corpora import multi30k, open_corpus
+from transformer_mt.corpora import multi30k
+from transformer_mt.corpora.multi30k import Multi30kCorpus
 from transformer_mt.errors import TmtError
 from transformer_mt.files import receiving
 from transformer_mt.files.download import fetch
@@ -293,14 +293,14 @@ def small_multi30k(host: Host, monkeypatch: pytest.MonkeyPatch) -> Host:
     return host
 
 
-def _multi30k(folder: Path, mirror: str | None, **more: Any) -> Multi30kConfig:
-    return Multi30kConfig(kind="multi30k", directory=str(folder), mirror=mirror, **more)
+def _multi30k(folder: Path, mirror: str | None, **more: Any) -> Multi30kCorpus.Options:
+    return Multi30kCorpus.Options(kind="multi30k", directory=str(folder), mirror=mirror, **more)
 
 
 @pytest.mark.parametrize(("source", "target"), [("de", "en"), ("en", "de")])
 def test_multi30k_fetches_what_its_splits_need(small_multi30k: Host, tmp_path: Path, source: str, target: str) -> None:
     config = _multi30k(tmp_path, small_multi30k.address, test_sets=("test_2018_flickr",))
-    corpus = open_corpus(config, source, target)
+    corpus = Multi30kCorpus(config, source, target)
     corpus.fetch(progress=False)
     assert corpus.split_config is None
     assert corpus.splits() == ("train", "validation", "test_2018_flickr")
@@ -313,12 +313,12 @@ def test_multi30k_fetches_what_its_splits_need(small_multi30k: Host, tmp_path: P
 def test_multi30k_in_place_needs_no_host(small_multi30k: Host, tmp_path: Path) -> None:
     for name, content in small_multi30k.files.items():
         (tmp_path / name).write_bytes(content)
-    open_corpus(_multi30k(tmp_path, "http://127.0.0.1:9"), "de", "en").fetch()
+    Multi30kCorpus(_multi30k(tmp_path, "http://127.0.0.1:9"), "de", "en").fetch()
 
 
 def test_a_test_set_that_the_config_names_must_be_there(small_multi30k: Host, tmp_path: Path) -> None:
     del small_multi30k.files["test_2018_flickr.en.gz"]
-    corpus = open_corpus(_multi30k(tmp_path, small_multi30k.address, test_sets=("test_2018_flickr",)), "de", "en")
+    corpus = Multi30kCorpus(_multi30k(tmp_path, small_multi30k.address, test_sets=("test_2018_flickr",)), "de", "en")
     with pytest.raises(MissingError) as caught:
         corpus.fetch(progress=False)
     assert f"tmt download multi30k --to {tmp_path} --mirror" in caught.value.remedy
@@ -384,7 +384,7 @@ def test_the_real_files_come_through_with_their_official_sums(
         pytest.skip(f"no {folder}")
     host.files = {file.name: file.read_bytes() for file in folder.glob("*.gz")}
     host.breaks = [100_000, 200_000]
-    corpus = open_corpus(_multi30k(tmp_path, host.address if over_http else str(folder)), "de", "en")
+    corpus = Multi30kCorpus(_multi30k(tmp_path, host.address if over_http else str(folder)), "de", "en")
     corpus.fetch(progress=False)
     counts = {split: sum(1 for _ in corpus.read(split)) for split in corpus.splits()}
     assert counts == {"train": 29_000, "validation": 1_014, "test_2016_flickr": 1_000, "test_2017_flickr": 1_000}

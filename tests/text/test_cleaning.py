@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_mt.config.data import CleaningConfig
+from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.text.cleaning import (
     clean_text,
     empty_side,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
-from transformer_mt.config.tokenizer import OneTokenizer
+from transformer_mt.config.schema import OneTokenizer
 from transformer_mt.errors import USER_FAULT, TmtError
 from transformer_mt.text.codec import Codec, Segmenter
 from transformer_mt.text.vocabulary import BOS, EOS, PAD, UNK, Vocabulary

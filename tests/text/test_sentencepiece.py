@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_mt.config.tokenizer import SentencepieceConfig
 from transformer_mt.errors import TmtError
 from transformer_mt.text.codec import Codec, Segmenter
 from transformer_mt.text.tokenizers.sentencepiece import SentencepieceTokenizer
@@ -24,14 +23,14 @@ TEXT = [" ".join(["the tower", *_DRAW.choices(_WORDS, k=5)]) for _ in range(60)]
 
 
 def tokenizer(language: str = "en", sentences: list[str] = TEXT, **values: object) -> SentencepieceTokenizer:
-    config = SentencepieceConfig.model_validate({"kind": "sentencepiece", "vocab_size": 60, **values})
+    config = SentencepieceTokenizer.Options.model_validate({"kind": "sentencepiece", "vocab_size": 60, **values})
     made = SentencepieceTokenizer(config, language)
     made.train(sentences)
     return made
 
 
 def codec(**values: object) -> Codec:
-    config = SentencepieceConfig.model_validate({"kind": "sentencepiece", "vocab_size": 60, **values})
+    config = SentencepieceTokenizer.Options.model_validate({"kind": "sentencepiece", "vocab_size": 60, **values})
     segmenter = Segmenter(config, "en")
     segmenter.train(TEXT)
     return Codec(segmenter, Vocabulary(segmenter.tokenizer.inventory() or []))
@@ -109,9 +108,9 @@ def test_another_process_draws_the_same(algorithm: str, tmp_path: Path) -> None:
     program = f"""
 import random
 from pathlib import Path
-from transformer_mt.config.tokenizer import SentencepieceConfig
 from transformer_mt.text.tokenizers.sentencepiece import SentencepieceTokenizer
-made = SentencepieceTokenizer(SentencepieceConfig(kind="sentencepiece", algorithm={algorithm!r}, sampling=0.4), "en")
+options = SentencepieceTokenizer.Options(kind="sentencepiece", algorithm={algorithm!r}, sampling=0.4)
+made = SentencepieceTokenizer(options, "en")
 made.load(Path({str(tmp_path)!r}))
 print([made.sample({TEXT[0]!r}, random.Random(f"1-1-{{pair}}")) for pair in range(20)])
 """

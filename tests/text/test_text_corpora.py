@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from transformer_mt.config.data import CleaningConfig
-from transformer_mt.config.tokenizer import SoynlpConfig, SpacyConfig
+from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.corpora.workbook import open_sheets
 from transformer_mt.text.cleaning import clean_text, pair_key
 from transformer_mt.text.codec import Segmenter
+from transformer_mt.text.tokenizers.soynlp import SoynlpTokenizer
+from transformer_mt.text.tokenizers.spacy import SpacyTokenizer
 from transformer_mt.text.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.corpora
@@ -32,7 +33,7 @@ def _multi30k(corpora: Path, split: str, language: str) -> list[str]:
 def test_sizes_of_the_multi30k_vocabularies(corpora: Path, language: str, size: int, slack: int) -> None:
     pairs = zip(_multi30k(corpora, "train", "de"), _multi30k(corpora, "train", "en"), strict=True)
     kept = {pair_key(*pair): pair for pair in pairs}.values()  # cleaning drops equal pairs by default
-    segmenter = Segmenter(SpacyConfig(kind="spacy", case="lower"), language)
+    segmenter = Segmenter(SpacyTokenizer.Options(kind="spacy", case="lower"), language)
     counts = Counter(token for pair in kept for token in segmenter.tokenize(pair[language == "en"]))
     assert abs(len(Vocabulary.count(counts, min_frequency=2)) - size) <= slack
 
@@ -40,7 +41,7 @@ def test_sizes_of_the_multi30k_vocabularies(corpora: Path, language: str, size: 
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_spacy_tokens_of_real_sentences_become_the_sentences(corpora: Path, language: str) -> None:
     train = _multi30k(corpora, "train", language)
-    segmenter = Segmenter(SpacyConfig(kind="spacy"), language)
+    segmenter = Segmenter(SpacyTokenizer.Options(kind="spacy"), language)
     segmenter.train(train)
     for sentences in (train[:6000], _multi30k(corpora, "val", language)):
         whole = [" ".join(sentence.split()) for sentence in sentences]
@@ -56,7 +57,7 @@ def test_soynlp_tokens_of_real_sentences_become_the_sentences(corpora: Path) -> 
     with closing(open_sheets(files[0])) as sheets:
         rows = list(islice(next(sheets)[1], 4000))[1:]
     sentences = [clean_text(str(row[1]), CleaningConfig(whitespace="collapse"), "ko") for row in rows]
-    segmenter = Segmenter(SoynlpConfig(kind="soynlp"), "ko")
+    segmenter = Segmenter(SoynlpTokenizer.Options(kind="soynlp"), "ko")
     segmenter.train(sentences[:3000])
     tokens = [segmenter.tokenize(sentence) for sentence in sentences]
     assert [segmenter.detokenize(one) for one in tokens] == sentences

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
-from transformer_mt.config.tokenizer import OneTokenizer
+from transformer_mt.config.schema import OneTokenizer
 from transformer_mt.errors import TmtError
 from transformer_mt.text.codec import Segmenter
 from transformer_mt.text.tokenizers.soynlp import JOINED
@@ -161,7 +161,7 @@ def test_known_tokens(name: str, text: str, tokens: list[str]) -> None:
 
 def test_spacy_forgets_the_words_it_met(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transformer_mt.text.tokenizers.spacy.RENEWAL", 50)
-    tokenizer = SpacyTokenizer("en")
+    tokenizer = SpacyTokenizer(SpacyTokenizer.Options(kind="spacy"), "en")
     known = len(tokenizer._tokenizer.vocab.strings)
     for number in range(1000):
         assert tokenizer.tokenize(f"x{number}y isn't one.") == [f"x{number}y", "is", "n't", "one", "."]
@@ -185,7 +185,7 @@ def test_soynlp_does_not_depend_on_hash_seeds() -> None:
     code = (
         "import sys, hashlib, json; sys.path.insert(0, sys.argv[1]);"
         "from transformer_mt.text.tokenizers.soynlp import SoynlpTokenizer as T;"
-        "t = T(2); t.train(json.load(sys.stdin)); print(json.dumps(t.scores))"
+        "t = T(T.Options(kind='soynlp', min_word_frequency=2), 'ko'); t.train(json.load(sys.stdin)); print(json.dumps(t.scores))"
     )
     root = str(Path(__file__).parents[2])
     outputs = {

@@ -246,10 +246,11 @@ def _words(translator: Translator, hypotheses: list[Any], references: list[str])
     from transformer_mt.evaluation.examine import Words
 
     segmenter = translator.target.segmenter
-    kind = segmenter.config.kind
-    if kind not in ("spacy", "soynlp", "whitespace"):
+    if not segmenter.tokenizer.finds_words:
         return None
-    return Words(f"the model's {kind} words", hypotheses, [segmenter.tokenize(line) for line in references])
+    return Words(
+        f"the model's {segmenter.config.kind} words", hypotheses, [segmenter.tokenize(line) for line in references]
+    )
 
 
 def _beside(task: Task, file: Path) -> list[str]:

@@ -11,7 +11,6 @@ from transformer_mt.cli.options import JsonOption, ModelOption, SetOption, print
 
 if TYPE_CHECKING:
     from transformer_mt.config.schema import Config
-    from transformer_mt.config.tokenizer import OneTokenizer
     from transformer_mt.model.transformer import Transformer
     from transformer_mt.workflows.inspect import ParameterRow, ShapeRow
 
@@ -95,8 +94,8 @@ def _vocabulary_sizes(config: Config, file: Path, source: int | None, target: in
     if source and target:
         return source, target
     prepared = _prepared_sizes(config)
-    source = source or prepared[0] or _size(config.source_tokenizer)
-    target = target or prepared[1] or _size(config.target_tokenizer)
+    source = source or prepared[0] or config.source_tokenizer.size
+    target = target or prepared[1] or config.target_tokenizer.size
     if source and target:
         return source, target
     raise TmtError(
@@ -116,11 +115,6 @@ def _prepared_sizes(config: Config) -> tuple[int | None, int | None]:
     except TmtError:
         return None, None
     return len(source), len(target)
-
-
-def _size(tokenizer: OneTokenizer) -> int | None:
-    """The number of tokens a tokenizer is told to have; word-level ones find theirs in the data."""
-    return tokenizer.vocab_size if tokenizer.kind == "sentencepiece" else None
 
 
 def _as_json(rows: list[ParameterRow], steps: list[ShapeRow] | None) -> dict[str, object]:

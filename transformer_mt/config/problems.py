@@ -46,7 +46,7 @@ Problem = tuple[KeyPath, str, set[str | int]]  # where, what, and the names of t
 
 def _problems(values: Any, source: YamlSource) -> Iterator[Problem]:
     for item in _errors(values):
-        path = _path_in_file(item["loc"], values, ends_in_key=not item["type"].startswith("union_tag"))
+        path = _path_in_file(item["loc"], values, ends_in_key=item["type"] == "missing")
         if item["type"] == "value_error":
             yield from _contradictions(str(item["ctx"]["error"]), path, source)
         else:

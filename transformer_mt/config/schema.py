@@ -6,16 +6,39 @@ made from these fields.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
+from transformer_mt.config.choices import section_of
 from transformer_mt.config.data import DataConfig
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.config.section import Section, Seed
-from transformer_mt.config.tokenizer import AnyTokenizer, OneTokenizer, SidesConfig
+from transformer_mt.config.tokenizer import TokenizerConfig
 from transformer_mt.config.training import RuntimeConfig, TrainingConfig
+
+OneTokenizer: TypeAlias = TokenizerConfig
+if not TYPE_CHECKING:
+    OneTokenizer = section_of("tokenizer")
+
+
+class SidesConfig(Section):
+    """A tokenizer of its own for each side."""
+
+    source: OneTokenizer = Field(description="tokenizer of the source, of any kind")
+    target: OneTokenizer = Field(description="tokenizer of the target, of any kind")
+
+
+def _form(value: Any) -> str:
+    if isinstance(value, SidesConfig):
+        return "sides"
+    return "sides" if isinstance(value, dict) and {"source", "target"} & set(value) else "both"
+
+
+AnyTokenizer = Annotated[
+    Annotated[OneTokenizer, Tag("both")] | Annotated[SidesConfig, Tag("sides")], Discriminator(_form)
+]
 
 
 class Config(Section):
@@ -37,8 +60,6 @@ class Config(Section):
             problems.append("model.tie_embeddings: all needs one vocabulary for both sides (tokenizer.shared: true)")
         if isinstance(self.tokenizer, SidesConfig) and (self.tokenizer.source.shared or self.tokenizer.target.shared):
             problems.append("tokenizer.shared cannot be true where source and target have tokenizers of their own")
-        if self.has_shared_vocabulary and getattr(self.tokenizer, "morphemes", "none") != "none":
-            problems.append("tokenizer.morphemes splits Korean alone, so tokenizer.shared cannot be true beside it")
         if self.model.max_positions is not None and self.model.max_positions < self.data.max_length:
             problems.append(
                 f"data.max_length {self.data.max_length} is more than model.max_positions {self.model.max_positions}"
@@ -61,8 +82,8 @@ class Config(Section):
 
     @property
     def has_shared_tokenizer(self) -> bool:
-        """One tokenizer splits both languages; the rules of spaCy and soynlp are those of one language."""
-        return self.has_shared_vocabulary and self.source_tokenizer.kind not in ("spacy", "soynlp")
+        """Whether one tokenizer splits both languages."""
+        return self.has_shared_vocabulary and not self.source_tokenizer.tokenizer.one_language
 
     @property
     def max_positions(self) -> int:

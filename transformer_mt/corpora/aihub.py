@@ -12,9 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from transformer_mt.config.data import AihubConfig, SplitConfig
+from pydantic import Field, field_validator
+
+from transformer_mt.config.corpus import CorpusConfig, SplitConfig
+from transformer_mt.config.section import Many
 from transformer_mt.corpora.base import WHOLE, Corpus, Pair, Passed
 from transformer_mt.corpora.tables import cell_text, csv_rows, listed, of_one_width, parse_json
 from transformer_mt.corpora.workbook import open_sheets
@@ -32,14 +35,26 @@ _OTHERS = {
 
 
 class AihubCorpus(Corpus):
-    def __init__(self, config: AihubConfig, source: str, target: str) -> None:
+    class Options(CorpusConfig):
+        kind: Literal["aihub"]
+        files: Many[str] = Field(
+            min_length=1, description="folder or list of the .xlsx, .json and .csv files handed out"
+        )
+        split: SplitConfig = Field(SplitConfig(), description="how the pairs are divided")
+
+        @field_validator("files", mode="before")
+        @classmethod
+        def _several(cls, value: Any) -> Any:
+            return [value] if isinstance(value, str) else value
+
+    def __init__(self, options: Options, source: str, target: str) -> None:
         """Raises TmtError unless one of the languages is Korean."""
         if "ko" not in (source, target):
             raise TmtError(
                 f"the corpora of AI Hub pair Korean with another language, and this config asks for {source}-{target}",
                 remedy="Set data.source or data.target to ko, or read the files with kind: csv and named columns.",
             )
-        self._config = config
+        self._config = options
         self._headers = _headers(source), _headers(target)
         self._passed: list[Passed] = []
 

@@ -5,15 +5,19 @@ A corpus yields what its files hold, neither cleaned nor shuffled nor divided; t
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
-from transformer_mt.config.data import SplitConfig, TableConfig, TextConfig
+from pydantic import Field, model_validator
+
+from transformer_mt.config.corpus import CorpusConfig, SplitConfig
 from transformer_mt.files.lines import check_exists
 
 WHOLE = "all"  # the one split of a corpus that is still to be divided
+RESERVED_SPLITS = ("train", "validation", WHOLE, "source", "target", "scratch", "plots", "manifest.json")  # in use
 
 
 class Pair(NamedTuple):
@@ -32,7 +36,16 @@ class Passed(NamedTuple):
 
 
 class Corpus(ABC):
-    """One entry of `data.corpus`."""
+    """One entry of `data.corpus`, of some kind; `Options` are its keys in the config.
+
+    languages: those it has; None: any.
+    """
+
+    Options: ClassVar[type[CorpusConfig]]
+    languages: ClassVar[tuple[str, ...] | None] = None
+
+    def __init__(self, options: CorpusConfig, source: str, target: str) -> None:  # noqa: B027
+        """source, target: ISO codes of the languages to read."""
 
     def fetch(self, progress: bool = True) -> None:
         """Make the corpus' files exist, or raise TmtError. progress: tell of it on stderr."""
@@ -61,12 +74,38 @@ class Corpus(ABC):
         return []
 
 
+class FilesOptions(CorpusConfig):
+    """What the kinds made of files share: either `files` to be split, or files per split."""
+
+    split: SplitConfig = Field(SplitConfig(), description="how `files` are divided")
+
+    @model_validator(mode="after")
+    def _one_way_of_splitting(self) -> FilesOptions:
+        whole = getattr(self, "files", None)
+        parts = getattr(self, "train", None)
+        if (whole is None) == (parts is None):
+            raise ValueError("give either `files` (to be split) or `train`, `validation` and `test`")
+        if parts is not None and getattr(self, "validation", None) is None:
+            raise ValueError("`train` needs a `validation` beside it; or give `files` and let them be split")
+        if parts is None and (getattr(self, "validation", None), getattr(self, "test", None)) != (None, None):
+            raise ValueError("`files` are split; leave `validation` and `test` out, or name the training files `train`")
+        for name in getattr(self, "test", None) or {}:
+            if name in RESERVED_SPLITS or not re.fullmatch(r"\w[\w.-]*", name):
+                raise ValueError(f"'{name}' cannot name a test set; take another of letters, digits, '.', '-' and '_'")
+        return self
+
+
 class FilesCorpus(Corpus):
     """A corpus of the user's own files: `files` to be divided, or files for each split."""
 
-    def __init__(self, config: TextConfig | TableConfig) -> None:
-        self._split_config = config.split if config.files is not None else None
-        self._parts = _parts(config)
+    def __init__(self, options: Any, source: str, target: str) -> None:
+        """options: `FilesOptions`, with files, train, validation and test as the kind names them."""
+        self._split_config: SplitConfig | None = None
+        if options.files is not None:
+            self._split_config, self._parts = options.split, {WHOLE: options.files}
+        else:
+            tests = {name: (part,) for name, part in (options.test or {}).items()}
+            self._parts = {"train": options.train or (), "validation": (options.validation,), **tests}
 
     @property
     def split_config(self) -> SplitConfig | None:
@@ -89,10 +128,3 @@ class FilesCorpus(Corpus):
     @abstractmethod
     def _read(self, *files: Path) -> Iterator[Pair]:
         """The pairs of one entry."""
-
-
-def _parts(config: TextConfig | TableConfig) -> dict[str, tuple[Any, ...]]:
-    if config.files is not None:
-        return {WHOLE: config.files}
-    tests = {name: (part,) for name, part in (config.test or {}).items()}
-    return {"train": config.train or (), "validation": (config.validation,), **tests}

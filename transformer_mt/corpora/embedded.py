@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
-from transformer_mt.config.data import PhrasebookConfig
+from pydantic import Field
+
+from transformer_mt.config.corpus import CorpusConfig
+from transformer_mt.config.section import Positive
 from transformer_mt.corpora.base import Corpus, Pair
 
 
 class EmbeddedCorpus(Corpus):
-    def __init__(self, config: PhrasebookConfig, source: str, target: str) -> None:
-        self._config = config
+    languages = ("ko", "en", "de")
+
+    class Options(CorpusConfig):
+        kind: Literal["phrasebook"]
+        train: Positive = Field(20_000, description="number of training pairs")
+        validation: Positive = Field(500, description="number of validation pairs")
+        test: Positive = Field(1_000, description="number of test pairs")
+        seed: int = Field(1, description="seed of the grammar")
+
+    def __init__(self, options: Options, source: str, target: str) -> None:
+        self._config = options
         self._source, self._target = source, target
 
     def splits(self) -> tuple[str, ...]:

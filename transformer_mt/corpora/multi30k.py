@@ -9,8 +9,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Literal
 
-from transformer_mt.config.data import MULTI30K_TEST_SETS, Multi30kConfig
+from pydantic import Field, field_validator
+
+from transformer_mt.config.corpus import CorpusConfig
+from transformer_mt.config.section import Many
 from transformer_mt.corpora.base import Corpus, Pair
 from transformer_mt.corpora.text import read_parallel
 from transformer_mt.files.download import fetch
@@ -18,7 +22,7 @@ from transformer_mt.files.lines import path_of
 from transformer_mt.files.receiving import MissingError
 
 ADDRESS = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
-LANGUAGES = ("de", "en")
+TEST_SETS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "test_2018_flickr")
 OPTIONAL = ("test_2017_mscoco", "test_2018_flickr")  # test sets that some mirrors lack
 SUMS = {  # sha256 of each file, as the owners published it
     "train.de.gz": "726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6",
@@ -34,15 +38,37 @@ SUMS = {  # sha256 of each file, as the owners published it
     "test_2018_flickr.de.gz": "ddd0130c7d97482dc5197a02141dae8dd79f20f03586c480d675c09a32daf608",
     "test_2018_flickr.en.gz": "ef4f4844037d4c5dea75c9a8ed5fd78905967a26f67c255e230cc9780032654d",
 }
-_STEMS = {"train": "train", "validation": "val", **{name: name for name in MULTI30K_TEST_SETS}}
+_STEMS = {"train": "train", "validation": "val", **{name: name for name in TEST_SETS}}
 
 
 class Multi30kCorpus(Corpus):
-    def __init__(self, config: Multi30kConfig, source: str, target: str) -> None:
-        assert {source, target} == set(LANGUAGES), "the config allows no others"
-        self._config = config
+    languages = ("de", "en")
+
+    class Options(CorpusConfig):
+        kind: Literal["multi30k"]
+        directory: str = Field(
+            "data/multi30k", description="folder of the .gz files; missing ones are downloaded into it"
+        )
+        mirror: str | None = Field(None, description="another address, or a local folder, to fetch the files from")
+        test_sets: Many[str] = Field(
+            ("test_2016_flickr", "test_2017_flickr"),
+            min_length=1,
+            description="names of the test sets to prepare",
+        )
+
+        @field_validator("test_sets")
+        @classmethod
+        def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+            for name in names:
+                if name not in TEST_SETS:
+                    raise ValueError(f"'{name}' is no test set of Multi30k; it has {', '.join(TEST_SETS)}")
+            return names
+
+    def __init__(self, options: Options, source: str, target: str) -> None:
+        assert {source, target} == set(self.languages), "the config allows no others"
+        self._config = options
         self._source, self._target = source, target
-        self._folder = path_of(config.directory)
+        self._folder = path_of(options.directory)
 
     def fetch(self, progress: bool = True) -> None:
         names = [file.name for file in self.files()]

@@ -8,13 +8,14 @@ from __future__ import annotations
 import csv
 import difflib
 import json
-from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from transformer_mt.config.data import CsvConfig, JsonlConfig, TsvConfig
-from transformer_mt.corpora.base import FilesCorpus, Pair
+from pydantic import Field, field_validator
+
+from transformer_mt.config.section import Many, NonNegative
+from transformer_mt.corpora.base import FilesCorpus, FilesOptions, Pair
 from transformer_mt.errors import TmtError, at
 from transformer_mt.files.lines import path_of, read_lines
 
@@ -106,52 +107,77 @@ def listed(cells: Sequence[str], most: int = 12, width: int = 40) -> str:
     return " | ".join(short) + (" | …" if len(cells) > most else "") if cells else "none"
 
 
+Column = str | NonNegative
+
+
+class TableOptions(FilesOptions):
+    """Files whose rows hold a pair: one sentence and its translation in two columns."""
+
+    files: Many[str] | None = Field(None, description="files to be split")
+    train: Many[str] | None = Field(None, description="files for training")
+    validation: str | None = Field(None, description="file for validation")
+    test: dict[str, str] | None = Field(None, description="test files by name")
+
+    @field_validator("files", "train", mode="before")
+    @classmethod
+    def _several(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
+
+    @field_validator("test", mode="before")
+    @classmethod
+    def _named(cls, value: Any) -> Any:
+        return {"test": value} if isinstance(value, str) else value
+
+
+class ColumnsOptions(TableOptions):
+    source_column: Column = Field(0, description="column of the source: its number from 0, or its name in the header")
+    target_column: Column = Field(1, description="column of the target: its number from 0, or its name in the header")
+
+
 class _TableCorpus(FilesCorpus):
+    def __init__(self, options: Any, source: str, target: str) -> None:
+        super().__init__(options, source, target)
+        self._options = options
+
     def _paths(self, part: str) -> tuple[Path, ...]:
         return (path_of(part),)
 
-    def _read(self, *files: Path) -> Iterator[Pair]:
-        (file,) = files
-        return self._read_table(file)
-
-    @abstractmethod
-    def _read_table(self, file: Path) -> Iterator[Pair]: ...
-
 
 class TsvCorpus(_TableCorpus):
-    def __init__(self, config: TsvConfig) -> None:
-        super().__init__(config)
-        self._config = config
+    class Options(ColumnsOptions):
+        kind: Literal["tsv"]
 
-    def _read_table(self, file: Path) -> Iterator[Pair]:
-        return pick_columns(tsv_rows(file), self._config.source_column, self._config.target_column, file)
+    def _read(self, *files: Path) -> Iterator[Pair]:
+        (file,) = files
+        return pick_columns(tsv_rows(file), self._options.source_column, self._options.target_column, file)
 
 
 class CsvCorpus(_TableCorpus):
-    def __init__(self, config: CsvConfig) -> None:
-        super().__init__(config)
-        self._config = config
+    class Options(ColumnsOptions):
+        kind: Literal["csv"]
+        delimiter: str = Field(",", min_length=1, max_length=1, description="the character between columns")
 
-    def _read_table(self, file: Path) -> Iterator[Pair]:
-        rows = of_one_width(csv_rows(file, self._config.delimiter), file)
-        return pick_columns(rows, self._config.source_column, self._config.target_column, file)
+    def _read(self, *files: Path) -> Iterator[Pair]:
+        (file,) = files
+        rows = of_one_width(csv_rows(file, self._options.delimiter), file)
+        return pick_columns(rows, self._options.source_column, self._options.target_column, file)
 
 
 class JsonlCorpus(_TableCorpus):
-    def __init__(self, config: JsonlConfig) -> None:
-        super().__init__(config)
-        self._config = config
+    class Options(TableOptions):
+        kind: Literal["jsonl"]
+        source_column: str = Field("source", description="key of the source sentence; a.b reaches into a nested object")
+        target_column: str = Field("target", description="key of the target sentence; a.b reaches into a nested object")
 
-    def _read_table(self, file: Path) -> Iterator[Pair]:
+    def _read(self, *files: Path) -> Iterator[Pair]:
+        (file,) = files
+        columns = self._options.source_column, self._options.target_column
         for number, line in read_lines(file):
-            if not line.strip():
-                continue
-            place = at(file, number)
-            record = parse_json(line, file, number)
-            source, target = (
-                reach(record, key, place) for key in (self._config.source_column, self._config.target_column)
-            )
-            yield Pair(source, target, place)
+            if line.strip():
+                place = at(file, number)
+                record = parse_json(line, file, number)
+                source, target = (reach(record, key, place) for key in columns)
+                yield Pair(source, target, place)
 
 
 def parse_json(text: str, file: Path, first_line: int = 1) -> Any:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any, Literal
 
-from transformer_mt.config.data import TextPair
-from transformer_mt.corpora.base import FilesCorpus, Pair
+from pydantic import Field, field_validator
+
+from transformer_mt.config.section import Many, Section
+from transformer_mt.corpora.base import FilesCorpus, FilesOptions, Pair
 from transformer_mt.errors import TmtError, at
 from transformer_mt.files.lines import path_of, read_lines
 
@@ -31,7 +34,29 @@ def _misaligned(source: Path, target: Path, target_is_longer: bool, few: int, ma
     )
 
 
+class TextPair(Section):
+    source: str = Field(description="file of source sentences, one a line (plain, .gz, .xz or .zst)")
+    target: str = Field(description="file of target sentences, line by line their translations")
+
+
 class TextCorpus(FilesCorpus):
+    class Options(FilesOptions):
+        kind: Literal["text"]
+        files: Many[TextPair] | None = Field(None, description="pairs of parallel files, to be split")
+        train: Many[TextPair] | None = Field(None, description="pairs of parallel files for training")
+        validation: TextPair | None = Field(None, description="pair of parallel files for validation")
+        test: dict[str, TextPair] | None = Field(None, description="test sets by name, each a pair of parallel files")
+
+        @field_validator("files", "train", mode="before")
+        @classmethod
+        def _several(cls, value: Any) -> Any:
+            return [value] if isinstance(value, dict) else value
+
+        @field_validator("test", mode="before")
+        @classmethod
+        def _named(cls, value: Any) -> Any:
+            return {"test": value} if isinstance(value, dict) and set(value) <= {"source", "target"} else value
+
     def _paths(self, part: TextPair) -> tuple[Path, ...]:
         return path_of(part.source), path_of(part.target)
 

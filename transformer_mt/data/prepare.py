@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any, Literal, TextIO
 
 from transformer_mt.config.cores import cores
-from transformer_mt.config.data import Corpus as CorpusConfig
+from transformer_mt.config.corpus import CorpusConfig
 from transformer_mt.config.schema import Config
-from transformer_mt.corpora import open_corpus
 from transformer_mt.corpora.base import Corpus, Passed
 from transformer_mt.data.doctor import report_of
 from transformer_mt.data.encoding import Written, build_codecs, write_stores
@@ -67,11 +66,11 @@ def prepare(config: Config, force: bool = False, progress: Progress = lambda doi
 
 def samples_segmentations(config: Config) -> bool:
     """Are segmentations drawn at random while training (BPE-dropout, subword regularisation)?"""
-    return any(getattr(side, "sampling", 0) for side in (config.source_tokenizer, config.target_tokenizer))
+    return config.source_tokenizer.is_random or config.target_tokenizer.is_random
 
 
 def _fetched(corpus: CorpusConfig, config: Config) -> Corpus:
-    opened = open_corpus(corpus, config.data.source, config.data.target)
+    opened: Corpus = corpus.corpus(corpus, config.data.source, config.data.target)
     opened.fetch()
     return opened
 

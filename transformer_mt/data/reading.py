@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from transformer_mt.config.data import CleaningConfig, SplitConfig
+from transformer_mt.config.cleaning import CleaningConfig
+from transformer_mt.config.corpus import SplitConfig
 from transformer_mt.corpora.base import WHOLE, Pair
 from transformer_mt.data.parallel import Workers, chunks
 from transformer_mt.text.cleaning import changes, clean_text, empty_side, fault_of_training_pair, leak_key, pair_key

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer_mt.config.data import CleaningConfig, SplitConfig
+from transformer_mt.config.cleaning import CleaningConfig
+from transformer_mt.config.corpus import SplitConfig
 from transformer_mt.data.reading import WHOLE, Keys, Line, Stream
 from transformer_mt.errors import TmtError
 from transformer_mt.text.cleaning import LOPSIDED, TOO_LONG

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
-from transformer_mt.config.data import CleaningConfig
+from transformer_mt.config.cleaning import CleaningConfig
 
 TOO_LONG, LOPSIDED = "longer than max_length", "length ratio"  # what only token counts can tell
 

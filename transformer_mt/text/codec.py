@@ -17,10 +17,9 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from transformer_mt.config.tokenizer import OneTokenizer
+from transformer_mt.config.schema import OneTokenizer
 from transformer_mt.errors import TmtError
 from transformer_mt.text.casing import Casing
-from transformer_mt.text.tokenizers import make_tokenizer
 from transformer_mt.text.tokenizers.base import Tokenizer
 from transformer_mt.text.vocabulary import EOS, MARKS, UNK, Vocabulary
 
@@ -35,7 +34,7 @@ class Segmenter:
         self.config = config
         self.language = language
         self.casing = Casing(config.case)
-        self.tokenizer: Tokenizer = make_tokenizer(config, language)
+        self.tokenizer: Tokenizer = config.tokenizer(config, language)
 
     @property
     def lossless(self) -> bool:

@@ -6,26 +6,38 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import ClassVar
+
+from transformer_mt.config.tokenizer import TokenizerConfig
 
 
 class Tokenizer(ABC):
-    """lossless: detokenize(tokenize(text)) == text for every text with single spaces and no mark of the tokenizer.
+    """A kind of tokenizer; `Options` are its keys in the config.
 
-    This speaks of tokens. Through ids, a token that the vocabulary lacks becomes `<unk>` with every kind;
-    SentencePiece with `byte_fallback` alone spells out what it has not seen and loses nothing.
+    lossless:     detokenize(tokenize(text)) == text for every text with single spaces and no mark of the tokenizer.
+                  This is about tokens: through ids, a token that the vocabulary lacks becomes `<unk>` with every kind,
+                  except SentencePiece with `byte_fallback`, which spells out what it has not seen.
+    one_language: its rules are those of one language, so that two languages need two of it
+    finds_words:  its tokens are words, so that scores may be counted on them
     """
 
-    lossless: bool = False
+    Options: ClassVar[type[TokenizerConfig]]
+    lossless: ClassVar[bool] = False
+    one_language: ClassVar[bool] = False
+    finds_words: ClassVar[bool] = False
+
+    def __init__(self, options: TokenizerConfig, language: str) -> None:  # noqa: B027
+        """language: an ISO code."""
 
     def train(self, sentences: Iterable[str]) -> None:  # noqa: B027 (most kinds learn nothing)
-        """Learn from the training split; does nothing where there is nothing to learn. Deterministic."""
+        """Learn from the training split; does nothing if there is nothing to learn. Deterministic."""
 
     @abstractmethod
     def tokenize(self, text: str) -> list[str]:
         """Split a sentence; an empty one has no tokens."""
 
     def sample(self, text: str, random: random.Random) -> list[str]:
-        """A segmentation drawn at random, for training with subword regularisation; here: the only one."""
+        """A segmentation drawn at random, for training with subword regularisation; by default the only one."""
         return self.tokenize(text)
 
     @abstractmethod
@@ -36,10 +48,8 @@ class Tokenizer(ABC):
         """All tokens there are, in the order of their ids, for tokenizers that fix them; else None."""
         return None
 
-    @abstractmethod
-    def save(self, folder: Path) -> None:
+    def save(self, folder: Path) -> None:  # noqa: B027
         """Write what was learned into a folder that exists."""
 
-    @abstractmethod
-    def load(self, folder: Path) -> None:
-        """Read it again. Raises OSError or ValueError where it is missing or damaged."""
+    def load(self, folder: Path) -> None:  # noqa: B027
+        """Read it again. Raises OSError or ValueError if it is missing or damaged."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from typing import Literal
 
+from transformer_mt.config.tokenizer import WordsConfig
 from transformer_mt.text.tokenizers.base import Tokenizer
 
 SPACE = "\u2581"  # the visible space that SentencePiece uses too
@@ -13,14 +14,11 @@ SPACE = "\u2581"  # the visible space that SentencePiece uses too
 class CharacterTokenizer(Tokenizer):
     lossless = True
 
+    class Options(WordsConfig):
+        kind: Literal["character"]
+
     def tokenize(self, text: str) -> list[str]:
         return list(text.replace(" ", SPACE))
 
     def detokenize(self, tokens: Sequence[str]) -> str:
         return "".join(tokens).replace(SPACE, " ")
-
-    def save(self, folder: Path) -> None:
-        pass
-
-    def load(self, folder: Path) -> None:
-        pass

@@ -14,10 +14,12 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated, Literal
 
-import sentencepiece
+from pydantic import Field, model_validator
 
-from transformer_mt.config.tokenizer import SentencepieceConfig
+from transformer_mt.config.section import Probability
+from transformer_mt.config.tokenizer import TokenizerConfig
 from transformer_mt.errors import TmtError
 from transformer_mt.text.tokenizers.base import Tokenizer
 from transformer_mt.text.tokenizers.morphemes import Morphemes
@@ -33,17 +35,51 @@ SPACE = "▁"  # what SentencePiece writes where a word starts
 class SentencepieceTokenizer(Tokenizer):
     lossless = True
 
-    def __init__(self, config: SentencepieceConfig, language: str) -> None:
-        self.config = config
-        self.morphemes = Morphemes() if config.morphemes == "mecab" and language == "ko" else None
+    class Options(TokenizerConfig):
+        kind: Literal["sentencepiece"]
+        algorithm: Literal["bpe", "unigram"] = Field("bpe", description="byte-pair encoding or unigram language model")
+        vocab_size: Annotated[int, Field(ge=32, le=256_000)] = Field(
+            8_000, description="pieces, the four marks included"
+        )
+        byte_fallback: bool = Field(False, description="spell unknown characters as bytes instead of <unk>")
+        character_coverage: float = Field(1.0, ge=0.98, le=1.0, description="share of characters the pieces must cover")
+        sampling: Probability = Field(
+            0.0,
+            description="while training, segmentations drawn at random: BPE-dropout probability, or for unigram the"
+            " power (alpha) to which their probabilities are raised; 0: none",
+        )
+        morphemes: Literal["none", "mecab"] = Field(
+            "none", description="split Korean into morphemes first (extra: pip install 'transformer_mt[mecab]')"
+        )
+
+        @model_validator(mode="after")
+        def _fits_together(self) -> SentencepieceTokenizer.Options:
+            if self.shared and self.morphemes != "none":
+                raise ValueError("morphemes splits Korean alone, so shared cannot be true beside it")
+            return self
+
+        @property
+        def size(self) -> int:
+            return self.vocab_size
+
+        @property
+        def is_random(self) -> bool:
+            return self.sampling > 0
+
+    def __init__(self, options: Options, language: str) -> None:
+        import sentencepiece
+
+        self.config = options
+        self.morphemes = Morphemes() if options.morphemes == "mecab" and language == "ko" else None
+        self._library = sentencepiece
         self._pieces = sentencepiece.SentencePieceProcessor()
 
     def train(self, sentences: Iterable[str]) -> None:
         """Raises TmtError where the corpus is too small for `vocab_size`, or has more characters than that."""
         model = io.BytesIO()
-        sentencepiece.set_random_generator_seed(0)
+        self._library.set_random_generator_seed(0)
         try:
-            sentencepiece.SentencePieceTrainer.train(
+            self._library.SentencePieceTrainer.train(
                 sentence_iterator=(self._prepare(sentence) for sentence in sentences),
                 model_writer=model,
                 model_type=self.config.algorithm,

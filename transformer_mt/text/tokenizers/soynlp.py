@@ -7,7 +7,12 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
+from pydantic import Field
+
+from transformer_mt.config.section import Positive
+from transformer_mt.config.tokenizer import WordsConfig
 from transformer_mt.text.tokenizers.base import Tokenizer
 
 FILE = "soynlp.json"
@@ -23,9 +28,18 @@ class SoynlpTokenizer(Tokenizer):
     """
 
     lossless = True
+    one_language = True
+    finds_words = True
 
-    def __init__(self, min_frequency: int = 5) -> None:
-        self.min_frequency = min_frequency
+    class Options(WordsConfig):
+        kind: Literal["soynlp"]
+        training_sentences: Positive = Field(
+            200_000, description="at most this many training pairs are read to learn the cohesion scores"
+        )
+        min_word_frequency: Positive = Field(5, description="substrings seen less often get no cohesion score")
+
+    def __init__(self, options: Options, language: str) -> None:
+        self.min_frequency = options.min_word_frequency
         self._use({})
 
     def train(self, sentences: Iterable[str]) -> None:

@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
+from transformer_mt.config.tokenizer import WordsConfig
 from transformer_mt.errors import TmtError
 from transformer_mt.text.spacing import Spacing
 from transformer_mt.text.tokenizers.base import Tokenizer
@@ -25,7 +26,14 @@ class SpacyTokenizer(Tokenizer):
     A double space is a token " ", as it is in every vocabulary counted with spaCy; the way back drops it.
     """
 
-    def __init__(self, language: str) -> None:
+    one_language = True
+    finds_words = True
+
+    class Options(WordsConfig):
+        kind: Literal["spacy"]
+
+    def __init__(self, options: Options, language: str) -> None:
+        """Raises TmtError if spaCy has no rules for the language."""
         import spacy
 
         self._blank = partial(spacy.blank, language)

@@ -1,0 +1,90 @@
+"""What a config can choose from: one line for each tokenizer, corpus, schedule, optimizer and search.
+
+A line names the class in which a choice says everything about itself: its options, what it can and cannot do, and its
+work. No other list of kinds exists. The files are imported when the schema is built, so they must import quickly: heavy
+libraries belong inside functions.
+"""
+
+from __future__ import annotations
+
+from functools import cache, reduce
+from importlib import import_module
+from operator import or_
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from transformer_mt.config.section import Section
+
+CHOICES = {
+    "tokenizer": {
+        "spacy": "transformer_mt.text.tokenizers.spacy:SpacyTokenizer",
+        "soynlp": "transformer_mt.text.tokenizers.soynlp:SoynlpTokenizer",
+        "sentencepiece": "transformer_mt.text.tokenizers.sentencepiece:SentencepieceTokenizer",
+        "character": "transformer_mt.text.tokenizers.character:CharacterTokenizer",
+        "whitespace": "transformer_mt.text.tokenizers.whitespace:WhitespaceTokenizer",
+    },
+    "corpus": {
+        "phrasebook": "transformer_mt.corpora.embedded:EmbeddedCorpus",
+        "multi30k": "transformer_mt.corpora.multi30k:Multi30kCorpus",
+        "aihub": "transformer_mt.corpora.aihub:AihubCorpus",
+        "text": "transformer_mt.corpora.text:TextCorpus",
+        "tsv": "transformer_mt.corpora.tables:TsvCorpus",
+        "csv": "transformer_mt.corpora.tables:CsvCorpus",
+        "jsonl": "transformer_mt.corpora.tables:JsonlCorpus",
+    },
+    "schedule": {
+        "noam": "transformer_mt.training.schedules.noam:Noam",
+        "inverse_sqrt": "transformer_mt.training.schedules.inverse_sqrt:InverseSqrt",
+        "cosine": "transformer_mt.training.schedules.cosine:Cosine",
+        "constant": "transformer_mt.training.schedules.constant:Constant",
+        "plateau": "transformer_mt.training.schedules.plateau:Plateau",
+    },
+    "optimizer": {
+        "adam": "transformer_mt.training.optimizers.adam:Adam",
+        "adamw": "transformer_mt.training.optimizers.adam:AdamW",
+        "muon": "transformer_mt.training.optimizers.muon:MuonAndAdamW",
+    },
+    "search": {
+        "beam": "transformer_mt.decoding.searches.beam:Beam",
+        "sample": "transformer_mt.decoding.searches.sampling:Sampling",
+        "mbr": "transformer_mt.decoding.searches.mbr:MinimumBayesRisk",
+    },
+}
+
+
+@cache
+def choice(family: str, name: str) -> Any:
+    """The class of a choice."""
+    module, _, attribute = CHOICES[family][name].partition(":")
+    return getattr(import_module(module), attribute)
+
+
+def section_of(family: str) -> Any:
+    """The type of a section of which `kind` names the choice, and so the keys it may have."""
+    return _any_of([choice(family, name).Options for name in CHOICES[family]])
+
+
+def name_of(family: str) -> Any:
+    """The type of a key that names a choice: `name`, or `{kind: name, ...}` if it has options of its own."""
+    plain = Literal[tuple(CHOICES[family])]  # type: ignore[valid-type]
+    options = [getattr(choice(family, name), "Options", None) for name in CHOICES[family]]
+    if not any(options):
+        return plain
+    mapping = _any_of([one for one in options if one is not None])
+    return Annotated[
+        Annotated[plain, Tag("name")] | Annotated[mapping, Tag("options")],
+        Discriminator(lambda value: "options" if isinstance(value, (dict, Section)) else "name"),
+    ]
+
+
+def _any_of(sections: list[Any]) -> Any:
+    union = reduce(or_, sections)
+    return Annotated[union, Field(discriminator="kind")] if len(sections) > 1 else union
+
+
+def chosen(family: str, value: str | Section) -> tuple[Any, Any]:
+    """The class that a config's key names, and its own options: None if it has none."""
+    cls = choice(family, value if isinstance(value, str) else getattr(value, "kind", ""))
+    options = getattr(cls, "Options", None)
+    return cls, value if isinstance(value, Section) or options is None else options(kind=value)
