@@ -7,7 +7,7 @@ import math
 import pytest
 import sacrebleu
 
-from transformer_mt.decoding.mbr import consensus, sentence_utility
+from transformer_mt.decoding.searches.mbr import consensus, sentence_utility
 
 SAMPLES = ["the cat sat on the mat", "the cat sat on a mat", "a cat sat on the mat", "stock prices fell sharply"]
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from transformer_mt.decoding.random_sampling import pick, restrict, sample
 from transformer_mt.decoding.request import Found
-from transformer_mt.decoding.sampling import pick, restrict, sample
-from transformer_mt.decoding.search import Limits
+from transformer_mt.decoding.step import Limits
 
 EOS = 3
 LOG_P = torch.tensor([-9.0, 1.0, -9.0, 0.5, 2.0, 0.0])  # what may be drawn: 1, 3 (the end), 4, 5

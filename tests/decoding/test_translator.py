@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
-from transformer_mt.decoding.mbr import consensus
 from transformer_mt.decoding.model_directory import save_model_directory
 from transformer_mt.decoding.request import Found
+from transformer_mt.decoding.searches.mbr import consensus
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError
 from transformer_mt.kernels.build import build_model

@@ -15,8 +15,8 @@ import pytest
 import torch
 
 from transformer_mt.decoding.interpreter import Translation
-from transformer_mt.decoding.mbr import consensus
 from transformer_mt.decoding.model_directory import ModelDirectory
+from transformer_mt.decoding.searches.mbr import consensus
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError
 from transformer_mt.export.ctranslate2 import QUANTIZATIONS, export, is_exported, load_engine

@@ -12,10 +12,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from transformer_mt.decoding.beam import BeamOptions, Coverage, beam_search
-from transformer_mt.decoding.greedy import greedy_search
+from transformer_mt.decoding.beam_search import BeamOptions, Coverage, beam_search
+from transformer_mt.decoding.greedy_search import greedy_search
 from transformer_mt.decoding.request import Found, length_penalty
-from transformer_mt.decoding.search import Limits, coverage_penalty, top_candidates
+from transformer_mt.decoding.step import Limits, coverage_penalty
+from transformer_mt.kernels.top_candidates import top_candidates
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 VOCABULARY = 7

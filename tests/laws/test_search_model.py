@@ -12,11 +12,11 @@ from torch import Tensor
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.decoding.batches import search, translate_ids
-from transformer_mt.decoding.beam import BeamOptions, beam_search
-from transformer_mt.decoding.greedy import greedy_search
+from transformer_mt.decoding.beam_search import BeamOptions, beam_search
+from transformer_mt.decoding.greedy_search import greedy_search
 from transformer_mt.decoding.incremental import IncrementalDecoder
 from transformer_mt.decoding.request import Found, Request, batched
-from transformer_mt.decoding.search import Limits
+from transformer_mt.decoding.step import Limits
 from transformer_mt.kernels.build import parts_for
 from transformer_mt.model.transformer import Transformer
 
@@ -135,7 +135,7 @@ def test_an_ensemble_follows_the_mean_of_probabilities() -> None:
 
 def test_every_sentence_is_in_one_batch_that_keeps_to_the_budget() -> None:
     lengths = [5, 1, 60, 5, 5, 9, 200, 3]
-    batches = list(batched(lengths, DecodingConfig(beam=2, batch_tokens=120)))
+    batches = list(batched(lengths, 2, 120))
     assert sorted(index for batch in batches for index in batch) == list(range(8))
     for batch in batches:
         assert len(batch) == 1 or max(lengths[index] for index in batch) * len(batch) * 2 <= 120

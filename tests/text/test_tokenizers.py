@@ -185,7 +185,8 @@ def test_soynlp_does_not_depend_on_hash_seeds() -> None:
     code = (
         "import sys, hashlib, json; sys.path.insert(0, sys.argv[1]);"
         "from transformer_mt.text.tokenizers.soynlp import SoynlpTokenizer as T;"
-        "t = T(T.Options(kind='soynlp', min_word_frequency=2), 'ko'); t.train(json.load(sys.stdin)); print(json.dumps(t.scores))"
+        "t = T(T.Options(kind='soynlp', min_word_frequency=2), 'ko'); t.train(json.load(sys.stdin));"
+        "print(json.dumps(t.scores))"
     )
     root = str(Path(__file__).parents[2])
     outputs = {

@@ -11,16 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_mt.config.training import TrainingConfig
-from transformer_mt.training.schedule import (
-    constant,
-    cosine,
-    inverse_sqrt,
-    learning_rate,
-    noam,
-    only_rises,
-    plateau_after,
-    with_decay_steps,
-)
+from transformer_mt.training.schedules.base import make_schedule, only_rises
+from transformer_mt.training.schedules.constant import constant
+from transformer_mt.training.schedules.cosine import cosine
+from transformer_mt.training.schedules.inverse_sqrt import inverse_sqrt
+from transformer_mt.training.schedules.noam import noam
+from transformer_mt.training.schedules.plateau import plateau_after
 
 
 @pytest.mark.parametrize(
@@ -83,7 +79,7 @@ def test_plateau_is_torch_s_reduce_on_plateau(losses: list[float], patience: int
             warnings.simplefilter("ignore")
             scheduler.step(loss)
         plateau, stale, best = plateau_after(plateau, stale, best, loss, config)
-        assert learning_rate(9, config, 64, plateau) == pytest.approx(optimizer.param_groups[0]["lr"])
+        assert make_schedule(config, 64, 100).rate(9, plateau) == pytest.approx(optimizer.param_groups[0]["lr"])
 
 
 @pytest.mark.parametrize(
@@ -98,7 +94,7 @@ def test_plateau_is_torch_s_reduce_on_plateau(losses: list[float], patience: int
 )
 def test_the_config_chooses_schedule_and_peak(settings: dict[str, object], rate: float):
     config = TrainingConfig.model_validate({"max_epochs": 1, **settings})
-    assert learning_rate(10, config, 64) == pytest.approx(rate, abs=1e-12)
+    assert make_schedule(config, 64, 100).rate(10) == pytest.approx(rate, abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -113,9 +109,9 @@ def test_the_config_chooses_schedule_and_peak(settings: dict[str, object], rate:
 )
 def test_a_cosine_ends_with_the_training_unless_told_otherwise(limits: dict[str, int], last: int):
     settings = {"schedule": "cosine", "warmup_steps": 0, "learning_rate": 0.2, "min_learning_rate": 0.05, **limits}
-    config = with_decay_steps(TrainingConfig.model_validate(settings), updates=100)
-    assert learning_rate(last, config, 64) == pytest.approx(0.05)
-    assert learning_rate(last // 2, config, 64) == pytest.approx(0.125)
+    schedule = make_schedule(TrainingConfig.model_validate(settings), 64, epoch_updates=100)
+    assert schedule.rate(last) == pytest.approx(0.05)
+    assert schedule.rate(last // 2) == pytest.approx(0.125)
 
 
 def test_a_training_that_ends_within_its_warmup_is_known():
@@ -125,8 +121,3 @@ def test_a_training_that_ends_within_its_warmup_is_known():
     early = TrainingConfig(schedule="noam", max_epochs=3)
     assert [only_rises(early, updates) for updates in (100, 2_000)] == [300, 0]
     assert only_rises(TrainingConfig(schedule="plateau", max_minutes=3), 100) == 0, "nobody knows its last update"
-
-
-def test_other_schedules_know_no_decay_steps():
-    config = TrainingConfig(max_epochs=3)
-    assert with_decay_steps(config, updates=100) == config

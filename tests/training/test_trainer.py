@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from transformer_mt.training.schedules.cosine import cosine
 
 from transformer_mt.cli.average import average
 from transformer_mt.errors import TmtError
@@ -20,7 +21,6 @@ from transformer_mt.runtime.device import Machine
 from transformer_mt.runtime.distributed import World
 from transformer_mt.text.vocabulary import BOS
 from transformer_mt.training.optimizer import Optimizer
-from transformer_mt.training.schedule import cosine
 from transformer_mt.training.state import TrainState
 from transformer_mt.training.validation import BleuResult, Judgement, Sample, mean_nll
 
@@ -222,7 +222,7 @@ def test_muon_moves_queries_keys_and_values_alike_however_large_their_gradients(
 def test_muon_refuses_float16(numbers: Any, tmp_path: Path):
     """Its loss scaling would have to stop two optimizers at once."""
     trainer = numbers.trainer(tmp_path, optimizer="muon")
-    with pytest.raises(TmtError, match="Muon does not train in float16"):
+    with pytest.raises(TmtError, match="muon does not train in float16"):
         Optimizer(trainer.model, trainer.settings, Machine(torch.device("cpu"), torch.float16))
 
 

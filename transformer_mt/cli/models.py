@@ -64,7 +64,7 @@ def search_settings(folder: Path, given: Mapping[str, Any]) -> DecodingConfig:
     _check_options_fit(wanted, changes)
     if changes.get("n_best", 1) > own.beam and "beam" not in changes:
         changes["beam"] = changes["n_best"]  # a beam as wide as what is asked of it
-    if wanted.by_beam and "n_best" not in changes:
+    if _by_beam(wanted) and "n_best" not in changes:
         changes["n_best"] = min(own.n_best, changes.get("beam", own.beam))
     try:
         return DecodingConfig.model_validate({**own.model_dump(), **changes})
@@ -80,7 +80,7 @@ def _check_options_fit(wanted: DecodingConfig, changes: Mapping[str, Any]) -> No
         raise _unfit("--sample and --beam are two ways of searching", "Give one of them.")
     if wanted.method == "mbr" and "beam" in changes and drawn:
         raise _unfit(f"--mbr chooses among what --beam finds, and {option} is for samples", "Leave one of the two out.")
-    if "length_penalty" in changes and not wanted.by_beam:
+    if "length_penalty" in changes and not _by_beam(wanted):
         raise _unfit("--length-penalty is for a beam, but here samples are drawn", "Leave it out, or search by a beam.")
     for name in ("samples", "utility"):
         if name in changes and wanted.method != "mbr":
@@ -90,6 +90,13 @@ def _check_options_fit(wanted: DecodingConfig, changes: Mapping[str, Any]) -> No
             f"{option} is for sampling, but this is a search for the best",
             "Add --sample (draw one) or --mbr (draw many, keep the one the others agree with).",
         )
+
+
+def _by_beam(decoding: DecodingConfig) -> bool:
+    from transformer_mt.decoding.searches.base import make_search
+    from transformer_mt.decoding.searches.beam import Beam
+
+    return isinstance(make_search(decoding).proposer, Beam)
 
 
 def option_of(setting: str) -> str:

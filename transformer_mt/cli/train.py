@@ -77,7 +77,7 @@ def _train(config: Config, folder: Path, fresh: bool, world: World) -> None:
 def _open(run: RunDirectory, config: Config, prepared: Prepared, fresh: bool, processes: int) -> list[str]:
     """Take the folder of the run; what the user should know of it."""
     from transformer_mt.training.run_directory import facts_of
-    from transformer_mt.training.schedule import ends_with
+    from transformer_mt.training.schedules.base import ends_with
 
     aside = run.set_aside() if fresh else None
     changed = run.open(config, facts_of(prepared.manifest["files"], processes))
@@ -190,7 +190,7 @@ def _introduce(
 ) -> None:
     """What is going to happen, before it does: data, model, machine, memory."""
     from transformer_mt.training.memory import step_bytes
-    from transformer_mt.training.schedule import only_rises
+    from transformer_mt.training.schedules.base import only_rises
 
     report, updates = prepared.manifest["report"], batches.updates(1)
     needed = max(step_bytes(model, config, machine, *shape) for shape in set(batches.shapes(1)))
@@ -240,7 +240,7 @@ def _finish(config: Config, prepared: Prepared, run: RunDirectory, state: TrainS
 
 
 def _how_to_go_on(state: TrainState, config: Config) -> str:
-    from transformer_mt.training.schedule import ends_with
+    from transformer_mt.training.schedules.base import ends_with
 
     limit = state.stopped.split(" ")[0]
     if limit == ends_with(config.training):

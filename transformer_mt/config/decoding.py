@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
+from transformer_mt.config.choices import chosen, name_of
 from transformer_mt.config.section import NonNegative, Positive, Section
+
+SearchName: TypeAlias = str | Section
+if not TYPE_CHECKING:
+    SearchName = name_of("search")
 
 
 class DecodingConfig(Section):
-    method: Literal["beam", "sample", "mbr"] = Field(
+    method: SearchName = Field(
         "beam", description="beam search (beam 1 is greedy), sampling, or minimum Bayes risk over candidates"
     )
     beam: Positive = Field(5, le=256, description="width of the beam; 1: greedy")
@@ -46,19 +51,12 @@ class DecodingConfig(Section):
     replace_unknown: bool = Field(False, description="replace <unk> by the source word with the highest attention")
     batch_tokens: Positive = Field(12288, description="budget of a decoding batch in source tokens times beam")
 
-    @property
-    def by_beam(self) -> bool:
-        """Is a beam search what finds the translations, and not sampling?"""
-        return self.method == "beam" or (self.method == "mbr" and self.candidates == "beam")
-
     @model_validator(mode="after")
     def _fits_together(self) -> DecodingConfig:
-        if self.by_beam and self.n_best > self.beam:
-            raise ValueError(f"n_best {self.n_best} is more than the beam of {self.beam} can hold")
-        if self.by_beam and self.method == "mbr" and self.beam == 1:
-            raise ValueError("minimum Bayes risk has nothing to choose from in a beam of 1")
-        if self.method == "mbr" and not self.by_beam and self.samples == 1:
-            raise ValueError("minimum Bayes risk has nothing to choose from in one sample")
+        search, _ = chosen("search", self.method)
+        problems = search.problems(self)
         if self.max_length_ratio == 0 and self.max_length_offset == 0:
-            raise ValueError("max_length_ratio and max_length_offset are both 0: no translation would fit")
+            problems.append("max_length_ratio and max_length_offset are both 0: no translation would fit")
+        if problems:
+            raise ValueError("\n".join(problems))
         return self

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import Field, model_validator
 
+from transformer_mt.config.choices import chosen, name_of
 from transformer_mt.config.section import NonNegative, Positive, Probability, Section
 
 DEFAULT_BATCH_TOKENS = 4096
-DEFAULT_PEAK = 1e-3
+
+ScheduleName: TypeAlias = str | Section
+OptimizerName: TypeAlias = str | Section
+if not TYPE_CHECKING:
+    ScheduleName, OptimizerName = name_of("schedule"), name_of("optimizer")
 
 
 class TrainingConfig(Section):
-    optimizer: Literal["adam", "adamw", "muon"] = Field(
+    optimizer: OptimizerName = Field(
         "adam",
         description="Adam, AdamW (decoupled weight decay), or Muon for the matrices of the layers and AdamW elsewhere",
     )
@@ -22,9 +27,7 @@ class TrainingConfig(Section):
     )
     epsilon: float = Field(1e-9, gt=0, lt=1, description="Adam's epsilon (section 5.3)")
     weight_decay: float = Field(0.0, ge=0, lt=1, description="L2 penalty (adam) or decoupled decay (adamw, muon)")
-    schedule: Literal["noam", "inverse_sqrt", "cosine", "constant", "plateau"] = Field(
-        "noam", description="learning rate over the steps; noam is equation 3 of the paper"
-    )
+    schedule: ScheduleName = Field("noam", description="learning rate over the steps; noam is equation 3 of the paper")
     learning_rate: float | None = Field(
         None,
         gt=0,
@@ -84,25 +87,14 @@ class TrainingConfig(Section):
 
     @model_validator(mode="after")
     def _fits_together(self) -> TrainingConfig:
-        problems = []
+        schedule, _ = chosen("schedule", self.schedule)
+        problems: list[str] = schedule.problems(self)
         if self.batch_tokens is not None and self.batch_sentences is not None:
             problems.append("batch_tokens and batch_sentences exclude each other; give one of them")
         if self.max_epochs is None and self.max_steps is None and self.max_minutes is None:
             problems.append("nothing ends the training; give max_epochs, max_steps or max_minutes")
         if self.monitor == "bleu" and self.bleu_sentences == 0:
             problems.append("monitor: bleu needs bleu_sentences above 0")
-        if self.schedule == "noam" and self.warmup_steps == 0:
-            problems.append("the noam schedule needs warmup_steps of at least 1")
-        if self.schedule == "noam" and self.learning_rate is not None:
-            problems.append("the noam schedule sets its own learning rate; use noam_factor, or schedule: inverse_sqrt")
-        if self.schedule == "cosine" and self.decay_steps is self.max_steps is self.max_epochs is None:
-            problems.append("the cosine schedule needs decay_steps, max_steps or max_epochs")
-        if self.schedule in ("cosine", "plateau") and self.min_learning_rate > (self.learning_rate or DEFAULT_PEAK):
-            problems.append(
-                f"min_learning_rate is above the peak, a learning_rate of {self.learning_rate or DEFAULT_PEAK:g}"
-            )
-        if self.schedule == "cosine" and self.decay_steps is not None and self.decay_steps <= self.warmup_steps:
-            problems.append(f"decay_steps must be above warmup_steps, which is {self.warmup_steps:,}")
         if self.average == "best" and self.keep_best == 0:
             problems.append("average: best needs keep_best of at least 1")
         if problems:

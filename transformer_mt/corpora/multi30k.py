@@ -17,9 +17,7 @@ from transformer_mt.config.corpus import CorpusConfig
 from transformer_mt.config.section import Many
 from transformer_mt.corpora.base import Corpus, Pair
 from transformer_mt.corpora.text import read_parallel
-from transformer_mt.files.download import fetch
 from transformer_mt.files.lines import path_of
-from transformer_mt.files.receiving import MissingError
 
 ADDRESS = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
 TEST_SETS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "test_2018_flickr")
@@ -96,6 +94,8 @@ def fetch_files(
 
     Raises TmtError, also for a file that has another sum than the official one.
     """
+    from transformer_mt.files.download import fetch
+
     for name in names:
         fetched = fetch(mirror or ADDRESS, folder / name, SUMS[name], remedy=_remedy(folder), progress=progress)
         yield name, fetched
@@ -106,6 +106,8 @@ def fetch_all(folder: Path, mirror: str | None = None, *, progress: bool = True)
 
     An optional test set that the address lacks is left out.
     """
+    from transformer_mt.files.receiving import MissingError
+
     for name in SUMS:
         try:
             for _, fetched in fetch_files(folder, [name], mirror, progress=progress):

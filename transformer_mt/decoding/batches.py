@@ -5,7 +5,6 @@ Knows models, ids and `DecodingConfig`; never text.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,13 +12,11 @@ import torch
 from torch import Tensor
 
 from transformer_mt.config.decoding import DecodingConfig
-from transformer_mt.decoding.beam import BeamOptions, Coverage, beam_search
 from transformer_mt.decoding.ensemble import EnsembleCache, ensemble_step
-from transformer_mt.decoding.greedy import greedy_search
 from transformer_mt.decoding.incremental import IncrementalDecoder
-from transformer_mt.decoding.request import Found, Request, allowed_lengths, batched, rows_of
-from transformer_mt.decoding.sampling import sample
-from transformer_mt.decoding.search import Limits, Step
+from transformer_mt.decoding.request import Found, Request, allowed_lengths, batched
+from transformer_mt.decoding.searches.base import Search, Sentences, make_search
+from transformer_mt.decoding.step import Limits, Step
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.text.vocabulary import PAD
 
@@ -37,9 +34,10 @@ def search(
     the scores, which are then 0.
     """
     results: list[list[Found]] = [[] for _ in requests]
+    way, lengths = make_search(decoding), [len(request.source) for request in requests]
     with torch.inference_mode():
-        for batch in batched([len(request.source) for request in requests], decoding, _max_positions(models)):
-            found = _search_batch(models, [requests[index] for index in batch], decoding, seed, scored)
+        for batch in batched(lengths, way.rows, decoding.batch_tokens, _max_positions(models)):
+            found = _search_batch(models, [requests[index] for index in batch], way, seed, scored)
             for index, one in zip(batch, found, strict=True):
                 results[index] = one
     return results
@@ -69,30 +67,19 @@ def pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Tensor:
 
 
 def _search_batch(
-    models: Sequence[Transformer], requests: Sequence[Request], decoding: DecodingConfig, seed: int, scored: bool
+    models: Sequence[Transformer], requests: Sequence[Request], way: Search, seed: int, scored: bool
 ) -> list[list[Found]]:
-    device = next(models[0].parameters()).device
-    source_BS = pad([request.source for request in requests], device)
-    limits = _limits(requests, decoding, _max_positions(models), device)
-    step, cache = _start(models, source_BS, decoding.coverage_penalty > 0)
-    alpha = decoding.length_penalty
-    if not decoding.by_beam:
-        seeds = [_seed(request.source, seed) for request in requests]
-        temperature, top_k, top_p = decoding.temperature, decoding.top_k, decoding.top_p
-        return sample(step, cache, limits, seeds, rows_of(decoding), temperature, top_k, top_p, alpha)
-    if decoding.beam == 1 and not decoding.coverage_penalty:
-        return [[found] for found in greedy_search(step, cache, limits, alpha, scored)]
-    n_best = decoding.n_best if decoding.method == "beam" else decoding.beam
-    options = BeamOptions(decoding.beam, n_best, alpha, decoding.coverage_penalty)
-    if not options.beta:
-        return beam_search(step, cache, limits, options)
+    source_BS = pad([request.source for request in requests], next(models[0].parameters()).device)
+    step, cache = _start(models, source_BS, way.needs_attention)
 
-    def attention(cache: Any) -> Tensor:
+    def attention_of(cache: Any) -> Tensor:
         """That of an ensemble's first member."""
         first = cache.members[0] if len(models) > 1 else cache
         return first.attention_NS[:, : source_BS.shape[1]]
 
-    return beam_search(step, cache, limits, options, Coverage((source_BS == PAD).float(), attention))
+    limits = _limits(requests, way.decoding, _max_positions(models), source_BS.device)
+    sources = [request.source for request in requests]
+    return way.find(Sentences(step, cache, limits, sources, source_BS == PAD, attention_of, seed, scored))
 
 
 def _max_positions(models: Sequence[Transformer]) -> int | None:
@@ -120,9 +107,3 @@ def _limits(
     shortest, longest = zip(*(allowed_lengths(request, decoding, max_positions) for request in requests), strict=True)
     prefixes = [request.prefix for request in requests]
     return Limits.of(shortest, longest, prefixes, decoding.no_repeat_ngram, device)
-
-
-def _seed(source: Sequence[int], seed: int) -> int:
-    """A sentence's own seed: what is drawn for it depends on nothing around it."""
-    digest = hashlib.blake2b(repr((seed, list(source))).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") >> 1

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from transformer_mt.decoding.search import Step
+from transformer_mt.decoding.step import Step
 
 
 class EnsembleCache(NamedTuple):

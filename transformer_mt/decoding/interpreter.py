@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.schema import Config
-from transformer_mt.decoding.mbr import consensus
 from transformer_mt.decoding.request import Found, Request
+from transformer_mt.decoding.searches.base import make_search
 from transformer_mt.errors import TmtError
 from transformer_mt.text.cleaning import clean_text
 from transformer_mt.text.codec import Codec
@@ -85,6 +85,7 @@ class Interpreter(ABC):
     def __init__(self, config: Config, source: Codec, target: Codec, decoding: DecodingConfig | None = None) -> None:
         self.config = config
         self.decoding = decoding or config.decoding
+        self.search = make_search(self.decoding)
         self.source = source
         self.target = target
         self.max_length = config.data.max_length  # tokens of a sentence that the model reads, end mark included
@@ -157,37 +158,15 @@ class Interpreter(ABC):
 
     def _answer(self, sources: Sequence[_Source], align: bool) -> list[Translation]:
         found = self._search([Request(one.ids, one.prefix) for one in sources])
-        found = [self._chosen(candidates) for candidates in found]
+        found = [self._choose(candidates) for candidates in found]
         aligned = self._alignments(sources, found, align)
         return [
             self._translation(source, candidates, alignments, align)
             for source, candidates, alignments in zip(sources, found, aligned, strict=True)
         ]
 
-    def _chosen(self, found: list[Found]) -> list[Found]:
-        """The n best with different texts."""
-        if self.decoding.method == "beam" and self.decoding.n_best == 1:
-            return found[:1]  # the others need no text
-        if self.decoding.method == "mbr":
-            return self._agreed(found)[: self.decoding.n_best]
-        texts: dict[str, Found] = {}
-        for candidate in found:
-            texts.setdefault(self.target.decode(candidate.ids), candidate)
-        chosen = list(texts.values())
-        if self.decoding.method == "sample":
-            chosen.sort(key=lambda candidate: -candidate.score)
-        return chosen[: self.decoding.n_best]
-
-    def _agreed(self, found: list[Found]) -> list[Found]:
-        """The different texts, first what the others agree with most; scored by how much."""
-        logits = None  # how likely a sample is, the number of its like tells
-        if self.decoding.by_beam:
-            found = found[: self.decoding.beam]  # a search may end with some more
-            logits = [candidate.score for candidate in found]
-        texts = [self.target.decode(candidate.ids) for candidate in found]
-        first = dict(zip(reversed(texts), reversed(found), strict=True))  # of each text
-        ranked = consensus(texts, self.decoding.utility, logits)
-        return [replace(first[text], score=score) for text, score in ranked]
+    def _choose(self, found: Sequence[Found]) -> list[Found]:
+        return self.search.choose(found, lambda one: self.target.decode(one.ids))
 
     def _alignments(
         self, sources: Sequence[_Source], found: Sequence[Sequence[Found]], wanted: bool

@@ -52,26 +52,20 @@ def length_penalty(length: int | Tensor, alpha: float) -> float | Tensor:
     return ((5 + length) / 6) ** alpha
 
 
-def batched(lengths: Sequence[int], decoding: DecodingConfig, max_positions: int | None = None) -> Iterator[list[int]]:
+def batched(
+    lengths: Sequence[int], rows: int, batch_tokens: int, max_positions: int | None = None
+) -> Iterator[list[int]]:
     """Indices of sentences of similar length, at most `batch_tokens` source tokens times rows in a batch."""
     assert max_positions is None or max(lengths, default=0) <= max_positions, "the caller cuts long sentences"
-    rows = rows_of(decoding)
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
         longest = lengths[batch[0]] if batch else lengths[index]
-        if batch and (len(batch) == MOST_SENTENCES or (len(batch) + 1) * longest * rows > decoding.batch_tokens):
+        if batch and (len(batch) == MOST_SENTENCES or (len(batch) + 1) * longest * rows > batch_tokens):
             yield batch
             batch = []
         batch.append(index)
     if batch:
         yield batch
-
-
-def rows_of(decoding: DecodingConfig) -> int:
-    """Hypotheses of one sentence that are alive at once."""
-    if decoding.by_beam:
-        return decoding.beam
-    return decoding.samples if decoding.method == "mbr" else decoding.n_best
 
 
 def allowed_lengths(request: Request, decoding: DecodingConfig, max_positions: int | None) -> tuple[int, int]:

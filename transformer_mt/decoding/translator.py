@@ -26,6 +26,7 @@ from transformer_mt.model.transformer import Transformer
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD
 
 LOSS_TOKENS = 2048  # of a batch: all its positions have their logits at once
+ALIGN_TOKENS = 12288  # of a batch
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ class Translator(Interpreter):
         pairs = list(zip(read, map(self._cut, whole), strict=True))
         total, count = 0.0, 0
         lengths = [max(len(source), len(target)) for source, target in pairs]
-        for batch in batched(lengths, DecodingConfig(beam=1, batch_tokens=LOSS_TOKENS)):
+        for batch in batched(lengths, 1, LOSS_TOKENS):
             total += self._loss([pairs[index] for index in batch])
             count += sum(len(pairs[index][1]) for index in batch)
         return ReferenceLoss(total, count, sum(len(ids) > self.max_length for ids in whole))
@@ -104,7 +105,7 @@ class Translator(Interpreter):
         source = self._read(line, prefix)
         produced: Sequence[int] = (*self.target.vocabulary.encode(target or ()), EOS)
         if target is None and source.tokens:
-            produced = self._chosen(self._search([Request(source.ids, source.prefix)])[0])[0].ids
+            produced = self._choose(self._search([Request(source.ids, source.prefix)])[0])[0].ids
         written = tuple(self.target.vocabulary.decode(produced))
         weights = {path: map_HQM.numpy() for path, map_HQM in maps_of(self.models[0], source.ids, produced).items()}
         read, before = (*source.tokens, MARKS[EOS]), (MARKS[BOS], *written[:-1])
@@ -124,7 +125,7 @@ class Translator(Interpreter):
     def _align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[int]]:
         aligned: list[list[int]] = [[] for _ in sources]
         lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
-        for batch in batched(lengths, DecodingConfig(beam=1)):
+        for batch in batched(lengths, 1, ALIGN_TOKENS):
             rows = align_pairs(self.models, [sources[index] for index in batch], [targets[index] for index in batch])
             for index, row in zip(batch, rows, strict=True):
                 aligned[index] = row

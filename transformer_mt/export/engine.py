@@ -26,7 +26,9 @@ from transformer_mt.config.cores import cores
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import CONFIG, load_config
 from transformer_mt.decoding.interpreter import Interpreter
-from transformer_mt.decoding.request import Found, Request, allowed_lengths, batched, length_penalty, rows_of
+from transformer_mt.decoding.request import Found, Request, allowed_lengths, batched, length_penalty
+from transformer_mt.decoding.searches.base import Search
+from transformer_mt.decoding.searches.beam import Beam
 from transformer_mt.errors import TmtError
 from transformer_mt.export.ctranslate2 import POSITIONS
 from transformer_mt.text.codec import load_codecs
@@ -63,8 +65,9 @@ class Ctranslate2Engine(Interpreter):
         the model or the device.
         """
         super().__init__(load_config(folder / CONFIG), *load_codecs(folder), decoding)
-        _refuse_unsupported(self.decoding, folder)
-        self._scored = scored or not self.decoding.by_beam or self.decoding.beam > 1
+        _refuse_unsupported(self.search, folder)
+        self._by_beam = isinstance(self.search.proposer, Beam)
+        self._scored = scored or not self._by_beam or self.decoding.beam > 1
         self._words = self.target.vocabulary.tokens
         self._source_words = self.source.vocabulary.tokens
         self._ids = {word: index for index, word in enumerate(self._words)}
@@ -73,7 +76,7 @@ class Ctranslate2Engine(Interpreter):
         self._positions: int | None = None if self.config.model.positions == "rotary" else settings[POSITIONS]
         self.max_length = min(self.max_length, self._positions or self.max_length)  # config.yaml may say more since
         ctranslate2.set_random_seed(seed % 2**32)  # read by the threads that start now
-        self.engine = _started(folder, device, cores(threads), alone=not self.decoding.by_beam)
+        self.engine = _started(folder, device, cores(threads), alone=not self._by_beam)
 
     def _search(self, requests: Sequence[Request]) -> list[list[Found]]:
         tasks = [_Task(one, *allowed_lengths(one, self.decoding, self._positions)) for one in requests]
@@ -86,7 +89,8 @@ class Ctranslate2Engine(Interpreter):
 
     def _batches(self, tasks: Sequence[_Task]) -> Iterator[list[int]]:
         """Sentences of similar length; all with the same shortest translation, which cannot be mended afterwards."""
-        for batch in batched([len(task.request.source) for task in tasks], self.decoding, self._positions):
+        lengths = [len(task.request.source) for task in tasks]
+        for batch in batched(lengths, self.search.rows, self.decoding.batch_tokens, self._positions):
             for _, group in groupby(batch, lambda index: tasks[index].shortest):
                 yield list(group)
 
@@ -143,19 +147,19 @@ class Ctranslate2Engine(Interpreter):
         """Our search settings in CTranslate2's words."""
         decoding = self.decoding
         options: dict[str, Any] = {"no_repeat_ngram_size": decoding.no_repeat_ngram}
-        if decoding.by_beam:
+        if self._by_beam:
             return options | {"beam_size": decoding.beam, "num_hypotheses": decoding.beam}
         top_k = decoding.top_k if decoding.top_k < len(self._words) else 0
         cut = {"sampling_topk": top_k, "sampling_topp": decoding.top_p}
         heat = {"sampling_temperature": decoding.temperature}
-        return options | {"beam_size": 1, "num_hypotheses": rows_of(decoding)} | cut | heat
+        return options | {"beam_size": 1, "num_hypotheses": self.search.rows} | cut | heat
 
     def _exponent(self, usual: int) -> float:
         """Of CTranslate2's length penalty, n^exponent, by which it leaves out what it found beyond W hypotheses.
 
         The one that agrees with our penalty on translations of one token and of the `usual` number.
         """
-        if not self.decoding.by_beam or self.decoding.beam == 1:
+        if not self._by_beam or self.decoding.beam == 1:
             return 0.0
         usual = max(usual, 2)
         return max(math.log(length_penalty(usual, self.decoding.length_penalty)) / math.log(usual), _NO_PENALTY)
@@ -166,7 +170,7 @@ class Ctranslate2Engine(Interpreter):
 
     def _ranked(self, found: Sequence[Sequence[Found]]) -> list[list[Found]]:
         """Best first by our length penalty; samples in the order drawn."""
-        if not self.decoding.by_beam:
+        if not self._by_beam:
             return [list(candidates) for candidates in found]
         return [sorted(candidates, key=lambda one: -one.score) for candidates in found]
 
@@ -197,7 +201,8 @@ class Ctranslate2Engine(Interpreter):
     def _align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[int]]:
         """The finished translation is forced through once more, this time with its attention."""
         aligned: list[list[int]] = [[] for _ in sources]
-        for batch in batched([len(source) for source in sources], self.decoding, self._positions):
+        lengths = [len(source) for source in sources]
+        for batch in batched(lengths, self.search.rows, self.decoding.batch_tokens, self._positions):
             results = self.engine.translate_batch(
                 [self._spelt_source(sources[index]) for index in batch],
                 [self._spelt(targets[index]) for index in batch],
@@ -250,20 +255,28 @@ def _with_equal_limits(tasks: Sequence[_Task]) -> Iterator[list[int]]:
         yield list(group)
 
 
-def _refuse_unsupported(decoding: DecodingConfig, folder: Path) -> None:
+def _refuse_unsupported(search: Search, folder: Path) -> None:
+    """Raises TmtError for a search, or a setting of it, that CTranslate2 does not have."""
+    decoding, by_beam = search.decoding, isinstance(search.proposer, Beam)
+    if "ctranslate2" not in search.engines:
+        raise TmtError(
+            f"CTranslate2 cannot search by decoding.method {decoding.method}",
+            place=folder / CONFIG,
+            remedy="Use --engine tmt, or another method.",
+        )
     if decoding.coverage_penalty:  # it needs the attention of a beam search, which is wrong for several sentences
         raise TmtError(
             "CTranslate2 has no decoding.coverage_penalty like ours",
             place=folder / CONFIG,
             remedy="Set decoding.coverage_penalty to 0 there, or use --engine tmt.",
         )
-    if decoding.by_beam and decoding.beam > 1 and decoding.min_length_ratio:  # it lets other hypotheses end
+    if by_beam and decoding.beam > 1 and decoding.min_length_ratio:  # it lets other hypotheses end
         raise TmtError(
             "CTranslate2's beam search has no decoding.min_length_ratio like ours",
             place=folder / CONFIG,
             remedy="Set decoding.min_length_ratio to 0 there, or use --beam 1 or --engine tmt.",
         )
-    if not decoding.by_beam and decoding.top_k == 1 and rows_of(decoding) > 1:
+    if not by_beam and decoding.top_k == 1 and search.rows > 1:
         raise TmtError(
             "CTranslate2 draws one sample only where decoding.top_k is 1",
             place=folder / CONFIG,

@@ -10,7 +10,6 @@ import shutil
 import sys
 from pathlib import Path
 from urllib.parse import quote, urlsplit
-from urllib.request import url2pathname
 
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.checksum import sha256_of
@@ -75,6 +74,8 @@ def _folder(base: str) -> Path | None:
     if parts.scheme in ("http", "https"):
         return None
     if parts.scheme == "file":
+        from urllib.request import url2pathname  # brings HTTP and TLS along
+
         return Path(url2pathname(parts.path))
     if "://" in base:
         raise TmtError(f"'{parts.scheme}' is no kind of address that can be read", place=base, remedy=_BASES)

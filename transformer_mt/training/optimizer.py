@@ -1,4 +1,4 @@
-"""From gradients to weights: clipping, Adam (section 5.3) or Muon, and the moving average of what comes out."""
+"""From gradients to weights: clipping, the configured optimizer, and the moving average of the weights."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ from transformer_mt.config.training import TrainingConfig
 from transformer_mt.errors import TmtError
 from transformer_mt.runtime.device import Machine
 from transformer_mt.training.average import MovingAverage
-from transformer_mt.training.muon import Muon
+from transformer_mt.training.optimizers.base import optimizer_kind
 
 SCALER = "scaler/"
 
 
 class Optimizer:
-    """Adam, AdamW or Muon as the config asks for it, with all that has to be remembered between two steps."""
+    """The configured optimizer, with all that has to be remembered between two steps."""
 
     def __init__(self, model: nn.Module, config: TrainingConfig, machine: Machine) -> None:
         self.model, self.clip_norm = model, config.clip_norm
-        self.parts = make_optimizers(model, config)
-        if machine.needs_scaling and len(self.parts) > 1:  # a gradient that overflows must stop both parts
+        kind = optimizer_kind(config)
+        if machine.needs_scaling and not kind.scales:
             raise TmtError(
-                "Muon does not train in float16", place="runtime.precision", remedy="Use bfloat16, float32, or adam."
+                f"the optimizer {config.optimizer} does not train in float16",
+                place="runtime.precision",
+                remedy="Use bfloat16, float32, or adam.",
             )
+        self.parts = kind.make(model)
         self.scaler = torch.amp.GradScaler(machine.device.type, enabled=machine.needs_scaling)
         self.average = MovingAverage(model, config.ema_decay) if config.ema_decay else None
 
@@ -74,34 +77,3 @@ class Optimizer:
 def _placed(value: Tensor, kind: str, parameter: nn.Parameter) -> Tensor:
     """Moments live with their weight; the count of steps too, but only on CUDA, where the fused kernel reads it."""
     return value if kind == "step" and not parameter.is_cuda else value.to(parameter.device)
-
-
-def make_optimizers(model: nn.Module, config: TrainingConfig) -> list[torch.optim.Optimizer]:
-    """Adam or AdamW for all weights; or Muon for the matrices of the layers and AdamW for the rest.
-
-    Muon's updates are as large as Adam's, so one learning rate, which the schedule sets, serves both. Embeddings,
-    output layer, biases and gains are AdamW's, as Muon's authors found best.
-    """
-    if config.optimizer != "muon":
-        return [_adam(list(model.parameters()), config)]
-    matrices: dict[nn.Parameter, int] = {}
-    others: list[nn.Parameter] = []
-    for name, parameter in model.named_parameters():
-        if ".layers." in name and parameter.ndim == 2:
-            matrices[parameter] = 3 if name.endswith("query_key_value.weight") else 1
-        else:
-            others.append(parameter)
-    return [Muon(matrices, lr=0.0, weight_decay=config.weight_decay), _adam(others, config)]
-
-
-def _adam(parameters: list[nn.Parameter], config: TrainingConfig) -> torch.optim.Optimizer:
-    """Fused into one kernel where the device has one."""
-    kind = torch.optim.Adam if config.optimizer == "adam" else torch.optim.AdamW
-    return kind(
-        parameters,
-        lr=0.0,
-        betas=config.betas,
-        eps=config.epsilon,
-        weight_decay=config.weight_decay,
-        fused=parameters[0].device.type in ("cpu", "cuda"),
-    )

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from transformer_mt.config.training import TrainingConfig
-from transformer_mt.training.schedule import plateau_after
+from transformer_mt.training.schedules.plateau import plateau_after
 
 
 @dataclass

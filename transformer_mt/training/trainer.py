@@ -25,7 +25,7 @@ from transformer_mt.training.gradients import Gradients, is_out_of_memory, out_o
 from transformer_mt.training.interruption import NOTICE, Interruption
 from transformer_mt.training.optimizer import Optimizer
 from transformer_mt.training.run_directory import RunDirectory
-from transformer_mt.training.schedule import goes_by_epochs, learning_rate, with_decay_steps
+from transformer_mt.training.schedules.base import make_schedule
 from transformer_mt.training.state import TrainState
 from transformer_mt.training.step import failed_compilation, parallel_step
 from transformer_mt.training.validation import Judgement, Validation, perplexity
@@ -49,7 +49,8 @@ class Trainer:
         events: Events,
     ) -> None:
         self.epoch_updates = batches.updates(1)  # asked once: another epoch's would be laid out anew at every step
-        self.config, self.settings = config, with_decay_steps(config.training, self.epoch_updates)
+        self.config, self.settings = config, config.training
+        self.schedule = make_schedule(config.training, config.model.d_model, self.epoch_updates)
         self.model, self.batches, self.validation = model, batches, validation
         self.run, self.machine, self.world, self.events = run, machine, world, events
         self.state = TrainState(world=world.size)
@@ -118,7 +119,7 @@ class Trainer:
         self.losses.add(Place(state.step + 1, state.epoch, state.update + 1), sums_2, int(tokens))
         if self.machine.device.type == "cpu" and self.world.size == 1:
             self._require_numbers(self.losses.table())  # before the weights are touched; a GPU would have to wait
-        self.rate = learning_rate(self._scheduled_step(), self.settings, self.config.model.d_model, state.plateau)
+        self.rate = self.schedule.rate(self._scheduled_step(), state.plateau)
         self.optimizer.update(state.step + 1, self.rate)
         state.advance(updates, time.monotonic() - started)
         self._show(updates)
@@ -127,7 +128,7 @@ class Trainer:
     def _scheduled_step(self) -> int:
         """The coming step, as the schedule counts."""
         state = self.state
-        if goes_by_epochs(self.config.training):
+        if self.schedule.ends_with(self.settings) == "max_epochs":  # by the place in the data, however many processes
             return (state.epoch - 1) * self.epoch_updates + state.update + 1
         return state.step + 1
 

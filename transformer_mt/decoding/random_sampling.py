@@ -6,15 +6,16 @@ do not depend on the batch it happens to be in.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from transformer_mt.decoding.greedy import follow
+from transformer_mt.decoding.greedy_search import follow
 from transformer_mt.decoding.request import Found
-from transformer_mt.decoding.search import C, Limits, Step
+from transformer_mt.decoding.step import C, Limits, Step
 
 
 def sample(
@@ -41,6 +42,12 @@ def sample(
         return pick(kept_NV.softmax(dim=-1), chance_NT[rows_N, n_steps])
 
     return follow(step, cache, limits, samples, choose, alpha)
+
+
+def seed_of(source: Sequence[int], seed: int) -> int:
+    """A sentence's own seed: what is drawn for it depends on nothing around it."""
+    digest = hashlib.blake2b(repr((seed, list(source))).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
 
 
 def restrict(logits_NV: Tensor, top_k: int = 0, top_p: float = 1.0) -> Tensor:

@@ -19,7 +19,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_mt.decoding.request import Found, length_penalty
-from transformer_mt.decoding.search import C, Limits, Step, coverage_penalty, too_many_idle, top_candidates
+from transformer_mt.decoding.step import C, Limits, Step, coverage_penalty, too_many_idle
+from transformer_mt.kernels.top_candidates import top_candidates
 from transformer_mt.text.vocabulary import BOS, EOS
 
 

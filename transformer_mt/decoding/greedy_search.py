@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from transformer_mt.decoding.request import Found, length_penalty
-from transformer_mt.decoding.search import C, Limits, Step, too_many_idle, top_candidates
+from transformer_mt.decoding.step import C, Limits, Step, too_many_idle
+from transformer_mt.kernels.top_candidates import top_candidates
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
 # (logits_NV, the rows' numbers in the whole batch, step) -> tokens_N

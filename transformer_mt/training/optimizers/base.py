@@ -1,0 +1,40 @@
+"""What a kind of optimizer says about itself. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from transformer_mt.config.choices import chosen
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    from transformer_mt.config.section import Section
+    from transformer_mt.config.training import TrainingConfig
+
+
+class OptimizerKind(ABC):
+    """Makes optimizers from the `training` section of a config.
+
+    scales:  whether it can train in float16, where gradients are scaled up and a step may be skipped
+    Options: keys of its own, if it has any: `optimizer: {kind: NAME, ...}`
+    """
+
+    scales: ClassVar[bool] = True
+    Options: ClassVar[type[Section] | None] = None
+
+    def __init__(self, training: TrainingConfig, options: Any = None) -> None:
+        self.training, self.options = training, options
+
+    @abstractmethod
+    def make(self, model: nn.Module) -> list[torch.optim.Optimizer]:
+        """One optimizer for all parameters, or several that share them out. The schedule sets their learning rates."""
+
+
+def optimizer_kind(training: TrainingConfig) -> OptimizerKind:
+    """The kind that a config's `training.optimizer` names."""
+    cls, options = chosen("optimizer", training.optimizer)
+    kind: OptimizerKind = cls(training, options)
+    return kind

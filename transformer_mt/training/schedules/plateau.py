@@ -1,0 +1,31 @@
+"""Linear warmup, then constant, reduced whenever the validation loss stops falling (PyTorch's ReduceLROnPlateau)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from transformer_mt.training.schedules.base import Schedule, minimum_problems
+from transformer_mt.training.schedules.constant import constant
+
+if TYPE_CHECKING:
+    from transformer_mt.config.training import TrainingConfig
+
+
+class Plateau(Schedule):
+    @classmethod
+    def problems(cls, training: TrainingConfig) -> list[str]:
+        return minimum_problems(training)
+
+    def rate(self, step: int, reduction: float = 1.0) -> float:
+        return max(self.training.min_learning_rate, reduction * constant(step, self.peak, self.warmup))
+
+
+def plateau_after(
+    plateau: float, stale: int, best: float, loss: float, config: TrainingConfig
+) -> tuple[float, int, float]:
+    """Reduction, validations without a lower loss, and lowest loss, after one more validation."""
+    if loss < best * (1 - 1e-4):
+        return plateau, 0, loss
+    if stale + 1 > config.plateau_patience:
+        return plateau * config.plateau_factor, 0, best
+    return plateau, stale + 1, best
