@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from transformer_mt.training.schedules.cosine import cosine
 
 from transformer_mt.cli.average import average
 from transformer_mt.errors import TmtError
@@ -21,6 +20,7 @@ from transformer_mt.runtime.device import Machine
 from transformer_mt.runtime.distributed import World
 from transformer_mt.text.vocabulary import BOS
 from transformer_mt.training.optimizer import Optimizer
+from transformer_mt.training.schedules.cosine import cosine
 from transformer_mt.training.state import TrainState
 from transformer_mt.training.validation import BleuResult, Judgement, Sample, mean_nll
 
