@@ -36,7 +36,7 @@ from transformer_mt.decoding.batches import search
 from transformer_mt.decoding.model_directory import load_model_directory
 from transformer_mt.decoding.request import Request
 from transformer_mt.errors import TmtError
-from transformer_mt.export.ctranslate2 import is_exported
+from transformer_mt.exporting.ctranslate2 import is_exported
 from transformer_mt.model.positions import sinusoidal_positions
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import keep_freed_memory
@@ -197,13 +197,14 @@ def _ctranslate2(folder: Path, work: Work, threads: int, options: argparse.Names
 
 
 def _exported(folder: Path, work: Work, threads: int, options: argparse.Namespace) -> Translate:
-    from transformer_mt.export.ctranslate2 import load_engine
+    from transformer_mt.decoding.interpreter import Computing
+    from transformer_mt.exporting.ctranslate2 import load_engine
 
     wanted = {"n_best": 1, "batch_tokens": options.batch_tokens}
     engines = {}
     for beam in BEAMS:
         decoding = work.decoding.model_copy(update={**wanted, "beam": beam})
-        engines[beam] = load_engine(folder, decoding, threads, scored=False)  # as without --scores
+        engines[beam] = load_engine(folder, decoding, Computing("cpu", threads, scored=False))  # as without --scores
 
     def translate(beam: int) -> tuple[int, int]:
         found = list(engines[beam].translate(work.lines))

@@ -97,26 +97,18 @@ def run_ours(precision: str, environment: dict[str, str]) -> dict[str, float]:
 def measure_ours(options: argparse.Namespace) -> dict[str, float]:
     """Updates as `tmt train` does them, timed without validation and checkpoints."""
     from transformer_mt.config.load import load_config
-    from transformer_mt.data.batching import Batches, BatchSize
     from transformer_mt.data.prepare import prepare
-    from transformer_mt.kernels.build import build_model
+    from transformer_mt.reporting.events import Events
     from transformer_mt.runtime.device import peak_memory, set_up
-    from transformer_mt.runtime.distributed import World
-    from transformer_mt.training.optimizer import make_optimizers
-    from transformer_mt.training.step import parallel_step
+    from transformer_mt.training.run_directory import RunDirectory
+    from transformer_mt.workflows.train import TrainingJob
 
     with tempfile.TemporaryDirectory() as folder:
         config = load_config(write_config(Path(folder), options))
-        machine = set_up(config.runtime)
-        prepared = prepare(config)
-        source, target = prepared.codecs()
-        model = build_model(config, len(source), len(target), machine.device)
-        step, (optimizer,) = parallel_step(model, config, machine, World()), make_optimizers(model, config.training)
-        for group in optimizer.param_groups:
-            group["lr"] = 1e-4
-        batches = Batches(prepared.store("train"), BatchSize(tokens=options.batch_tokens), seed=1)
-        tokens = assembly = 0.0
-        started = 0.0
+        machine, prepared, run = set_up(config.runtime), prepare(config), Path(folder) / "run"
+        trainer = TrainingJob(config, prepared, RunDirectory(run), machine, Events(run, silent=True)).trainer()
+        trainer.model.train()
+        batches, tokens, assembly, started = trainer.batches, 0.0, 0.0, 0.0
         for number in range(WARM_UP + options.steps):
             if number == WARM_UP:
                 wait_for(machine.device)
@@ -124,11 +116,8 @@ def measure_ours(options: argparse.Namespace) -> dict[str, float]:
             before = time.perf_counter()
             (batch,) = batches.update(1, number % batches.updates(1))
             assembly += time.perf_counter() - before
-            with machine.autocast():
-                loss = step(*batch.to(machine.device))
-            (loss.smoothed / batch.tokens).backward()
-            optimizer.step()
-            optimizer.zero_grad()
+            trainer.gradients.add_up([batch], 1 / batch.tokens)
+            trainer.optimizer.update(number + 1, 1e-4)
             tokens += batch.tokens
         wait_for(machine.device)
         seconds = time.perf_counter() - started
@@ -138,7 +127,7 @@ def measure_ours(options: argparse.Namespace) -> dict[str, float]:
         "assembly_share": assembly / seconds,
         "seconds_an_epoch": epoch * seconds / tokens,
         "peak_mib": peak_memory(machine.device) / 2**20,
-        "gflops": tokens / seconds * flops_a_token(config.model, len(target)) / 1e9,
+        "gflops": tokens / seconds * flops_a_token(config.model, len(prepared.codecs()[1])) / 1e9,
         "peak_gflops": matrix_peak(machine.device),
     }
 

@@ -142,18 +142,12 @@ class Numbers:
 
     def trainer(self, run: Path, model: dict[str, Any] | None = None, **training: Any) -> Any:
         """A trainer of this process alone, in a run directory of its own. model: adds to that section."""
-        import torch
-
         from transformer_mt.config.schema import Config
-        from transformer_mt.data.batching import Batches, BatchSize
         from transformer_mt.data.prepare import prepare
-        from transformer_mt.kernels.build import build_model
         from transformer_mt.reporting.events import Events
         from transformer_mt.runtime.device import set_up
-        from transformer_mt.runtime.distributed import World
         from transformer_mt.training.run_directory import RunDirectory, facts_of
-        from transformer_mt.training.trainer import Trainer
-        from transformer_mt.training.validation import Validation
+        from transformer_mt.workflows.train import TrainingJob
 
         values = self.values(**training)
         values["model"].update(model or {})
@@ -161,13 +155,7 @@ class Numbers:
         prepared, machine, directory = prepare(config), set_up(config.runtime), RunDirectory(run)
         directory.open(config, facts_of(prepared.manifest["files"]))
         directory.close()
-        torch.manual_seed(config.seed)
-        built = build_model(config, *map(len, prepared.codecs()))
-        settings = config.training
-        size = BatchSize(settings.token_budget, settings.batch_sentences)
-        batches = Batches(prepared.store("train"), size, config.seed, accumulate=settings.accumulate)
-        validation = Validation(prepared.store("validation"), machine, World())
-        return Trainer(config, built, batches, validation, directory, machine, World(), Events(run))
+        return TrainingJob(config, prepared, directory, machine, Events(run)).trainer()
 
 
 @pytest.fixture(scope="session")

@@ -1,3 +1,61 @@
-"""transformer_mt: "Attention Is All You Need" written by hand, and a translator trained with it."""
+"""transformer_mt: "Attention Is All You Need" written by hand, and a translator trained with it.
+
+    import transformer_mt as tmt
+
+    config = tmt.load_config("my.yaml")
+    tmt.prepare(config).report                         # pairs kept and dropped, lengths, unknown words
+    report = tmt.train(config)                         # goes on if it was interrupted
+    translator = tmt.Translator.load(report.model)
+    [one.text for one in translator.translate(["..."])]
+    tmt.evaluate([report.model]).scores["bleu"]
+    tmt.export("exported", report.model)               # for CTranslate2
+
+Names are imported when they are first used: `import transformer_mt` itself takes no time.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from transformer_mt.config.load import load_config as load_config
+    from transformer_mt.config.schema import Config as Config
+    from transformer_mt.decoding.interpreter import Computing as Computing
+    from transformer_mt.decoding.interpreter import Translation as Translation
+    from transformer_mt.decoding.translator import Translator as Translator
+    from transformer_mt.errors import TmtError as TmtError
+    from transformer_mt.workflows.average import average as average
+    from transformer_mt.workflows.evaluate import TestFiles as TestFiles
+    from transformer_mt.workflows.evaluate import evaluate as evaluate
+    from transformer_mt.workflows.export import export as export
+    from transformer_mt.workflows.prepare import prepare as prepare
+    from transformer_mt.workflows.train import train as train
+
+_HOMES = {
+    "Computing": "decoding.interpreter",
+    "Config": "config.schema",
+    "TestFiles": "workflows.evaluate",
+    "TmtError": "errors",
+    "Translation": "decoding.interpreter",
+    "Translator": "decoding.translator",
+    "average": "workflows.average",
+    "evaluate": "workflows.evaluate",
+    "export": "workflows.export",
+    "load_config": "config.load",
+    "prepare": "workflows.prepare",
+    "train": "workflows.train",
+}
+__all__ = ["__version__", *_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from transformer_mt.cli.answers import Writer, form_of
-from transformer_mt.cli.lines import check_file, file_batches, pipe_batches
+from transformer_mt.cli.streaming import check_file, file_batches, pipe_batches
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.interpreter import Hypothesis, Translation
 from transformer_mt.decoding.translator import Translator

@@ -8,9 +8,10 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from transformer_mt.cli.init import ORDER, _shipped, init
+from transformer_mt.cli.init import FIRST, init
 from transformer_mt.config.load import load_config
 from transformer_mt.errors import USER_FAULT, TmtError
+from transformer_mt.workflows.configs import shipped_configs
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 NAMES = [path.relative_to(CONFIGS).with_suffix("").as_posix() for path in sorted(CONFIGS.rglob("*.yaml"))]
@@ -81,9 +82,9 @@ def test_a_name_is_no_way_out_of_the_folder(tmt) -> None:
 
 
 def test_the_configs_to_start_from_come_first() -> None:
-    names = list(_shipped())
+    names = list(shipped_configs(FIRST))
     assert sorted(names) == sorted(NAMES)
-    assert [name for name in names if name in ORDER] == names[: len([name for name in names if name in ORDER])]
+    assert [name for name in names if name in FIRST] == names[: len([name for name in names if name in FIRST])]
 
 
 def test_an_installed_package_carries_its_configs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,5 +93,5 @@ def test_an_installed_package_carries_its_configs(tmp_path: Path, monkeypatch: p
     (package / "configs" / "classics").mkdir(parents=True)
     (package / "configs" / "quickstart.yaml").write_text("name: inside\n")
     (package / "configs" / "classics" / "paper.yaml").write_text("name: paper\n")
-    monkeypatch.setattr("importlib.resources.files", lambda name: package)
-    assert list(_shipped()) == ["quickstart", "classics/paper"]
+    monkeypatch.setattr("transformer_mt.workflows.configs.files", lambda name: package)
+    assert list(shipped_configs(FIRST)) == ["quickstart", "classics/paper"]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from transformer_mt.cli.prepare_tables import Remark, remarks, report_lines
+from transformer_mt.data.doctor import DataReport
 
 
 def _side(**figures: Any) -> dict[str, Any]:
@@ -15,10 +16,10 @@ def _side(**figures: Any) -> dict[str, Any]:
     return {**usual, "tokens_per_word": 1.2, "unknown": 1, "unknown_rate": 0.001, "histogram": [], **figures}
 
 
-def _report(**changed: Any) -> dict[str, Any]:
+def _report(**changed: Any) -> DataReport:
     """A report without anything to remark."""
     split = {"pairs": 100, "cut": 0, "source": _side(), "target": _side()}
-    return {
+    values = {
         "name": "work",
         "languages": {"source": "ko", "target": "en"},
         "pairs": {
@@ -38,6 +39,7 @@ def _report(**changed: Any) -> dict[str, Any]:
         "outliers": {},
         **changed,
     }
+    return DataReport.from_json(values)
 
 
 def _only(**changed: Any) -> Remark:
@@ -107,7 +109,7 @@ def test_overlaps_are_told() -> None:
 
 
 def _with(split: str, side: str | None = None, **figures: Any) -> dict[str, Any]:
-    splits = _report()["splits"]
+    splits: dict[str, Any] = _report().to_json()["splits"]
     (splits[split][side] if side else splits[split]).update(figures)
     return splits
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from transformer_mt.cli.models import search_settings
 from transformer_mt.errors import TmtError
+from transformer_mt.workflows.models import search_settings
 
 BY_SAMPLES = {"method": "mbr"}
 BY_BEAM = {"method": "mbr", "candidates": "beam", "beam": 4}

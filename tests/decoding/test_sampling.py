@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from transformer_mt.decoding.random_sampling import pick, restrict, sample
-from transformer_mt.decoding.request import Found
+from transformer_mt.decoding.request import SearchResult
 from transformer_mt.decoding.step import Limits
 
 EOS = 3
@@ -31,7 +31,7 @@ def step(previous_N: Tensor, cache: Nothing) -> tuple[Tensor, Nothing]:
     return LOG_P.repeat(len(previous_N), 1), cache
 
 
-def drawn(seeds: list[int], samples: int, longest: int = 1, **options: float) -> list[list[Found]]:
+def drawn(seeds: list[int], samples: int, longest: int = 1, **options: float) -> list[list[SearchResult]]:
     limits = Limits.of([0] * len(seeds), [longest] * len(seeds))
     return sample(step, Nothing(), limits, seeds, samples, **options)
 

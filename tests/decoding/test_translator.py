@@ -14,7 +14,7 @@ from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.decoding.model_directory import save_model_directory
-from transformer_mt.decoding.request import Found
+from transformer_mt.decoding.request import SearchResult
 from transformer_mt.decoding.searches.mbr import consensus
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError
@@ -102,7 +102,7 @@ def test_n_best_differ_in_text_and_come_best_first(tiny_model: Path) -> None:
 def test_different_texts_are_looked_for_in_all_that_a_beam_search_found(tiny_model: Path, monkeypatch) -> None:
     translator = with_search(tiny_model, beam=2, n_best=2)
     a, b = translator.target.vocabulary.encode(["a", "b"])
-    found = [Found((a, EOS), -1.0, -1.0), Found((a,), -2.0, -2.0), Found((b, EOS), -3.0, -3.0)]
+    found = [SearchResult((a, EOS), -1.0, -1.0), SearchResult((a,), -2.0, -2.0), SearchResult((b, EOS), -3.0, -3.0)]
     monkeypatch.setattr(translator, "_search", lambda requests: [found])
     (answer,) = translator.translate(["hello"])
     assert [(one.text, one.score) for one in answer.n_best] == [("a", -1.0), ("b", -3.0)]

@@ -170,10 +170,10 @@ def test_a_mistake_in_the_data_is_one_message_with_file_and_line(tmp_path: Path,
 @pytest.mark.skipif(sys.platform == "win32", reason="no process groups on this system")
 def test_an_interruption_leaves_nothing_behind_and_no_traceback(tmp_path: Path) -> None:
     _write(tmp_path, {"kind": "phrasebook", "train": 500_000}, {"kind": "whitespace"}, source="ko")
-    scratch = tmp_path / "data" / "prepared" / ".cli.new" / "scratch" / "0-train.keys"
     with subprocess.Popen(
         COMMAND, cwd=tmp_path, env=_environment(), stdout=-1, stderr=-1, text=True, start_new_session=True
     ) as process:
+        scratch = tmp_path / "data" / "prepared" / f".cli.{process.pid}.new" / "scratch" / "0-train.keys"
         while not (scratch.exists() and scratch.stat().st_size):
             assert process.poll() is None
             time.sleep(0.02)

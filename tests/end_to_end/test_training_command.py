@@ -15,13 +15,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from transformer_mt.cli import train as train_command
 from transformer_mt.cli.average import average
 from transformer_mt.cli.train import train
 from transformer_mt.config.load import load_config
-from transformer_mt.config.schema import Config
 from transformer_mt.data.prepare import prepare
 from transformer_mt.errors import TmtError
+from transformer_mt.training.state import TrainState
+from transformer_mt.training.trainer import Trainer
 
 ROOT = Path(__file__).parents[2]
 WEIGHTS = "model.safetensors"
@@ -227,16 +227,16 @@ def test_average_leaves_out_a_damaged_checkpoint_in_the_midst(run: Path, capfd):
 def test_a_model_keeps_its_vocabulary_whatever_is_prepared_under_its_name_meanwhile(
     numbers: Any, tmp_path: Path, monkeypatch
 ):
-    config, learn = numbers.file(tmp_path), train_command._run_training
+    config, learn = numbers.file(tmp_path), Trainer.train
     place = [f"data.prepared={tmp_path / 'prepared'}"]
 
-    def meanwhile(settings: Config, *arguments: Any) -> Any:
-        state = learn(settings, *arguments)
+    def meanwhile(trainer: Trainer) -> TrainState:
+        state = learn(trainer)
         prepare(load_config(config, [*place, "tokenizer.max_size=4"]))
         return state
 
     train(config, place, tmp_path / "before")
-    monkeypatch.setattr(train_command, "_run_training", meanwhile)
+    monkeypatch.setattr(Trainer, "train", meanwhile)
     with pytest.raises(TmtError, match="prepared from another config of the same name"):
         train(config, place, tmp_path / "run")
     for file in ("source/vocabulary.txt", "model.safetensors"):

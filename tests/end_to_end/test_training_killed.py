@@ -33,7 +33,8 @@ import transformer_mt.decoding.model_directory as model_directory
 import transformer_mt.training.checkpoint as checkpoint
 import transformer_mt.training.run_directory as run_directory
 import transformer_mt.training.validation as validation
-from transformer_mt.cli import evaluate, train
+import transformer_mt.files.replace as replace
+import transformer_mt.workflows.train
 from transformer_mt.training.optimizer import Optimizer
 
 order = json.loads(sys.argv[1])
@@ -53,10 +54,10 @@ def die_at(module, name, call):
 
 
 DELICATE = {
-    "when the folder has its first file": (run_directory, "_replace", 2),
-    "between two files of a checkpoint": (checkpoint, "_sync", 2),
-    "before a checkpoint gets its name": (checkpoint, "_sync", 5),
-    "after a checkpoint got its name": (checkpoint, "_sync", 6),
+    "when the folder has its first file": (run_directory, "replace_text", 2),
+    "between two files of a checkpoint": (replace, "_sync", 4 + 2),  # 4: two files of the run, and their folder
+    "before a checkpoint gets its name": (replace, "_sync", 4 + 6),
+    "after a checkpoint got its name": (replace, "_sync", 4 + 7),
     "before old checkpoints go": (checkpoint.Checkpoints, "keep", 2),
     "while validating": (validation, "mean_nll", 1),
     "while the model is shipped": (model_directory, "save_weights", 1),

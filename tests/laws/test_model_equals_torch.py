@@ -157,7 +157,7 @@ def test_each_stack_alone_is_torchs(norm, dtype):
     assert_close(memory_BSD[real_BS], theirs.encoder(x_BSD, src_key_padding_mask=~real_BS)[real_BS], **close)
 
     expected_BTD = theirs.decoder(
-        y_BTD, x_BSD, tgt_mask=~causal_mask(6)[0, 0], memory_key_padding_mask=~real_BS, tgt_is_causal=True
+        y_BTD, x_BSD, tgt_mask=~causal_mask(y_BTD)[0, 0], memory_key_padding_mask=~real_BS, tgt_is_causal=True
     )
     assert_close(ours.decoder(y_BTD, x_BSD, padding_mask(source_BS, PAD)), expected_BTD, **close)
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from transformer_mt.decoding.beam_search import BeamOptions, Coverage, beam_search
 from transformer_mt.decoding.greedy_search import greedy_search
-from transformer_mt.decoding.request import Found, length_penalty
+from transformer_mt.decoding.request import SearchResult, length_penalty
 from transformer_mt.decoding.step import Limits, coverage_penalty
 from transformer_mt.kernels.top_candidates import top_candidates
 
@@ -71,7 +71,7 @@ def limits(sentences: int, longest: int = 5, **options: Any) -> Limits:
     return Limits.of(options.pop("shortest", [0] * sentences), [longest] * sentences, **options)
 
 
-def beams(language: RandomLanguage, bounds: Limits, first: int = 0, **options: Any) -> list[list[Found]]:
+def beams(language: RandomLanguage, bounds: Limits, first: int = 0, **options: Any) -> list[list[SearchResult]]:
     start = language.start(len(bounds.longest_B), first)
     return beam_search(language.step, start, bounds, BeamOptions(**options))
 
@@ -217,7 +217,7 @@ def test_a_coverage_penalty_prefers_the_hypothesis_that_read_everything() -> Non
             rows[row, [skips, reads] if index == BOS else [EOS]] = torch.tensor([0.1, 0.0] if index == BOS else [0.0])
         return rows, cache
 
-    def first(beta: float) -> Found:
+    def first(beta: float) -> SearchResult:
         start = torch.tensor([[0.0, 0.0, 1.0]])  # the third position is padding
         coverage = Coverage(start, lambda cache: torch.tensor(seen)) if beta else None
         cache = Prefixes((0,), ((),))

@@ -15,7 +15,7 @@ from transformer_mt.decoding.batches import search, translate_ids
 from transformer_mt.decoding.beam_search import BeamOptions, beam_search
 from transformer_mt.decoding.greedy_search import greedy_search
 from transformer_mt.decoding.incremental import IncrementalDecoder
-from transformer_mt.decoding.request import Found, Request, batched
+from transformer_mt.decoding.request import Request, SearchResult, batched
 from transformer_mt.decoding.step import Limits
 from transformer_mt.kernels.build import parts_for
 from transformer_mt.model.transformer import Transformer
@@ -55,7 +55,7 @@ def requests(count: int) -> list[Request]:
     return [Request([*torch.randint(4, 30, (length,)).tolist(), EOS]) for length in lengths]
 
 
-def same(one: list[list[Found]], other: list[list[Found]]) -> bool:
+def same(one: list[list[SearchResult]], other: list[list[SearchResult]]) -> bool:
     assert [[found.ids for found in best] for best in one] == [[found.ids for found in best] for best in other]
     scores = [[found.score for best in results for found in best] for results in (one, other)]
     assert scores[0] == pytest.approx(scores[1], abs=1e-4)

@@ -83,4 +83,6 @@ def test_causal_excludes_a_mask():
 def test_masks():
     ids_BM = torch.tensor([[5, 6, 0], [7, 0, 0]])
     assert padding_mask(ids_BM, 0).tolist() == [[[[True, True, False]]], [[[True, False, False]]]]
-    assert causal_mask(3).tolist() == [[[[True, False, False], [True, True, False], [True, True, True]]]]
+    assert causal_mask(torch.zeros(1, 1, 3, 2)).tolist() == [
+        [[[True, False, False], [True, True, False], [True, True, True]]]
+    ]

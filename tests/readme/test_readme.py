@@ -75,7 +75,7 @@ def test_the_base_model_of_the_readme_is_that_of_the_paper(tmp_path: Path) -> No
     norms, attention, feed_forward = 2 * d, 4 * (d * d + d), 2 * d * f + d + f
     encoder, decoder = attention + feed_forward + 2 * norms, 2 * attention + feed_forward + 3 * norms
     with torch.device("meta"):
-        model = build_model(config, words, words)
+        model = build_model(config, words, words, device="meta")
     assert sum(weight.numel() for weight in model.parameters()) == words * d + 6 * (encoder + decoder)
     training = config.training
     assert (training.optimizer, training.betas, training.epsilon) == ("adam", (0.9, 0.98), 1e-9)

@@ -17,6 +17,7 @@ from transformer_mt.runtime.device import (
     seed_everything,
     set_up,
 )
+from transformer_mt.runtime.distributed import World
 
 CPU = torch.device("cpu")
 
@@ -62,11 +63,11 @@ def test_threads_are_as_asked_for_or_shared_among_the_processes_of_a_machine(mon
     assert torch.get_num_threads() == 2  # alone: as PyTorch was told to
     monkeypatch.setattr(device_module, "cores", lambda: 6)
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    set_up(RuntimeConfig(device="cpu"), local_size=2)
+    set_up(RuntimeConfig(device="cpu"), World(local_size=2))
     assert torch.get_num_threads() == 2  # as the user told PyTorch
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     for processes, threads in ((2, 3), (4, 1), (8, 1)):  # torchrun tells PyTorch to take one
-        set_up(RuntimeConfig(device="cpu"), local_size=processes)
+        set_up(RuntimeConfig(device="cpu"), World(local_size=processes))
         assert torch.get_num_threads() == threads
 
 

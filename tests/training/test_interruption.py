@@ -8,16 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-from transformer_mt.training.interruption import Interruption
+from transformer_mt.training.interruption import StopSignal
 
 ROOT = Path(__file__).parents[2]
 NOBODY_READS = """
 import os, signal
-from transformer_mt.training.interruption import Interruption
+from transformer_mt.training.interruption import StopSignal
 reading, writing = os.pipe()
 os.close(reading)
 os.dup2(writing, 2)
-with Interruption() as interruption:
+with StopSignal() as interruption:
     os.kill(os.getpid(), signal.SIGINT)
     print("requested", interruption.requested)
 """
@@ -33,7 +33,7 @@ def test_a_ctrl_c_that_ends_the_reader_of_stderr_too_is_heeded():
 def test_a_signal_that_is_to_be_ignored_is():
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell's script starts what runs behind
     try:
-        with Interruption() as interruption:
+        with StopSignal() as interruption:
             os.kill(os.getpid(), signal.SIGINT)
             assert not interruption.requested
             os.kill(os.getpid(), signal.SIGTERM)

@@ -31,7 +31,7 @@ def test_the_best_is_remembered_and_what_is_no_better_counted():
     marks = []
     for step, loss in enumerate([3.0, 2.0, 2.5, 2.0, 1.0], start=1):
         state.step = step
-        marks.append(state.judged(loss, None, config))
+        marks.append(state.record_validation(loss, None, config))
     assert marks == [True, True, False, False, True]
     assert (state.best, state.stale, state.validated) == (1.0, 0, 5)
     assert state.ranking == [(1.0, 5), (2.0, 2)]  # of equals the earlier one
@@ -41,7 +41,7 @@ def test_bleu_is_better_when_it_is_higher():
     state, config = TrainState(), settings(monitor="bleu", keep_best=1)
     for step, (loss, bleu) in enumerate([(3.0, 10.0), (2.0, 30.0), (1.0, 20.0)], start=1):
         state.step = step
-        state.judged(loss, bleu, config)
+        state.record_validation(loss, bleu, config)
     assert state.ranking == [(-30.0, 2)]
     assert state.stale == 1
 
@@ -49,10 +49,10 @@ def test_bleu_is_better_when_it_is_higher():
 def test_the_loss_of_the_table_is_that_since_the_last_validation():
     state = TrainState()
     assert state.recent_loss is None
-    state.seen(10, 30.0)
-    state.seen(30, 30.0)
+    state.add_tokens(10, 30.0)
+    state.add_tokens(30, 30.0)
     assert state.recent_loss == 1.5
-    state.judged(1.0, None, settings())
+    state.record_validation(1.0, None, settings())
     assert state.recent_loss is None
     assert state.tokens == 40
 
@@ -87,9 +87,9 @@ def test_the_time_left_is_that_to_the_nearest_limit():
 
 def test_other_numbers_of_processes_go_on_at_the_same_place_or_before_it():
     state = TrainState(update=7, world=1)
-    state.regrouped(2)
+    state.rescale_world(2)
     assert (state.update, state.world) == (3, 2)  # six batches are done for sure, the seventh comes again
-    state.regrouped(3)
+    state.rescale_world(3)
     assert state.update == 2
 
 
@@ -121,11 +121,11 @@ def test_an_old_checkpoint_kept_for_being_best_is_none_of_the_last():
 def test_the_last_are_those_that_were_kept_for_being_the_last():
     state, steps = TrainState(interrupted=[20]), []
     for state.step in (10, 20, 30, 30, 40):
-        state.kept(settings(keep_last=2))
+        state.record_checkpoint(settings(keep_last=2))
         steps.append(state.latest([10, 20, 30, 40]))
     assert steps == [[10], [10], [10, 30], [10, 30], [30, 40]]
     state.step = 50
-    state.kept(settings(keep_last=3))
+    state.record_checkpoint(settings(keep_last=3))
     assert state.latest([30, 40, 50]) == [30, 40, 50]
 
 

@@ -14,8 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from transformer_mt.files.replace import replaced_file
+
 if TYPE_CHECKING:
-    from transformer_mt.decoding.interpreter import Hypothesis, Translation
+    from transformer_mt.workflows.translate import Hypothesis, Translation
 
 Form = Callable[[int, str, "Translation"], str]  # (line number, line, its translation) -> what to write
 
@@ -93,8 +95,6 @@ def opened(output: Path | None) -> Iterator[BinaryIO]:
         with os.fdopen(os.dup(descriptor), "wb") as stream:
             yield stream
         return
-    from transformer_mt.files.replace import replaced_file
-
     if output.exists() and not output.is_file():  # a device or a pipe
         with output.open("wb") as stream:
             yield stream

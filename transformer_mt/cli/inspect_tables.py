@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from transformer_mt.reporting.table import Line, aligned
+
 if TYPE_CHECKING:
-    from transformer_mt.model.transformer import Transformer
     from transformer_mt.workflows.inspect import ParameterRow, ShapeRow
 
 MEANINGS = (  # (a module's path, what happens there)
@@ -24,50 +25,38 @@ MEANINGS = (  # (a module's path, what happens there)
     (r"generator", "a logit for each token that may come next (section 3.4)"),
 )
 BYTES_OF_FLOAT32, COPIES_IN_ADAM = 4, 4
-Line = Sequence[str] | str  # cells, or a line that keeps no columns
 
 
-def parameter_lines(rows: Sequence[ParameterRow]) -> list[str]:
-    """All parameters, the parts of the model they belong to, and the memory they take."""
-    from transformer_mt.workflows.inspect import count_parts
-
+def parameter_lines(rows: Sequence[ParameterRow], counts: Mapping[str, int]) -> list[str]:
+    """All parameters, the parts of the model they belong to, and the memory they take. counts: of each part."""
     total, trainable = sum(row.count for row in rows), sum(row.count for row in rows if row.trainable)
     table: list[Line] = [("parameter", "letters", "shape", "count")]
     table += [(row.name, _in_brackets(row.letters), _product(row.shape), f"{row.count:,}") for row in rows]
     parts: list[Line] = [("part", "parameters", "share")]
-    for name, count in count_parts(rows).items():
+    for name, count in counts.items():
         parts.append((name.replace("_", " "), f"{count:,}", f"{count / total:.1%}"))
     parts += [("total", f"{total:,}", "100.0%"), ("trainable", f"{trainable:,}", f"{trainable / total:.1%}")]
     ties = [f"{alias} is {row.name}: one tensor, counted once" for row in rows for alias in row.aliases]
     return [*aligned(table, "<<>>"), *ties, "", *aligned(parts, "<>>"), "", _memory(total)]
 
 
-def shape_lines(model: Transformer, steps: Sequence[ShapeRow]) -> list[str]:
-    """The way of a batch: each module, and below it the tensors it makes. One layer stands for all of its stack."""
+def shape_lines(layers: Mapping[str, int], steps: Sequence[ShapeRow]) -> list[str]:
+    """The way of a batch: each module, and below it the tensors it makes. One layer stands for all of its stack.
+
+    layers: how many the encoder and the decoder have.
+    """
     table: list[Line] = []
     for path, group in groupby(steps, key=lambda step: step.path):
         if re.match(r"\w+\.layers\.[1-9]", path):
             continue
         if path in ("encoder", "decoder"):
-            table += _repeats(path, len(getattr(model, path).layers))
+            table += _repeats(path, layers[path])
         table += ["", f"{path or 'batch'}: {_meaning(path)}"]
         table += [(f"  {step.name}", _in_brackets(step.letters), _product(step.shape)) for step in group]
-    return [*_legend(model, steps), *aligned(table, "<<<")]
+    return [*_legend(steps), *aligned(table, "<<<")]
 
 
-def aligned(table: Sequence[Line], sides: str) -> list[str]:
-    """Rows in columns, each set to its side (< or >); a line that is one string stays as it is."""
-    rows = [row for row in table if not isinstance(row, str)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [row if isinstance(row, str) else _set(row, sides, widths) for row in table]
-
-
-def _set(row: Sequence[str], sides: str, widths: Sequence[int]) -> str:
-    cells = (f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True))
-    return "  ".join(cells).rstrip()
-
-
-def _legend(model: Transformer, steps: Sequence[ShapeRow]) -> list[str]:
+def _legend(steps: Sequence[ShapeRow]) -> list[str]:
     size = {letter: number for step in steps for letter, number in zip(step.letters, step.shape, strict=True)}
     return [
         "The shapes of a batch, layer by layer:",

@@ -10,12 +10,14 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
 from transformer_mt import __version__
 from transformer_mt.cli.streams import forgive_stderr, open_closed_streams, settle
+from transformer_mt.errors import INTERRUPTED, USER_FAULT, TmtError, from_os_error
 
 app = typer.Typer(
     add_completion=False,
@@ -79,8 +81,6 @@ def _add_commands(arguments: list[str]) -> None:
 
 
 def _command(name: str) -> Callable[..., None]:
-    from importlib import import_module
-
     command: Callable[..., None] = getattr(import_module(f"transformer_mt.cli.{name}"), name)
     return command
 
@@ -90,8 +90,6 @@ def _listed() -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    from transformer_mt.errors import INTERRUPTED, USER_FAULT, TmtError, from_os_error
-
     try:
         code = _invoke(arguments)
         sys.stdout.flush()

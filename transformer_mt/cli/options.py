@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -46,8 +48,5 @@ def printable(argument: str | Path) -> str:
 
 def print_json(value: object) -> None:
     """The one JSON object a command prints on stdout, whose encoding may know few letters."""
-    import json
-    import sys
-
     knows_all = "utf" in (sys.stdout.encoding or "utf-8").lower()
     print(json.dumps(value, ensure_ascii=not knows_all, indent=1))

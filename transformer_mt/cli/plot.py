@@ -12,10 +12,7 @@ def plot(
     run: Annotated[Path, typer.Option("--run", help="Run folder, such as runs/NAME.", show_default=False)],
 ) -> None:
     """Draw loss, BLEU, learning rate and speed as PNG files in the run's plots folder."""
-    from transformer_mt.errors import TmtError
-    from transformer_mt.reporting.plots import plot_curves
+    from transformer_mt.reporting.plots import plot_run
 
-    if not run.is_dir():
-        raise TmtError("no such run folder", place=run, remedy="Check the path; `ls runs` lists yours.")
-    for file in plot_curves(run / "metrics.jsonl", run / "plots"):
+    for file in plot_run(run):
         print(file)

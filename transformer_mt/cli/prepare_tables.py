@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from transformer_mt.cli.inspect_tables import Line, aligned
+from transformer_mt.reporting.table import Line, aligned
 
-Report = Mapping[str, Any]
+if TYPE_CHECKING:
+    from transformer_mt.workflows.prepare import DataReport, Outliers, PairCounts
+
 SIDES = SOURCE, TARGET = "source", "target"
 WHOLE = "all"  # the split of a corpus before it is divided
 OUTLIERS = {  # by kind: what they are, and what became of them
@@ -28,71 +30,73 @@ class Remark(NamedTuple):
     remedy: str = ""
 
 
-def report_lines(report: Report) -> list[str]:
+def report_lines(report: DataReport) -> list[str]:
     """The report for a reader: a table of pairs, a table of sentences, then what deserves a look."""
-    languages = report["languages"]
-    lines = [f"{report['name']}: {languages[SOURCE]} -> {languages[TARGET]}", ""]
-    lines += [*_pairs_table(report["pairs"]), "", *_sentences_table(report), "", _vocabularies(report)]
+    languages = report.languages
+    lines = [f"{report.name}: {languages[SOURCE]} -> {languages[TARGET]}", ""]
+    pairs, sentences = _pairs_table(report.pairs), _sentences_table(report)
+    lines += [*aligned(pairs, "<" + ">" * len(report.pairs)), "", *aligned(sentences, "<<>>>>>>>"), ""]
+    lines.append(_vocabularies(report))
     for number, (text, remedy) in enumerate(remarks(report)):
         lines += [""] if number == 0 else []
         lines += [f"- {text}", *([f"  {remedy}"] if remedy else [])]
     return lines
 
 
-def _pairs_table(pairs: Mapping[str, Any]) -> list[str]:
+def _pairs_table(pairs: Mapping[str, PairCounts]) -> list[Line]:
     rows: list[Line] = [["pairs", *("whole corpus" if split == WHOLE else split for split in pairs)]]
-    rows.append(["read", *(f"{row['read']:,}" for row in pairs.values())])
+    rows.append(["read", *(f"{row.read:,}" for row in pairs.values())])
     for verb in ("changed", "dropped"):
-        for rule in sorted({rule for row in pairs.values() for rule in row[verb]}):
-            rows.append([f"{verb}: {rule}", *(f"{row[verb].get(rule, 0):,}" for row in pairs.values())])
-    rows.append(["kept", *(f"{row['kept']:,}" for row in pairs.values())])
-    return aligned(rows, "<" + ">" * len(pairs))
+        for rule in sorted({rule for row in pairs.values() for rule in getattr(row, verb)}):
+            rows.append([f"{verb}: {rule}", *(f"{getattr(row, verb).get(rule, 0):,}" for row in pairs.values())])
+    rows.append(["kept", *(f"{row.kept:,}" for row in pairs.values())])
+    return rows
 
 
-def _sentences_table(report: Report) -> list[str]:
+def _sentences_table(report: DataReport) -> list[Line]:
     rows: list[Line] = [
         ["split", "language", "pairs", "tokens", "mean", "95 % within", "longest", "tokens/word", "unknown"]
     ]
-    for name, split in report["splits"].items():
+    for name, split in report.splits.items():
         for side in SIDES:
-            figures, first = split[side], side == SOURCE
+            figures, first = split.side(side), side == SOURCE
             rows.append(
                 [
                     name if first else "",
-                    report["languages"][side],
-                    f"{split['pairs']:,}" if first else "",
-                    f"{figures['tokens']:,}",
-                    f"{figures['mean']:.1f}",
-                    f"{figures['percentile_95']:,}",
-                    f"{figures['longest']:,}",
-                    f"{figures['tokens_per_word']:.2f}",
-                    f"{figures['unknown_rate']:.2%}",
+                    report.languages[side],
+                    f"{split.pairs:,}" if first else "",
+                    f"{figures.tokens:,}",
+                    f"{figures.mean:.1f}",
+                    f"{figures.percentile_95:,}",
+                    f"{figures.longest:,}",
+                    f"{figures.tokens_per_word:.2f}",
+                    f"{figures.unknown_rate:.2%}",
                 ]
             )
-    return aligned(rows, "<<" + ">" * (len(rows[0]) - 2))
+    return rows
 
 
-def _vocabularies(report: Report) -> str:
-    sizes, languages = report["vocabulary"], report["languages"]
-    if report["shared_vocabulary"]:
+def _vocabularies(report: DataReport) -> str:
+    sizes, languages = report.vocabulary, report.languages
+    if report.shared_vocabulary:
         return f"vocabulary: {sizes[SOURCE]:,} tokens for both languages"
     return "vocabularies: " + ", ".join(f"{sizes[side]:,} tokens {languages[side]}" for side in SIDES)
 
 
-def remarks(report: Report) -> Iterator[Remark]:
+def remarks(report: DataReport) -> Iterator[Remark]:
     """What deserves a look, the gravest first."""
-    for passed in report.get("passed", ()):  # data prepared before such were noted has none
+    for passed in report.passed:
         yield Remark(
-            f"{passed['place']}: not read, {counted(passed['rows'], 'row')} without a header that names both columns",
+            f"{passed.place}: not read, {counted(passed.rows, 'row')} without a header that names both columns",
             "Where they are pairs, give the sheet the header of the others.",
         )
-    for split, leaks in report["leaks"].items():
-        yield from _leaks(split, leaks, report["leaks_dropped"])
-    for overlap in report["overlaps"]:
+    for split, leaks in report.leaks.items():
+        yield from _leaks(split, leaks, report.leaks_dropped)
+    for overlap in report.overlaps:
         yield from _overlap(overlap)
-    yield from _drops(report["pairs"])
+    yield from _drops(report.pairs)
     yield from _cuts(report)
-    for kind, outlier in report["outliers"].items():
+    for kind, outlier in report.outliers.items():
         yield _outlier(kind, outlier)
     for side in SIDES:
         yield from _tokenizer(report, side)
@@ -121,53 +125,53 @@ def _overlap(overlap: Mapping[str, Any]) -> Iterator[Remark]:
         )
 
 
-def _drops(pairs: Mapping[str, Any]) -> Iterator[Remark]:
+def _drops(pairs: Mapping[str, PairCounts]) -> Iterator[Remark]:
     for split, row in pairs.items():
-        for rule, count in row["dropped"].items():
-            if count > MANY_DROPPED * row["read"]:
+        for rule, count in row.dropped.items():
+            if count > MANY_DROPPED * row.read:
                 name = "the corpus" if split == WHOLE else split
                 yield Remark(
-                    f"'{rule}' drops {count / row['read']:.0%} of {name}",
+                    f"'{rule}' drops {count / row.read:.0%} of {name}",
                     "Look at the files, and at data.cleaning and data.max_length: is that what is wanted?",
                 )
 
 
-def _cuts(report: Report) -> Iterator[Remark]:
-    for name, split in report["splits"].items():
-        if split["cut"]:
-            longest = max(split[side]["longest"] for side in SIDES)
+def _cuts(report: DataReport) -> Iterator[Remark]:
+    for name, split in report.splits.items():
+        if split.cut:
+            longest = max(split.side(side).longest for side in SIDES)
             yield Remark(
-                f"{counted(split['cut'], 'pair')} of {name} cut at {report['max_length']:,} tokens",
+                f"{counted(split.cut, 'pair')} of {name} cut at {report.max_length:,} tokens",
                 f"data.max_length: {longest + 1} would leave all of them whole." if longest < LONGEST_ALLOWED else "",
             )
 
 
-def _outlier(kind: str, outlier: Mapping[str, Any]) -> Remark:
-    shown = outlier["places"][:SHOWN]
-    more = ", ..." if outlier["pairs"] > len(shown) else ""
-    return Remark(f"{counted(outlier['pairs'], 'training pair')} {OUTLIERS[kind]}", f"See {', '.join(shown)}{more}")
+def _outlier(kind: str, outlier: Outliers) -> Remark:
+    shown = outlier.places[:SHOWN]
+    more = ", ..." if outlier.pairs > len(shown) else ""
+    return Remark(f"{counted(outlier.pairs, 'training pair')} {OUTLIERS[kind]}", f"See {', '.join(shown)}{more}")
 
 
-def _tokenizer(report: Report, side: str) -> Iterator[Remark]:
-    language, figures = report["languages"][side], report["splits"]["validation"][side]
-    if figures["unknown_rate"] > MANY_UNKNOWN:
+def _tokenizer(report: DataReport, side: str) -> Iterator[Remark]:
+    language, figures = report.languages[side], report.splits["validation"].side(side)
+    if figures.unknown_rate > MANY_UNKNOWN:
         words = "A lower min_frequency knows more; kind: sentencepiece splits rare words instead."
         pieces = "byte_fallback: true spells them out; character_coverage: 1.0 knows all that training holds."
         yield Remark(
-            f"{figures['unknown_rate']:.1%} of the {language} tokens in validation are unknown",
-            words if report["counts_words"][side] else pieces,
+            f"{figures.unknown_rate:.1%} of the {language} tokens in validation are unknown",
+            words if report.counts_words[side] else pieces,
         )
-    if figures["tokens_per_word"] > MANY_TOKENS and not report["counts_words"][side]:
+    if figures.tokens_per_word > MANY_TOKENS and not report.counts_words[side]:
         yield Remark(
-            f"a word of {language} takes {figures['tokens_per_word']:.1f} tokens",
+            f"a word of {language} takes {figures.tokens_per_word:.1f} tokens",
             "A higher vocab_size makes sentences shorter, and training and translating faster.",
         )
-    if side == TARGET and report["case"][side] == "lower":
+    if side == TARGET and report.case[side] == "lower":
         yield Remark(
             "translations come out in lower case",
             "case: keep or true brings the case back, and scores against cased references with it.",
         )
-    elif side == TARGET and not report["lossless"][side]:
+    elif side == TARGET and not report.lossless[side]:
         yield Remark(f"the {language} tokenizer loses spaces or case", "Translations get them back as well as can be.")
 
 

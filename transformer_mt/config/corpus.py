@@ -9,7 +9,7 @@ from pydantic import Field, field_validator, model_validator
 from transformer_mt.config.choices import choice
 from transformer_mt.config.section import NonNegative, Section
 
-Share = Annotated[int | float, Field(ge=0)]
+Share = Annotated[int | float, Field(ge=0, json_schema_extra={"minimum": 0})]
 
 
 class SplitConfig(Section):

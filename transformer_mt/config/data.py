@@ -36,7 +36,7 @@ class DataConfig(Section):
         """Both languages, as `de-en`."""
         return f"{self.source}-{self.target}"
 
-    @field_validator("corpus", mode="before")
+    @field_validator("corpus", mode="before", json_schema_input_type=OneCorpus | tuple[OneCorpus, ...])
     @classmethod
     def _several(cls, value: Any) -> Any:
         return [value] if isinstance(value, dict) else value

@@ -23,6 +23,8 @@ from transformer_mt.config.yaml_source import (
 )
 from transformer_mt.errors import TmtError
 
+ConfigLike = Config | str | Path
+SCORES = "scores.json"  # what was measured of a model, in its folder
 CONFIG = "config.yaml"  # the resolved config in the folder of a run, of a model, of an export
 
 
@@ -36,6 +38,14 @@ def load_config(file: str | Path, overrides: Sequence[str] = ()) -> Config:
     if problems:
         raise TmtError("\n".join(problems), remedy=_remedy(problems, source.file))
     return Config.model_validate(source.values)
+
+
+def config_of(config: ConfigLike, overrides: Sequence[str] = ()) -> Config:
+    """A Config as it is, or read from a file. Raises TmtError as `load_config` does."""
+    if isinstance(config, Config):
+        assert not overrides, "overrides are for a file"
+        return config
+    return load_config(config, overrides)
 
 
 def _remedy(problems: Sequence[str], file: str) -> str:

@@ -65,7 +65,7 @@ class ModelConfig(Section):
         "normal", description="draw embeddings from N(0, 1/d_model), or Xavier-uniform as all other matrices"
     )
 
-    @field_validator("tie_embeddings", mode="before")
+    @field_validator("tie_embeddings", mode="before", json_schema_input_type=Literal["none", "decoder", "all"] | bool)
     @classmethod
     def _yes_or_no(cls, value: Any) -> Any:
         return {True: "all", False: "none"}[value] if isinstance(value, bool) else value

@@ -1,175 +1,145 @@
-"""The schema read as a book: which keys stand where, and the reference tables of the README."""
+"""The schema read as a book: which keys stand where, the tables of the reference, and the JSON schema for editors."""
 
 from __future__ import annotations
 
-import types
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from functools import cache
+from typing import Any
 
-from annotated_types import Ge, Gt, Le, Lt, MinLen
-from pydantic import BaseModel
-from pydantic.fields import FieldInfo
-from pydantic_core import PydanticUndefined
+Schema = dict[str, Any]  # a JSON schema, or a part of one
 
-Models = tuple[type[BaseModel], ...]
+
+@cache
+def json_schema() -> Schema:
+    """The JSON schema of a config, by which editors complete and check its keys."""
+    from transformer_mt.config.schema import Config
+
+    schema = Config.model_json_schema()
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "transformer_mt config"}
 
 
 def keys_at(path: Sequence[str | int], values: Any = None) -> list[str]:
     """The keys that the mapping at `path` may have.
 
-    values: the config as it was written; where it names a `kind`, the keys of that kind, else those of all kinds.
+    values: the config as it was written; if it names a `kind`, the keys of that kind, else those of all kinds.
     """
-    from transformer_mt.config.schema import Config
-
-    places: Models = (Config,)
+    places = [json_schema()]
     for part in path:
-        values = _inside(values, part)
-        if isinstance(part, str):
-            places = tuple(model for place in places for model in _models(place.model_fields.get(part)))
-            places = _of_kind(places, values)
+        if isinstance(values, Mapping):
+            values = values.get(part)
         else:
-            places = _of_kind(places, values)
-    return list(dict.fromkeys(key for place in places for key in place.model_fields))
-
-
-def _inside(values: Any, part: str | int) -> Any:
-    if isinstance(values, Mapping):
-        return values.get(part)
-    return values[part] if isinstance(values, list) and isinstance(part, int) and part < len(values) else None
-
-
-def _of_kind(models: Models, values: Any) -> Models:
-    named = values.get("kind") if isinstance(values, Mapping) else None
-    return tuple(model for model in models if _kind(model) == named) or models
+            within = isinstance(values, list) and isinstance(part, int) and part < len(values)
+            values = values[part] if within else None
+        if isinstance(part, str):
+            places = [one for place in places for one in _sections(place["properties"].get(part, {}))]
+        named = values.get("kind") if isinstance(values, Mapping) else None
+        places = [place for place in places if _kind(place) == named] or places
+    return list(dict.fromkeys(key for place in places for key in place["properties"]))
 
 
 def reference_table() -> str:
-    """Every key of the schema as Markdown: a table for each section, told once wherever it may stand."""
-    from transformer_mt.config.schema import Config
-
-    places: dict[Models, list[str]] = {}
-    _collect((Config,), "", places)
-    return "\n".join(line for models, paths in places.items() for line in _table(models, paths))
+    """Every key of the schema as Markdown: a table for each section, once, wherever it may stand."""
+    places: dict[str, tuple[list[Schema], list[str]]] = {}
+    _collect([json_schema()], "", places)
+    return "\n".join(line for sections, paths in places.values() for line in _table(sections, paths))
 
 
-def _collect(models: Models, path: str, places: dict[Models, list[str]]) -> None:
-    """Note under which paths each group of models stands, in the order of the schema."""
-    paths = next((paths for known, paths in places.items() if set(models) <= set(known)), None)
-    if paths is not None:
-        if set(places) >= {models} and path not in paths:
-            paths.append(path)
-        return  # told already, and so are its insides
-    places[models] = [path]
-    for model in models:
-        for name, field in model.model_fields.items():
-            inside = _models(field)
-            if inside:
+def _collect(sections: list[Schema], path: str, places: dict[str, tuple[list[Schema], list[str]]]) -> None:
+    """Note under which paths each group of sections stands, in the order of the schema."""
+    for known, paths in places.values():
+        if all(section in known for section in sections):
+            if len(sections) == len(known) and path not in paths:
+                paths.append(path)
+            return  # its insides are known too
+    places[path] = sections, [path]
+    for section in sections:
+        for name, field in section["properties"].items():
+            if inside := _sections(field):
                 _collect(inside, f"{path}.{name}" if path else name, places)
 
 
-@dataclass(frozen=True)
-class _Row:
-    key: str
-    type: str
-    default: str
-    range: str
-    meaning: str
-
-
-def _table(models: Models, paths: Sequence[str]) -> Iterator[str]:
-    """One section; where it comes in several kinds, a column says which kinds have the key."""
-    rows: dict[_Row, list[str]] = {}
-    for model in models:
-        for name, field in model.model_fields.items():
+def _table(sections: Sequence[Schema], paths: Sequence[str]) -> Iterator[str]:
+    """One section; if it comes in several kinds, a column says which kinds have the key."""
+    rows: dict[tuple[str, ...], list[str]] = {}
+    for section in sections:
+        for name, field in section["properties"].items():
             if name != "kind":
-                rows.setdefault(_row(name, field), []).append(_kind(model) or "apart")
-    kinds = [kind for kind in map(_kind, models) if kind]
+                required = name in section.get("required", ())
+                rows.setdefault(_row(name, field, required), []).append(_kind(section) or "apart")
+    kinds = [kind for kind in map(_kind, sections) if kind]
     yield f"#### {', '.join(f'`{path}`' for path in paths) if paths != [''] else 'Top level'}\n"
     if kinds:
         yield f"`kind` (required): {', '.join(f'`{kind}`' for kind in kinds)}.\n"
     columns = ["key", *(["kind"] if kinds else []), "type", "default", "range", "meaning"]
     yield f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}"
-    for row, having in rows.items():
+    for (key, *cells), having in rows.items():
         kind = [", ".join(having) if len(having) < len(kinds) else "all"] if kinds else []
-        yield f"| {' | '.join([f'`{row.key}`', *kind, row.type, row.default, row.range, row.meaning])} |"
+        yield f"| {' | '.join([f'`{key}`', *kind, *cells])} |"
     yield ""
 
 
-def _row(name: str, field: FieldInfo) -> _Row:
-    section = _models(field)
-    if field.default is PydanticUndefined:
-        default = "required"
-    elif isinstance(field.default, BaseModel):
-        default = ""
-    else:
-        default = f"`{_plain(field.default)}`"
-    kind = _type_name(field.annotation)
-    return _Row(
-        name,
-        kind,
-        default,
-        "" if section else _range(field),
-        (field.description or "").replace("|", "\\|").replace("<", "&lt;"),
-    )
+def _row(name: str, field: Schema, required: bool) -> tuple[str, ...]:
+    """Key, type, default, range and meaning."""
+    section = bool(_sections(field)) and "default" not in field
+    default = "required" if required else "" if _is_section_default(field) else f"`{_plain(field.get('default'))}`"
+    meaning = field.get("description", "").replace("|", "\\|").replace("<", "&lt;")
+    return name, _type_of(field), default, "" if section else ", ".join(dict.fromkeys(_bounds(field))), meaning
+
+
+def _is_section_default(field: Schema) -> bool:
+    return isinstance(field.get("default"), dict)
 
 
 def _plain(value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
-    if isinstance(value, tuple):
-        return "[" + ", ".join(_plain(item) for item in value) + "]"
-    return str(value)
+    return "[" + ", ".join(map(_plain, value)) + "]" if isinstance(value, list) else str(value)
 
 
-_NAMES = {int: "int", float: "float", str: "text", bool: "bool", type(None): "null"}
+_OR = " \\| "
+_TYPES = {"integer": "int", "number": "float", "string": "text", "boolean": "bool", "null": "null"}
 
 
-def _type_name(annotation: Any) -> str:
-    origin, parts = get_origin(annotation), get_args(annotation)
-    if origin is Annotated:
-        return _type_name(parts[0])
-    if origin is Literal:
-        return " \\| ".join(f"`{value}`" for value in parts)
-    if origin in (Union, types.UnionType):
-        return " \\| ".join(dict.fromkeys(_type_name(part) for part in parts))
-    if origin is tuple:
-        return "list of " + _type_name(parts[0])
-    if origin is dict:
-        return "mapping of " + _type_name(parts[1])
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+def _type_of(field: Schema) -> str:
+    if "$ref" in field:
         return "section"
-    return _NAMES.get(annotation, str(annotation))
+    if "enum" in field or "const" in field:
+        return _OR.join(f"`{_plain(value)}`" for value in field.get("enum", [field.get("const")]))
+    if parts := field.get("anyOf") or field.get("oneOf"):
+        return _OR.join(dict.fromkeys(one for part in parts for one in _type_of(part).split(_OR)))
+    if field["type"] == "array":
+        return "list of " + _type_of(field.get("items") or field["prefixItems"][0])
+    if field["type"] == "object":
+        return "mapping of " + _type_of(field["additionalProperties"])
+    return _TYPES[field["type"]]
 
 
-def _range(field: FieldInfo) -> str:
-    signs = {Ge: (">=", "ge"), Gt: (">", "gt"), Le: ("<=", "le"), Lt: ("<", "lt"), MinLen: ("length >=", "min_length")}
-    bounds = [
-        f"{sign} {getattr(item, name)}"
-        for item in [*field.metadata, *_metadata(field.annotation)]
-        for kind, (sign, name) in signs.items()
-        if type(item) is kind
-    ]
-    return ", ".join(dict.fromkeys(bounds))
+_SIGNS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveMaximum": "<"}
 
 
-def _metadata(annotation: Any) -> Iterator[Any]:
-    """What is written beside a type, at any depth."""
-    for item in getattr(annotation, "__metadata__", ()):
-        yield from item.metadata if isinstance(item, FieldInfo) else [item]
-    if get_origin(annotation) is not Literal:
-        for part in get_args(annotation):
-            yield from _metadata(part)
+def _bounds(field: Schema) -> Iterator[str]:
+    """Of a value, and of the values in it, at any depth."""
+    for name, sign in _SIGNS.items():
+        if name in field:
+            yield f"{sign} {field[name]}"
+    length = field.get("minItems") or field.get("minLength")
+    if length and "prefixItems" not in field:
+        yield f"length >= {length}"
+    inside = [field.get("items"), field.get("additionalProperties"), *field.get("prefixItems", ())]
+    for part in [*field.get("anyOf", ()), *field.get("oneOf", ()), *inside]:
+        if isinstance(part, dict):
+            yield from _bounds(part)
 
 
-def _models(field: FieldInfo | Any) -> Models:
-    """The section classes inside a field's type, in the order they are written."""
-    annotation = field.annotation if isinstance(field, FieldInfo) else field
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return (annotation,)
-    return tuple(dict.fromkeys(model for part in get_args(annotation) for model in _models(part)))
+def _sections(field: Schema) -> list[Schema]:
+    """The sections that a field may hold, in the order they are written."""
+    if "$ref" in field:
+        return [json_schema()["$defs"][field["$ref"].rpartition("/")[2]]]
+    parts = [*field.get("anyOf", ()), *field.get("oneOf", ()), field.get("items"), field.get("additionalProperties")]
+    found = [section for part in parts if isinstance(part, dict) for section in _sections(part)]
+    return list({id(section): section for section in found}.values())
 
 
-def _kind(model: type[BaseModel]) -> str | None:
-    field = model.model_fields.get("kind")
-    return get_args(field.annotation)[0] if field else None
+def _kind(section: Schema) -> str | None:
+    kind = section["properties"].get("kind")
+    return str(kind["const"]) if kind else None

@@ -21,7 +21,7 @@ class TokenizerConfig(Section):
         description="at most this many training pairs are read to train the tokenizer (bounds its memory)",
     )
 
-    @field_validator("case", mode="before")
+    @field_validator("case", mode="before", json_schema_input_type=Case | Literal[True])
     @classmethod
     def _true_case(cls, value: Any) -> Any:
         return "true" if value is True else value  # YAML reads `case: true` as a boolean

@@ -18,7 +18,7 @@ from pydantic import Field, field_validator
 
 from transformer_mt.config.corpus import CorpusConfig, SplitConfig
 from transformer_mt.config.section import Many
-from transformer_mt.corpora.base import WHOLE, Corpus, Pair, Passed
+from transformer_mt.corpora.base import WHOLE, Corpus, Pair, SkippedRows
 from transformer_mt.corpora.tables import cell_text, csv_rows, listed, of_one_width, parse_json
 from transformer_mt.corpora.workbook import open_sheets
 from transformer_mt.errors import TmtError, at
@@ -34,7 +34,13 @@ _OTHERS = {
 }
 
 
+_SIGN_UP = """Sign up at https://aihub.or.kr, apply for a Korean-English parallel corpus, and unpack what you get.
+  Then name the folder in your config:  corpus: {kind: aihub, files: data/aihub}   (see data/README.md)"""
+
+
 class AihubCorpus(Corpus):
+    no_download = ("AI Hub hands its corpora out to registered users only", _SIGN_UP)
+
     class Options(CorpusConfig):
         kind: Literal["aihub"]
         files: Many[str] = Field(
@@ -42,7 +48,7 @@ class AihubCorpus(Corpus):
         )
         split: SplitConfig = Field(SplitConfig(), description="how the pairs are divided")
 
-        @field_validator("files", mode="before")
+        @field_validator("files", mode="before", json_schema_input_type=str | tuple[str, ...])
         @classmethod
         def _several(cls, value: Any) -> Any:
             return [value] if isinstance(value, str) else value
@@ -56,7 +62,7 @@ class AihubCorpus(Corpus):
             )
         self._config = options
         self._headers = _headers(source), _headers(target)
-        self._passed: list[Passed] = []
+        self._passed: list[SkippedRows] = []
 
     @property
     def split_config(self) -> SplitConfig:
@@ -78,7 +84,7 @@ class AihubCorpus(Corpus):
             else:
                 yield from _READERS[file.suffix.lower()](file, *self._headers)
 
-    def passed(self) -> list[Passed]:
+    def passed(self) -> list[SkippedRows]:
         return self._passed
 
 
@@ -115,7 +121,7 @@ def _files_at(given: Path) -> list[Path]:
     return sorted(found, key=lambda file: unicodedata.normalize("NFC", str(file)))
 
 
-def _workbook_pairs(file: Path, source: Names, target: Names, passed: list[Passed]) -> Iterator[Pair]:
+def _workbook_pairs(file: Path, source: Names, target: Names, passed: list[SkippedRows]) -> Iterator[Pair]:
     """Rows of every sheet that has a header with both columns; other sheets (of notes, perhaps) are added to `passed`.
 
     Places count the rows of a sheet.
@@ -129,7 +135,7 @@ def _workbook_pairs(file: Path, source: Names, target: Names, passed: list[Passe
         if header is None:
             seen += _titles(first)
             if filled := sum(any(row) for _, row in chain(first, rows)):
-                passed.append(Passed(f"{file}[{title}]", filled))
+                passed.append(SkippedRows(f"{file}[{title}]", filled))
             continue
         n_read += 1
         name = str(file) if n_read == 1 else f"{file}[{title}]"

@@ -28,7 +28,7 @@ class Pair(NamedTuple):
     place: str
 
 
-class Passed(NamedTuple):
+class SkippedRows(NamedTuple):
     """Rows of a file that reading passed over, since they could not be told to be pairs."""
 
     place: str
@@ -38,14 +38,23 @@ class Passed(NamedTuple):
 class Corpus(ABC):
     """One entry of `data.corpus`, of some kind; `Options` are its keys in the config.
 
-    languages: those it has; None: any.
+    languages:   those it has; None: any
+    is_public:   whether its files can be downloaded
+    no_download: why they cannot, and what to do
     """
 
     Options: ClassVar[type[CorpusConfig]]
     languages: ClassVar[tuple[str, ...] | None] = None
+    is_public: ClassVar[bool] = False
+    no_download: ClassVar[tuple[str, str] | None] = None
 
     def __init__(self, options: CorpusConfig, source: str, target: str) -> None:  # noqa: B027
         """source, target: ISO codes of the languages to read."""
+
+    @classmethod
+    def download(cls, folder: Path, mirror: str | None = None, progress: bool = True) -> Iterator[tuple[str, str]]:
+        """Fetch every file of a public corpus; yields each name and what became of it."""
+        raise NotImplementedError
 
     def fetch(self, progress: bool = True) -> None:
         """Make the corpus' files exist, or raise TmtError. progress: tell of it on stderr."""
@@ -69,7 +78,7 @@ class Corpus(ABC):
     def read(self, split: str) -> Iterator[Pair]:
         """The pairs of a split in the order of the files, streamed. Raises TmtError with file and line."""
 
-    def passed(self) -> list[Passed]:
+    def passed(self) -> list[SkippedRows]:
         """What the last reading to the end has passed over, for the report."""
         return []
 

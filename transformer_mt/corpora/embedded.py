@@ -14,6 +14,7 @@ from transformer_mt.corpora.base import Corpus, Pair
 
 class EmbeddedCorpus(Corpus):
     languages = ("ko", "en", "de")
+    no_download = ("the phrasebook comes with tmt; nothing is to be downloaded", "corpus: {kind: phrasebook}")
 
     class Options(CorpusConfig):
         kind: Literal["phrasebook"]

@@ -41,6 +41,21 @@ _STEMS = {"train": "train", "validation": "val", **{name: name for name in TEST_
 
 class Multi30kCorpus(Corpus):
     languages = ("de", "en")
+    is_public = True
+
+    @classmethod
+    def download(cls, folder: Path, mirror: str | None = None, progress: bool = True) -> Iterator[tuple[str, str]]:
+        """Fetch every file there is. An optional test set that the address lacks is left out."""
+        from transformer_mt.files.receiving import MissingError
+
+        for name in SUMS:
+            try:
+                for _, fetched in fetch_files(folder, [name], mirror, progress=progress):
+                    yield name, "fetched and verified" if fetched else "verified"
+            except MissingError:
+                if not name.startswith(OPTIONAL):
+                    raise
+                yield name, "left out: the address does not have this optional test set"
 
     class Options(CorpusConfig):
         kind: Literal["multi30k"]
@@ -99,23 +114,6 @@ def fetch_files(
     for name in names:
         fetched = fetch(mirror or ADDRESS, folder / name, SUMS[name], remedy=_remedy(folder), progress=progress)
         yield name, fetched
-
-
-def fetch_all(folder: Path, mirror: str | None = None, *, progress: bool = True) -> Iterator[tuple[str, str]]:
-    """As `fetch_files`, for every file there is; yields each name and what became of it.
-
-    An optional test set that the address lacks is left out.
-    """
-    from transformer_mt.files.receiving import MissingError
-
-    for name in SUMS:
-        try:
-            for _, fetched in fetch_files(folder, [name], mirror, progress=progress):
-                yield name, "fetched and verified" if fetched else "verified"
-        except MissingError:
-            if not name.startswith(OPTIONAL):
-                raise
-            yield name, "left out: the address does not have this optional test set"
 
 
 def _remedy(folder: Path) -> str:

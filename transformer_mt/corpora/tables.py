@@ -118,12 +118,12 @@ class TableOptions(FilesOptions):
     validation: str | None = Field(None, description="file for validation")
     test: dict[str, str] | None = Field(None, description="test files by name")
 
-    @field_validator("files", "train", mode="before")
+    @field_validator("files", "train", mode="before", json_schema_input_type=str | tuple[str, ...] | None)
     @classmethod
     def _several(cls, value: Any) -> Any:
         return [value] if isinstance(value, str) else value
 
-    @field_validator("test", mode="before")
+    @field_validator("test", mode="before", json_schema_input_type=str | dict[str, str] | None)
     @classmethod
     def _named(cls, value: Any) -> Any:
         return {"test": value} if isinstance(value, str) else value

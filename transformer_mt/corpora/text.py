@@ -47,12 +47,12 @@ class TextCorpus(FilesCorpus):
         validation: TextPair | None = Field(None, description="pair of parallel files for validation")
         test: dict[str, TextPair] | None = Field(None, description="test sets by name, each a pair of parallel files")
 
-        @field_validator("files", "train", mode="before")
+        @field_validator("files", "train", mode="before", json_schema_input_type=TextPair | tuple[TextPair, ...] | None)
         @classmethod
         def _several(cls, value: Any) -> Any:
             return [value] if isinstance(value, dict) else value
 
-        @field_validator("test", mode="before")
+        @field_validator("test", mode="before", json_schema_input_type=TextPair | dict[str, TextPair] | None)
         @classmethod
         def _named(cls, value: Any) -> Any:
             return {"test": value} if isinstance(value, dict) and set(value) <= {"source", "target"} else value

@@ -1,13 +1,16 @@
-"""The data doctor: what `tmt prepare` found, as plain data. `cli.prepare_tables` puts it into words."""
+"""The data doctor: what `prepare` found, as plain data."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from transformer_mt.config.schema import Config
-from transformer_mt.corpora.base import Passed
+from transformer_mt.corpora.base import SkippedRows
 from transformer_mt.data.encoding import SideCounts, Written
 from transformer_mt.data.selection import Selection
 from transformer_mt.data.store import SIDES
@@ -15,8 +18,97 @@ from transformer_mt.data.tokenising import SOURCE, TARGET, Findings
 from transformer_mt.text.codec import Codec
 from transformer_mt.text.vocabulary import MARKS
 
-Report = dict[str, Any]
 LONGEST = 512  # sentences beyond are counted together in the histogram
+BySide = dict[str, Any]  # a value each for `source` and `target`
+
+
+@dataclass(frozen=True)
+class PairCounts:
+    """Pairs of a split as it was read: how many each rule changed or dropped."""
+
+    read: int
+    changed: dict[str, int]
+    dropped: dict[str, int]
+    kept: int
+
+
+@dataclass(frozen=True)
+class SideFigures:
+    """Sentences of one side of a split. Tokens are counted before any cut, without end marks; words between spaces.
+
+    histogram: sentences of n tokens at place n; the last place also has those beyond LONGEST
+    """
+
+    tokens: int
+    mean: float
+    percentile_95: int
+    longest: int
+    words: int
+    tokens_per_word: float
+    unknown: int
+    unknown_rate: float
+    histogram: list[int]
+
+
+@dataclass(frozen=True)
+class SplitFigures:
+    """cut: pairs with a sentence that was cut at `max_length`."""
+
+    pairs: int
+    cut: int
+    source: SideFigures
+    target: SideFigures
+
+    def side(self, name: str) -> SideFigures:
+        return self.source if name == SOURCE else self.target
+
+
+@dataclass(frozen=True)
+class Outliers:
+    """Pairs of one kind, and where the first of them are."""
+
+    pairs: int
+    places: list[str]
+
+
+@dataclass(frozen=True)
+class DataReport:
+    """What `prepare` found, of the whole corpus.
+
+    pairs:     by split as it was read; passed: rows of files that could not be read as pairs
+    splits:    by split as it is used
+    words:     the vocabulary without marks; counts_words: whether it was counted, and not fixed by the tokenizer
+    leaks:     of each split but train, training pairs that stand in it: as a `pair`, or by their `source`
+    overlaps:  the same for every two other splits
+    outliers:  by kind
+    seconds:   that preparing took
+    """
+
+    name: str
+    languages: BySide
+    pairs: dict[str, PairCounts]
+    splits: dict[str, SplitFigures]
+    vocabulary: BySide
+    shared_vocabulary: bool
+    counts_words: BySide
+    case: BySide
+    lossless: BySide
+    max_length: int
+    leaks: dict[str, dict[str, int]]
+    leaks_dropped: str
+    overlaps: list[dict[str, Any]]
+    outliers: dict[str, Outliers]
+    words: BySide = field(default_factory=dict)
+    passed: list[SkippedRows] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "passed": [rows._asdict() for rows in self.passed]}
+
+    @classmethod
+    def from_json(cls, values: Any) -> DataReport:
+        """Raises ValueError if keys are missing, or hold something else."""
+        return TypeAdapter(cls).validate_python(values)
 
 
 def report_of(
@@ -25,62 +117,65 @@ def report_of(
     found: Findings,
     written: Mapping[str, Written],
     codecs: Mapping[str, Codec],
-    passed: Iterable[Passed],
-) -> Report:
+    passed: Iterable[SkippedRows],
+    seconds: float,
+) -> DataReport:
     """All figures: pairs by split and rule, lengths, unknown words, vocabularies, leaks, outliers."""
-    return {
-        "name": config.name,
-        "languages": {SOURCE: config.data.source, TARGET: config.data.target},
-        "pairs": _funnel(selection),
-        "passed": [one._asdict() for one in passed],
-        "splits": {split: _split(split, note, found) for split, note in written.items()},
-        "vocabulary": {side: len(codec) for side, codec in codecs.items()},
-        "words": {side: len(codec) - len(MARKS) for side, codec in codecs.items()},
-        "shared_vocabulary": config.has_shared_vocabulary,
-        "counts_words": {side: codec.segmenter.tokenizer.inventory() is None for side, codec in codecs.items()},
-        "case": {side: codec.segmenter.config.case for side, codec in codecs.items()},
-        "lossless": {side: codec.segmenter.lossless for side, codec in codecs.items()},
-        "max_length": config.data.max_length,
-        "leaks": selection.leaks,
-        "leaks_dropped": config.data.cleaning.leaks,
-        "overlaps": selection.overlaps,
-        "outliers": {kind: {"pairs": n, "places": found.places[kind]} for kind, n in found.outliers.items()},
-    }
+    return DataReport(
+        name=config.name,
+        languages={SOURCE: config.data.source, TARGET: config.data.target},
+        pairs=_funnel(selection),
+        passed=list(passed),
+        splits={split: _split(split, note, found) for split, note in written.items()},
+        vocabulary={side: len(codec) for side, codec in codecs.items()},
+        words={side: len(codec) - len(MARKS) for side, codec in codecs.items()},
+        shared_vocabulary=config.has_shared_vocabulary,
+        counts_words={side: codec.segmenter.tokenizer.inventory() is None for side, codec in codecs.items()},
+        case={side: codec.segmenter.config.case for side, codec in codecs.items()},
+        lossless={side: codec.segmenter.lossless for side, codec in codecs.items()},
+        max_length=config.data.max_length,
+        leaks=selection.leaks,
+        leaks_dropped=config.data.cleaning.leaks,
+        overlaps=selection.overlaps,
+        outliers={kind: Outliers(count, found.places[kind]) for kind, count in found.outliers.items()},
+        seconds=seconds,
+    )
 
 
-def _funnel(selection: Selection) -> dict[str, Any]:
-    """For each split as it was read: pairs read, changed by each rule, dropped by each rule, kept."""
-    table: dict[str, Any] = {}
+def _funnel(selection: Selection) -> dict[str, PairCounts]:
+    """Several corpora may have a split of the same name: their counts are added."""
+    table: dict[str, PairCounts] = {}
     for stream in selection.streams:
-        row = table.setdefault(stream.split, {"read": 0, "changed": Counter(), "dropped": Counter(), "kept": 0})
         drops = stream.dropped + Counter(selection.dropped(stream))
-        row["read"] += stream.read
-        row["changed"] += stream.changed
-        row["dropped"] += drops
-        row["kept"] += stream.read - sum(drops.values())
+        before = table.get(stream.split, PairCounts(0, {}, {}, 0))
+        table[stream.split] = PairCounts(
+            before.read + stream.read,
+            dict(Counter(before.changed) + stream.changed),
+            dict(Counter(before.dropped) + drops),
+            before.kept + stream.read - sum(drops.values()),
+        )
     return table
 
 
-def _split(split: str, written: Written, found: Findings) -> dict[str, Any]:
-    sides = {side: _side(written.sides[side], found.spaced[split, side]) for side in SIDES}
-    return {"pairs": written.pairs, "cut": written.cut, **sides}
+def _split(split: str, written: Written, found: Findings) -> SplitFigures:
+    source, target = (_side(written.sides[side], found.spaced[split, side]) for side in SIDES)
+    return SplitFigures(written.pairs, written.cut, source, target)
 
 
-def _side(counts: SideCounts, words: int) -> dict[str, Any]:
-    """Tokens before any cut, without end marks; words are what stands between spaces."""
+def _side(counts: SideCounts, words: int) -> SideFigures:
     sentences = sum(counts.lengths.values())
     tokens = sum(length * count for length, count in counts.lengths.items())
-    return {
-        "tokens": tokens,
-        "mean": round(tokens / max(1, sentences), 2),
-        "percentile_95": _percentile(counts.lengths, 0.95),
-        "longest": max(counts.lengths, default=0),
-        "words": words,
-        "tokens_per_word": round(tokens / max(1, words), 3),
-        "unknown": counts.unknown,
-        "unknown_rate": round(counts.unknown / max(1, tokens), 6),
-        "histogram": _histogram(counts.lengths),
-    }
+    return SideFigures(
+        tokens=tokens,
+        mean=round(tokens / max(1, sentences), 2),
+        percentile_95=_percentile(counts.lengths, 0.95),
+        longest=max(counts.lengths, default=0),
+        words=words,
+        tokens_per_word=round(tokens / max(1, words), 3),
+        unknown=counts.unknown,
+        unknown_rate=round(counts.unknown / max(1, tokens), 6),
+        histogram=_histogram(counts.lengths),
+    )
 
 
 def _percentile(lengths: Mapping[int, int], share: float) -> int:
@@ -94,7 +189,6 @@ def _percentile(lengths: Mapping[int, int], share: float) -> int:
 
 
 def _histogram(lengths: Mapping[int, int]) -> list[int]:
-    """Sentences of n tokens at place n; the last place also has those beyond LONGEST."""
     bins = [0] * (min(LONGEST, max(lengths, default=0)) + 1)
     for length, count in lengths.items():
         bins[min(length, LONGEST)] += count

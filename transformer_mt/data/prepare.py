@@ -22,8 +22,8 @@ from typing import Any, Literal, TextIO
 from transformer_mt.config.cores import cores
 from transformer_mt.config.corpus import CorpusConfig
 from transformer_mt.config.schema import Config
-from transformer_mt.corpora.base import Corpus, Passed
-from transformer_mt.data.doctor import report_of
+from transformer_mt.corpora.base import Corpus
+from transformer_mt.data.doctor import DataReport, report_of
 from transformer_mt.data.encoding import Written, build_codecs, write_stores
 from transformer_mt.data.parallel import Workers
 from transformer_mt.data.prepared import FORMAT, MANIFEST, Prepared, prepared_folder, settings_of
@@ -101,8 +101,9 @@ class _Preparation:
         written = self._write_ids(selection.splits, codecs)
         self._write_texts(selection)
         shutil.rmtree(self._scratch)
-        report = report_of(self.config, selection, found, written, codecs, self._passed())
-        self._write_manifest(selection, {**report, "seconds": round(time.monotonic() - started, 1)})
+        skipped = [rows for corpus in self.corpora for rows in corpus.passed()]
+        seconds = round(time.monotonic() - started, 1)
+        self._write_manifest(selection, report_of(self.config, selection, found, written, codecs, skipped, seconds))
 
     @property
     def _scratch(self) -> Path:
@@ -117,9 +118,6 @@ class _Preparation:
                 for read in clean_stream(stream, corpus.read(split), cleaner, workers):
                     self.progress(f"reading {split}", read)
                 yield stream
-
-    def _passed(self) -> list[Passed]:
-        return [one for corpus in self.corpora for one in corpus.passed()]
 
     def _tokenise(self, selection: Selection, workers: Workers) -> Findings:
         found, work = Findings(), Tokenising(self.config, self.folder)
@@ -153,15 +151,15 @@ class _Preparation:
                     source.write((line.source if split == "train" else line.raw_source) + "\n")
                     target.write((line.target if split == "train" else line.raw_target) + "\n")
 
-    def _write_manifest(self, selection: Selection, report: dict[str, Any]) -> None:
+    def _write_manifest(self, selection: Selection, report: DataReport) -> None:
         manifest = {
             "format": FORMAT,
             "settings": settings_of(self.config),
             "fingerprint": self.fingerprint,
             "files": [_checksum(file) for corpus in self.corpora for file in corpus.files()],
-            "splits": {split: figures["pairs"] for split, figures in report["splits"].items()},
+            "splits": {split: figures.pairs for split, figures in report.splits.items()},
             "parts": _parts(selection),
-            "report": report,
+            "report": report.to_json(),
         }
         (self.folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
 

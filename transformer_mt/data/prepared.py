@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from transformer_mt.config.schema import Config
+from transformer_mt.data.doctor import DataReport
 from transformer_mt.data.store import SIDES, Store
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.lines import path_of
+from transformer_mt.files.replace import recover
 from transformer_mt.text.codec import Codec, load_codecs
 
 MANIFEST = "manifest.json"
@@ -37,6 +39,7 @@ class Prepared:
     def open(cls, folder: Path, is_new: bool = False) -> Prepared:
         """Raises TmtError where nothing was prepared, or not by this version, or the manifest is damaged."""
         file = folder / MANIFEST
+        recover(folder)
         try:
             manifest = json.loads(file.read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError):
@@ -48,6 +51,19 @@ class Prepared:
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
             raise TmtError("this data was prepared by another version of tmt", place=file, remedy=_PREPARE)
         return cls(folder, manifest, is_new)
+
+    @cached_property
+    def report(self) -> DataReport:
+        """What preparing found. Raises TmtError if the manifest does not hold it."""
+        try:
+            return DataReport.from_json(self.manifest["report"])
+        except (KeyError, ValueError):
+            raise TmtError("the manifest is damaged", place=self.folder / MANIFEST, remedy=_PREPARE) from None
+
+    @property
+    def picture(self) -> Path:
+        """Where the lengths of the training sentences are drawn."""
+        return self.folder / "plots" / "lengths.png"
 
     @property
     def splits(self) -> tuple[str, ...]:

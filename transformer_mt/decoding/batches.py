@@ -14,7 +14,7 @@ from torch import Tensor
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.ensemble import EnsembleCache, ensemble_step
 from transformer_mt.decoding.incremental import IncrementalDecoder
-from transformer_mt.decoding.request import Found, Request, allowed_lengths, batched
+from transformer_mt.decoding.request import Request, SearchResult, allowed_lengths, batched
 from transformer_mt.decoding.searches.base import Search, Sentences, make_search
 from transformer_mt.decoding.step import Limits, Step
 from transformer_mt.model.transformer import Transformer
@@ -27,13 +27,13 @@ def search(
     decoding: DecodingConfig,
     seed: int = 0,
     scored: bool = True,
-) -> list[list[Found]]:
+) -> list[list[SearchResult]]:
     """What the configured search finds for each request, best first (samples: in the order drawn), in input order.
 
     models: one, or the members of an ensemble, in eval mode, on one device. scored: False spares greedy search
     the scores, which are then 0.
     """
-    results: list[list[Found]] = [[] for _ in requests]
+    results: list[list[SearchResult]] = [[] for _ in requests]
     way, lengths = make_search(decoding), [len(request.source) for request in requests]
     with torch.inference_mode():
         for batch in batched(lengths, way.rows, decoding.batch_tokens, _max_positions(models)):
@@ -68,7 +68,7 @@ def pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Tensor:
 
 def _search_batch(
     models: Sequence[Transformer], requests: Sequence[Request], way: Search, seed: int, scored: bool
-) -> list[list[Found]]:
+) -> list[list[SearchResult]]:
     source_BS = pad([request.source for request in requests], next(models[0].parameters()).device)
     step, cache = _start(models, source_BS, way.needs_attention)
 

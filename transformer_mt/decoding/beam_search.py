@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_mt.decoding.request import Found, length_penalty
+from transformer_mt.decoding.request import SearchResult, length_penalty
 from transformer_mt.decoding.step import C, Limits, Step, coverage_penalty, too_many_idle
 from transformer_mt.kernels.top_candidates import top_candidates
 from transformer_mt.text.vocabulary import BOS, EOS
@@ -56,7 +56,7 @@ class BeamState(Generic[C]):
     scores_BW: Tensor  # [B, W]      their log-probabilities; -inf: an empty place. All -inf: the sentence is over
     coverage_BWS: Tensor | None  # [B, W, S]  attention each source position received; None: nobody asks
     bar_B: Tensor  # [B]             score of the n-th best hypothesis that is done; -inf: fewer are
-    done: tuple[tuple[Found, ...], ...]  # B: hypotheses that are done
+    done: tuple[tuple[SearchResult, ...], ...]  # B: hypotheses that are done
     limits: Limits  # of the B sentences
     cache: C  # B * W rows
 
@@ -85,14 +85,14 @@ class _Extensions:
 
 def beam_search(
     step: Step[C], cache: C, limits: Limits, options: BeamOptions, coverage: Coverage | None = None
-) -> list[list[Found]]:
+) -> list[list[SearchResult]]:
     """All hypotheses that were done for each sentence, best first; at least one, usually W, never two alike.
 
     coverage: needed for a coverage penalty (beta), and only then.
     """
     assert (coverage is not None) == (options.beta > 0), "a coverage penalty needs to know where the model looks"
     state = _start(cache, limits, coverage)
-    results: list[list[Found]] = [[] for _ in limits.longest_B]
+    results: list[list[SearchResult]] = [[] for _ in limits.longest_B]
     while len(state.sentence_B):
         previous_N = state.tokens_BWT[:, :, -1].flatten() if state.tokens_BWT.shape[2] else _start_marks(state)
         logits_NV, cache = step(previous_N, state.cache)
@@ -171,7 +171,7 @@ def _put_aside(state: BeamState[C], ways: _Extensions, over_BW: Tensor, options:
         score = score + coverage_penalty(state.coverage_BWS[sentence, parent], options.beta)
     done, bar_B = [list(found) for found in state.done], state.bar_B.clone()
     for index, *found in zip(*(x.tolist() for x in (sentence, ids, log_probability, score)), strict=True):
-        done[index].append(Found(tuple(found[0]), found[1], found[2]))
+        done[index].append(SearchResult(tuple(found[0]), found[1], found[2]))
     for index in set(sentence.tolist()):
         done[index].sort(key=lambda found: -found.score)
         if len(done[index]) >= options.n_best:
@@ -179,7 +179,7 @@ def _put_aside(state: BeamState[C], ways: _Extensions, over_BW: Tensor, options:
     return replace(state, done=tuple(map(tuple, done)), bar_B=bar_B)
 
 
-def _dismiss(state: BeamState[C], options: BeamOptions, results: list[list[Found]]) -> BeamState[C]:
+def _dismiss(state: BeamState[C], options: BeamOptions, results: list[list[SearchResult]]) -> BeamState[C]:
     """Write down the results of sentences that are over, and take them out once they are many."""
     best_B = state.scores_BW.amax(dim=1)
     enough_B = torch.tensor([len(found) >= options.beam for found in state.done], device=best_B.device)

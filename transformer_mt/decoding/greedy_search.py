@@ -10,7 +10,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from transformer_mt.decoding.request import Found, length_penalty
+from transformer_mt.decoding.request import SearchResult, length_penalty
 from transformer_mt.decoding.step import C, Limits, Step, too_many_idle
 from transformer_mt.kernels.top_candidates import top_candidates
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
@@ -19,7 +19,9 @@ from transformer_mt.text.vocabulary import BOS, EOS, PAD
 Choose = Callable[[Tensor, Tensor, int], Tensor]
 
 
-def greedy_search(step: Step[C], cache: C, limits: Limits, alpha: float = 0.0, scored: bool = True) -> list[Found]:
+def greedy_search(
+    step: Step[C], cache: C, limits: Limits, alpha: float = 0.0, scored: bool = True
+) -> list[SearchResult]:
     """The likeliest next token at each step; one translation a sentence.
 
     alpha: length penalty of the reported score. scored: without it, scores are 0 and a softmax is saved.
@@ -33,7 +35,7 @@ def greedy_search(step: Step[C], cache: C, limits: Limits, alpha: float = 0.0, s
 
 def follow(
     step: Step[C], cache: C, limits: Limits, width: int, choose: Choose, alpha: float, scored: bool = True
-) -> list[list[Found]]:
+) -> list[list[SearchResult]]:
     """Extend `width` rows of each sentence by the token that `choose` picks, until all have ended or were stopped."""
     device, longest = limits.longest_B.device, int(limits.longest_B.max())
     rows_N = torch.arange(len(limits.longest_B) * width, device=device)
@@ -64,9 +66,9 @@ def follow(
     return _collect(written_NT, total_N, width, alpha)
 
 
-def _collect(written_NT: Tensor, total_N: Tensor, width: int, alpha: float) -> list[list[Found]]:
+def _collect(written_NT: Tensor, total_N: Tensor, width: int, alpha: float) -> list[list[SearchResult]]:
     found = []
     for ids, total in zip(written_NT.tolist(), total_N.tolist(), strict=True):
         length = ids.index(PAD) if PAD in ids else len(ids)
-        found.append(Found(tuple(ids[:length]), total, total / float(length_penalty(length, alpha))))
+        found.append(SearchResult(tuple(ids[:length]), total, total / float(length_penalty(length, alpha))))
     return [found[first : first + width] for first in range(0, len(found), width)]

@@ -13,7 +13,7 @@ from itertools import islice
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.schema import Config
-from transformer_mt.decoding.request import Found, Request
+from transformer_mt.decoding.request import Request, SearchResult
 from transformer_mt.decoding.searches.base import make_search
 from transformer_mt.errors import TmtError
 from transformer_mt.text.cleaning import clean_text
@@ -79,6 +79,22 @@ def _shown(word: str) -> str:
 _SILENCE = Translation((), (Hypothesis("", (), 0.0, ()),))
 
 
+@dataclass(frozen=True)
+class Computing:
+    """Where and how an engine computes.
+
+    device:  auto, cpu, cuda or mps
+    threads: CPU threads; None: one for each core
+    seed:    of what is drawn at random
+    scored:  False spares greedy search its scores, which are then 0 (a tenth of its time)
+    """
+
+    device: str = "auto"
+    threads: int | None = None
+    seed: int = 1
+    scored: bool = True
+
+
 class Interpreter(ABC):
     """Two codecs and search settings around an engine that searches."""
 
@@ -91,7 +107,7 @@ class Interpreter(ABC):
         self.max_length = config.data.max_length  # tokens of a sentence that the model reads, end mark included
 
     @abstractmethod
-    def _search(self, requests: Sequence[Request]) -> list[list[Found]]:
+    def _search(self, requests: Sequence[Request]) -> list[list[SearchResult]]:
         """What `decoding` finds for each request, best first (samples: in any order)."""
 
     @abstractmethod
@@ -165,11 +181,11 @@ class Interpreter(ABC):
             for source, candidates, alignments in zip(sources, found, aligned, strict=True)
         ]
 
-    def _choose(self, found: Sequence[Found]) -> list[Found]:
+    def _choose(self, found: Sequence[SearchResult]) -> list[SearchResult]:
         return self.search.choose(found, lambda one: self.target.decode(one.ids))
 
     def _alignments(
-        self, sources: Sequence[_Source], found: Sequence[Sequence[Found]], wanted: bool
+        self, sources: Sequence[_Source], found: Sequence[Sequence[SearchResult]], wanted: bool
     ) -> list[list[list[int]]]:
         """For each hypothesis of each source, where its tokens come from; empty where nobody needs to know."""
         empty: list[list[list[int]]] = [[[] for _ in candidates] for candidates in found]
@@ -185,7 +201,7 @@ class Interpreter(ABC):
         return empty
 
     def _translation(
-        self, source: _Source, found: Sequence[Found], alignments: Sequence[Sequence[int]], aligned: bool
+        self, source: _Source, found: Sequence[SearchResult], alignments: Sequence[Sequence[int]], aligned: bool
     ) -> Translation:
         notes = source.notes
         if found[0].stopped:
@@ -196,7 +212,7 @@ class Interpreter(ABC):
         )
         return Translation(source.tokens, n_best, notes, source.is_cut)
 
-    def _hypothesis(self, source: _Source, found: Found, alignment: Sequence[int], aligned: bool) -> Hypothesis:
+    def _hypothesis(self, source: _Source, found: SearchResult, alignment: Sequence[int], aligned: bool) -> Hypothesis:
         unknown: list[str] = []
         if self.decoding.replace_unknown:
             places = [place for index, place in zip(found.ids, alignment, strict=False) if index == UNK]

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from transformer_mt.config.load import CONFIG, dump_config, load_config
+from transformer_mt.config.load import CONFIG, SCORES, dump_config, load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
 from transformer_mt.files.replace import recover, replaced_folder
@@ -25,7 +25,7 @@ from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.weights import load_weights, read_weights, save_weights
 from transformer_mt.text.codec import SOURCE, TARGET, Codec, load_codecs, save_codecs
 
-WEIGHTS, SCORES = "model.safetensors", "scores.json"
+WEIGHTS = "model.safetensors"
 OURS = (CONFIG, WEIGHTS, SCORES, SOURCE, TARGET, ".steps")  # the last a run's note of the checkpoints it is made of
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from transformer_mt.decoding.greedy_search import follow
-from transformer_mt.decoding.request import Found
+from transformer_mt.decoding.request import SearchResult
 from transformer_mt.decoding.step import C, Limits, Step
 
 
@@ -28,7 +28,7 @@ def sample(
     top_k: int = 0,
     top_p: float = 1.0,
     alpha: float = 0.0,
-) -> list[list[Found]]:
+) -> list[list[SearchResult]]:
     """`samples` independent translations a sentence, in the order they were drawn.
 
     seeds: one a sentence. temperature divides the logits; top_k (0: all) and top_p (1: all) then cut the

@@ -24,7 +24,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """A target sentence as ids, and what the search thinks of it.
 
     ids:             without the start mark; the end mark comes last unless the sentence was stopped

@@ -20,7 +20,7 @@ from transformer_mt.decoding.ensemble import mean_log_probability
 from transformer_mt.decoding.interpreter import Interpreter
 from transformer_mt.decoding.looking import align_pairs, maps_of
 from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
-from transformer_mt.decoding.request import Found, Request, batched
+from transformer_mt.decoding.request import Request, SearchResult, batched
 from transformer_mt.errors import TmtError
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD
@@ -61,10 +61,7 @@ class Translator(Interpreter):
         seed: int = 0,
         scored: bool = True,
     ) -> None:
-        """scored: False spares greedy search its scores, which are then 0 (a tenth of its time).
-
-        Raises TmtError where the models do not share their vocabularies.
-        """
+        """seed, scored: see `Computing`. Raises TmtError if the models do not share their vocabularies."""
         first = directories[0]
         for other in directories[1:]:
             _require_alike(first, other)
@@ -76,14 +73,18 @@ class Translator(Interpreter):
     @classmethod
     def load(
         cls,
-        folders: Sequence[Path],
+        folders: str | Path | Sequence[str | Path],
         decoding: DecodingConfig | None = None,
         device: str = "cpu",
         seed: int = 0,
         scored: bool = True,
     ) -> Translator:
-        """Raises TmtError where a folder is no model directory, or the models do not fit each other."""
-        return cls([load_model_directory(folder, device) for folder in folders], decoding, seed, scored)
+        """folders: a model directory, or several for an ensemble.
+
+        Raises TmtError if a folder is no model directory, or the models do not fit each other.
+        """
+        several = [folders] if isinstance(folders, (str, Path)) else folders
+        return cls([load_model_directory(Path(folder), device) for folder in several], decoding, seed, scored)
 
     def reference_loss(self, sources: Sequence[str], references: Sequence[str]) -> ReferenceLoss:
         """How well the references are foretold, as far as the model can read them."""
@@ -119,7 +120,7 @@ class Translator(Interpreter):
         most = self.max_length
         return tuple(ids) if len(ids) <= most else (*ids[: most - 1], EOS)
 
-    def _search(self, requests: Sequence[Request]) -> list[list[Found]]:
+    def _search(self, requests: Sequence[Request]) -> list[list[SearchResult]]:
         return search(self.models, requests, self.decoding, self.seed, self.scored)
 
     def _align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[int]]:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from tabulate import tabulate
+
 from transformer_mt.evaluation.comparison import Comparison
 from transformer_mt.evaluation.metrics import METRICS
 from transformer_mt.evaluation.scores import ORDERS, BleuTable, Score
@@ -82,10 +84,9 @@ def as_text(report: Report) -> str:
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
     """Rows as columns: the first to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(f"{cell:{'<' if n == 0 else '>'}{widths[n]}}" for n, cell in enumerate(row)).rstrip() for row in rows
-    )
+    sides = ["left", *["right"] * (len(rows[0]) - 1)]
+    text = tabulate(rows, tablefmt="plain", colalign=sides, disable_numparse=True, preserve_whitespace=True)
+    return "\n".join(line.rstrip() for line in text.split("\n"))
 
 
 def _value_and_signature(one: Score | None) -> dict[str, Any] | None:

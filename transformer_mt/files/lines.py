@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
+import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,6 +37,11 @@ def path_of(given: str | Path) -> Path:
         return Path(given).expanduser()
     except RuntimeError:  # no such user: a file may be called so
         return Path(given)
+
+
+def printable(argument: str | Path) -> str:
+    """A name as text; bytes in it that are no UTF-8 become U+FFFD."""
+    return os.fsencode(argument).decode("utf-8", "replace")
 
 
 def read_lines(file: str | Path, encoding: str = "utf-8", any_text: bool = False) -> Iterator[tuple[int, str]]:

@@ -40,7 +40,9 @@ def cpu_attention(
     return fused_attention(query_BHQK, key_BHMK, value_BHMK, mask_BHQM, causal, dropout)
 
 
-def attention_to_past(query_BHQK: Tensor, key_BHMK: Tensor, value_BHMK: Tensor, added_BHQM: Tensor | None) -> Tensor:
+def attention_to_past(
+    query_BHQK: Tensor, key_BHMK: Tensor, value_BHMK: Tensor, added_BHQM: Tensor | None = None
+) -> Tensor:
     """Attention of a few queries, while decoding; contexts [B, H, Q, K].
 
     added: 0 where a query may attend (somewhere it must), minus infinity elsewhere. For few queries the written-out

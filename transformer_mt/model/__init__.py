@@ -13,7 +13,7 @@ Letters for tensors. A tensor that lives longer than a line wears its shape, as 
     Q  positions that ask (queries)    M  positions that answer (keys and values)
     P  rows of a table of positions    I  pairs of coordinates that turn together
     N  rows of a batch of tokens       E  outputs of a linear map
-    W  hypotheses of a sentence while decoding (beam width)
+    W  translations of a sentence that are alive at once while it is decoded
 
 Masks are bool, and True means "may attend". A product x W of the paper is a `Linear`, which keeps W transposed: the
 first matrix of a feed-forward network is [F, D]. This package knows ids and tensors, nothing of text or training.

@@ -11,6 +11,10 @@ def padding_mask(ids_BM: Tensor, padding: int) -> Tensor:
     return (ids_BM != padding)[:, None, None, :]
 
 
-def causal_mask(length: int, device: torch.device | str = "cpu") -> Tensor:
-    """A position may attend to itself and to those before it: a lower triangle of True; [1, 1, T, T]."""
-    return torch.ones(length, length, dtype=torch.bool, device=device).tril()[None, None]
+def causal_mask(x_BHTK: Tensor) -> Tensor:
+    """A position may attend to itself and to those before it: a lower triangle of True; [1, 1, T, T].
+
+    x: queries (or anything else) of the T positions.
+    """
+    length = x_BHTK.shape[-2]
+    return x_BHTK.new_ones(1, 1, length, length, dtype=torch.bool).tril()

@@ -12,15 +12,20 @@ import torch
 from torch import Tensor, nn
 
 
-def sinusoidal_positions(length: int, d_model: int, device: torch.device | str | None = None, start: int = 0) -> Tensor:
-    """PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(the same); section 3.5.
+def angles(length: int, width: int, start: int = 0) -> Tensor:
+    """pos / 10000^(2i / width) for the positions pos = start ... start + length - 1; [length, width / 2], float32."""
+    position_P1 = torch.arange(start, start + length, dtype=torch.float32).unsqueeze(1)
+    even_I = torch.arange(0, width, 2, dtype=torch.float32)
+    return position_P1 * torch.exp(even_I * (-math.log(10_000.0) / width))
+
+
+def sinusoidal_positions(length: int, d_model: int, start: int = 0) -> Tensor:
+    """PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(the same) (section 3.5).
 
     Returns the encodings of the positions start ... start + length - 1; shape [length, D], float32.
     """
-    position_T1 = torch.arange(start, start + length, dtype=torch.float32, device=device).unsqueeze(1)
-    even = torch.arange(0, d_model, 2, dtype=torch.float32, device=device)
-    angle_TI = position_T1 * torch.exp(even * (-math.log(10_000.0) / d_model))  # I = D / 2
-    return torch.stack([angle_TI.sin(), angle_TI.cos()], dim=2).reshape(length, d_model)
+    angle_PI = angles(length, d_model, start)
+    return torch.stack([angle_PI.sin(), angle_PI.cos()], dim=2).reshape(length, d_model)
 
 
 class SinusoidalPositions(nn.Module):
@@ -36,7 +41,7 @@ class SinusoidalPositions(nn.Module):
         """Encodings of the positions start ... start + length - 1; shape [length, D]."""
         known, d_model = self.table_PD.shape
         if start + length > known:
-            return sinusoidal_positions(length, d_model, self.table_PD.device, start).to(self.table_PD.dtype)
+            return sinusoidal_positions(length, d_model, start).to(self.table_PD)
         return self.table_PD[start : start + length]
 
 
@@ -59,19 +64,19 @@ class RotaryPositions(nn.Module):
     Coordinate i is paired with i + K / 2, and turned by position / 10000^(2i / K).
     """
 
-    frequency_I: Tensor
+    angle_PI: Tensor
 
-    def __init__(self, head_width: int) -> None:
+    def __init__(self, head_width: int, length: int = 256) -> None:
         super().__init__()
-        even = torch.arange(0, head_width, 2, dtype=torch.float32)
-        frequency_I = torch.exp(even * (-math.log(10_000.0) / head_width))  # I = K / 2
-        self.register_buffer("frequency_I", frequency_I, persistent=False)
+        self.register_buffer("angle_PI", angles(length, head_width), persistent=False)
 
     def forward(self, x_BHQK: Tensor, start: int) -> Tensor:
-        """Turn queries or keys that stand at the positions start, start + 1, ...; same shape."""
-        position_Q = torch.arange(start, start + x_BHQK.shape[2], device=x_BHQK.device, dtype=torch.float32)
-        angle_QI = position_Q[:, None] * self.frequency_I
-        cos_QI, sin_QI = angle_QI.cos().to(x_BHQK.dtype), angle_QI.sin().to(x_BHQK.dtype)
-        partner_BHQK = x_BHQK.roll(x_BHQK.shape[-1] // 2, dims=-1)
+        """Turn queries or keys at the positions start, start + 1, ...; same shape."""
+        length, width = x_BHQK.shape[-2:]
+        angle_QI = self.angle_PI[start : start + length]
+        if start + length > len(self.angle_PI):
+            angle_QI = angles(length, width, start).to(self.angle_PI)
+        cos_QI, sin_QI = angle_QI.cos().to(x_BHQK), angle_QI.sin().to(x_BHQK)
+        partner_BHQK = x_BHQK.roll(width // 2, dims=-1)
         sin_QK = torch.cat([-sin_QI, sin_QI], dim=-1)  # (a, b) becomes (a cos - b sin, b cos + a sin)
         return torch.addcmul(x_BHQK * torch.cat([cos_QI, cos_QI], dim=-1), partner_BHQK, sin_QK)

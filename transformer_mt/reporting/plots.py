@@ -19,6 +19,13 @@ _INCHES = (8.0, 4.5)
 _FEW = 60  # points that may wear a dot each
 
 
+def plot_run(run: Path) -> list[Path]:
+    """The learning curves of a run, in its `plots` folder. Raises TmtError if there is no such run or no metrics."""
+    if not run.is_dir():
+        raise TmtError("no such run folder", place=run, remedy="Check the path; `ls runs` lists yours.")
+    return plot_curves(run / "metrics.jsonl", run / "plots")
+
+
 def plot_curves(metrics_file: Path, folder: Path) -> list[Path]:
     """Loss, BLEU, learning rate and speed over the updates, a PNG each in `folder`; what was not measured is left out.
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from tabulate import tabulate
 
 COLUMNS = (
     ("epoch", 5),
@@ -15,6 +17,18 @@ COLUMNS = (
     ("valid BLEU", 10),
     ("time", 7),
 )
+
+
+Line = Sequence[str] | str  # cells, or a line that keeps no columns
+
+
+def aligned(table: Sequence[Line], sides: str) -> list[str]:
+    """Rows in columns, each set to its side (< or >); a line that is one string stays as it is."""
+    rows = [row for row in table if not isinstance(row, str)]
+    places = [{"<": "left", ">": "right"}[side] for side in sides]
+    text = tabulate(rows, tablefmt="plain", colalign=places, disable_numparse=True, preserve_whitespace=True)
+    lines = iter(text.split("\n"))
+    return [row if isinstance(row, str) else next(lines).rstrip() for row in table]
 
 
 def table_head() -> str:

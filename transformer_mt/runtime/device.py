@@ -16,16 +16,18 @@ import torch
 from transformer_mt.config.cores import cores
 from transformer_mt.config.training import RuntimeConfig
 from transformer_mt.errors import TmtError
+from transformer_mt.runtime.distributed import ALONE, World
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A device and the number format of its matrix products."""
+    """A device, the number format of its matrix products, and the group of processes it belongs to."""
 
     device: torch.device
     dtype: torch.dtype
+    world: World = ALONE
 
     def autocast(self) -> AbstractContextManager[object]:
         """Matrix products in `dtype`; sums, norms and the softmax stay in float32."""
@@ -44,19 +46,21 @@ class Machine:
             if self.device.type == "cuda"
             else f"{torch.get_num_threads()} {'thread' if torch.get_num_threads() == 1 else 'threads'}"
         )
-        return f"{self.device} ({name}), {str(self.dtype).removeprefix('torch.')}"
+        processes = f", {self.world.size} processes" if self.world.size > 1 else ""
+        return f"{self.device} ({name}), {str(self.dtype).removeprefix('torch.')}{processes}"
 
 
-def set_up(config: RuntimeConfig, local_rank: int = 0, local_size: int = 1) -> Machine:
-    """Choose the device and prepare it. local_size: processes of the group on this machine, which share its cores.
+def set_up(config: RuntimeConfig, world: World = ALONE) -> Machine:
+    """Choose the device and prepare it. Processes of the group on the same machine share its cores.
 
-    Raises TmtError where the wanted device is not there.
+    Raises TmtError if the wanted device is not there.
     """
-    device = pick_device(config.device, local_rank)
+    device = pick_device(config.device, world.local_rank)
     if config.threads:
         torch.set_num_threads(config.threads)
-    elif local_size > 1 and device.type == "cpu" and os.environ.get("OMP_NUM_THREADS", "1") == "1":  # torchrun says 1
-        torch.set_num_threads(max(1, cores() // local_size))
+    elif world.local_size > 1 and device.type == "cpu" and os.environ.get("OMP_NUM_THREADS", "1") == "1":
+        # torchrun sets 1 thread for each process
+        torch.set_num_threads(max(1, cores() // world.local_size))
     if device.type == "cuda":
         torch.cuda.set_device(device)
         torch.backends.cuda.matmul.allow_tf32 = config.tf32
@@ -64,7 +68,7 @@ def set_up(config: RuntimeConfig, local_rank: int = 0, local_size: int = 1) -> M
     elif device.type == "cpu":
         torch.set_flush_denormal(True)
         keep_freed_memory()
-    return Machine(device, _dtype(config.precision, device))
+    return Machine(device, _dtype(config.precision, device), world)
 
 
 def pick_device(name: str, local_rank: int = 0) -> torch.device:

@@ -107,6 +107,14 @@ class World:
         return nn.parallel.DistributedDataParallel(module, device_ids=ids, gradient_as_bucket_view=True)
 
 
+ALONE = World()
+
+
+def is_main_process() -> bool:
+    """Whether this is the one process of its group that prints results; true outside a group."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 def _known_to_all(error: BaseException) -> BaseException:
     """Mark an error with which all processes leave, so that they end their group together."""
     error.__dict__["known_to_all"] = True
@@ -123,7 +131,7 @@ def _exit_code(error: BaseException) -> int:
 def join_world() -> Iterator[World]:
     """Join the group that `torchrun` started, or be alone. GPUs talk through NCCL, CPUs through gloo."""
     if "RANK" not in os.environ or int(os.environ.get("WORLD_SIZE", "1")) == 1:
-        yield World()
+        yield ALONE
         return
     # Optimizers import the first, which keeps the frames it is imported from, and so the model in them.
     # DistributedDataParallel imports the second, whose functions keep the group that is there by then as a default

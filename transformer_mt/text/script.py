@@ -2,35 +2,11 @@
 
 from __future__ import annotations
 
-import re
+from functools import cache
 
-_LETTERS = {
-    "Latin": "A-Za-z\u00c0-\u024f\u1e00-\u1eff",
-    "Cyrillic": "\u0400-\u052f",
-    "Greek": "\u0370-\u03ff\u1f00-\u1fff",
-    "Arabic": "\u0600-\u06ff\u0750-\u077f",
-    "Hebrew": "\u0590-\u05ff",
-    "Devanagari": "\u0900-\u097f",
-    "Bengali": "\u0980-\u09ff",
-    "Gurmukhi": "\u0a00-\u0a7f",
-    "Gujarati": "\u0a80-\u0aff",
-    "Tamil": "\u0b80-\u0bff",
-    "Telugu": "\u0c00-\u0c7f",
-    "Kannada": "\u0c80-\u0cff",
-    "Malayalam": "\u0d00-\u0d7f",
-    "Sinhala": "\u0d80-\u0dff",
-    "Thai": "\u0e00-\u0e7f",
-    "Lao": "\u0e80-\u0eff",
-    "Burmese": "\u1000-\u109f",
-    "Georgian": "\u10a0-\u10ff\u1c90-\u1cbf",
-    "Armenian": "\u0530-\u058f",
-    "Ethiopic": "\u1200-\u139f",
-    "Khmer": "\u1780-\u17ff",
-    "Hangul": "\uac00-\ud7a3\u1100-\u11ff\u3130-\u318f",
-    "Japanese": "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff",
-    "Chinese": "\u3400-\u4dbf\u4e00-\u9fff",
-}
-_WRITTEN_IN = {  # languages that are written in two scripts are left out, and never judged
+import regex
+
+_WRITTEN_IN = {  # Unicode's scripts; languages that are written in two scripts are left out, and never judged
     "Latin": "en de fr es it pt nl af lb sv no nb nn da is fo fi et lv lt pl cs sk sl hr hu ro sq tr ca eu gl oc ga gd"
     " cy mt la eo vi id ms tl jv su mg sw zu xh st tn so ha yo ig rw sn ny ht",
     "Cyrillic": "ru uk be bg mk ky tg",
@@ -48,23 +24,27 @@ _WRITTEN_IN = {  # languages that are written in two scripts are left out, and n
     "Sinhala": "si",
     "Thai": "th",
     "Lao": "lo",
-    "Burmese": "my",
+    "Myanmar": "my",
     "Georgian": "ka",
     "Armenian": "hy",
     "Ethiopic": "am ti",
     "Khmer": "km",
     "Hangul": "ko",
-    "Japanese": "ja",
-    "Chinese": "zh",
+    "Hiragana Katakana Han": "ja",
+    "Han": "zh",
 }
-_LETTER = re.compile(r"[^\W\d_]")
-_OWN = {
-    language: re.compile(f"[{_LETTERS[script]}]")
-    for script, languages in _WRITTEN_IN.items()
-    for language in languages.split()
-}
+_SCRIPTS = {language: scripts for scripts, languages in _WRITTEN_IN.items() for language in languages.split()}
+_LETTER = regex.compile(r"\p{L}")
 
 
 def foreign_script(text: str, language: str) -> bool:
-    """Letters there are, but none of the language's own script. False for a language whose script is not known here."""
-    return language in _OWN and _LETTER.search(text) is not None and _OWN[language].search(text) is None
+    """The text has letters, but none of the language's own script. False for a language whose script is not known."""
+    own = _letter_of(language)
+    return own is not None and _LETTER.search(text) is not None and own.search(text) is None
+
+
+@cache
+def _letter_of(language: str) -> regex.Pattern[str] | None:
+    """A letter (or vowel sign) of the language's script; None if it is not known."""
+    scripts = _SCRIPTS.get(language)
+    return regex.compile("[" + "".join(rf"\p{{sc={name}}}" for name in scripts.split()) + "]") if scripts else None

@@ -12,6 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from transformer_mt.kernels.loss import LossSums
+
 
 class Place(NamedTuple):
     """An update: its step, and where it stands in the data; both numbers count from 1."""
@@ -33,14 +35,6 @@ class Figures(NamedTuple):
     def tokens_per_second(self) -> float:
         return self.tokens / max(1e-9, self.seconds)
 
-    def joined(self, other: Figures) -> Figures:
-        return Figures(
-            self.nll + other.nll,
-            self.smoothed + other.smoothed,
-            self.tokens + other.tokens,
-            self.seconds + other.seconds,
-        )
-
 
 class RunningLoss:
     """Loss sums of each update of this process, and the tokens of the whole group."""
@@ -54,14 +48,14 @@ class RunningLoss:
     def __len__(self) -> int:
         return len(self._places)
 
-    def add(self, place: Place, sums_2: Tensor, tokens: int) -> None:
-        """sums_2: nll and smoothed loss of one update, on the device."""
+    def add(self, place: Place, sums: LossSums, tokens: int) -> None:
+        """One more update. sums: of this process, on its device; tokens: of the group."""
         self._places.append(place)
-        self._sums.append(sums_2)
+        self._sums.append(torch.stack([sums.nll, sums.smoothed]))
         self._tokens += tokens
 
     def table(self) -> list[float]:
-        """nll and smoothed loss of each update in turn; here a GPU is waited for."""
+        """nll and smoothed loss of each update in turn; a GPU is waited for here."""
         return torch.stack(self._sums).flatten().tolist() if self._sums else []
 
     def figures(self, table: list[float]) -> Figures:
@@ -69,21 +63,22 @@ class RunningLoss:
 
     def steadied(self, table: list[float]) -> Figures:
         """With those before the last `forget`: few updates alone would make the numbers jump."""
-        return self.figures(table).joined(self._before)
+        now, before = self.figures(table), self._before
+        tokens, seconds = now.tokens + before.tokens, now.seconds + before.seconds
+        return Figures(now.nll + before.nll, now.smoothed + before.smoothed, tokens, seconds)
 
-    def first_lost(self, table: list[float]) -> Place | None:
+    def first_non_finite(self, table: list[float]) -> Place | None:
         """The first update whose loss was not a number."""
-        lost = (place for place, nll, smoothed in self._rows(table) if not math.isfinite(nll + smoothed))
-        return next(lost, None)
-
-    def _rows(self, table: list[float]) -> zip[tuple[Place, float, float]]:
-        return zip(self._places, table[::2], table[1::2], strict=True)
+        for place, nll, smoothed in zip(self._places, table[::2], table[1::2], strict=True):
+            if not math.isfinite(nll + smoothed):
+                return place
+        return None
 
     def forget(self, figures: Figures) -> None:
-        """Begin anew, the clock too. figures: what these updates amounted to."""
+        """Start again, the clock too. figures: what these updates amounted to."""
         self._places, self._sums, self._tokens, self._before = [], [], 0, figures
         self.restart_clock()
 
     def restart_clock(self) -> None:
-        """Leave out what was no training: validation, saving."""
+        """Leave out what was not training: validation, saving."""
         self._since = time.monotonic()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 
 import torch
 from torch import Tensor, nn
 
 from transformer_mt.data.batching import Batch
 from transformer_mt.errors import TmtError
+from transformer_mt.kernels.loss import LossSums
 from transformer_mt.runtime.device import Machine
 
 
@@ -25,8 +26,8 @@ class Gradients:
         self.step, self.machine, self.scale, self.say = step, machine, scale, say
         self.parts = 1  # into which each micro-batch is split
 
-    def add_up(self, batches: list[Batch], factor: float) -> Tensor:
-        """Add the gradients of factor * sum(loss) to the parameters; returns the sums of nll and smoothed loss."""
+    def add_up(self, batches: list[Batch], factor: float) -> LossSums:
+        """Add the gradients of factor * sum(loss) to the parameters; returns the sums, without gradient."""
         while True:
             parts = self._split(batches)
             try:
@@ -37,21 +38,17 @@ class Gradients:
             # what the failed step held is freed by now
             self._make_room(parts)
 
-    def _add_up(self, parts: list[Batch], factor: float) -> Tensor:
+    def _add_up(self, parts: list[Batch], factor: float) -> LossSums:
         sums = []
         for number, batch in enumerate(parts, start=1):
-            with self._synchronised(number == len(parts)):
+            parallel = isinstance(self.step, nn.parallel.DistributedDataParallel)
+            waits = parallel and number < len(parts)  # processes exchange gradients with the last part only
+            with self.step.no_sync() if waits else nullcontext():  # type: ignore[operator]
                 with self.machine.autocast():
                     loss = self.step(*batch.to(self.machine.device))
                 self.scale(loss.smoothed * factor).backward()
-            sums.append(torch.stack([loss.nll.detach(), loss.smoothed.detach()]))
-        return torch.stack(sums).sum(dim=0)
-
-    def _synchronised(self, last: bool) -> AbstractContextManager[object]:
-        """Processes exchange gradients with the last part only."""
-        if last or not isinstance(self.step, nn.parallel.DistributedDataParallel):
-            return nullcontext()
-        return self.step.no_sync()
+            sums.append(torch.stack([loss.smoothed.detach(), loss.nll.detach()]))
+        return LossSums(*torch.stack(sums).sum(dim=0))
 
     def _split(self, batches: list[Batch]) -> list[Batch]:
         parts = 1

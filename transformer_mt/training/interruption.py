@@ -14,18 +14,27 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 NOTICE = "stopping after this step, with a checkpoint; Ctrl-C once more leaves at once"
 
 
-class Interruption:
-    """Inside the block, a signal sets `requested` instead of ending the process; a second Ctrl-C ends it.
+class StopSignal:
+    """Inside the block, a signal asks for a stop in place of ending the process; a second Ctrl-C ends it.
 
-    notice: told on stderr when the signal comes, since the step may take a while; empty says nothing.
+    The processes of a group stop together: each tells the others what it was asked (`votes`), and all stop once one of
+    them was. A process alone agrees with itself, at any time.
+
+    notice: printed on stderr when the signal comes, since the step may take a while; empty prints nothing.
     """
 
-    def __init__(self, notice: str = NOTICE) -> None:
+    def __init__(self, notice: str = NOTICE, alone: bool = True) -> None:
         self.requested = False
-        self._notice = notice
+        self.votes = 0.0
+        self._notice, self._alone = notice, alone
         self._before: dict[int, Any] = {}
 
-    def __enter__(self) -> Interruption:
+    @property
+    def is_agreed(self) -> bool:
+        """Whether training stops after this step."""
+        return self.votes > 0 or (self._alone and self.requested)
+
+    def __enter__(self) -> StopSignal:
         if threading.current_thread() is threading.main_thread():
             for kind in SIGNALS:
                 if signal.getsignal(kind) is not signal.SIG_IGN:  # as a shell's script has it for what runs behind
@@ -40,8 +49,8 @@ class Interruption:
         self.requested = True
         if self._notice:
             line = f"\n{self._notice}\n" if sys.stderr.isatty() else f"{self._notice}\n"
-            with suppress(OSError):  # the same Ctrl-C may have ended whoever reads it
-                os.write(2, line.encode())  # whoever was interrupted may be in the midst of printing
+            with suppress(OSError):  # the same Ctrl-C may have ended the process that reads it
+                os.write(2, line.encode())  # the interrupted code may be in the middle of printing
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -77,7 +77,7 @@ class TrainState:
         regular = self.regular(steps)
         return [step for step in regular if step in self.recent] or list(regular)
 
-    def kept(self, config: TrainingConfig) -> None:
+    def record_checkpoint(self, config: TrainingConfig) -> None:
         """A checkpoint is made of this state."""
         if self.step not in (*self.interrupted, *self.recent):
             self.recent = [*self.recent, self.step][-config.kept_last :]
@@ -89,7 +89,7 @@ class TrainState:
         if self.update == updates:
             self.epoch, self.update = self.epoch + 1, 0
 
-    def seen(self, tokens: int, nll: float) -> None:
+    def add_tokens(self, tokens: int, nll: float) -> None:
         """Target tokens of some updates, and their summed -log p."""
         self.tokens, self.recent_tokens = self.tokens + tokens, self.recent_tokens + tokens
         self.recent_nll += nll
@@ -98,7 +98,7 @@ class TrainState:
     def recent_loss(self) -> float | None:
         return self.recent_nll / self.recent_tokens if self.recent_tokens else None
 
-    def judged(self, loss: float, bleu: float | None, config: TrainingConfig) -> bool:
+    def record_validation(self, loss: float, bleu: float | None, config: TrainingConfig) -> bool:
         """Note a validation; True where it is the best so far."""
         badness = loss if config.monitor == "loss" or bleu is None else -bleu
         is_best = badness < self.best
@@ -111,7 +111,7 @@ class TrainState:
         self.recent_nll, self.recent_tokens, self.recent_seconds = 0.0, 0, 0.0
         return is_best
 
-    def regrouped(self, world: int) -> None:
+    def rescale_world(self, world: int) -> None:
         """Go on with another number of processes: rounded down, so that no pair of the epoch is left out."""
         self.update = self.update * self.world // world
         self.world = world

@@ -11,7 +11,6 @@ from transformer_mt.kernels.loss import LossSums, smoothed_cross_entropy
 from transformer_mt.kernels.r_drop import consistent_cross_entropy
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import Machine
-from transformer_mt.runtime.distributed import World
 
 
 class TrainingStep(nn.Module):
@@ -41,13 +40,13 @@ class TrainingStep(nn.Module):
         )
 
 
-def parallel_step(model: Transformer, config: Config, machine: Machine, world: World) -> nn.Module:
+def parallel_step(model: Transformer, config: Config, machine: Machine) -> nn.Module:
     """The step as the config wants it: compiled, and exchanging gradients with the other processes."""
     settings = config.training
     if config.runtime.compile:
         model.compile(dynamic=True)
     step = TrainingStep(model, settings.label_smoothing, settings.r_drop)
-    return world.parallel(step, machine.device)
+    return machine.world.parallel(step, machine.device)
 
 
 def failed_compilation(error: RuntimeError) -> TmtError | None:

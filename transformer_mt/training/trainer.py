@@ -15,20 +15,19 @@ from transformer_mt.model.transformer import Transformer
 from transformer_mt.reporting.events import Events
 from transformer_mt.reporting.table import duration
 from transformer_mt.runtime.device import Machine, random_states, restore_random_states, seed_everything
-from transformer_mt.runtime.distributed import World
 from transformer_mt.runtime.weights import load_weights, named_weights
 from transformer_mt.training.average import averaged
 from transformer_mt.training.checkpoint import Checkpoint
 from transformer_mt.training.ending import reason_to_stop, seconds_left
 from transformer_mt.training.figures import Place, RunningLoss
 from transformer_mt.training.gradients import Gradients, is_out_of_memory, out_of_memory
-from transformer_mt.training.interruption import NOTICE, Interruption
+from transformer_mt.training.interruption import NOTICE, StopSignal
 from transformer_mt.training.optimizer import Optimizer
 from transformer_mt.training.run_directory import RunDirectory
 from transformer_mt.training.schedules.base import make_schedule
 from transformer_mt.training.state import TrainState
 from transformer_mt.training.step import failed_compilation, parallel_step
-from transformer_mt.training.validation import Judgement, Validation, perplexity
+from transformer_mt.training.validation import Validation, perplexity
 
 LOG_EVERY = 20  # updates between records in metrics.jsonl
 LOOK_SECONDS = 1.0  # between looks at the loss for the bar; each look makes a GPU wait
@@ -45,30 +44,28 @@ class Trainer:
         validation: Validation,
         run: RunDirectory,
         machine: Machine,
-        world: World,
         events: Events,
     ) -> None:
-        self.epoch_updates = batches.updates(1)  # asked once: another epoch's would be laid out anew at every step
         self.config, self.settings = config, config.training
-        self.schedule = make_schedule(config.training, config.model.d_model, self.epoch_updates)
         self.model, self.batches, self.validation = model, batches, validation
-        self.run, self.machine, self.world, self.events = run, machine, world, events
-        self.state = TrainState(world=world.size)
+        self.run, self.machine, self.world, self.events = run, machine, machine.world, events
+        self.state = TrainState(world=self.world.size)
+        self.epoch_updates = batches.updates(1)  # asked once: another epoch's would be planned again at every step
+        self.schedule = make_schedule(self.settings, config.model.d_model, self.epoch_updates)
         self.optimizer = Optimizer(model, self.settings, machine)
-        step = parallel_step(model, config, machine, world)
-        self.gradients = Gradients(step, machine, self.optimizer.scaler.scale, events.say)
+        self.gradients = Gradients(
+            parallel_step(model, config, machine), machine, self.optimizer.scaler.scale, events.say
+        )
         self.losses = RunningLoss()
         self.unusable: set[int] = set()  # steps of damaged checkpoints, until they come again
         self.rate = 0.0
         self.looked = -math.inf
 
-    # ---------------------------------------------------------------- the loop
-
     def train(self) -> TrainState:
         """Train until the config says to stop.
 
-        Raises TmtError: with exit code 130 when interrupted, after saving; where the loss is no number any more;
-        where memory does not suffice; where the disk refuses.
+        Raises TmtError: with exit code 130 when interrupted, after saving; if the loss is not a number any more; if
+        memory does not suffice; if the disk refuses.
         """
         self._resume()
         self.model.train()
@@ -76,9 +73,9 @@ class Trainer:
         if self.state.stopped:
             self.events.say("nothing is left to train")
         try:
-            with Interruption(NOTICE if self.world.is_main else "") as interruption:
+            with StopSignal(NOTICE if self.world.is_main else "", alone=self.world.size == 1) as stop:
                 while not self.state.stopped:
-                    self._train_epoch(interruption)
+                    self._train_epoch(stop)
         except RuntimeError as error:
             if is_out_of_memory(error):
                 raise out_of_memory() from None
@@ -87,48 +84,48 @@ class Trainer:
             self.events.end_epoch()
         return self.state
 
-    def _train_epoch(self, interruption: Interruption) -> None:
-        state, epoch = self.state, self.state.epoch
-        updates = self.batches.updates(epoch)
+    def _train_epoch(self, stop: StopSignal) -> None:
+        state, epoch, updates = self.state, self.state.epoch, self.batches.updates(self.state.epoch)
         self.events.start_epoch(epoch, updates, state.update)
         while state.epoch == epoch and not state.stopped:
-            interrupted = self._update(interruption.requested, updates)
-            if self.world.size == 1:
-                interrupted = interruption.requested  # during this very step; a group asks before the next one
+            self._update(stop, updates)
             if state.step % LOG_EVERY == 0:
                 self._log()
             if self._is_validation_due():
                 self._validate()
                 if state.epoch == epoch and not state.stopped:
                     self.events.start_epoch(epoch, updates, state.update)
-                interrupted = self.world.sums([interrupted or interruption.requested])[0] > 0
-            elif self._is_checkpoint_due():
+                (stop.votes,) = self.world.sums([stop.is_agreed or stop.requested])
+            elif self.settings.checkpoint_every and state.step % self.settings.checkpoint_every == 0:
                 self._save()
-            elif interrupted:
+            elif stop.is_agreed:
                 state.interrupted.append(state.step)
                 self._save()
-            if interrupted and not state.stopped:
+            if stop.is_agreed and not state.stopped:
                 self._leave()
 
-    def _update(self, interrupted: bool, updates: int) -> bool:
-        """One step of the optimizer on the batches of all processes; True where some process shall stop."""
+    def _update(self, stop: StopSignal, updates: int) -> None:
+        """One step of the optimizer on the batches of all processes. updates: those of the epoch."""
         started, state = time.monotonic(), self.state
         batches = self.batches.update(state.epoch, state.update)
-        tokens, leaving = self.world.sums([sum(batch.tokens for batch in batches), interrupted])
-        sums_2 = self.gradients.add_up(batches, self.world.size / max(1.0, tokens))
-        self.losses.add(Place(state.step + 1, state.epoch, state.update + 1), sums_2, int(tokens))
+        tokens, stop.votes = self.world.sums([sum(batch.tokens for batch in batches), stop.requested])
+        sums = self.gradients.add_up(batches, self.world.size / max(1.0, tokens))
+        self.losses.add(Place(state.step + 1, state.epoch, state.update + 1), sums, int(tokens))
         if self.machine.device.type == "cpu" and self.world.size == 1:
             self._require_numbers(self.losses.table())  # before the weights are touched; a GPU would have to wait
         self.rate = self.schedule.rate(self._scheduled_step(), state.plateau)
         self.optimizer.update(state.step + 1, self.rate)
         state.advance(updates, time.monotonic() - started)
         self._show(updates)
-        return leaving > 0
 
     def _scheduled_step(self) -> int:
-        """The coming step, as the schedule counts."""
+        """The coming step, as the schedule counts.
+
+        If the last epoch ends the schedule, the place in the data counts, and not the steps: there are others when a
+        run goes on with more or fewer processes.
+        """
         state = self.state
-        if self.schedule.ends_with(self.settings) == "max_epochs":  # by the place in the data, however many processes
+        if self.schedule.ends_with(self.settings) == "max_epochs":
             return (state.epoch - 1) * self.epoch_updates + state.update + 1
         return state.step + 1
 
@@ -136,12 +133,6 @@ class Trainer:
         every, state = self.settings.validate_every, self.state
         due = state.update == 0 if every is None else state.step % every == 0
         return due or bool(reason_to_stop(state, self.settings))
-
-    def _is_checkpoint_due(self) -> bool:
-        every = self.settings.checkpoint_every
-        return every is not None and self.state.step % every == 0
-
-    # ------------------------------------------------------------ figures shown
 
     def _show(self, updates: int) -> None:
         """Move the bar on; now and then also look at the loss."""
@@ -163,7 +154,7 @@ class Trainer:
         table = self.world.sums(self.losses.table())
         self._require_numbers(table)
         figures, state = self.losses.figures(table), self.state
-        state.seen(figures.tokens, figures.nll)
+        state.add_tokens(figures.tokens, figures.nll)
         self.events.record(
             "step",
             step=state.step,
@@ -176,7 +167,7 @@ class Trainer:
         self.losses.forget(figures)
 
     def _require_numbers(self, table: list[float]) -> None:
-        lost = self.losses.first_lost(table)
+        lost = self.losses.first_non_finite(table)
         if lost is not None:
             place = f"step {lost.step:,}, batch {lost.batch:,} of epoch {lost.epoch}"
             self.world.leave(self._lost(f"the loss is not a number at {place}"))
@@ -189,10 +180,8 @@ class Trainer:
         )
         return TmtError(message, place=self.run.folder, remedy=last + remedy)
 
-    # --------------------------------------------------- validation, checkpoints
-
     def _validate(self) -> None:
-        """Judge the model, note whether it is the best so far, save it."""
+        """Validate the model, note whether it is the best so far, save it."""
         self._log()
         self.events.end_epoch()
         state = self.state
@@ -200,34 +189,30 @@ class Trainer:
             judgement = self.validation.judge(self.model)
         if not math.isfinite(judgement.loss):
             self.world.leave(self._lost(f"the validation loss is not a number at step {state.step:,}"))
-        train_loss, seconds = state.recent_loss, state.recent_seconds
-        is_best = state.judged(judgement.loss, judgement.bleu, self.settings)
-        state.stopped = self.world.from_main(lambda: reason_to_stop(state, self.settings))  # clocks differ
-        self._tell(judgement, train_loss, seconds, is_best)  # before saving: a run killed here tells it again
-        self._save()
-
-    def _tell(self, judgement: Judgement, train_loss: float | None, seconds: float, is_best: bool) -> None:
-        state = self.state
         values = {
             "step": state.step,
             "epoch": state.latest_epoch,
-            "train_loss": train_loss,
+            "train_loss": state.recent_loss,
             "loss": judgement.loss,
             "perplexity": perplexity(judgement.loss),
             "bleu": judgement.bleu,
-            "seconds": round(seconds, 3),
-            "best": is_best,
+            "seconds": round(state.recent_seconds, 3),
         }
-        self.events.validated(values, [(one.source, one.translation, one.reference) for one in judgement.samples])
+        values["best"] = state.record_validation(judgement.loss, judgement.bleu, self.settings)
+        state.stopped = self.world.from_main(lambda: reason_to_stop(state, self.settings))  # clocks differ
+        samples = [(one.source, one.translation, one.reference) for one in judgement.samples]
+        self.events.validated(values, samples)  # before saving: a run killed here prints it again
+        self._save()
 
     def _save(self) -> None:
         self._log()
-        self.state.kept(self.settings)
+        self.state.record_checkpoint(self.settings)
         states = self.world.gather(random_states(self.machine.device))
         self.world.from_main(lambda: self._write(states))
         self.losses.restart_clock()
 
     def _write(self, states: list[dict[str, Tensor]]) -> None:
+        """A checkpoint, and only those beside it that are still wanted. states: random generators of each process."""
         weights = named_weights(self.model)
         if not all(bool(torch.isfinite(weight).all()) for weight in weights.values()):
             raise self._lost(f"the weights are not numbers any more at step {self.state.step:,}")
@@ -252,7 +237,7 @@ class Trainer:
         )
 
     def _resume(self) -> None:
-        """Take up the newest whole checkpoint, if there is one."""
+        """Continue from the newest undamaged checkpoint, if there is one."""
         seed_everything(self.config.seed + self.world.rank)
         checkpoint, problems = self.run.checkpoints.newest()
         self._require_one_state(checkpoint)
@@ -264,8 +249,11 @@ class Trainer:
             )
         for problem in problems:
             self.events.say(f"{problem}: the checkpoint before it is used")
-        if checkpoint is None:
-            return
+        if checkpoint is not None:
+            self._load(checkpoint)
+            self._introduce_resumed()
+
+    def _load(self, checkpoint: Checkpoint) -> None:
         self.state = checkpoint.state
         steps = self.run.checkpoints.steps()
         self.unusable = {step for step in steps if step > self.state.step}
@@ -280,28 +268,27 @@ class Trainer:
         states = {key.removeprefix(prefix): one for key, one in checkpoint.moments.items() if key.startswith(prefix)}
         if states:
             restore_random_states(states, self.machine.device)
-        self._tell_resumed()
 
     def _require_one_state(self, checkpoint: Checkpoint | None) -> None:
-        """Raises TmtError where the processes found different checkpoints: some do not see the folder of the run."""
+        """Raises TmtError if the processes found different checkpoints: some do not see the folder of the run."""
         found = self.world.gather(checkpoint.state.step if checkpoint is not None else 0)
         if len(set(found)) > 1:
-            told = ", ".join(f"process {rank}: step {step:,}" for rank, step in enumerate(found))
+            seen = ", ".join(f"process {rank}: step {step:,}" for rank, step in enumerate(found))
             self.world.leave(
                 TmtError(
-                    f"not all machines see the same checkpoints ({told})",
+                    f"not all machines see the same checkpoints ({seen})",
                     place=self.run.folder,
                     remedy="Share data/ and runs/ between the machines: process 0 prepares and saves, all read.",
                 )
             )
 
-    def _tell_resumed(self) -> None:
+    def _introduce_resumed(self) -> None:
         state, size = self.state, self.world.size
         if state.world != size:
             self.events.say(
                 f"{size} processes now, {state.world} before: an update takes {size / state.world:g} x the data"
             )
-            state.regrouped(size)
+            state.rescale_world(size)
         updates = self.batches.updates(state.epoch)
         self.events.record("resumed", step=state.step, epoch=state.epoch)
         self.events.say(

@@ -1,4 +1,4 @@
-"""Judging the model while it trains: the loss on held-out pairs, and BLEU by whoever knows text."""
+"""Validating the model while it trains: the loss on held-out pairs, and BLEU by a function that knows text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from transformer_mt.data.batching import BatchSize, assemble, by_length, cut
 from transformer_mt.data.store import Store
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import Machine
-from transformer_mt.runtime.distributed import World
 from transformer_mt.training.step import TrainingStep
 
 BATCH_TOKENS = 4096
@@ -49,15 +48,15 @@ class Judgement:
 class Validation:
     """Held-out pairs, and BLEU where `bleu_of` is given. The processes of a group share the work."""
 
-    def __init__(self, store: Store, machine: Machine, world: World, bleu_of: BleuOf | None = None) -> None:
-        self.store, self.machine, self.world, self.bleu_of = store, machine, world, bleu_of
+    def __init__(self, store: Store, machine: Machine, bleu_of: BleuOf | None = None) -> None:
+        self.store, self.machine, self.bleu_of = store, machine, bleu_of
 
     def judge(self, model: Transformer) -> Judgement:
-        """Without dropout; the model is left as it was. Every process must ask; all get the same answer."""
+        """Without dropout; the model is left as it was. Every process must call it; all get the same result."""
         was_training = model.training
         model.eval()
         try:
-            loss = mean_nll(model, self.store, BATCH_TOKENS, self.machine, self.world)
+            loss = mean_nll(model, self.store, BATCH_TOKENS, self.machine)
             found = self.bleu_of(model) if self.bleu_of is not None else None
         finally:
             model.train(was_training)
@@ -65,7 +64,7 @@ class Validation:
 
 
 @torch.inference_mode()
-def mean_nll(model: Transformer, store: Store, tokens: int, machine: Machine, world: World) -> float:
+def mean_nll(model: Transformer, store: Store, tokens: int, machine: Machine) -> float:
     """-log p of a target token, on average over a store: no smoothing. The model is in eval mode."""
     step = TrainingStep(model, smoothing=0.0)
     order = by_length(store.source.lengths, store.target.lengths)
@@ -79,7 +78,7 @@ def mean_nll(model: Transformer, store: Store, tokens: int, machine: Machine, wo
                 sums.append(step(*batch.to(machine.device)).nll)
         return torch.stack(sums).tolist() if sums else []  # a GPU is waited for once
 
-    sums = world.shared(cut(sizes, BatchSize(tokens=tokens)), sums_of)
+    sums = machine.world.shared(cut(sizes, BatchSize(tokens=tokens)), sums_of)
     return math.fsum(sums) / int(store.target.lengths.sum())
 
 

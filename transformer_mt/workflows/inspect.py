@@ -1,7 +1,6 @@
-"""Looking at a model without running it in earnest: its parameters, and the shapes on the way through it.
+"""Looking into a model: its parameters, and the shapes on the way through it.
 
-Answers two questions a student is asked: how many parameters are there and where, and which shape has each
-tensor. Returns rows; how they are printed is the command line's business.
+Answers two questions of a student: how many parameters are there and where, and which shape has each tensor.
 """
 
 from __future__ import annotations
@@ -9,19 +8,27 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from transformer_mt.config.load import load_config
+from transformer_mt.config.schema import Config
+from transformer_mt.data.prepared import open_prepared
 from transformer_mt.decoding.attention_maps import attention_replaced
+from transformer_mt.decoding.model_directory import load_model_directory
+from transformer_mt.errors import TmtError
+from transformer_mt.kernels.build import build_model
 from transformer_mt.model.attention import scaled_dot_product_attention
 from transformer_mt.model.embedding import Embedding
 from transformer_mt.model.feed_forward import FeedForward
 from transformer_mt.model.layers import Decoder, Encoder, Residual
 from transformer_mt.model.multi_head_attention import MultiHeadAttention
 from transformer_mt.model.transformer import Transformer
+from transformer_mt.workflows.models import find_model
 
 PARTS = ("source_embedding", "target_embedding", "encoder", "decoder", "generator")
 SOURCE_SIDE = ("source_embedding", "encoder")
@@ -73,6 +80,51 @@ class ShapeRow:
     shape: tuple[int, ...]
 
 
+def shipped_model(folder: Path | None) -> Transformer:
+    """The model of a model directory, weights and all; default: of the run that finished last."""
+    return load_model_directory(find_model(folder)).model
+
+
+def described_model(
+    file: Path, overrides: Sequence[str] = (), source_vocab: int | None = None, target_vocab: int | None = None
+) -> Transformer:
+    """The model that a config describes, on the device `meta`: all shapes, no memory.
+
+    source_vocab, target_vocab: sizes of the vocabularies; default: as prepared from this config, or as configured.
+    Raises TmtError if they are not known.
+    """
+    config = load_config(file, overrides)
+    sizes = _vocabulary_sizes(config, file, source_vocab, target_vocab)
+    with torch.device("meta"):
+        return build_model(config, *sizes, device="meta")
+
+
+def _vocabulary_sizes(config: Config, file: Path, source: int | None, target: int | None) -> tuple[int, int]:
+    if config.has_shared_vocabulary:
+        source, target = source or target, target or source
+        if source != target:
+            raise TmtError(
+                f"both languages share one vocabulary, which cannot have {source} and {target} tokens",
+                place=file,
+                remedy="Give one size, or set tokenizer.shared: false.",
+            )
+    if source and target:
+        return source, target
+    try:
+        prepared = [len(codec) for codec in open_prepared(config).codecs()]
+    except TmtError:  # not prepared, or from other data or tokenizers
+        prepared = [0, 0]
+    source = source or prepared[0] or config.source_tokenizer.size
+    target = target or prepared[1] or config.target_tokenizer.size
+    if source and target:
+        return source, target
+    raise TmtError(
+        "the sizes of the vocabularies are not known before the data is prepared",
+        place=file,
+        remedy=f"Give --source-vocab N --target-vocab N, or run `tmt prepare --config {file}` first.",
+    )
+
+
 def parameter_table(model: Transformer) -> list[ParameterRow]:
     """All parameters in the order of the model, each tensor once."""
     names: dict[nn.Parameter, list[str]] = {}
@@ -89,6 +141,11 @@ def parameter_table(model: Transformer) -> list[ParameterRow]:
 def count_parts(rows: Sequence[ParameterRow]) -> dict[str, int]:
     """Parameters of each part of figure 1; a tied tensor counts for the part that names it first."""
     return {part: sum(row.count for row in rows if row.part == part) for part in PARTS}
+
+
+def stack_sizes(model: Transformer) -> dict[str, int]:
+    """Layers of the encoder and the decoder."""
+    return {"encoder": len(model.encoder.layers), "decoder": len(model.decoder.layers)}
 
 
 def example_batch(model: Transformer, sentences: int = 2, source: int = 7, target: int = 5) -> tuple[Tensor, Tensor]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from transformer_mt.config.decoding import DecodingConfig
     from transformer_mt.config.section import Section
-    from transformer_mt.decoding.request import Found
+    from transformer_mt.decoding.request import SearchResult
     from transformer_mt.decoding.step import Limits, Step
 
 
@@ -80,12 +80,12 @@ class Search(ABC):
         return self
 
     @abstractmethod
-    def find(self, sentences: Sentences) -> list[list[Found]]:
+    def find(self, sentences: Sentences) -> list[list[SearchResult]]:
         """What is found for each sentence, at least one each."""
 
-    def choose(self, found: Sequence[Found], text_of: Callable[[Found], str]) -> list[Found]:
+    def choose(self, found: Sequence[SearchResult], text_of: Callable[[SearchResult], str]) -> list[SearchResult]:
         """Of what was found for a sentence, the `n_best` with different texts, best first."""
-        different: dict[str, Found] = {}
+        different: dict[str, SearchResult] = {}
         for one in found:
             different.setdefault(text_of(one), one)
         return list(different.values())[: self.decoding.n_best]

@@ -9,7 +9,7 @@ from transformer_mt.decoding.searches.base import Search, Sentences
 
 if TYPE_CHECKING:
     from transformer_mt.config.decoding import DecodingConfig
-    from transformer_mt.decoding.request import Found
+    from transformer_mt.decoding.request import SearchResult
 
 
 class Beam(Search):
@@ -39,7 +39,7 @@ class Beam(Search):
     def needs_attention(self) -> bool:
         return self.decoding.coverage_penalty > 0
 
-    def find(self, sentences: Sentences) -> list[list[Found]]:
+    def find(self, sentences: Sentences) -> list[list[SearchResult]]:
         from transformer_mt.decoding.beam_search import BeamOptions, Coverage, beam_search
         from transformer_mt.decoding.greedy_search import greedy_search
 
@@ -50,5 +50,5 @@ class Beam(Search):
         coverage = Coverage(sentences.padding_BS.float(), sentences.attention_of) if beta else None
         return beam_search(step, cache, limits, BeamOptions(self.rows, self.n_best, alpha, beta), coverage)
 
-    def choose(self, found: Sequence[Found], text_of: Callable[[Found], str]) -> list[Found]:
+    def choose(self, found: Sequence[SearchResult], text_of: Callable[[SearchResult], str]) -> list[SearchResult]:
         return [found[0]] if self.decoding.n_best == 1 else super().choose(found, text_of)

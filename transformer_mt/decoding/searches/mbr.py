@@ -18,7 +18,7 @@ from transformer_mt.decoding.searches.sampling import Sampling
 
 if TYPE_CHECKING:
     from transformer_mt.config.decoding import DecodingConfig
-    from transformer_mt.decoding.request import Found
+    from transformer_mt.decoding.request import SearchResult
 
 Utility = Callable[[str, str], float]  # (hypothesis, reference) -> 0 ... 100
 
@@ -54,10 +54,10 @@ class MinimumBayesRisk(Search):
     def proposer(self) -> Search:
         return self._proposer
 
-    def find(self, sentences: Sentences) -> list[list[Found]]:
+    def find(self, sentences: Sentences) -> list[list[SearchResult]]:
         return self.proposer.find(sentences)
 
-    def choose(self, found: Sequence[Found], text_of: Callable[[Found], str]) -> list[Found]:
+    def choose(self, found: Sequence[SearchResult], text_of: Callable[[SearchResult], str]) -> list[SearchResult]:
         """The different texts, first what the others agree with most; their score is by how much."""
         logits = None  # of samples, the frequency already reflects the probability
         if isinstance(self.proposer, Beam):

@@ -9,7 +9,7 @@ from transformer_mt.decoding.searches.base import Search, Sentences
 
 if TYPE_CHECKING:
     from transformer_mt.config.decoding import DecodingConfig
-    from transformer_mt.decoding.request import Found
+    from transformer_mt.decoding.request import SearchResult
 
 
 class Sampling(Search):
@@ -26,7 +26,7 @@ class Sampling(Search):
     def rows(self) -> int:
         return self.count
 
-    def find(self, sentences: Sentences) -> list[list[Found]]:
+    def find(self, sentences: Sentences) -> list[list[SearchResult]]:
         from transformer_mt.decoding.random_sampling import sample, seed_of
 
         own = self.decoding
@@ -43,7 +43,7 @@ class Sampling(Search):
             own.length_penalty,
         )
 
-    def choose(self, found: Sequence[Found], text_of: Callable[[Found], str]) -> list[Found]:
+    def choose(self, found: Sequence[SearchResult], text_of: Callable[[SearchResult], str]) -> list[SearchResult]:
         """The most probable first."""
         different = {text_of(one): one for one in reversed(found)}  # of equal texts the first
         first = dict.fromkeys(text_of(one) for one in found)

@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import CONFIG, dump_config
 from transformer_mt.config.schema import Config
+from transformer_mt.decoding.interpreter import Computing
 from transformer_mt.errors import TmtError
 from transformer_mt.files.replace import replaced_folder
 from transformer_mt.text.codec import save_codecs
 
 if TYPE_CHECKING:
     from transformer_mt.decoding.model_directory import ModelDirectory
-    from transformer_mt.export.engine import Ctranslate2Engine
+    from transformer_mt.exporting.engine import Ctranslate2Engine
 
 WEIGHTS = "model.bin"
 OURS = re.compile(r"model\.bin|config\.(json|yaml)|\w+_vocabulary\.json|source|target")  # what an export consists of
@@ -44,11 +45,11 @@ QUANTIZATIONS = (
 
 
 def is_exported(folder: Path) -> bool:
-    """Is this what `export` writes?"""
+    """Is this what `write_export` writes?"""
     return (folder / WEIGHTS).is_file() and (folder / CONFIG).is_file()
 
 
-def export(
+def write_export(
     directory: ModelDirectory,
     output: Path,
     quantization: str = "float32",
@@ -71,27 +72,23 @@ def export(
 
 
 def load_engine(
-    folder: Path,
-    decoding: DecodingConfig | None = None,
-    threads: int = 0,
-    device: str = "cpu",
-    seed: int = 0,
-    scored: bool = True,
+    folder: Path, decoding: DecodingConfig | None = None, computing: Computing | None = None
 ) -> Ctranslate2Engine:
     """An engine that translates as `decoding.translator.Translator` does.
 
     folder: an exported one, or a model directory, which is then converted to float32 for this once.
-    threads: 0 for one each core it may use. device: cpu, cuda or auto. scored: False spares greedy search its scores.
-    Raises TmtError where CTranslate2 is missing, or the folder is neither, damaged, or not expressible.
+    Raises TmtError if CTranslate2 is missing, or the folder is neither, damaged, or not expressible.
     """
     require_ctranslate2()
-    from transformer_mt.export.engine import Ctranslate2Engine
+    from transformer_mt.exporting.engine import Ctranslate2Engine
 
+    computing = computing or Computing()
     with _as_exported(folder) as exported:
-        if device not in ("cpu", "cuda", "auto"):
-            raise TmtError(f"CTranslate2 does not run on '{device}'", place="--device", remedy="Use cpu, cuda or auto.")
+        if computing.device not in ("cpu", "cuda", "auto"):
+            message = f"CTranslate2 does not run on '{computing.device}'"
+            raise TmtError(message, place="--device", remedy="Use cpu, cuda or auto.")
         try:
-            return Ctranslate2Engine(exported, decoding, threads, device, seed, scored)
+            return Ctranslate2Engine(exported, decoding, computing)
         except (RuntimeError, ValueError, KeyError, OSError) as error:  # a damaged file, no such device, a newer format
             raise TmtError(
                 f"CTranslate2 cannot load this: {error}",
@@ -128,7 +125,7 @@ def longest_translation(config: Config) -> int:
 
 
 def _fill(folder: Path, directory: ModelDirectory, quantization: str) -> None:
-    from transformer_mt.export.specification import ModelConverter
+    from transformer_mt.exporting.specification import ModelConverter
 
     source, target = directory.source.vocabulary.tokens, directory.target.vocabulary.tokens
     converter = ModelConverter(directory.model, source, target, longest_translation(directory.config))

@@ -14,16 +14,17 @@ from typing import Any
 import pytest
 import torch
 
-from transformer_mt.decoding.interpreter import Translation
+from transformer_mt.decoding.interpreter import Computing, Translation
 from transformer_mt.decoding.model_directory import ModelDirectory
 from transformer_mt.decoding.searches.mbr import consensus
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError
-from transformer_mt.export.ctranslate2 import QUANTIZATIONS, export, is_exported, load_engine
+from transformer_mt.exporting.ctranslate2 import QUANTIZATIONS, is_exported, load_engine, write_export
 
 pytest.importorskip("ctranslate2")
 
 draw = random.Random(5)
+ONE = Computing(device="cpu", threads=1)
 LINES = ["".join(draw.choices(string.ascii_lowercase + "  é", k=draw.randint(1, 23))) for _ in range(40)]
 MODELS: list[dict[str, Any]] = [
     {},
@@ -49,7 +50,7 @@ def search(directory: ModelDirectory, **options: Any) -> tuple[list[Translation]
     """All lines with our search and with CTranslate2's, under the same options."""
     decoding = directory.config.decoding.model_copy(update=options)
     ours = Translator([directory], decoding).translate(LINES)
-    return list(ours), list(load_engine(directory.folder, decoding, threads=1).translate(LINES))
+    return list(ours), list(load_engine(directory.folder, decoding, ONE).translate(LINES))
 
 
 def assert_equal(ours: list[Translation], theirs: list[Translation], all_of_n_best: bool = False) -> None:
@@ -104,9 +105,9 @@ def test_marks_are_never_written(make_model: Callable[..., ModelDirectory], beam
     with torch.no_grad():
         directory.model.generator.bias[[0, 2]] += 11.0
     folder = directory.folder.parent / "biased"
-    export(directory, folder)
+    write_export(directory, folder)
     decoding = directory.config.decoding.model_copy(update={"beam": beam})
-    theirs = list(load_engine(folder, decoding, threads=1).translate(LINES))
+    theirs = list(load_engine(folder, decoding, ONE).translate(LINES))
     assert not {"<pad>", "<s>"} & {token for translation in theirs for token in translation.tokens}
     if beam == 1:
         ours = Translator([directory], decoding).translate(LINES)
@@ -123,7 +124,10 @@ def test_forbidden_tokens_are_forbidden_and_scores_stay_the_models(
 @pytest.mark.parametrize("options", [{}, {"no_repeat_ngram": 2}, {"max_length_ratio": 0.5, "max_length_offset": 1}])
 def test_greedy_search_without_scores_finds_the_same(model: ModelDirectory, options: dict[str, Any]) -> None:
     decoding = model.config.decoding.model_copy(update={"beam": 1, **options})
-    engines = [load_engine(model.folder, decoding, threads=1, scored=scored) for scored in (True, False)]
+    engines = [
+        load_engine(model.folder, decoding, Computing(device="cpu", threads=1, scored=scored))
+        for scored in (True, False)
+    ]
     prefixes = [["", "ab"][index % 2] for index in range(len(LINES))]
     scored, bare = (list(engine.translate(LINES, prefixes)) for engine in engines)
     assert [one.tokens for one in bare] == [other.tokens for other in scored]
@@ -146,7 +150,7 @@ def test_prefixes_are_kept_and_weighed(model: ModelDirectory) -> None:
     decoding = model.config.decoding.model_copy(update={"beam": 1})
     prefixes = [["", "ab", "b c"][index % 3] for index in range(len(LINES))]
     ours = list(Translator([model], decoding).translate(LINES, prefixes))
-    theirs = list(load_engine(model.folder, decoding, threads=1).translate(LINES, prefixes))
+    theirs = list(load_engine(model.folder, decoding, ONE).translate(LINES, prefixes))
     assert_equal(ours, theirs)
     pairs = zip(theirs, LINES, prefixes, strict=True)
     assert all(translation.text.startswith(prefix) for translation, line, prefix in pairs if line.strip())
@@ -155,7 +159,7 @@ def test_prefixes_are_kept_and_weighed(model: ModelDirectory) -> None:
 def test_alignments_and_replaced_words_are_the_same(model: ModelDirectory) -> None:
     decoding = model.config.decoding.model_copy(update={"beam": 2, "replace_unknown": True})
     ours = list(Translator([model], decoding).translate(LINES, align=True))
-    theirs = list(load_engine(model.folder, decoding, threads=1).translate(LINES, align=True))
+    theirs = list(load_engine(model.folder, decoding, ONE).translate(LINES, align=True))
     assert_equal(ours, theirs)
     assert [one.n_best[0].alignment for one in ours] == [other.n_best[0].alignment for other in theirs]
 
@@ -164,7 +168,7 @@ def test_samples_repeat_with_their_seed_and_carry_the_models_scores(model: Model
     decoding = model.config.decoding.model_copy(update={"method": "sample", "beam": 1, "n_best": 2})
 
     def drawn(seed: int) -> list[tuple[str, float]]:
-        engine = load_engine(model.folder, decoding, threads=1, seed=seed)
+        engine = load_engine(model.folder, decoding, Computing(device="cpu", threads=1, seed=seed))
         return [(best.text, best.score) for translation in engine.translate(LINES) for best in translation.n_best]
 
     assert drawn(1) == drawn(1)
@@ -172,27 +176,27 @@ def test_samples_repeat_with_their_seed_and_carry_the_models_scores(model: Model
     certain = decoding.model_copy(update={"top_k": 1, "n_best": 1})
     greedy = decoding.model_copy(update={"method": "beam", "n_best": 1})
     ours = list(Translator([model], greedy).translate(LINES))
-    assert_equal(ours, list(load_engine(model.folder, certain, threads=1).translate(LINES)))
+    assert_equal(ours, list(load_engine(model.folder, certain, ONE).translate(LINES)))
 
 
 def test_minimum_bayes_risk_chooses_among_samples(model: ModelDirectory) -> None:
     decoding = model.config.decoding.model_copy(update={"method": "mbr", "samples": 6, "n_best": 1})
-    translations = list(load_engine(model.folder, decoding, threads=1).translate(LINES[:5]))
+    translations = list(load_engine(model.folder, decoding, ONE).translate(LINES[:5]))
     assert [len(translation.n_best) for translation in translations] == [1] * 5
 
 
 def test_minimum_bayes_risk_chooses_among_what_its_beam_search_finds(model: ModelDirectory) -> None:
     wide = model.config.decoding.model_copy(update={"beam": 4, "n_best": 4})
-    listed = load_engine(model.folder, wide, threads=1).translate(LINES)
+    listed = load_engine(model.folder, wide, ONE).translate(LINES)
     decoding = wide.model_copy(update={"method": "mbr", "candidates": "beam", "n_best": 1})
-    for one, other in zip(load_engine(model.folder, decoding, threads=1).translate(LINES), listed, strict=True):
+    for one, other in zip(load_engine(model.folder, decoding, ONE).translate(LINES), listed, strict=True):
         texts, scores = zip(*((best.text, best.score) for best in other.n_best), strict=True)
         assert one.text == consensus(texts, "chrf", scores)[0][0]
 
 
 def test_lines_of_any_kind_are_answered_in_order(model: ModelDirectory) -> None:
     lines = ["ab", "", "\t ", "</s> <pad>", "x" * 90, "한글", "ab"]
-    engine = load_engine(model.folder, threads=2)
+    engine = load_engine(model.folder, computing=Computing(device="cpu", threads=2))
     answers = list(engine.translate(lines, chunk_size=3))
     assert [bool(answer.source_tokens) for answer in answers] == [True, False, False, True, True, True, True]
     assert answers[0].text == answers[-1].text
@@ -216,19 +220,19 @@ def test_what_would_come_out_otherwise_is_refused_by_name(model: ModelDirectory,
 
 def test_more_candidates_than_words_are_all_of_them_and_seeds_may_be_large(model: ModelDirectory) -> None:
     decoding = model.config.decoding.model_copy(update={"method": "sample", "n_best": 1, "top_k": 5000})
-    engine = load_engine(model.folder, decoding, threads=1, seed=2**40)
+    engine = load_engine(model.folder, decoding, Computing(device="cpu", threads=1, seed=2**40))
     assert len(list(engine.translate(LINES[:5]))) == 5
 
 
 @pytest.mark.parametrize("quantization", QUANTIZATIONS)
 def test_every_quantization_loads_and_translates(model: ModelDirectory, tmp_path: Path, quantization: str) -> None:
     before = {name: parameter.detach().clone() for name, parameter in model.model.named_parameters()}
-    export(model, tmp_path / "out", quantization)
+    write_export(model, tmp_path / "out", quantization)
     assert all(torch.equal(before[name], parameter) for name, parameter in model.model.named_parameters())
-    translations = list(load_engine(tmp_path / "out", threads=1).translate(LINES))
+    translations = list(load_engine(tmp_path / "out", computing=ONE).translate(LINES))
     assert len(translations) == len(LINES)
     if quantization == "int8":
-        export(model, tmp_path / "float32")
+        write_export(model, tmp_path / "float32")
         sizes = [(tmp_path / name / "model.bin").stat().st_size for name in ("out", "float32")]
         assert sizes[0] < sizes[1]
 
@@ -236,7 +240,7 @@ def test_every_quantization_loads_and_translates(model: ModelDirectory, tmp_path
 def test_the_folder_needs_nothing_else(model: ModelDirectory, tmp_path: Path) -> None:
     import ctranslate2
 
-    export(model, tmp_path / "out")
+    write_export(model, tmp_path / "out")
     assert is_exported(tmp_path / "out")
     assert not is_exported(model.folder)
     assert {"config.yaml", "source", "config.json"} <= {file.name for file in (tmp_path / "out").iterdir()}
@@ -250,7 +254,7 @@ def test_a_deviating_epsilon_is_refused_by_name_and_nothing_is_written(
     make_model: Callable[..., ModelDirectory], tmp_path: Path
 ) -> None:
     with pytest.raises(TmtError, match=r"model\.epsilon_on: deviation"):
-        export(make_model(epsilon_on="deviation"), tmp_path / "out")
+        write_export(make_model(epsilon_on="deviation"), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -261,10 +265,10 @@ def test_only_an_earlier_export_is_replaced(model: ModelDirectory, tmp_path: Pat
     file.write_text("mine too")
     for place in (folder, file, model.folder):
         with pytest.raises(TmtError, match="this"):
-            export(model, place)
+            write_export(model, place)
     assert (folder / "keep.txt").read_text() == "mine"
-    export(model, tmp_path / "out", "int8")
-    export(model, tmp_path / "out")
+    write_export(model, tmp_path / "out", "int8")
+    write_export(model, tmp_path / "out")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "notes", "out"]
 
 
@@ -272,16 +276,16 @@ def test_rotary_positions_are_refused_by_name_where_ctranslate2_is_too_old_for_t
     make_model: Callable[..., ModelDirectory], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = inspect.signature(lambda self, num_layers, num_heads: None)
-    monkeypatch.setattr("transformer_mt.export.specification.signature", lambda function: old)
+    monkeypatch.setattr("transformer_mt.exporting.specification.signature", lambda function: old)
     with pytest.raises(TmtError, match=r"model\.positions: rotary"):
-        export(make_model(positions="rotary"), tmp_path / "out")
+        write_export(make_model(positions="rotary"), tmp_path / "out")
     assert not any(tmp_path.iterdir())
 
 
 def test_a_damaged_folder_and_a_foreign_device_are_told(model: ModelDirectory, tmp_path: Path) -> None:
-    export(model, tmp_path / "out")
+    write_export(model, tmp_path / "out")
     with pytest.raises(TmtError, match="'mps'"):
-        load_engine(tmp_path / "out", device="mps")
+        load_engine(tmp_path / "out", computing=Computing(device="mps"))
     weights = tmp_path / "out" / "model.bin"
     weights.write_bytes(weights.read_bytes()[:500])
     with pytest.raises(TmtError, match="cannot load"):
@@ -289,7 +293,7 @@ def test_a_damaged_folder_and_a_foreign_device_are_told(model: ModelDirectory, t
 
 
 def test_a_foreign_vocabulary_is_told(model: ModelDirectory, tmp_path: Path) -> None:
-    export(model, tmp_path / "out")
+    write_export(model, tmp_path / "out")
     for file in (tmp_path / "out").glob("*_vocabulary.json"):
         file.write_text("[]")
     with pytest.raises(TmtError, match="not the vocabulary of the tokenizer beside it"):
@@ -300,7 +304,7 @@ def test_a_foreign_vocabulary_is_told(model: ModelDirectory, tmp_path: Path) -> 
 def test_sentences_are_cut_to_the_positions_there_are(make_model: Callable[..., Any], positions: str) -> None:
     directory = make_model(positions=positions)
     folder = directory.folder.parent / "out"
-    export(directory, folder)
+    write_export(directory, folder)
     most = directory.config.data.max_length
     text = (folder / "config.yaml").read_text()
     (folder / "config.yaml").write_text(text.replace(f"max_length: {most}", "max_length: 4000", 1))
@@ -312,7 +316,7 @@ def test_sentences_are_cut_to_the_positions_there_are(make_model: Callable[..., 
 def test_few_batches_are_queued_so_that_an_interruption_is_soon_heeded(
     model: ModelDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine = load_engine(model.folder, model.config.decoding.model_copy(update={"batch_tokens": 60}), threads=1)
+    engine = load_engine(model.folder, model.config.decoding.model_copy(update={"batch_tokens": 60}), ONE)
     plain, queued, most = engine._ask, set[int](), []
 
     class Answer:
@@ -339,7 +343,7 @@ def test_without_ctranslate2_the_message_says_how_to_install_it(
     model: ModelDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    for attempt in (lambda: export(model, tmp_path / "out"), lambda: load_engine(model.folder)):
+    for attempt in (lambda: write_export(model, tmp_path / "out"), lambda: load_engine(model.folder)):
         with pytest.raises(TmtError) as raised:
             attempt()
         assert raised.value.remedy == "pip install 'transformer_mt[ctranslate2]'"

@@ -94,9 +94,9 @@ def test_json_says_the_same_and_made_up_sentences_stand_in(tmt: Run, model: Mode
 def test_disagreement_in_float32_is_no_success(
     tmt: Run, model: ModelDirectory, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from transformer_mt.export import agreement
+    from transformer_mt.workflows import export
 
-    monkeypatch.setattr(agreement, "ENOUGH", 1.01)
+    monkeypatch.setattr(export, "ENOUGH", 1.01)
     options = ("--model", model.folder, "--output", "out", "--input", source)
     assert tmt("export", *options, "--quantization", "int8")[0] == 0, "fewer bits may change translations"
     before = Path("out/model.bin").read_bytes()

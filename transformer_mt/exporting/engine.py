@@ -25,12 +25,12 @@ import numpy as np
 from transformer_mt.config.cores import cores
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import CONFIG, load_config
-from transformer_mt.decoding.interpreter import Interpreter
-from transformer_mt.decoding.request import Found, Request, allowed_lengths, batched, length_penalty
+from transformer_mt.decoding.interpreter import Computing, Interpreter
+from transformer_mt.decoding.request import Request, SearchResult, allowed_lengths, batched, length_penalty
 from transformer_mt.decoding.searches.base import Search
 from transformer_mt.decoding.searches.beam import Beam
 from transformer_mt.errors import TmtError
-from transformer_mt.export.ctranslate2 import POSITIONS
+from transformer_mt.exporting.ctranslate2 import POSITIONS
 from transformer_mt.text.codec import load_codecs
 from transformer_mt.text.vocabulary import BOS, MARKS, PAD
 
@@ -48,7 +48,7 @@ class _Task:
     shortest: int
     longest: int
 
-    def is_broken_by(self, found: Sequence[Found]) -> bool:
+    def is_broken_by(self, found: Sequence[SearchResult]) -> bool:
         """Is a hypothesis longer than it may be, or does it hold what no translation may?"""
         return any(len(one.ids) > self.longest or PAD in one.ids or BOS in one.ids for one in found)
 
@@ -56,10 +56,8 @@ class _Task:
 class Ctranslate2Engine(Interpreter):
     """An exported model, ready to translate."""
 
-    def __init__(
-        self, folder: Path, decoding: DecodingConfig | None, threads: int, device: str, seed: int, scored: bool
-    ) -> None:
-        """folder: a whole exported one. The others as of `ctranslate2.load_engine`; scores that are spared are 0.
+    def __init__(self, folder: Path, decoding: DecodingConfig | None, computing: Computing) -> None:
+        """folder: a whole exported one.
 
         Raises TmtError where a file is damaged or an option is not CTranslate2's, RuntimeError where it refuses
         the model or the device.
@@ -67,7 +65,7 @@ class Ctranslate2Engine(Interpreter):
         super().__init__(load_config(folder / CONFIG), *load_codecs(folder), decoding)
         _refuse_unsupported(self.search, folder)
         self._by_beam = isinstance(self.search.proposer, Beam)
-        self._scored = scored or not self._by_beam or self.decoding.beam > 1
+        self._scored = computing.scored or not self._by_beam or self.decoding.beam > 1
         self._words = self.target.vocabulary.tokens
         self._source_words = self.source.vocabulary.tokens
         self._ids = {word: index for index, word in enumerate(self._words)}
@@ -75,10 +73,10 @@ class Ctranslate2Engine(Interpreter):
         settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         self._positions: int | None = None if self.config.model.positions == "rotary" else settings[POSITIONS]
         self.max_length = min(self.max_length, self._positions or self.max_length)  # config.yaml may say more since
-        ctranslate2.set_random_seed(seed % 2**32)  # read by the threads that start now
-        self.engine = _started(folder, device, cores(threads), alone=not self._by_beam)
+        ctranslate2.set_random_seed(computing.seed % 2**32)  # read by the threads that start now
+        self.engine = _started(folder, computing.device, cores(computing.threads or 0), alone=not self._by_beam)
 
-    def _search(self, requests: Sequence[Request]) -> list[list[Found]]:
+    def _search(self, requests: Sequence[Request]) -> list[list[SearchResult]]:
         tasks = [_Task(one, *allowed_lengths(one, self.decoding, self._positions)) for one in requests]
         found = self._attempt(tasks, self._batches(tasks))
         wrong = [index for index, (task, one) in enumerate(zip(tasks, found, strict=True)) if task.is_broken_by(one)]
@@ -96,12 +94,12 @@ class Ctranslate2Engine(Interpreter):
 
     def _attempt(
         self, tasks: Sequence[_Task], batches: Iterable[Sequence[int]], exact: bool = False
-    ) -> list[list[Found]]:
+    ) -> list[list[SearchResult]]:
         """Queue the batches, a few ahead of the results that are waited for; in the order of the tasks.
 
         What is queued cannot be called back: an interrupted program ends only when it is done.
         """
-        found: list[list[Found]] = [[] for _ in tasks]
+        found: list[list[SearchResult]] = [[] for _ in tasks]
         queued: deque[list[tuple[int, Any, float]]] = deque()
         for batch in batches:
             exponent = self._exponent(max(len(tasks[index].request.source) for index in batch))
@@ -113,7 +111,7 @@ class Ctranslate2Engine(Interpreter):
             self._receive(waiting, found)
         return found
 
-    def _receive(self, waiting: Sequence[tuple[int, Any, float]], found: list[list[Found]]) -> None:
+    def _receive(self, waiting: Sequence[tuple[int, Any, float]], found: list[list[SearchResult]]) -> None:
         """Wait for (index, answer, exponent) of a batch, and put each where it belongs."""
         for index, answer, exponent in waiting:
             result = answer.result()
@@ -121,7 +119,7 @@ class Ctranslate2Engine(Interpreter):
                 if (total := score * max(len(words), 1) ** exponent) > _NEVER:
                     found[index].append(self._found(tuple(self._ids[word] for word in words), total))
 
-    def _attempt_exactly(self, tasks: Sequence[_Task]) -> list[list[Found]]:
+    def _attempt_exactly(self, tasks: Sequence[_Task]) -> list[list[SearchResult]]:
         """As `_attempt`, within each sentence's own limits and without the marks no translation may hold."""
         found = self._attempt(tasks, _with_equal_limits(tasks), exact=True)
         return self._weighed([task.request for task in tasks], found)
@@ -164,11 +162,11 @@ class Ctranslate2Engine(Interpreter):
         usual = max(usual, 2)
         return max(math.log(length_penalty(usual, self.decoding.length_penalty)) / math.log(usual), _NO_PENALTY)
 
-    def _found(self, ids: tuple[int, ...], log_probability: float) -> Found:
+    def _found(self, ids: tuple[int, ...], log_probability: float) -> SearchResult:
         penalty = float(length_penalty(len(ids), self.decoding.length_penalty))
-        return Found(ids, log_probability, log_probability / penalty)
+        return SearchResult(ids, log_probability, log_probability / penalty)
 
-    def _ranked(self, found: Sequence[Sequence[Found]]) -> list[list[Found]]:
+    def _ranked(self, found: Sequence[Sequence[SearchResult]]) -> list[list[SearchResult]]:
         """Best first by our length penalty; samples in the order drawn."""
         if not self._by_beam:
             return [list(candidates) for candidates in found]
@@ -180,7 +178,9 @@ class Ctranslate2Engine(Interpreter):
         forbids = self.decoding.no_repeat_ngram > 0 or self.decoding.min_length_ratio > 0
         return forbids or any(request.prefix for request in requests)
 
-    def _weighed(self, requests: Sequence[Request], found: Sequence[Sequence[Found]]) -> list[list[Found]]:
+    def _weighed(
+        self, requests: Sequence[Request], found: Sequence[Sequence[SearchResult]]
+    ) -> list[list[SearchResult]]:
         """The same hypotheses with the model's own log-probabilities; as they are where scores are spared."""
         if not self._scored:
             return [list(some) for some in found]

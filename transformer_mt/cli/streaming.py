@@ -1,4 +1,4 @@
-"""Where lines to translate come from: a file, a pipe that may never end, or a person at a prompt.
+"""Lines in, translations out: from arguments, a file, a pipe that may never end, or a person at a prompt.
 
 A line ends at \\n (a \\r before it goes too) and nowhere else; a last line without one counts. Lines come in batches:
 of a file many at once, of a pipe whatever is there already, so that the first answer need not wait for the last
@@ -12,24 +12,97 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+from transformer_mt.cli.answers import Notes, Writer, form_of, opened
+from transformer_mt.cli.options import printable
+from transformer_mt.files.lines import BYTE_ORDER_MARK, read_lines
+
+if TYPE_CHECKING:
+    from transformer_mt.workflows.translate import Interpreter
 
 BATCH = 2048  # lines
 _PIECE = 1 << 16  # bytes of a pipe that are read at once
 
 
+def translate_all(
+    translator: Interpreter,
+    text: list[str] | None,
+    input_: Path | None,
+    output: Path | None,
+    prefix: str,
+    scores: bool,
+    head: dict[str, Any] | None,
+) -> None:
+    """Read, translate and write batch by batch; notes and progress go to stderr.
+
+    prefix: what every translation begins with. scores: write them too. head: None for plain lines; else JSON is
+    written, and these are the first keys of its object.
+    """
+    form = form_of(scores, translator.decoding.n_best) if head is None else None
+    known = check_file(input_) if input_ is not None and input_.is_file() else None
+    with _progress(known) as bar, opened(output) as stream:
+        notes = Notes(partial(print if bar is None else bar.write, file=sys.stderr))
+        writer = Writer(stream, form, head or {})
+        for batch in _batches(text, input_, known is not None, notes, translator):
+            prefixes = [prefix] * len(batch) if prefix else None
+            answers = translator.translate(batch, prefixes, align=form is None)
+            for line, translation in zip(batch, answers, strict=True):
+                writer.write(line, translation)
+                notes.tell(writer.written, translation.notes)
+                if bar is not None:
+                    bar.update()
+            writer.flush()
+        writer.close()
+        notes.close()
+
+
+def _batches(
+    text: list[str] | None, input_: Path | None, checked: bool, notes: Any, translator: Interpreter
+) -> Iterator[list[str]]:
+    """Sentences of the command line, a file, a pipe or a prompt."""
+
+    def warn(number: int) -> None:
+        notes.tell(number, ("not UTF-8; each wrong byte was read as U+FFFD",))
+
+    if text:
+        return iter([[printable(sentence) for sentence in text]])
+    if input_ is not None and checked:
+        return file_batches(input_)
+    if input_ is not None:
+        return pipe_batches(os.open(input_, os.O_RDONLY), warn)
+    if sys.stdin is None:
+        return iter(())
+    if sys.stdin.isatty():
+        data = translator.config.data
+        print("tmt: one sentence a line; Ctrl-D leaves", file=sys.stderr)
+        return prompt_batches(f"{data.source} > {data.target}: ")
+    return pipe_batches(sys.stdin.fileno(), warn)
+
+
+@contextmanager
+def _progress(known: int | None) -> Iterator[tqdm[Any] | None]:
+    """A bar for a file of known length, where a person watches."""
+    if known is None or not sys.stderr.isatty():
+        yield None
+        return
+    with tqdm(total=known, unit=" lines", file=sys.stderr, dynamic_ncols=True) as bar:
+        yield bar
+
+
 def check_file(file: Path) -> int:
     """Number of lines of a file, plain or compressed. Raises TmtError where it is damaged, not UTF-8 or unreadable."""
-    from transformer_mt.files.lines import read_lines
-
     return sum(1 for _ in read_lines(file, any_text=True))
 
 
 def file_batches(file: Path) -> Iterator[list[str]]:
     """The lines of a checked file."""
-    from transformer_mt.files.lines import read_lines
-
     lines = (text for _, text in read_lines(file, any_text=True))
     while batch := list(islice(lines, BATCH)):
         yield batch
@@ -40,8 +113,6 @@ def pipe_batches(descriptor: int, warn: Callable[[int], None]) -> Iterator[list[
 
     Bytes that are no UTF-8 become U+FFFD, and `warn` hears the line's number. A thread reads ahead, a little.
     """
-    from transformer_mt.files.lines import BYTE_ORDER_MARK
-
     pieces: queue.Queue[list[bytes] | OSError | None] = queue.Queue(maxsize=8)
     threading.Thread(target=_read_ahead, args=(descriptor, pieces), daemon=True).start()
     number = 0

@@ -1,0 +1,55 @@
+"""The commented configs that come with the program."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from importlib.abc import Traversable
+from importlib.resources import files
+from pathlib import Path
+
+from transformer_mt.errors import TmtError
+
+
+def shipped_config(name: str, first: Sequence[str] = ()) -> str:
+    """The text of a shipped config. Raises TmtError that names the nearest, and lists all, those of `first` first."""
+    configs = shipped_configs(first)
+    found = configs.get(name.removesuffix(".yaml"))
+    if found is not None:
+        return found.read_text(encoding="utf-8")
+    near = difflib.get_close_matches(name, configs, n=1, cutoff=0.4)
+    hint = f"Did you mean '{near[0]}'? " if near else ""
+    raise TmtError(f"no config is called '{name}'", remedy=f"{hint}There are: {', '.join(configs)}.")
+
+
+def shipped_configs(first: Sequence[str] = ()) -> dict[str, Traversable]:
+    """Configs by name: in a wheel they are inside the package, in a clone beside it."""
+    package = files("transformer_mt")
+    inside = package / "configs"
+    folder = inside if inside.is_dir() else Path(str(package)).parent / "configs"
+    found = {
+        prefix + file.name.removesuffix(".yaml"): file
+        for prefix, place in (("", folder), ("classics/", folder / "classics"))
+        if place.is_dir()
+        for file in sorted(place.iterdir(), key=lambda file: file.name)
+        if file.name.endswith(".yaml")
+    }
+    known = [name for name in first if name in found]
+    return {name: found[name] for name in [*known, *(name for name in found if name not in known)]}
+
+
+def write_config(file: Path, text: str) -> None:
+    """Raises TmtError if the file exists, or cannot be written."""
+    if file.is_dir():
+        raise TmtError("this is a folder", place=file, remedy=f"Name a file:  -o {file / 'config.yaml'}")
+    try:
+        with file.open("x", encoding="utf-8") as stream:
+            stream.write(text)
+    except FileExistsError:
+        raise TmtError(
+            "this file is there already, and is left as it is", place=file, remedy="Choose another:  -o FILE"
+        ) from None
+    except FileNotFoundError:
+        raise TmtError(
+            "there is no such folder", place=file.parent, remedy="Make it first, or choose another."
+        ) from None

@@ -1,0 +1,34 @@
+"""A public corpus onto the disk."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+
+from transformer_mt.config.choices import CHOICES, choice
+from transformer_mt.errors import TmtError
+
+
+def download(corpus: str, folder: Path, mirror: str | None = None) -> Iterator[tuple[str, str]]:
+    """Fetch and verify every file; yields each name and what became of it.
+
+    mirror: another address, or a folder, that has the files.
+    Raises TmtError, with the way on, if the corpus cannot be downloaded, or a file is not the official one.
+    """
+    kinds = {kind: choice("corpus", kind) for kind in CHOICES["corpus"]}
+    if corpus in kinds and kinds[corpus].is_public:
+        yield from kinds[corpus].download(folder, mirror)
+        return
+    if corpus in kinds and kinds[corpus].no_download is not None:
+        message, remedy = kinds[corpus].no_download
+        raise TmtError(message, remedy=remedy)
+    known = [kind for kind, cls in kinds.items() if cls.is_public or cls.no_download]
+    near = difflib.get_close_matches(corpus, known, n=1)
+    hint = f"; did you mean '{near[0]}'?" if near else ""
+    public = " and ".join(f"`tmt download {kind}`" for kind, cls in kinds.items() if cls.is_public)
+    *own, last = (kind for kind in kinds if kind not in known)
+    raise TmtError(
+        f"there is no corpus '{corpus}' to download{hint}",
+        remedy=f"{public} is public. Files of your own need no download: kinds {', '.join(own)} and {last}.",
+    )

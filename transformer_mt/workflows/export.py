@@ -1,0 +1,155 @@
+"""A model in CTranslate2's format, compared with the original before it gets its place."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from transformer_mt.data.prepared import open_prepared, prepared_folder
+from transformer_mt.decoding.interpreter import Computing
+from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
+from transformer_mt.decoding.translator import Translator
+from transformer_mt.errors import TmtError
+from transformer_mt.evaluation.scores import check_parallel, score
+from transformer_mt.exporting.agreement import ENOUGH, compare, made_up_lines
+from transformer_mt.exporting.ctranslate2 import (
+    QUANTIZATIONS,
+    load_engine,
+    refuse_foreign,
+    require_ctranslate2,
+    write_export,
+)
+from transformer_mt.files.lines import lines_of
+from transformer_mt.runtime.device import keep_freed_memory
+from transformer_mt.text.vocabulary import MARKS
+from transformer_mt.workflows.models import find_model
+
+_SHARED: dict[str, Any] = {"method": "beam", "coverage_penalty": 0.0, "min_length_ratio": 0.0, "no_repeat_ngram": 0}
+
+
+@dataclass(frozen=True)
+class SearchAgreement:
+    """How the two engines compare by one search. equal: share of the sentences with the same translation."""
+
+    beam: int
+    equal: float
+    bleu: dict[str, float] | None  # tmt, ctranslate2, difference; None without references
+    sentences_per_second: dict[str, float]  # tmt, ctranslate2
+
+
+@dataclass(frozen=True)
+class ExportReport:
+    folder: str
+    quantization: str
+    sentences: int
+    searches: list[SearchAgreement] = field(default_factory=list)
+
+
+def export(
+    output: str | Path,
+    model: str | Path | None = None,
+    *,
+    format_: str = "ctranslate2",
+    quantization: str = "float32",
+    sample: int = 200,
+    source: Path | None = None,
+    reference: Path | None = None,
+    threads: int | None = None,
+) -> ExportReport:
+    """Write a model for CTranslate2 into the folder `output`, after comparing the two on a sample of sentences.
+
+    model: a folder; default: the run that finished last. source, reference: sentences to compare on, and translations
+    by people for BLEU; default: the validation split. threads: CPU threads; None: one for each core.
+    Raises TmtError if CTranslate2 is missing or cannot express the model, if `output` holds something else, and (exit
+    code 1) if the two do not agree in float32: nothing is written then.
+    """
+    output = Path(output)
+    _check_options(format_, quantization, source, reference)
+    require_ctranslate2()
+    refuse_foreign(output)
+    directory = load_model_directory(find_model(Path(model) if model is not None else None))
+    lines, references = _sample(directory, sample, source, reference)
+    searches: list[SearchAgreement] = []
+
+    def prove(written: Path) -> None:
+        searches.extend(_compared(directory, written, lines, references, threads))
+        _require_agreement(output, quantization, searches)
+
+    write_export(directory, output, quantization, prove)
+    return ExportReport(str(output), quantization, len(lines), searches)
+
+
+def _check_options(format_: str, quantization: str, source: Path | None, reference: Path | None) -> None:
+    if format_ != "ctranslate2":
+        raise TmtError(f"'{format_}' is no format", place="--format", remedy="Use ctranslate2.")
+    if quantization not in QUANTIZATIONS:
+        remedy = f"Use one of {', '.join(QUANTIZATIONS)}."
+        raise TmtError(f"'{quantization}' is no quantization", place="--quantization", remedy=remedy)
+    if reference is not None and source is None:
+        raise TmtError("--reference has no --input to belong to", remedy="Add --input FILE.")
+
+
+def _sample(
+    directory: ModelDirectory, count: int, source: Path | None, reference: Path | None
+) -> tuple[list[str], list[str]]:
+    """Sentences to compare on, with their references if these are known."""
+    sources, references = lines_of(source) if source else [], lines_of(reference) if reference else []
+    data = directory.config.data
+    prepared, why = prepared_folder(directory.config), "no validation data here"
+    if source is None and prepared.is_dir():
+        try:
+            sources, references = open_prepared(directory.config).raw("validation")
+        except TmtError as error:
+            why = f"{error.place}: {error.message}"
+    if references:
+        check_parallel(sources, str(source or prepared), references, str(reference or prepared))
+    if source is not None and not any(line.strip() for line in sources):
+        raise TmtError("this file holds no sentence", place=source, remedy="Give a file of sentences, one a line.")
+    if not sources:
+        print(f"tmt: {why}; comparing on sentences of random tokens", file=sys.stderr)
+        tokens = directory.source.vocabulary.tokens[len(MARKS) :]
+        sources = made_up_lines(tokens, directory.source.segmenter.detokenize, count, min(20, data.max_length - 1))
+    return sources[:count], references[:count]
+
+
+def _compared(
+    directory: ModelDirectory, exported: Path, lines: Sequence[str], references: Sequence[str], threads: int | None
+) -> list[SearchAgreement]:
+    """Greedy, and with the model's own beam."""
+    keep_freed_memory()
+    if threads is not None:
+        torch.set_num_threads(threads)
+    own, language = directory.config.decoding, directory.config.data.target
+    if any(getattr(own, key) != value for key, value in _SHARED.items()):
+        print("tmt: compared by plain beam search; the two cannot agree on the config's", file=sys.stderr)
+    searches = []
+    for beam in (1, own.beam if own.beam > 1 else 5):
+        decoding = own.model_copy(update={**_SHARED, "beam": beam, "n_best": 1})
+        print(f"tmt: translating {len(lines)} sentences with both, beam {beam}", file=sys.stderr)
+        engine = load_engine(exported, decoding, Computing(device="cpu", threads=threads or torch.get_num_threads()))
+        result = compare(Translator([directory], decoding), engine, lines)
+        bleu = None
+        if references:
+            both = [score(list(side), references, language, ("bleu",))["bleu"] for side in (result.ours, result.theirs)]
+            ours, theirs = (one.value for one in both)
+            bleu = {"tmt": ours, "ctranslate2": theirs, "difference": theirs - ours}
+        speed = {"tmt": len(lines) / result.our_seconds, "ctranslate2": len(lines) / result.their_seconds}
+        searches.append(SearchAgreement(beam, result.share, bleu, speed))
+    return searches
+
+
+def _require_agreement(output: Path, quantization: str, searches: Sequence[SearchAgreement]) -> None:
+    """Fewer bits may change translations; float32 must not. Raises TmtError if it does, a defect of ours."""
+    alike = ", ".join(f"beam {one.beam} {one.equal:.1%}" for one in searches)
+    if quantization == "float32" and min(one.equal for one in searches) < ENOUGH:
+        raise TmtError(
+            f"VERIFICATION FAILED: of the sentences are translated alike, by {alike}, not {ENOUGH:.0%}",
+            place=output,
+            remedy="Nothing was written. Please report this with the model's config.yaml.",
+            exit_code=1,
+        )

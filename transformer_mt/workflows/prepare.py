@@ -1,0 +1,52 @@
+"""From a corpus to ids on disk, with a report and a picture of the lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tqdm.auto import tqdm
+
+from transformer_mt.config.load import ConfigLike, config_of
+from transformer_mt.data.doctor import DataReport as DataReport
+from transformer_mt.data.doctor import Outliers as Outliers
+from transformer_mt.data.doctor import PairCounts as PairCounts
+from transformer_mt.data.prepare import Progress
+from transformer_mt.data.prepare import prepare as prepare_data
+from transformer_mt.data.prepared import Prepared
+from transformer_mt.data.store import SIDES
+from transformer_mt.reporting.plots import plot_lengths
+
+
+def prepare(config: ConfigLike, force: bool = False) -> Prepared:
+    """Clean, split, learn tokenizers, build vocabularies, write stores; does nothing if that was done before.
+
+    config: a Config, or a YAML file. force: do it again all the same. The result knows its `report` and `folder`.
+    Raises TmtError for bad data (with file and line), and if the disk refuses; what was there is then as it was.
+    """
+    with _progress() as progress:
+        prepared = prepare_data(config_of(config), force, progress)
+    if not prepared.picture.exists():
+        report = prepared.report
+        train = report.splits["train"]
+        plot_lengths(
+            {f"{side} ({report.languages[side]})": train.side(side).histogram for side in SIDES}, prepared.picture
+        )
+    return prepared
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    """A bar for each stage of preparing."""
+    stage = ""
+    with tqdm(unit=" pairs", desc="checking data", leave=False, disable=None) as bar:
+
+        def show(doing: str, pairs: int) -> None:
+            nonlocal stage
+            if doing != stage:
+                stage = doing
+                bar.reset()
+                bar.set_description_str(doing)
+            bar.update(pairs - bar.n)
+
+        yield show
