@@ -148,8 +148,9 @@ def test_faults_found_by_tokenising_drop_their_pairs_alone(bench: Bench, monkeyp
     train = bench.add("train", [(f"s{n}", f"t{n}") for n in range(5)] + [("s1", "t1")])
     validation = bench.add("validation", [("v1", "v1"), ("v2", "v2")])
     selection = bench.select()
-    rules = selecting.DROPS.index("longer than max_length") + 1, selecting.DROPS.index("length ratio") + 1
-    selection.discard(bytes([0, rules[0], 0, rules[1], rules[1], 0, 0]))
+    number = {pair.line.source: pair.number for pair in selection.selected()}
+    rules = {"longer than max_length": [number["s1"]], "length ratio": [number["s3"], number["s4"]]}
+    selection.discard(rules)
     assert _pairs(selection, "train") == [("s0", "t0"), ("s2", "t2")]
     assert selection.dropped(train) == {"duplicate": 1, "longer than max_length": 1, "length ratio": 2}
     assert selection.dropped(validation) == {}

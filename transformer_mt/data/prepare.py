@@ -124,7 +124,7 @@ class _Preparation:
         with self._tokens("w") as scratch:
             for done in tokenise(work, selection.selected(), scratch, workers, found):
                 self.progress("tokenising", done)
-        selection.discard(found.faults)
+        selection.discard(found.dropped)
         return found
 
     def _write_ids(self, splits: list[str], codecs: dict[str, Codec]) -> dict[str, Written]:
@@ -147,7 +147,7 @@ class _Preparation:
                 source_file.open("w", encoding="utf-8", newline="\n") as source,
                 target_file.open("w", encoding="utf-8", newline="\n") as target,
             ):
-                for _, line in selection.selected(split):
+                for line in (pair.line for pair in selection.selected(split)):
                     source.write((line.source if split == "train" else line.raw_source) + "\n")
                     target.write((line.target if split == "train" else line.raw_target) + "\n")
 

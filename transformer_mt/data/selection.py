@@ -5,7 +5,7 @@ Works on hashes only, read in blocks; the memory it takes beyond that is a few b
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,10 +29,11 @@ Hashes = NDArray[np.uint64]
 
 
 class Selected(NamedTuple):
-    """A pair with the split it belongs to."""
+    """A pair with the split it belongs to. number: its place among the pairs of all streams."""
 
     split: str
     line: Line
+    number: int
 
 
 class Selection:
@@ -79,22 +80,22 @@ class Selection:
 
     def selected(self, split: str | None = None) -> Iterator[Selected]:
         """All pairs that belong to a split (or to the named one), in the order of the corpora."""
+        wanted = {self._code(name): name for name in self.splits if split in (None, name)}
+        first = 0
         for stream, fates in zip(self.streams, self.fates, strict=True):
-            wanted = {self._code(name): name for name in self.splits if split in (None, name)}
             if any((fates == code).any() for code in wanted):
-                for fate, line in zip(fates.data, stream.lines(), strict=True):
+                for number, (fate, line) in enumerate(zip(fates.data, stream.lines(), strict=True), start=first):
                     if fate in wanted:
-                        yield Selected(wanted[fate], line)
+                        yield Selected(wanted[fate], line, number)
+            first += len(fates)
 
-    def discard(self, faults: bytes | bytearray) -> None:
-        """Drop pairs for what tokenising found: for each pair of `selected`, 0 or 1 + its rule's place in DROPS."""
-        found, begin = np.frombuffer(faults, dtype=np.uint8), 0
-        parts = (fates[start : start + BLOCK] for fates in self.fates for start in range(0, len(fates), BLOCK))
-        for part in parts:
-            rows = np.flatnonzero(part < len(self.splits))
-            faulty = np.flatnonzero(found[begin : begin + len(rows)])
-            part[rows[faulty]] = found[begin + faulty] + np.uint8(len(self.splits) - 1)
-            begin += len(rows)
+    def discard(self, numbers: Mapping[str, Sequence[int]]) -> None:
+        """Drop pairs for what tokenising found: their numbers, by rule."""
+        for rule, found in numbers.items():
+            rest = np.asarray(found, dtype=np.int64)
+            for fates in self.fates:
+                fates[rest[(rest >= 0) & (rest < len(fates))]] = self._drop(rule)
+                rest = rest - len(fates)
 
     def _drop_duplicates(self) -> None:
         """Of equal pairs for training (or still to be divided) the first stays. Partition by partition."""

@@ -1,7 +1,7 @@
 """The second pass: learn tokenizers from the training split, tokenise everything, count words.
 
 Tokens go through a scratch file, so that no more than a few chunks are in memory; what grows with the
-corpus is the count of distinct words, and a byte a pair.
+corpus is the count of distinct words, and the numbers of the pairs that are dropped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TextIO
 from transformer_mt.config.schema import Config
 from transformer_mt.data.parallel import Workers, chunks
 from transformer_mt.data.reading import Line
-from transformer_mt.data.selection import DROPS, Selected, Selection
+from transformer_mt.data.selection import Selected, Selection
 from transformer_mt.data.store import SIDES
 from transformer_mt.text.cleaning import LOPSIDED, fault_of_lengths
 from transformer_mt.text.codec import Segmenter
@@ -48,10 +48,10 @@ def train_segmenters(config: Config, selection: Selection, folder: Path) -> dict
 def _sample(selection: Selection, most: int) -> Iterator[Line]:
     """At most `most` training pairs, evenly spaced over the corpus."""
     total, taken = selection.count("train"), 0
-    for number, (_, line) in enumerate(selection.selected("train"), start=1):
-        if number * min(most, total) // total > taken:
+    for count, pair in enumerate(selection.selected("train"), start=1):
+        if count * min(most, total) // total > taken:
             taken += 1
-            yield line
+            yield pair.line
 
 
 @dataclass
@@ -62,7 +62,8 @@ class Findings:
     spaced: Counter[tuple[str, str]] = field(default_factory=Counter)  # (split, side): words between spaces
     outliers: Counter[str] = field(default_factory=Counter)
     places: dict[str, list[str]] = field(default_factory=dict)  # of the first outliers of each kind
-    faults: bytearray = field(default_factory=bytearray)  # for each pair, in order: see `Selection.discard`
+    pairs: int = 0
+    dropped: dict[str, list[int]] = field(default_factory=dict)  # numbers of pairs, by the rule that they break
 
     def note_outlier(self, kind: str, place: str) -> None:
         self.outliers[kind] += 1
@@ -75,7 +76,9 @@ class Findings:
         self.outliers.update(other.outliers)
         for kind, places in other.places.items():
             self._show(kind, places)
-        self.faults += other.faults
+        self.pairs += other.pairs
+        for rule, numbers in other.dropped.items():
+            self.dropped.setdefault(rule, []).extend(numbers)
 
     def _show(self, kind: str, places: list[str]) -> None:
         known = self.places.setdefault(kind, [])
@@ -96,14 +99,15 @@ class Tokenising:
 
     def __call__(self, pairs: list[Selected]) -> tuple[str, Findings]:
         """Scratch lines (split, source tokens, target tokens) of the pairs without fault."""
-        found = Findings()
-        return "".join(self._pair(split, line, found) for split, line in pairs), found
+        found = Findings(pairs=len(pairs))
+        return "".join(self._pair(pair, found) for pair in pairs), found
 
-    def _pair(self, split: str, line: Line, found: Findings) -> str:
+    def _pair(self, pair: Selected, found: Findings) -> str:
+        split, line, number = pair
         source, target = (segmenter.tokenize(text) for segmenter, text in zip(self.segmenters, line[:2], strict=True))
         fault = self._judge(source, target, line, found) if split == "train" else None
-        found.faults.append(0 if fault is None else 1 + DROPS.index(fault))
         if fault is not None:
+            found.dropped.setdefault(fault, []).append(number)
             return ""
         found.spaced[split, SOURCE] += len(line.source.split())
         found.spaced[split, TARGET] += len(line.target.split())
@@ -131,4 +135,4 @@ def tokenise(
     for lines, found in workers.map(work, chunks(pairs)):
         scratch.write(lines)
         total.add(found)
-        yield len(total.faults)
+        yield total.pairs
