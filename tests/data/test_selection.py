@@ -45,7 +45,7 @@ class Bench:
 
 
 def _pairs(selection: Selection, split: str) -> list[tuple[str, str]]:
-    return [(line.source, line.target) for _, line in selection.selected(split)]
+    return [(line.source, line.target) for _, line, _ in selection.selected(split)]
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_of_equal_pairs_the_first_stays_across_corpora_and_partitions(
     selection = bench.select()
     assert _pairs(selection, "train") == [(f"s{n}", f"t{n}") for n in range(20)]
     assert (selection.dropped(one), selection.dropped(two)) == ({"duplicate": 20}, {"duplicate": 10})
-    assert [line.place for _, line in selection.selected("train")][9:12] == ["file:9", "file:10", "file:11"]
+    assert [line.place for _, line, _ in selection.selected("train")][9:12] == ["file:9", "file:10", "file:11"]
     assert selection.count("validation") == 3
 
 
