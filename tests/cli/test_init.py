@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import jsonschema
 import pytest
 import typer
 from typer.testing import CliRunner, Result
 
 from transformer_mt.cli.init import FIRST, init
 from transformer_mt.config.load import load_config
+from transformer_mt.config.yaml_source import read_yaml
 from transformer_mt.errors import USER_FAULT, TmtError
 from transformer_mt.workflows.configs import shipped_configs
 
@@ -68,6 +71,43 @@ def test_a_file_that_is_there_stays_as_it_is(tmt, tmp_path: Path) -> None:
 def test_places_that_cannot_be_written(tmt, tmp_path: Path) -> None:
     assert "folder" in _fault(tmt("files", "-o", str(tmp_path))).message
     assert "no such folder" in _fault(tmt("files", "-o", "none/c.yaml")).message
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_config_with_a_schema_names_it_and_keeps_to_it(tmt, tmp_path: Path, name: str) -> None:
+    """What an editor does: find the schema by the first line, and check the config by it."""
+    assert tmt(name, "--schema").exit_code == 0
+    written = tmp_path / f"{name.rsplit('/', 1)[-1]}.yaml"
+    first, _, rest = written.read_text(encoding="utf-8").partition("\n")
+    assert rest == (CONFIGS / f"{name}.yaml").read_text(encoding="utf-8")
+    assert first.startswith("# yaml-language-server: $schema=")
+    schema = json.loads((tmp_path / first.rpartition("=")[2]).read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(schema)
+    values = read_yaml(written).values
+    jsonschema.validate(values, schema)
+    with pytest.raises(jsonschema.ValidationError, match="modle"):
+        jsonschema.validate({**values, "modle": {}}, schema)
+
+
+def test_the_schema_alone(tmt, tmp_path: Path) -> None:
+    result = tmt("--schema")
+    assert result.stderr.endswith("# yaml-language-server: $schema=tmt.schema.json\n")
+    assert json.loads(tmt("--schema", "-o", "-").stdout) == json.loads(Path("tmt.schema.json").read_text("utf-8"))
+
+
+def test_an_older_schema_is_replaced_and_a_stranger_file_is_not(tmt, tmp_path: Path) -> None:
+    assert tmt("--schema").exit_code == 0
+    whole = Path("tmt.schema.json").read_bytes()
+    Path("tmt.schema.json").write_bytes(whole[: len(whole) // 2] + b'"title": "transformer_mt config"')
+    assert tmt("--schema").exit_code == 0
+    assert Path("tmt.schema.json").read_bytes() == whole
+    Path("tmt.schema.json").write_text("mine")
+    assert "there already" in _fault(tmt("--schema")).message
+    assert Path("tmt.schema.json").read_text() == "mine"
+
+
+def test_a_schema_has_no_place_beside_stdout(tmt) -> None:
+    assert "no file" in _fault(tmt("files", "--schema", "-o", "-")).message
 
 
 @pytest.mark.parametrize(("name", "nearest"), [("flies", "files"), ("multi30k-ende", "multi30k-en-de")])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +9,7 @@ from typing import Annotated
 import typer
 
 from transformer_mt.cli.options import print_json
+from transformer_mt.errors import TmtError
 
 FIRST = ("quickstart", "multi30k-de-en", "multi30k-en-de", "aihub-ko-en", "files")
 
@@ -22,31 +22,33 @@ def init(
         Path | None, typer.Option("--output", "-o", help="File to write, - for stdout; default: ./NAME.yaml.")
     ] = None,
     schema: Annotated[
-        bool, typer.Option("--schema", help="Write the JSON schema of all keys, by which an editor completes them.")
+        bool,
+        typer.Option("--schema", help="Write the JSON schema too (alone without NAME): editors complete keys by it."),
     ] = False,
 ) -> None:
     """Write a commented config to start from."""
     from transformer_mt.workflows import configs
 
-    if schema:
-        _write_schema(output)
+    to_stdout = output == Path("-")
+    if not name and schema:
+        if to_stdout:
+            print_json(configs.json_schema())
+            return
+        file = output or Path(configs.SCHEMA)
+        configs.write_schema(file)
+        print(
+            f"Wrote {file}. Editors complete a config that begins with\n{configs.header(file)}", end="", file=sys.stderr
+        )
         return
     text = configs.shipped_config(name, FIRST)
-    if output == Path("-"):
+    if to_stdout and schema:
+        raise TmtError("--schema is written beside the config, and - is no file", remedy="Leave one of the two out.")
+    if to_stdout:
         sys.stdout.write(text)
         return
     file = output or Path(f"{name.removesuffix('.yaml').rsplit('/', 1)[-1]}.yaml")
-    configs.write_config(file, text)
+    beside = file.with_name(configs.SCHEMA)
+    configs.write_config(file, configs.header(Path(beside.name)) + text if schema else text)
+    if schema:
+        configs.write_schema(beside)
     print(f"Wrote {file}. Adapt it, then:  tmt train --config {file}", file=sys.stderr)
-
-
-def _write_schema(output: Path | None) -> None:
-    from transformer_mt.config.reference import json_schema
-    from transformer_mt.workflows.configs import write_config
-
-    if output is None or output == Path("-"):
-        print_json(json_schema())
-        return
-    write_config(output, json.dumps(json_schema(), ensure_ascii=False, indent=1) + "\n")
-    told = f"Wrote {output}. A config that begins with this line is completed by editors with YAML support:"
-    print(f"{told}\n# yaml-language-server: $schema={output}", file=sys.stderr)

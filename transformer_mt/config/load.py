@@ -36,7 +36,11 @@ def load_config(file: str | Path, overrides: Sequence[str] = ()) -> Config:
     source = _apply(read_yaml(file), overrides)
     problems = find_problems(source)
     if problems:
-        raise TmtError("\n".join(problems), remedy=_remedy(problems, source.file))
+        faulty = "this" if len(problems) == 1 else f"these {len(problems)} keys"
+        given = all(problem.startswith(f"{COMMAND_LINE}: ") for problem in problems)
+        place = "on the command line" if given else f"in {source.file}"
+        remedy = f"Mend {faulty} {place}; README.md lists all keys with their ranges."
+        raise TmtError("\n".join(problems), remedy=remedy)
     return Config.model_validate(source.values)
 
 
@@ -46,13 +50,6 @@ def config_of(config: ConfigLike, overrides: Sequence[str] = ()) -> Config:
         assert not overrides, "overrides are for a file"
         return config
     return load_config(config, overrides)
-
-
-def _remedy(problems: Sequence[str], file: str) -> str:
-    mend = "this" if len(problems) == 1 else f"these {len(problems)} keys"
-    given = all(problem.startswith(f"{COMMAND_LINE}: ") for problem in problems)
-    place = "on the command line" if given else f"in {file}"
-    return f"Mend {mend} {place}; README.md lists all keys with their ranges."
 
 
 def dump_config(config: Config) -> str:

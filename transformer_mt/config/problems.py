@@ -21,6 +21,24 @@ from transformer_mt.config.yaml_source import KeyPath, YamlSource
 
 _ROUNDS = 5  # sections, their contradictions, and those between sections
 _WORD = re.compile(r"[a-z_]+(?:\.[a-z_]+)*")
+_WANTED = {
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "bool_type": "must be true or false",
+    "string_type": "must be text (in quotes, where it looks like a number)",
+    "tuple_type": "must be a list",
+    "too_short": "must not be empty",
+    "dict_type": "must be a mapping of keys",
+    "model_type": "must be a mapping of keys",
+    "model_attributes_type": "must be a mapping of keys",
+    "greater_than_equal": "must be at least {ge}",
+    "greater_than": "must be more than {gt}",
+    "less_than_equal": "must be at most {le}",
+    "less_than": "must be less than {lt}",
+    "string_pattern_mismatch": "must match the pattern {pattern}",
+}
 
 
 def find_problems(source: YamlSource) -> list[str]:
@@ -45,27 +63,20 @@ Problem = tuple[KeyPath, str, set[str | int]]  # where, what, and the names of t
 
 
 def _problems(values: Any, source: YamlSource) -> Iterator[Problem]:
-    for item in _errors(values):
-        path = _path_in_file(item["loc"], values, ends_in_key=item["type"] == "missing")
+    try:
+        Config.model_validate(values)
+        return
+    except ValidationError as error:
+        items: list[dict[str, Any]] = [dict(item) for item in error.errors(include_url=False)]
+    for item in items:
+        loc = item["loc"]
+        if item["type"] == "too_short" and sum(other["loc"][: len(loc)] == loc for other in items) > 1:
+            continue  # a list that is short only because its items are wrong
+        path = _path_in_file(loc, values, ends_in_key=item["type"] == "missing")
         if item["type"] == "value_error":
             yield from _contradictions(str(item["ctx"]["error"]), path, source)
         else:
             yield path, _sentence(item, path, values), set()
-
-
-def _errors(values: Any) -> list[dict[str, Any]]:
-    try:
-        Config.model_validate(values)
-    except ValidationError as error:
-        items = [dict(item) for item in error.errors(include_url=False)]
-        return [item for item in items if not _only_a_consequence(item, items)]
-    return []
-
-
-def _only_a_consequence(item: dict[str, Any], items: list[dict[str, Any]]) -> bool:
-    """A list that is short only because its items are wrong."""
-    inside = sum(other["loc"][: len(item["loc"])] == item["loc"] for other in items)
-    return item["type"] == "too_short" and inside > 1
 
 
 def _contradictions(message: str, path: KeyPath, source: YamlSource) -> Iterator[Problem]:
@@ -111,24 +122,10 @@ def _take_out(values: Any, path: KeyPath) -> KeyPath:
     return path
 
 
-def _shown(value: Any) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False, default=str)
-    except TypeError:  # YAML knows keys that JSON does not, such as dates
-        return str(value)
-
-
 def _sentence(item: dict[str, Any], path: KeyPath, values: Any) -> str:
     name, kind, context = ".".join(map(str, path)), item["type"], item.get("ctx", {})
-    value = _shown(item.get("input"))
-    value = value if len(value) < 60 else value[:57] + "..."
     if kind in ("extra_forbidden", "invalid_key"):
-        known = keys_at(path[:-1], values)
-        if path[-1] in known:  # a key of another form of this section
-            beside = [key for key in _inside(values, path[:-1]) if key != path[-1]]
-            return f"key '{name}' has no place beside {', '.join(f'{key!r}' for key in beside)}"
-        near = difflib.get_close_matches(str(path[-1]), known, n=1, cutoff=0.5) + _homes(path)
-        return f"unknown key '{name}'" + (f"; did you mean {' or '.join(map(repr, near))}?" if near else _known(known))
+        return _unknown_key(path, values)
     if kind == "missing" and isinstance(item["loc"][-1], int):
         return f"'{name}' has too few values"
     if kind == "missing":
@@ -140,51 +137,29 @@ def _sentence(item: dict[str, Any], path: KeyPath, values: Any) -> str:
         near = difflib.get_close_matches(str(context["tag"]), tags, n=1, cutoff=0.4)
         hint = f"; did you mean '{near[0]}'?" if near else ""
         return f"'{name}.kind' is '{context['tag']}', but must be one of {', '.join(tags)}{hint}"
-    return f"'{name}' is {value}, but {_wanted(item)}"
+    try:
+        value = json.dumps(item.get("input"), ensure_ascii=False, default=str)
+    except TypeError:  # YAML knows keys that JSON does not, such as dates
+        value = str(item.get("input"))
+    value = value if len(value) < 60 else value[:57] + "..."
+    if kind == "literal_error":
+        wanted = f"must be one of {str(context['expected']).replace(' or ', ', ')}"
+    else:
+        wanted = _WANTED[kind].format(**context) if kind in _WANTED else item["msg"][:1].lower() + item["msg"][1:]
+    return f"'{name}' is {value}, but {wanted}"
 
 
-def _inside(values: Any, path: KeyPath) -> Any:
-    for part in path:
-        values = values[part]
-    return values
-
-
-def _homes(path: KeyPath) -> list[str]:
-    """Where a key that was put into the wrong section, or into none, would be at home."""
+def _unknown_key(path: KeyPath, values: Any) -> str:
+    """Says what was probably meant: a key of this section, or the same key where it belongs."""
+    name, known = ".".join(map(str, path)), keys_at(path[:-1], values)
+    if path[-1] in known:  # a key of another form of this section
+        for part in path[:-1]:
+            values = values[part]
+        return f"key '{name}' has no place beside {', '.join(f'{key!r}' for key in values if key != path[-1])}"
+    near = difflib.get_close_matches(str(path[-1]), known, n=1, cutoff=0.5)
     sections = ("model", "training", "decoding", "runtime")
-    if len(path) > 2 or (len(path) == 2 and path[0] not in sections):
-        return []
-    return [f"{section}.{path[-1]}" for section in sections if path[-1] in keys_at((section,))]
-
-
-def _known(keys: list[str]) -> str:
-    return f"; known here: {', '.join(keys)}" if 0 < len(keys) <= 12 else ""
-
-
-_WANTED = {
-    "int_type": "must be a whole number",
-    "int_from_float": "must be a whole number",
-    "float_type": "must be a number",
-    "finite_number": "must be a finite number",
-    "bool_type": "must be true or false",
-    "string_type": "must be text (in quotes, where it looks like a number)",
-    "tuple_type": "must be a list",
-    "too_short": "must not be empty",
-    "dict_type": "must be a mapping of keys",
-    "model_type": "must be a mapping of keys",
-    "model_attributes_type": "must be a mapping of keys",
-    "greater_than_equal": "must be at least {ge}",
-    "greater_than": "must be more than {gt}",
-    "less_than_equal": "must be at most {le}",
-    "less_than": "must be less than {lt}",
-    "string_pattern_mismatch": "must match the pattern {pattern}",
-}
-
-
-def _wanted(item: dict[str, Any]) -> str:
-    context = item.get("ctx", {})
-    if item["type"] in _WANTED:
-        return _WANTED[item["type"]].format(**context)
-    if item["type"] == "literal_error":
-        return f"must be one of {str(context['expected']).replace(' or ', ', ')}"
-    return item["msg"][:1].lower() + item["msg"][1:]
+    if len(path) == 1 or (len(path) == 2 and path[0] in sections):  # a key in the wrong section, or in none
+        near += [f"{section}.{path[-1]}" for section in sections if path[-1] in keys_at((section,))]
+    if near:
+        return f"unknown key '{name}'; did you mean {' or '.join(map(repr, near))}?"
+    return f"unknown key '{name}'" + (f"; known here: {', '.join(known)}" if 0 < len(known) <= 12 else "")

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any
 
 Schema = dict[str, Any]  # a JSON schema, or a part of one
+TITLE = "transformer_mt config"
 
 
 @cache
@@ -15,7 +16,7 @@ def json_schema() -> Schema:
     from transformer_mt.config.schema import Config
 
     schema = Config.model_json_schema()
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "transformer_mt config"}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": TITLE}
 
 
 def keys_at(path: Sequence[str | int], values: Any = None) -> list[str]:
@@ -81,13 +82,10 @@ def _table(sections: Sequence[Schema], paths: Sequence[str]) -> Iterator[str]:
 def _row(name: str, field: Schema, required: bool) -> tuple[str, ...]:
     """Key, type, default, range and meaning."""
     section = bool(_sections(field)) and "default" not in field
-    default = "required" if required else "" if _is_section_default(field) else f"`{_plain(field.get('default'))}`"
+    default = "" if isinstance(field.get("default"), dict) else f"`{_plain(field.get('default'))}`"
+    default = "required" if required else default
     meaning = field.get("description", "").replace("|", "\\|").replace("<", "&lt;")
     return name, _type_of(field), default, "" if section else ", ".join(dict.fromkeys(_bounds(field))), meaning
-
-
-def _is_section_default(field: Schema) -> bool:
-    return isinstance(field.get("default"), dict)
 
 
 def _plain(value: Any) -> str:

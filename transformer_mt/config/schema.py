@@ -31,9 +31,8 @@ class SidesConfig(Section):
 
 
 def _form(value: Any) -> str:
-    if isinstance(value, SidesConfig):
-        return "sides"
-    return "sides" if isinstance(value, dict) and {"source", "target"} & set(value) else "both"
+    has_sides = isinstance(value, SidesConfig) or (isinstance(value, dict) and {"source", "target"} & set(value))
+    return "sides" if has_sides else "both"
 
 
 AnyTokenizer = Annotated[

@@ -1,14 +1,19 @@
-"""The commented configs that come with the program."""
+"""The commented configs that come with the program, and the schema by which an editor completes their keys."""
 
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Sequence
 from importlib.abc import Traversable
 from importlib.resources import files
 from pathlib import Path
 
+from transformer_mt.config.reference import TITLE, json_schema
 from transformer_mt.errors import TmtError
+from transformer_mt.files.replace import replace_text
+
+SCHEMA = "tmt.schema.json"
 
 
 def shipped_config(name: str, first: Sequence[str] = ()) -> str:
@@ -53,3 +58,17 @@ def write_config(file: Path, text: str) -> None:
         raise TmtError(
             "there is no such folder", place=file.parent, remedy="Make it first, or choose another."
         ) from None
+
+
+def header(schema: Path) -> str:
+    """The first line of a config that names its schema to editors (to those that use yaml-language-server)."""
+    return f"# yaml-language-server: $schema={schema}\n"
+
+
+def write_schema(file: Path) -> None:
+    """The JSON schema of a config. Replaces one that an older version wrote. Raises TmtError as `write_config` does."""
+    text = json.dumps(json_schema(), ensure_ascii=False, indent=1) + "\n"
+    if file.is_file() and f'"title": "{TITLE}"' in file.read_text(encoding="utf-8", errors="replace"):
+        replace_text(file, text)
+    else:
+        write_config(file, text)
