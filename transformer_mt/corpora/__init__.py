@@ -1,1 +1,1 @@
-"""One interface (`base`), one file a kind of corpus. Which kinds there are, `config.choices` says."""
+"""One interface (`base`) and the kinds of corpora; `config.choices` lists the kinds."""

@@ -1,7 +1,7 @@
-"""AI Hub's parallel corpora as they are handed out: workbooks (.xlsx), JSON or CSV, columns found by their headers.
+"""AI Hub's parallel corpora in their original files: workbooks (.xlsx), JSON or CSV. Headers name the columns.
 
-One side is Korean, the other the language it was translated into or from. AI Hub forbids passing the files on,
-so there is nothing to download here; see data/README.md.
+One side is Korean. AI Hub does not allow anyone to pass the files on, so nothing is downloaded here; see
+data/README.md.
 """
 
 from __future__ import annotations
@@ -25,17 +25,26 @@ from transformer_mt.errors import TmtError, at
 from transformer_mt.files.lines import check_exists, check_head, path_of, read_lines
 
 SUFFIXES = (".xlsx", ".json", ".csv")
-HEADER_ROWS = 10  # a header stands within the first rows of a sheet, below a title perhaps
-_KOREAN = ("원문", "ko", "한국어", "한국어 원문", "국문", "korean", "kor")
-_OTHERS = {
-    "en": ("번역문", "최종번역문", "en", "영어", "영어 번역문", "영어 검수", "영문", "english", "eng"),
-    "ja": ("번역문", "최종번역문", "ja", "jp", "일본어", "일본어 번역문", "japanese"),
-    "zh": ("번역문", "최종번역문", "zh", "cn", "중국어", "중국어 번역문", "chinese"),
+HEADER_ROWS = 10  # the header is one of the first rows of a sheet; a title can come before it
+_TRANSLATION = ("번역문", "최종번역문")
+_NAMES = {  # that the column of a language can have, most likely name first
+    "ko": ("원문", "ko", "한국어", "한국어 원문", "국문", "korean", "kor"),
+    "en": (*_TRANSLATION, "en", "영어", "영어 번역문", "영어 검수", "영문", "english", "eng"),
+    "ja": (*_TRANSLATION, "ja", "jp", "일본어", "일본어 번역문", "japanese"),
+    "zh": (*_TRANSLATION, "zh", "cn", "중국어", "중국어 번역문", "chinese"),
 }
-
-
 _SIGN_UP = """Sign up at https://aihub.or.kr, apply for a Korean-English parallel corpus, and unpack what you get.
   Then name the folder in your config:  corpus: {kind: aihub, files: data/aihub}   (see data/README.md)"""
+
+Names = tuple[tuple[str, ...], tuple[str, ...]]  # of the source column and of the target column
+
+
+class Header(NamedTuple):
+    """The header of a table. end: its row, counted from 1. source, target: the columns of the two sides, from 0."""
+
+    end: int
+    source: int
+    target: int
 
 
 class AihubCorpus(Corpus):
@@ -53,57 +62,45 @@ class AihubCorpus(Corpus):
         def _several(cls, value: Any) -> Any:
             return [value] if isinstance(value, str) else value
 
+    options: Options
+
     def __init__(self, options: Options, source: str, target: str) -> None:
         """Raises TmtError unless one of the languages is Korean."""
+        super().__init__(options, source, target)
         if "ko" not in (source, target):
             raise TmtError(
                 f"the corpora of AI Hub pair Korean with another language, and this config asks for {source}-{target}",
                 remedy="Set data.source or data.target to ko, or read the files with kind: csv and named columns.",
             )
-        self._config = options
-        self._headers = _headers(source), _headers(target)
+        self.split_config = options.split
         self._passed: list[SkippedRows] = []
-
-    @property
-    def split_config(self) -> SplitConfig:
-        return self._config.split
 
     def splits(self) -> tuple[str, ...]:
         return (WHOLE,)
 
     def files(self) -> list[Path]:
-        """The files named, and those of the folders named, by name. Raises TmtError where there are none."""
-        return [file for given in self._config.files for file in _files_at(path_of(given))]
+        """The given files and those in the given folders, sorted by name. Raises TmtError if there are none."""
+        return [file for given in self.options.files for file in _files_at(path_of(given))]
 
     def read(self, split: str) -> Iterator[Pair]:
         self._passed.clear()
+        source, target = (_NAMES.get(code, (*_TRANSLATION, code)) for code in (self.source, self.target))
+        names = source, target
         for file in self.files():
             check_head(file)
             if file.suffix.lower() == ".xlsx":
-                yield from _workbook_pairs(file, *self._headers, self._passed)
+                yield from _workbook_pairs(file, names, self._passed)
+            elif file.suffix.lower() == ".csv":
+                yield from _csv_pairs(file, names)
             else:
-                yield from _READERS[file.suffix.lower()](file, *self._headers)
+                yield from _json_pairs(file, names)
 
     def passed(self) -> list[SkippedRows]:
         return self._passed
 
 
-Names = tuple[str, ...]  # names that a column may have, the likeliest first
-
-
-class Header(NamedTuple):
-    """Where a table's header ends (rows from its top) and in which columns the two sides stand."""
-
-    end: int
-    source: int
-    target: int
-
-
-def _headers(language: str) -> Names:
-    return _KOREAN if language == "ko" else _OTHERS.get(language, ("번역문", "최종번역문", language))
-
-
 def _files_at(given: Path) -> list[Path]:
+    """The file, or all files in the folder, by name. Raises TmtError if there is none that can be read."""
     if not given.is_dir():
         check_exists(given)
         if given.suffix.lower() not in SUFFIXES:
@@ -121,17 +118,17 @@ def _files_at(given: Path) -> list[Path]:
     return sorted(found, key=lambda file: unicodedata.normalize("NFC", str(file)))
 
 
-def _workbook_pairs(file: Path, source: Names, target: Names, passed: list[SkippedRows]) -> Iterator[Pair]:
-    """Rows of every sheet that has a header with both columns; other sheets (of notes, perhaps) are added to `passed`.
+def _workbook_pairs(file: Path, names: Names, passed: list[SkippedRows]) -> Iterator[Pair]:
+    """The rows of every sheet that has a header with both columns; other sheets, such as notes, are added to `passed`.
 
-    Places count the rows of a sheet.
+    Places count the rows of a sheet from 1.
     """
     seen: list[str] = []
     n_read = 0
     for title, sheet_rows in open_sheets(file):
         rows = enumerate(sheet_rows, start=1)
         first = list(islice(rows, HEADER_ROWS))
-        header = _find_header([row for _, row in first], source, target)
+        header = _find_header(first, names)
         if header is None:
             seen += _titles(first)
             if filled := sum(any(row) for _, row in chain(first, rows)):
@@ -142,31 +139,31 @@ def _workbook_pairs(file: Path, source: Names, target: Names, passed: list[Skipp
         for number, row in chain(first[header.end :], rows):
             yield _pair(row, header, at(name, number))
     if not n_read:
-        raise _no_columns(file, source, target, seen)
+        raise _no_columns(file, names, seen)
 
 
-def _csv_pairs(file: Path, source: Names, target: Names) -> Iterator[Pair]:
+def _csv_pairs(file: Path, names: Names) -> Iterator[Pair]:
     rows = csv_rows(file, encoding=_encoding(file))
     first = list(islice(rows, HEADER_ROWS))
-    header = _find_header([row for _, row in first], source, target)
+    header = _find_header(first, names)
     if header is None:
-        raise _no_columns(file, source, target, _titles(first))
+        raise _no_columns(file, names, _titles(first))
     table = of_one_width(chain(first[header.end - 1 :], rows), file)
     for line, row in islice(table, 1, None):
         yield _pair(row, header, at(file, line))
 
 
 def _encoding(file: Path) -> str:
-    """UTF-8, or CP949, in which Korean Excel saves a CSV."""
+    """UTF-8 or CP949, the encoding of a CSV that Korean Excel saves."""
     for encoding in ("utf-8", "cp949"):
-        with suppress(TmtError):  # it comes again while reading, if it was of another kind
+        with suppress(TmtError):  # the error comes again while reading, if it has another cause
             deque(read_lines(file, encoding), maxlen=0)
             return encoding
     return "utf-8"
 
 
-def _json_pairs(file: Path, source: Names, target: Names) -> Iterator[Pair]:
-    """Objects of a list, at the top or under `data`; places count them from 1."""
+def _json_pairs(file: Path, names: Names) -> Iterator[Pair]:
+    """The objects of a list, at the top or at the key `data`; places count them from 1."""
     loaded = parse_json("\n".join(line for _, line in read_lines(file)), file)
     items = loaded.get("data") if isinstance(loaded, dict) else loaded
     if not isinstance(items, list):
@@ -174,46 +171,36 @@ def _json_pairs(file: Path, source: Names, target: Names) -> Iterator[Pair]:
         raise TmtError("there is no list of pairs in this JSON file", place=file, remedy=remedy)
     for number, item in enumerate(items, start=1):
         keys = list(item) if isinstance(item, dict) else []
-        header = _find_header([keys], source, target)
+        header = _find_header([(number, keys)], names)
         if header is None:
-            raise _no_columns(at(file, number), source, target, keys)
+            raise _no_columns(at(file, number), names, keys)
         yield _pair(list(item.values()), header, at(file, number))
 
 
-_READERS = {".csv": _csv_pairs, ".json": _json_pairs}
-
-
-def _find_header(rows: Iterable[Sequence[Any]], source: Names, target: Names) -> Header | None:
-    for number, row in enumerate(rows, start=1):
-        cells = [_plain(cell) for cell in row]
-        left, right = _match(cells, source), _match(cells, target)
-        if left is not None and right is not None:
-            return Header(number, left, right)
+def _find_header(rows: Iterable[tuple[int, Sequence[Any]]], names: Names) -> Header | None:
+    """The first of the numbered rows with both columns, if any; case, spaces and Unicode composition are ignored."""
+    for end, (_, row) in enumerate(rows, start=1):
+        cells = [" ".join(unicodedata.normalize("NFC", str(cell or "")).casefold().split()) for cell in row]
+        source, target = (next((cells.index(name) for name in side if name in cells), None) for side in names)
+        if source is not None and target is not None:
+            return Header(end, source, target)
     return None
 
 
-def _match(cells: Sequence[str], names: Names) -> int | None:
-    return next((cells.index(name) for name in names if name in cells), None)
-
-
-def _plain(cell: Any) -> str:
-    """A header for comparison: letter case, spaces and the way Hangul is composed make no difference."""
-    return " ".join(unicodedata.normalize("NFC", str(cell or "")).casefold().split())
-
-
 def _pair(row: Sequence[Any], header: Header, place: str) -> Pair:
-    """A row that ends early, or a cell without content, gives an empty side, which cleaning counts and drops."""
+    """The pair of a row. A missing or empty cell gives an empty side; cleaning counts and drops such pairs."""
     columns = (header.source, header.target)
     source, target = (cell_text(row[column], "cell", place) if column < len(row) else "" for column in columns)
     return Pair(source, target, place)
 
 
-def _titles(first: Sequence[tuple[int, Sequence[Any]]]) -> list[str]:
-    """What the first row with content says, for an error that shows the columns found."""
-    return [str(cell) for cell in next((row for _, row in first if any(row)), ()) if cell is not None]
+def _titles(rows: Iterable[tuple[int, Sequence[Any]]]) -> list[str]:
+    """The cells of the first row that has content, for the error that shows the columns found."""
+    return [str(cell) for cell in next((row for _, row in rows if any(row)), ()) if cell is not None]
 
 
-def _no_columns(place: str | Path, source: Names, target: Names, found: Sequence[str]) -> TmtError:
+def _no_columns(place: str | Path, names: Names, found: Sequence[str]) -> TmtError:
+    source, target = names
     return TmtError(
         f"no column of the source ({', '.join(source)}) beside one of the target ({', '.join(target)})",
         place=place,

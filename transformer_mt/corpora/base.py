@@ -1,6 +1,6 @@
-"""What a corpus is to the rest of the package: splits that can be read, pair by pair.
+"""The interface of all corpora: splits that can be read pair by pair.
 
-A corpus yields what its files hold, neither cleaned nor shuffled nor divided; that is the pipeline's business.
+A corpus yields the pairs as they are in its files. The room `data` cleans, shuffles and divides them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from typing import Any, ClassVar, NamedTuple
 from pydantic import Field, model_validator
 
 from transformer_mt.config.corpus import CorpusConfig, SplitConfig
-from transformer_mt.files.lines import check_exists
+from transformer_mt.files.lines import check_exists, path_of
 
-WHOLE = "all"  # the one split of a corpus that is still to be divided
-RESERVED_SPLITS = ("train", "validation", WHOLE, "source", "target", "scratch", "plots", "manifest.json")  # in use
+WHOLE = "all"  # the only split of a corpus that prepare divides
+# Names that a test set cannot have, because the folder of prepared data uses them.
+RESERVED_SPLITS = ("train", "validation", WHOLE, "source", "target", "scratch", "plots", "manifest.json")
 
 
 class Pair(NamedTuple):
@@ -29,62 +30,61 @@ class Pair(NamedTuple):
 
 
 class SkippedRows(NamedTuple):
-    """Rows of a file that reading passed over, since they could not be told to be pairs."""
+    """The number of rows that were skipped in one place, because they are no pairs."""
 
     place: str
     rows: int
 
 
 class Corpus(ABC):
-    """One entry of `data.corpus`, of some kind; `Options` are its keys in the config.
+    """One entry of `data.corpus`; `Options` are its keys in the config.
 
-    languages:   those it has; None: any
-    is_public:   whether its files can be downloaded
-    no_download: why they cannot, and what to do
+    languages:    the languages it has; None: any
+    is_public:    whether `download` can fetch its files
+    no_download:  why its files cannot be downloaded, and what to do
+    split_config: how to divide the corpus; None if it comes in splits
     """
 
     Options: ClassVar[type[CorpusConfig]]
     languages: ClassVar[tuple[str, ...] | None] = None
     is_public: ClassVar[bool] = False
     no_download: ClassVar[tuple[str, str] | None] = None
+    options: CorpusConfig
+    split_config: SplitConfig | None = None
 
-    def __init__(self, options: CorpusConfig, source: str, target: str) -> None:  # noqa: B027
+    def __init__(self, options: CorpusConfig, source: str, target: str) -> None:
         """source, target: ISO codes of the languages to read."""
+        self.options, self.source, self.target = options, source, target
 
     @classmethod
     def download(cls, folder: Path, mirror: str | None = None, progress: bool = True) -> Iterator[tuple[str, str]]:
-        """Fetch every file of a public corpus; yields each name and what became of it."""
+        """Fetch every file of a public corpus; yields the name of each file and what was done with it."""
         raise NotImplementedError
 
     def fetch(self, progress: bool = True) -> None:
-        """Make the corpus' files exist, or raise TmtError. progress: tell of it on stderr."""
+        """Make sure that the files exist; raises TmtError if that fails. progress: show it on stderr."""
         for file in self.files():
             check_exists(file)
 
     def files(self) -> list[Path]:
-        """The files that are read, after `fetch`: what a fingerprint of the corpus must cover."""
+        """The files that are read, after `fetch`; a fingerprint of the corpus covers them."""
         return []
-
-    @property
-    def split_config(self) -> SplitConfig | None:
-        """How to divide the corpus; None where it comes in splits."""
-        return None
 
     @abstractmethod
     def splits(self) -> tuple[str, ...]:
-        """("all",) for a corpus that is to be divided, else ("train", "validation", *names of the test sets)."""
+        """("all",) if the corpus will be divided, else ("train", "validation", *names of the test sets)."""
 
     @abstractmethod
     def read(self, split: str) -> Iterator[Pair]:
-        """The pairs of a split in the order of the files, streamed. Raises TmtError with file and line."""
+        """The pairs of a split, one by one, in the order of the files. Raises TmtError with file and line."""
 
     def passed(self) -> list[SkippedRows]:
-        """What the last reading to the end has passed over, for the report."""
+        """The rows that the last complete reading skipped, for the report."""
         return []
 
 
 class FilesOptions(CorpusConfig):
-    """What the kinds made of files share: either `files` to be split, or files per split."""
+    """Options of all kinds that read files: either `files` to be split, or files for each split."""
 
     split: SplitConfig = Field(SplitConfig(), description="how `files` are divided")
 
@@ -105,20 +105,16 @@ class FilesOptions(CorpusConfig):
 
 
 class FilesCorpus(Corpus):
-    """A corpus of the user's own files: `files` to be divided, or files for each split."""
+    """A corpus of the user's own files: either `files` to be divided, or files for each split."""
 
     def __init__(self, options: Any, source: str, target: str) -> None:
-        """options: `FilesOptions`, with files, train, validation and test as the kind names them."""
-        self._split_config: SplitConfig | None = None
+        """options: `FilesOptions` with the keys files, train, validation and test."""
+        super().__init__(options, source, target)
         if options.files is not None:
-            self._split_config, self._parts = options.split, {WHOLE: options.files}
+            self.split_config, self._parts = options.split, {WHOLE: options.files}
         else:
             tests = {name: (part,) for name, part in (options.test or {}).items()}
             self._parts = {"train": options.train or (), "validation": (options.validation,), **tests}
-
-    @property
-    def split_config(self) -> SplitConfig | None:
-        return self._split_config
 
     def splits(self) -> tuple[str, ...]:
         return tuple(self._parts)
@@ -130,9 +126,9 @@ class FilesCorpus(Corpus):
         for part in self._parts[split]:
             yield from self._read(*self._paths(part))
 
-    @abstractmethod
     def _paths(self, part: Any) -> tuple[Path, ...]:
-        """The file or files that one entry of the config names."""
+        """The file or files that one entry of the config names: here, the entry is the name of a file."""
+        return (path_of(part),)
 
     @abstractmethod
     def _read(self, *files: Path) -> Iterator[Pair]:

@@ -1,4 +1,4 @@
-"""The phrasebook as a corpus: sentences that the package itself makes, so that a first run needs no download."""
+"""The phrasebook as a corpus: the package makes its sentences itself, so that a first run needs no download."""
 
 from __future__ import annotations
 
@@ -23,9 +23,7 @@ class EmbeddedCorpus(Corpus):
         test: Positive = Field(1_000, description="number of test pairs")
         seed: int = Field(1, description="seed of the grammar")
 
-    def __init__(self, options: Options, source: str, target: str) -> None:
-        self._config = options
-        self._source, self._target = source, target
+    options: Options
 
     def splits(self) -> tuple[str, ...]:
         return ("train", "validation", "test")
@@ -33,7 +31,6 @@ class EmbeddedCorpus(Corpus):
     def read(self, split: str) -> Iterator[Pair]:
         from transformer_mt.phrasebook import generate
 
-        count = {name: getattr(self._config, name) for name in self.splits()}[split]
-        pairs = generate(self._source, self._target, split, count, self._config.seed)
+        pairs = generate(self.source, self.target, split, getattr(self.options, split), self.options.seed)
         for number, (source, target) in enumerate(pairs, start=1):
             yield Pair(source, target, f"phrasebook/{split}:{number}")

@@ -1,13 +1,13 @@
 """Multi30k, German-English: the official raw files of task 1, downloaded, verified and read.
 
-Elliott, Frank, Sima'an, Specia (2016). The files are for non-commercial research and education, and are never
-shipped with this package.
+Elliott, Frank, Sima'an, Specia (2016). The files are for non-commercial research and education, and are not part of
+this package.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -21,8 +21,8 @@ from transformer_mt.files.lines import path_of
 
 ADDRESS = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
 TEST_SETS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "test_2018_flickr")
-OPTIONAL = ("test_2017_mscoco", "test_2018_flickr")  # test sets that some mirrors lack
-SUMS = {  # sha256 of each file, as the owners published it
+OPTIONAL = ("test_2017_mscoco", "test_2018_flickr")  # test sets that are not on every mirror
+SUMS = {  # sha256 of each file, as its owners published it
     "train.de.gz": "726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6",
     "train.en.gz": "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f",
     "val.de.gz": "f0cba2f995189cf5770f29a8a9a537a3ad3f51657ad873405082ff6863a5e75a",
@@ -36,7 +36,6 @@ SUMS = {  # sha256 of each file, as the owners published it
     "test_2018_flickr.de.gz": "ddd0130c7d97482dc5197a02141dae8dd79f20f03586c480d675c09a32daf608",
     "test_2018_flickr.en.gz": "ef4f4844037d4c5dea75c9a8ed5fd78905967a26f67c255e230cc9780032654d",
 }
-_STEMS = {"train": "train", "validation": "val", **{name: name for name in TEST_SETS}}
 
 
 class Multi30kCorpus(Corpus):
@@ -45,17 +44,17 @@ class Multi30kCorpus(Corpus):
 
     @classmethod
     def download(cls, folder: Path, mirror: str | None = None, progress: bool = True) -> Iterator[tuple[str, str]]:
-        """Fetch every file there is. An optional test set that the address lacks is left out."""
+        """Fetch every file. An optional test set that is not at the address is left out."""
         from transformer_mt.files.receiving import MissingError
 
         for name in SUMS:
             try:
-                for _, fetched in fetch_files(folder, [name], mirror, progress=progress):
-                    yield name, "fetched and verified" if fetched else "verified"
+                done = "fetched and verified" if fetch_file(folder, name, mirror, progress) else "verified"
             except MissingError:
                 if not name.startswith(OPTIONAL):
                     raise
-                yield name, "left out: the address does not have this optional test set"
+                done = "left out: the address does not have this optional test set"
+            yield name, done
 
     class Options(CorpusConfig):
         kind: Literal["multi30k"]
@@ -77,47 +76,40 @@ class Multi30kCorpus(Corpus):
                     raise ValueError(f"'{name}' is no test set of Multi30k; it has {', '.join(TEST_SETS)}")
             return names
 
+    options: Options
+
     def __init__(self, options: Options, source: str, target: str) -> None:
         assert {source, target} == set(self.languages), "the config allows no others"
-        self._config = options
-        self._source, self._target = source, target
-        self._folder = path_of(options.directory)
+        super().__init__(options, source, target)
 
     def fetch(self, progress: bool = True) -> None:
-        names = [file.name for file in self.files()]
-        for name, fetched in fetch_files(self._folder, names, self._config.mirror, progress=progress):
-            if fetched and progress:
-                print(f"{self._folder / name}: fetched and verified", file=sys.stderr)
+        for file in self.files():
+            if fetch_file(file.parent, file.name, self.options.mirror, progress) and progress:
+                print(f"{file}: fetched and verified", file=sys.stderr)
 
     def files(self) -> list[Path]:
-        return [self._file(split, language) for split in self.splits() for language in (self._source, self._target)]
+        return [file for split in self.splits() for file in self._files_of(split)]
 
     def splits(self) -> tuple[str, ...]:
-        return ("train", "validation", *self._config.test_sets)
+        return ("train", "validation", *self.options.test_sets)
 
     def read(self, split: str) -> Iterator[Pair]:
-        return read_parallel(self._file(split, self._source), self._file(split, self._target))
+        return read_parallel(*self._files_of(split))
 
-    def _file(self, split: str, language: str) -> Path:
-        return self._folder / f"{_STEMS[split]}.{language}.gz"
+    def _files_of(self, split: str) -> tuple[Path, Path]:
+        folder, stem = path_of(self.options.directory), "val" if split == "validation" else split
+        return folder / f"{stem}.{self.source}.gz", folder / f"{stem}.{self.target}.gz"
 
 
-def fetch_files(
-    folder: Path, names: Iterable[str], mirror: str | None = None, *, progress: bool = True
-) -> Iterator[tuple[str, bool]]:
-    """Make the named files exist in `folder`, verified; yields each name and whether it had to be fetched.
+def fetch_file(folder: Path, name: str, mirror: str | None, progress: bool) -> bool:
+    """Make sure that the file is in `folder`, with the official sum; returns whether it was fetched now.
 
-    Raises TmtError, also for a file that has another sum than the official one.
+    Raises MissingError if the address does not have the file, and TmtError if anything else fails.
     """
     from transformer_mt.files.download import fetch
 
-    for name in names:
-        fetched = fetch(mirror or ADDRESS, folder / name, SUMS[name], remedy=_remedy(folder), progress=progress)
-        yield name, fetched
-
-
-def _remedy(folder: Path) -> str:
-    return (
+    remedy = (
         "Fetch the files from elsewhere, an address or a folder that has them (in a config: the key mirror):\n"
         f"    tmt download multi30k --to {folder} --mirror URL"
     )
+    return fetch(mirror or ADDRESS, folder / name, SUMS[name], remedy=remedy, progress=progress)

@@ -1,6 +1,6 @@
-"""Tables: a row holds a sentence and its translation. TSV, CSV and JSON lines, plain or compressed.
+"""Tables: each row has a sentence and its translation. TSV, CSV and JSON lines, plain or compressed.
 
-TSV is what corpora mean by it: a tab ends a column, and quotes are text. CSV has quotes, and line breaks in them.
+In TSV, as corpora use it, a tab ends a column, and quotes are text. In CSV, a quoted cell can have line breaks.
 """
 
 from __future__ import annotations
@@ -17,20 +17,13 @@ from pydantic import Field, field_validator
 from transformer_mt.config.section import Many, NonNegative
 from transformer_mt.corpora.base import FilesCorpus, FilesOptions, Pair
 from transformer_mt.errors import TmtError, at
-from transformer_mt.files.lines import path_of, read_lines
+from transformer_mt.files.lines import read_lines
 
-Row = tuple[int, Sequence[str]]  # line on which the row begins, and its cells
-
-
-def tsv_rows(file: Path) -> Iterator[Row]:
-    """The rows of a TSV file; empty lines are left out."""
-    for number, line in read_lines(file):
-        if line:
-            yield number, line.split("\t")
+Row = tuple[int, Sequence[str]]  # the line where the row begins, and the cells
 
 
 def csv_rows(file: Path, delimiter: str = ",", encoding: str = "utf-8") -> Iterator[Row]:
-    """The rows of a CSV file; empty lines are left out. Raises TmtError at the row whose quoting is broken."""
+    """The rows of a CSV file without empty lines. Raises TmtError at a row with broken quoting."""
     reader = csv.reader((f"{line}\n" for _, line in read_lines(file, encoding)), delimiter=delimiter, strict=True)
     while True:
         begin = reader.line_num + 1
@@ -46,7 +39,7 @@ def csv_rows(file: Path, delimiter: str = ",", encoding: str = "utf-8") -> Itera
 
 
 def of_one_width(rows: Iterable[Row], file: Path) -> Iterator[Row]:
-    """The rows; raises TmtError at one with more cells than the first: a sentence cut by a separator in it."""
+    """The same rows. Raises TmtError at a row with more cells than the first: a separator has cut its sentence."""
     width = 0
     for line, row in rows:
         width = width or len(row)
@@ -60,9 +53,9 @@ def of_one_width(rows: Iterable[Row], file: Path) -> Iterator[Row]:
 
 
 def pick_columns(rows: Iterable[Row], source: str | int, target: str | int, file: Path) -> Iterator[Pair]:
-    """The pairs in two columns, given by number from 0 or by name; a name says that the first row is a header.
+    """The pairs in two columns, given by number (from 0) or by name; with a name, the first row is a header.
 
-    Raises TmtError where a column is missing, in the header or in a row.
+    Raises TmtError if a column is missing, in the header or in a row.
     """
     remaining = iter(rows)
     if isinstance(source, str) or isinstance(target, str):
@@ -70,12 +63,17 @@ def pick_columns(rows: Iterable[Row], source: str | int, target: str | int, file
         source, target = (find_column(header, column, at(file, line)) for column in (source, target))
     for line, row in remaining:
         if max(source, target) >= len(row):
-            raise _short_row(row, max(source, target), at(file, line))
+            raise TmtError(
+                f"the row has {len(row)} column{'s' * (len(row) != 1)}, and column {max(source, target)}"
+                " (counted from 0) is asked for",
+                place=at(file, line),
+                remedy=f"Check the separator and the keys source_column and target_column. Found: {listed(row)}",
+            )
         yield Pair(row[source], row[target], at(file, line))
 
 
 def find_column(header: Sequence[str], column: str | int, place: str) -> int:
-    """The number of a column. Raises TmtError that names the columns there are."""
+    """The number of a column (from 0). Raises TmtError with the names of all columns if there is no such column."""
     if isinstance(column, int):
         return column
     names = [name.strip() for name in header]
@@ -93,16 +91,8 @@ def missing_column(column: str, found: Sequence[str], place: str) -> TmtError:
     )
 
 
-def _short_row(row: Sequence[str], needed: int, place: str) -> TmtError:
-    return TmtError(
-        f"the row has {len(row)} column{'s' * (len(row) != 1)}, and column {needed} (counted from 0) is asked for",
-        place=place,
-        remedy=f"Check the separator and the keys source_column and target_column. Found: {listed(row)}",
-    )
-
-
 def listed(cells: Sequence[str], most: int = 12, width: int = 40) -> str:
-    """Cells for a message: the first few, each shortened."""
+    """Cells for an error message: the first `most`, each cut to `width` characters."""
     short = [cell if len(cell) <= width else cell[: width - 1] + "…" for cell in cells[:most]]
     return " | ".join(short) + (" | …" if len(cells) > most else "") if cells else "none"
 
@@ -111,7 +101,7 @@ Column = str | NonNegative
 
 
 class TableOptions(FilesOptions):
-    """Files whose rows hold a pair: one sentence and its translation in two columns."""
+    """Options of the kinds that read tables."""
 
     files: Many[str] | None = Field(None, description="files to be split")
     train: Many[str] | None = Field(None, description="files for training")
@@ -134,44 +124,42 @@ class ColumnsOptions(TableOptions):
     target_column: Column = Field(1, description="column of the target: its number from 0, or its name in the header")
 
 
-class _TableCorpus(FilesCorpus):
-    def __init__(self, options: Any, source: str, target: str) -> None:
-        super().__init__(options, source, target)
-        self._options = options
-
-    def _paths(self, part: str) -> tuple[Path, ...]:
-        return (path_of(part),)
-
-
-class TsvCorpus(_TableCorpus):
+class TsvCorpus(FilesCorpus):
     class Options(ColumnsOptions):
         kind: Literal["tsv"]
 
+    options: Options
+
     def _read(self, *files: Path) -> Iterator[Pair]:
         (file,) = files
-        return pick_columns(tsv_rows(file), self._options.source_column, self._options.target_column, file)
+        rows = ((number, line.split("\t")) for number, line in read_lines(file) if line)
+        return pick_columns(rows, self.options.source_column, self.options.target_column, file)
 
 
-class CsvCorpus(_TableCorpus):
+class CsvCorpus(FilesCorpus):
     class Options(ColumnsOptions):
         kind: Literal["csv"]
         delimiter: str = Field(",", min_length=1, max_length=1, description="the character between columns")
 
+    options: Options
+
     def _read(self, *files: Path) -> Iterator[Pair]:
         (file,) = files
-        rows = of_one_width(csv_rows(file, self._options.delimiter), file)
-        return pick_columns(rows, self._options.source_column, self._options.target_column, file)
+        rows = of_one_width(csv_rows(file, self.options.delimiter), file)
+        return pick_columns(rows, self.options.source_column, self.options.target_column, file)
 
 
-class JsonlCorpus(_TableCorpus):
+class JsonlCorpus(FilesCorpus):
     class Options(TableOptions):
         kind: Literal["jsonl"]
         source_column: str = Field("source", description="key of the source sentence; a.b reaches into a nested object")
         target_column: str = Field("target", description="key of the target sentence; a.b reaches into a nested object")
 
+    options: Options
+
     def _read(self, *files: Path) -> Iterator[Pair]:
         (file,) = files
-        columns = self._options.source_column, self._options.target_column
+        columns = self.options.source_column, self.options.target_column
         for number, line in read_lines(file):
             if line.strip():
                 place = at(file, number)
@@ -181,7 +169,7 @@ class JsonlCorpus(_TableCorpus):
 
 
 def parse_json(text: str, file: Path, first_line: int = 1) -> Any:
-    """Raises TmtError where the text is no JSON. first_line: that of the text in its file."""
+    """The value of the JSON text; raises TmtError if it is no JSON. first_line: the line of `file` where it begins."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -195,7 +183,7 @@ def parse_json(text: str, file: Path, first_line: int = 1) -> Any:
 
 
 def reach(record: Any, path: str, place: str) -> str:
-    """The text under a key; `a.b` is key b of the object under a, unless there is a key named `a.b`."""
+    """The text at a key; `a.b` is the key b of the object at a, unless there is a key with the name `a.b`."""
     value = record
     for key in [path] if isinstance(record, dict) and path in record else path.split("."):
         if not isinstance(value, dict):
@@ -207,7 +195,7 @@ def reach(record: Any, path: str, place: str) -> str:
 
 
 def cell_text(value: Any, column: str, place: str) -> str:
-    """A cell as text: numbers are written out, nothing is the empty text. Raises TmtError for anything else."""
+    """The text of a cell: a number as it is written, "" for None. Raises TmtError for a list or an object."""
     if value is None:
         return ""
     if isinstance(value, (list, dict)):

@@ -160,7 +160,8 @@ class Batches:
 
         def grown(lengths: Counts, drawn_lengths: Counts) -> Counts:
             growth = drawn_lengths.sum() / lengths[measured].sum()
-            return np.minimum(np.ceil(lengths * growth), self.max_length).astype(np.int64)
+            whole: Counts = np.minimum(np.ceil(lengths * growth), self.max_length).astype(np.int64)
+            return whole
 
         return grown(source, drawn[:, 0]), grown(target, drawn[:, 1])
 

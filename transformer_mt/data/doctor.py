@@ -11,15 +11,14 @@ from pydantic import TypeAdapter
 
 from transformer_mt.config.schema import Config
 from transformer_mt.corpora.base import SkippedRows
-from transformer_mt.data.encoding import SideCounts, Written
 from transformer_mt.data.selection import Selection
-from transformer_mt.data.store import SIDES
-from transformer_mt.data.tokenising import SOURCE, TARGET, Findings
+from transformer_mt.data.store import SIDES, SOURCE, TARGET
+from transformer_mt.data.tokenising import Findings
 from transformer_mt.text.codec import Codec
-from transformer_mt.text.vocabulary import MARKS
+from transformer_mt.text.vocabulary import MARKS, UNK
 
-LONGEST = 512  # sentences beyond are counted together in the histogram
-BySide = dict[str, Any]  # a value each for `source` and `target`
+LONGEST = 512  # the histogram counts longer sentences together with those of this length
+BySide = dict[str, Any]  # a value for `source`, and one for `target`
 
 
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class PairCounts:
 class SideFigures:
     """Sentences of one side of a split. Tokens are counted before any cut, without end marks; words between spaces.
 
-    histogram: sentences of n tokens at place n; the last place also has those beyond LONGEST
+    histogram: element n counts the sentences of n tokens; the last one counts longer sentences than LONGEST too
     """
 
     tokens: int
@@ -65,7 +64,7 @@ class SplitFigures:
 
 @dataclass(frozen=True)
 class Outliers:
-    """Pairs of one kind, and where the first of them are."""
+    """Pairs of one kind, and the places of the first ones."""
 
     pairs: int
     places: list[str]
@@ -73,15 +72,17 @@ class Outliers:
 
 @dataclass(frozen=True)
 class DataReport:
-    """What `prepare` found, of the whole corpus.
+    """What `prepare` found in the whole corpus.
 
-    pairs:     by split as it was read; passed: rows of files that could not be read as pairs
-    splits:    by split as it is used
-    words:     the vocabulary without marks; counts_words: whether it was counted, and not fixed by the tokenizer
-    leaks:     of each split but train, training pairs that stand in it: as a `pair`, or by their `source`
-    overlaps:  the same for every two other splits
-    outliers:  by kind
-    seconds:   that preparing took
+    pairs:        by split as it was read
+    passed:       rows of files that could not be read as pairs
+    splits:       by split as it is used
+    words:        size of the vocabulary without marks
+    counts_words: whether words were counted for the vocabulary; if not, the tokenizer fixes it
+    leaks:        for each split but train, training pairs that are also in it: as a `pair`, or by their `source`
+    overlaps:     the same for every two other splits
+    outliers:     by kind
+    seconds:      that preparing took
     """
 
     name: str
@@ -115,7 +116,6 @@ def report_of(
     config: Config,
     selection: Selection,
     found: Findings,
-    written: Mapping[str, Written],
     codecs: Mapping[str, Codec],
     passed: Iterable[SkippedRows],
     seconds: float,
@@ -126,7 +126,14 @@ def report_of(
         languages={SOURCE: config.data.source, TARGET: config.data.target},
         pairs=_funnel(selection),
         passed=list(passed),
-        splits={split: _split(split, note, found) for split, note in written.items()},
+        splits={
+            split: SplitFigures(
+                selection.count(split),
+                found.cut[split],
+                *(_side_figures(found, split, side, codecs[side]) for side in SIDES),
+            )
+            for split in selection.splits
+        },
         vocabulary={side: len(codec) for side, codec in codecs.items()},
         words={side: len(codec) - len(MARKS) for side, codec in codecs.items()},
         shared_vocabulary=config.has_shared_vocabulary,
@@ -143,7 +150,7 @@ def report_of(
 
 
 def _funnel(selection: Selection) -> dict[str, PairCounts]:
-    """Several corpora may have a split of the same name: their counts are added."""
+    """Pairs by split as it was read. Several corpora may have a split of the same name: their counts are added."""
     table: dict[str, PairCounts] = {}
     for stream in selection.streams:
         drops = stream.dropped + Counter(selection.dropped(stream))
@@ -157,24 +164,21 @@ def _funnel(selection: Selection) -> dict[str, PairCounts]:
     return table
 
 
-def _split(split: str, written: Written, found: Findings) -> SplitFigures:
-    source, target = (_side(written.sides[side], found.spaced[split, side]) for side in SIDES)
-    return SplitFigures(written.pairs, written.cut, source, target)
-
-
-def _side(counts: SideCounts, words: int) -> SideFigures:
-    sentences = sum(counts.lengths.values())
-    tokens = sum(length * count for length, count in counts.lengths.items())
+def _side_figures(found: Findings, split: str, side: str, codec: Codec) -> SideFigures:
+    lengths, words, spaced = found.lengths[split, side], found.words[split, side], found.spaced[split, side]
+    ids = codec.vocabulary.encode(words)
+    unknown = sum(count for count, number in zip(words.values(), ids, strict=True) if number == UNK)
+    tokens = sum(words.values())
     return SideFigures(
         tokens=tokens,
-        mean=round(tokens / max(1, sentences), 2),
-        percentile_95=_percentile(counts.lengths, 0.95),
-        longest=max(counts.lengths, default=0),
-        words=words,
-        tokens_per_word=round(tokens / max(1, words), 3),
-        unknown=counts.unknown,
-        unknown_rate=round(counts.unknown / max(1, tokens), 6),
-        histogram=_histogram(counts.lengths),
+        mean=round(tokens / max(1, sum(lengths.values())), 2),
+        percentile_95=_percentile(lengths, 0.95),
+        longest=max(lengths, default=0),
+        words=spaced,
+        tokens_per_word=round(tokens / max(1, spaced), 3),
+        unknown=unknown,
+        unknown_rate=round(unknown / max(1, tokens), 6),
+        histogram=_histogram(lengths),
     )
 
 

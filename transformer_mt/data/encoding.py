@@ -1,20 +1,23 @@
-"""The third pass: vocabularies from what was counted, and tokens to ids, one store a split."""
+"""The third pass: vocabularies from the counts of words, then ids in place of the numbers of words.
+
+It does not go through sentences again: one table per side holds the id of each number.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 
-from transformer_mt.config.tokenizer import WordsConfig
-from transformer_mt.data.store import SIDES, StoreWriter
-from transformer_mt.data.tokenising import BETWEEN, SOURCE, TARGET
-from transformer_mt.text.codec import Codec, Segmenter
-from transformer_mt.text.vocabulary import EOS, UNK, Vocabulary
+import numpy as np
 
-STEP = 10_000  # pairs between two signs of life
+from transformer_mt.config.tokenizer import WordsConfig
+from transformer_mt.data.parallel import Progress
+from transformer_mt.data.selection import Selection
+from transformer_mt.data.store import SIDES, SOURCE, TARGET, replace_ids
+from transformer_mt.data.tokenising import WordNumbers
+from transformer_mt.text.codec import Codec, Segmenter
+from transformer_mt.text.vocabulary import MARKS, Vocabulary
 
 
 def build_codecs(
@@ -22,67 +25,34 @@ def build_codecs(
 ) -> dict[str, Codec]:
     """Vocabularies from counted words, or as a subword tokenizer fixes them. shared: one for both sides."""
     if shared:
-        both = words[SOURCE] + words[TARGET]
-        source = _codec(segmenters[SOURCE], both)
-        one_tokenizer = segmenters[SOURCE] is segmenters[TARGET]
-        return {SOURCE: source, TARGET: source if one_tokenizer else _codec(segmenters[TARGET], both)}
-    return {side: _codec(segmenters[side], words[side]) for side in SIDES}
+        words = dict.fromkeys(SIDES, words[SOURCE] + words[TARGET])
+    codecs: dict[str, Codec] = {}
+    for side, segmenter in segmenters.items():
+        inventory, settings = segmenter.tokenizer.inventory(), segmenter.config
+        if side == TARGET and segmenter is segmenters[SOURCE]:
+            codecs[side] = codecs[SOURCE]
+        elif inventory is not None:
+            codecs[side] = Codec(segmenter, Vocabulary(inventory))
+        else:
+            assert isinstance(settings, WordsConfig)
+            counted = Vocabulary.count(words[side], settings.min_frequency, settings.max_size)
+            codecs[side] = Codec(segmenter, counted)
+    return codecs
 
 
-def _codec(segmenter: Segmenter, words: Counter[str]) -> Codec:
-    inventory = segmenter.tokenizer.inventory()
-    if inventory is not None:
-        return Codec(segmenter, Vocabulary(inventory))
-    settings = segmenter.config
-    assert isinstance(settings, WordsConfig)
-    return Codec(segmenter, Vocabulary.count(words, settings.min_frequency, settings.max_size))
-
-
-@dataclass
-class SideCounts:
-    """lengths: sentences by number of tokens, without end marks and before any cut."""
-
-    lengths: Counter[int] = field(default_factory=Counter)
-    unknown: int = 0
-
-
-@dataclass
-class Written:
-    """What a store received. cut: pairs with a sentence cut at max_length."""
-
-    sides: dict[str, SideCounts] = field(default_factory=lambda: {side: SideCounts() for side in SIDES})
-    pairs: int = 0
-    cut: int = 0
-
-    def count(self, pair: Sequence[Sequence[int]], most: int) -> None:
-        self.pairs += 1
-        self.cut += max(map(len, pair)) > most
-        for counts, ids in zip(self.sides.values(), pair, strict=True):
-            counts.lengths[len(ids)] += 1
-            counts.unknown += ids.count(UNK)
-
-
-def write_stores(
-    scratch: Iterable[str],
+def write_ids(
     folder: Path,
-    written: Mapping[str, Written],
+    selection: Selection,
+    numbers: Mapping[str, WordNumbers],
     codecs: Mapping[str, Codec],
-    max_length: int,
-) -> Iterator[int]:
-    """Turn tokens into a store for each split in `written`, and count; yields the pairs done now and then.
-
-    scratch: lines of split, source tokens and target tokens.  Sentences are cut to max_length, end mark included.
-    """
-    vocabularies = [codecs[side].vocabulary for side in SIDES]
-    with ExitStack() as stack:
-        writers = {split: stack.enter_context(StoreWriter(folder / split)) for split in written}
-        for number, line in enumerate(scratch, start=1):
-            split, *sides = line[:-1].split("\t")
-            pair = [
-                vocabulary.encode(tokens.split(BETWEEN) if tokens else ())
-                for vocabulary, tokens in zip(vocabularies, sides, strict=True)
-            ]
-            written[split].count(pair, max_length - 1)
-            writers[split].append(*([*ids[: max_length - 1], EOS] for ids in pair))
-            if number % STEP == 0:
-                yield number
+    progress: Progress,
+) -> None:
+    """Turn the numbers of words in the stores of all splits into ids."""
+    encoded = {side: codecs[side].vocabulary.encode(numbers[side]) for side in SIDES}
+    ids = {side: np.array([*range(len(MARKS)), *words], np.int32) for side, words in encoded.items()}
+    done = 0
+    for split in selection.splits:
+        for side in SIDES:
+            replace_ids(folder / split, side, ids[side])
+        done += selection.count(split)
+        progress("writing ids", done)

@@ -1,4 +1,4 @@
-"""Work spread over processes, results in order, and never more than a few chunks in memory at once."""
+"""Work spread over processes: results come in order, and only a few chunks are in memory at once."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from transformer_mt.errors import TmtError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Progress = Callable[[str, int], None]  # called with what is being done, and the number of pairs so far
 CHUNK = 2_000  # pairs that travel together
 AHEAD = 2  # chunks that wait for each worker
 
@@ -31,9 +32,9 @@ def chunks(items: Iterable[Item], size: int = CHUNK) -> Iterator[list[Item]]:
 
 
 class Workers:
-    """Processes that share the work; they start with the first map that has more than one item, and stay.
+    """Processes that share the work, as a context. They start with the first map of more than one item, and stay.
 
-    To be used as a context. With one worker everything is done in this process.
+    With one worker, everything is done in this process.
     """
 
     def __init__(self, number: int) -> None:
@@ -50,10 +51,13 @@ class Workers:
         if self.number == 1 or len(first) < 2:
             yield from map(work, chain(first, items))
             return
+        if self._pool is None:
+            self._pool = ProcessPoolExecutor(self.number, get_context("spawn"), initializer=_die_with_parent)
         pickled, waiting = pickle.dumps(work), deque[Future[Any]]()
         try:
             for item in chain(first, items):
-                waiting.append(self._submit(pickled, item))
+                with _interruption_ignored():  # processes that start here inherit it: this process answers Ctrl-C
+                    waiting.append(self._pool.submit(_do, pickled, item))
                 if len(waiting) > AHEAD * self.number:
                     yield waiting.popleft().result()
             while waiting:
@@ -63,12 +67,6 @@ class Workers:
                 "a worker process was killed while preparing data (often: out of memory)",
                 remedy="Set data.workers: 1, or free some memory, and run the same command again.",
             ) from None
-
-    def _submit(self, pickled: bytes, item: Any) -> Future[Any]:
-        if self._pool is None:
-            self._pool = ProcessPoolExecutor(self.number, get_context("spawn"), initializer=_die_with_parent)
-        with _interruption_ignored():  # a process that starts here inherits it: Ctrl-C is ours to answer
-            return self._pool.submit(_do, pickled, item)
 
     def __enter__(self) -> Workers:
         return self
@@ -93,7 +91,7 @@ def _interruption_ignored() -> Iterator[None]:
 
 
 def _die_with_parent() -> None:
-    """A parent that was killed cannot stop its workers, which would wait for work for ever."""
+    """End this worker if its parent is killed: it would wait for work for ever."""
     parent = parent_process()
     assert parent is not None
 
@@ -104,11 +102,11 @@ def _die_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-_at_hand: tuple[bytes, Callable[[Any], Any]] | None = None  # the work of this worker process
+_kept: tuple[bytes, Callable[[Any], Any]] | None = None  # the work of this worker process, pickled and not
 
 
 def _do(pickled: bytes, item: Any) -> Any:
-    global _at_hand
-    if _at_hand is None or _at_hand[0] != pickled:
-        _at_hand = pickled, pickle.loads(pickled)
-    return _at_hand[1](item)
+    global _kept
+    if _kept is None or _kept[0] != pickled:
+        _kept = pickled, pickle.loads(pickled)
+    return _kept[1](item)

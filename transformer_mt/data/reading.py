@@ -1,8 +1,7 @@
-"""The first pass over a corpus: read, clean, and write what is left to a scratch file, with hashes beside it.
+"""The first pass over a corpus: read, clean, and write the pairs that stay to a scratch file, with hashes beside it.
 
-A stream is one split of one corpus. Its scratch file has a line for each pair that survived cleaning:
-cleaned source, cleaned target, place, and the raw sides where they differ. Beside it lie three 8-byte keys a
-pair (`Keys`), from which duplicates and leaks are found without reading the text again.
+A stream is one split of one corpus. Beside its scratch file lie three 8-byte keys for each pair (`KEYS`), so that
+duplicates and leaks are found without reading the text again.
 """
 
 from __future__ import annotations
@@ -19,16 +18,19 @@ import numpy as np
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.corpus import SplitConfig
 from transformer_mt.corpora.base import WHOLE, Pair
-from transformer_mt.data.parallel import Workers, chunks
+from transformer_mt.data.parallel import Progress, Workers, chunks
 from transformer_mt.text.cleaning import changes, clean_text, empty_side, fault_of_training_pair, leak_key, pair_key
 
-Keys = np.dtype([("pair", "<u8"), ("leak", "<u8"), ("source", "<u8")])
-_BREAKS = re.compile(r"[\t\n\r]")  # what the scratch files are cut by
-_HALVES = re.compile("[\ud800-\udfff]")  # of characters, alone: JSON can spell them, UTF-8 cannot
+KEYS = np.dtype([("pair", "<u8"), ("leak", "<u8"), ("source", "<u8")])
+_BREAKS = re.compile(r"[\t\n\r]")  # they separate the fields and lines of scratch files
+_HALVES = re.compile("[\ud800-\udfff]")  # halves of characters, alone: JSON can spell them, UTF-8 cannot hold them
 
 
 class Line(NamedTuple):
-    """A pair in a scratch file."""
+    """A pair in a scratch file: these fields, with tabs between them. Raw sides that equal cleaned ones are left empty.
+
+    place: `file:line`, for reports
+    """
 
     source: str
     target: str
@@ -48,7 +50,7 @@ class Stream:
     read: int = 0
     kept: int = 0
     changed: Counter[str] = field(default_factory=Counter)  # pairs, by the rule that changed a side
-    dropped: Counter[str] = field(default_factory=Counter)  # pairs, by the first rule that speaks against them
+    dropped: Counter[str] = field(default_factory=Counter)  # pairs, by the first rule that they break
 
     @property
     def keys(self) -> Path:
@@ -56,7 +58,7 @@ class Stream:
 
     @property
     def trains(self) -> bool:
-        """May its pairs be trained on, so that the rules for training pairs apply?"""
+        """Whether its pairs may become training pairs, so that the rules for those apply."""
         return self.split in ("train", WHOLE)
 
     def lines(self) -> Iterator[Line]:
@@ -67,7 +69,7 @@ class Stream:
 
 
 class Cleaned(NamedTuple):
-    """A chunk of pairs after cleaning: scratch lines and their keys, and what was counted."""
+    """A chunk of pairs after cleaning: what the files of its stream receive, and counts."""
 
     lines: str
     keys: bytes
@@ -79,7 +81,7 @@ class Cleaned(NamedTuple):
 
 @dataclass(frozen=True)
 class Cleaner:
-    """Cleans a chunk of pairs; runs in a worker process."""
+    """Cleans a chunk of pairs; runs in a worker process. source, target: the languages."""
 
     rules: CleaningConfig
     source: str
@@ -87,49 +89,36 @@ class Cleaner:
     trains: bool
 
     def __call__(self, pairs: list[Pair]) -> Cleaned:
-        lines, keys = [], []
+        rules, lines, keys = self.rules, list[str](), list[bytes]()
         changed, dropped = Counter[str](), Counter[str]()
-        for raw in map(_storable, pairs):
-            source = clean_text(raw.source, self.rules, self.source)
-            target = clean_text(raw.target, self.rules, self.target)
-            extra = ["" if source == raw.source else raw.source, "" if target == raw.target else raw.target]
-            if any(extra):
-                changed.update(self._changes(raw))
-            fault = self._fault(source, target)
-            if fault:
+        for pair in pairs:
+            # Whatever the rules: a line of UTF-8 must be able to hold the pair.
+            raw_source, raw_target, place = (_HALVES.sub("\ufffd", _BREAKS.sub(" ", text)) for text in pair)
+            source, target = clean_text(raw_source, rules, self.source), clean_text(raw_target, rules, self.target)
+            if (source, target) != (raw_source, raw_target):
+                by_side = changes(raw_source, rules, self.source), changes(raw_target, rules, self.target)
+                changed.update({rule for side in by_side for rule in side})
+            fault = "empty side" if empty_side(source, target) else None
+            if fault is None and self.trains:
+                fault = fault_of_training_pair(source, target, rules)
+            if fault is not None:
                 dropped[fault] += 1
                 continue
-            lines.append("\t".join([source, target, raw.place, *extra]) + "\n")
-            keys.append(_keys(source, target))
-        return Cleaned("".join(lines), np.array(keys, Keys).tobytes(), len(pairs), len(lines), changed, dropped)
-
-    def _changes(self, raw: Pair) -> set[str]:
-        return {*changes(raw.source, self.rules, self.source), *changes(raw.target, self.rules, self.target)}
-
-    def _fault(self, source: str, target: str) -> str | None:
-        if empty_side(source, target):
-            return "empty side"
-        return fault_of_training_pair(source, target, self.rules) if self.trains else None
+            raws = "" if raw_source == source else raw_source, "" if raw_target == target else raw_target
+            lines.append("\t".join((source, target, place, *raws)) + "\n")
+            for key in pair_key(source, target), leak_key(source, target, "pair"), leak_key(source, target, "source"):
+                keys.append(key[:8])
+        return Cleaned("".join(lines), b"".join(keys), len(pairs), len(lines), changed, dropped)
 
 
-def _keys(source: str, target: str) -> tuple[int, ...]:
-    digests = pair_key(source, target), leak_key(source, target, "pair"), leak_key(source, target, "source")
-    return tuple(int.from_bytes(digest[:8], "little") for digest in digests)
-
-
-def _storable(pair: Pair) -> Pair:
-    """The pair without what a line of UTF-8 cannot hold, whatever the rules of cleaning."""
-    return Pair(*(_HALVES.sub("\ufffd", _BREAKS.sub(" ", text)) for text in pair))
-
-
-def clean_stream(stream: Stream, pairs: Iterator[Pair], cleaner: Cleaner, workers: Workers) -> Iterator[int]:
-    """Fill a stream's scratch file; yields the number of pairs read so far."""
-    with stream.file.open("w", encoding="utf-8", newline="\n") as text, stream.keys.open("wb") as keys:
+def clean_stream(stream: Stream, pairs: Iterator[Pair], cleaner: Cleaner, workers: Workers, progress: Progress) -> None:
+    """Fill the scratch file of a stream, and count."""
+    with stream.file.open("w", encoding="utf-8", newline="\n") as lines, stream.keys.open("wb") as keys:
         for part in workers.map(cleaner, chunks(pairs)):
-            text.write(part.lines)
+            lines.write(part.lines)
             keys.write(part.keys)
             stream.changed.update(part.changed)
             stream.dropped.update(part.dropped)
             stream.kept += part.kept
             stream.read += part.read
-            yield stream.read
+            progress(f"reading {stream.split}", stream.read)

@@ -1,66 +1,52 @@
-"""Sentences as ids on disk: one flat array a side, with offsets, read through memory maps.
+"""Sentences as ids on disk: one flat array per side, with offsets, read through memory maps.
 
 source.ids, target.ids          ids of all sentences, end marks included, as little-endian int32
-source.offsets, target.offsets  where each sentence begins, and at last where the last one ends, as int64
+source.offsets, target.offsets  the start of each sentence, then the end of the last one, as little-endian int64
 
-A store knows neither words nor splits; opening one costs no memory, whatever its size.
+A store knows neither words nor splits. Opening one costs no memory, however large it is.
 """
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from transformer_mt.errors import TmtError
 
-SIDES = ("source", "target")
-PARTS = IDS, OFFSETS = ("ids", "offsets")  # files of a side
+SIDES = SOURCE, TARGET = ("source", "target")
+IDS, OFFSETS = "ids", "offsets"  # the files of a side
 BUFFER = 1 << 16  # ids in memory before they are written
+PIECE = 1 << 20  # bytes in memory while ids are replaced
 Ids = NDArray[np.int32]
 Counts = NDArray[np.int64]
-
-
-class _SideWriter:
-    def __init__(self, ids: BinaryIO, offsets: BinaryIO) -> None:
-        self._files = ids, offsets
-        self._ids, self._offsets, self._end = array("i"), array("q", [0]), 0
-
-    def append(self, ids: Sequence[int]) -> None:
-        self._ids.extend(ids)
-        self._end += len(ids)
-        self._offsets.append(self._end)
-        if len(self._ids) > BUFFER:
-            self.flush()
-
-    def flush(self) -> None:
-        for file, values, kind in zip(self._files, (self._ids, self._offsets), ("<i4", "<i8"), strict=True):
-            file.write(np.asarray(values).astype(kind).tobytes())
-        self._ids, self._offsets = array("i"), array("q")
+_REMEDY = "Prepare again:  tmt prepare --config C --force"
 
 
 class StoreWriter:
-    """Appends pairs to a new store, as a context; only the last few pairs are held in memory."""
+    """Appends pairs to a new store, as a context. Only the last few pairs are in memory."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._files = ExitStack()
-        self._sides = [
-            _SideWriter(*(self._files.enter_context((folder / f"{side}.{what}").open("wb")) for what in PARTS))
-            for side in SIDES
-        ]
+        self._sides = [_SideWriter(folder, side, self._files) for side in SIDES]
 
     def append(self, source: Sequence[int], target: Sequence[int]) -> None:
         """A pair of ids, end marks included."""
         for side, ids in zip(self._sides, (source, target), strict=True):
-            side.append(ids)
+            side.ids.extend(ids)
+            side.end += len(ids)
+            side.offsets.append(side.end)
+            if len(side.ids) > BUFFER:
+                side.flush()
 
     def __enter__(self) -> StoreWriter:
         return self
@@ -71,6 +57,27 @@ class StoreWriter:
         with self._files:
             for side in self._sides if error is None else ():
                 side.flush()
+
+
+class _SideWriter:
+    """The files of one side, and what is not written to them yet."""
+
+    def __init__(self, folder: Path, side: str, files: ExitStack) -> None:
+        self._files = [files.enter_context((folder / f"{side}.{part}").open("wb")) for part in (IDS, OFFSETS)]
+        self.ids, self.offsets, self.end = array("i"), array("q", [0]), 0
+
+    def flush(self) -> None:
+        for file, values, kind in zip(self._files, (self.ids, self.offsets), ("<i4", "<i8"), strict=True):
+            file.write(np.asarray(values).astype(kind).tobytes())
+        self.ids, self.offsets = array("i"), array("q")
+
+
+def replace_ids(folder: Path, side: str, new: Ids) -> None:
+    """Make new[i] of each id i in one side of a store."""
+    with (folder / f"{side}.{IDS}").open("r+b") as file:
+        while piece := file.read(PIECE):
+            file.seek(-len(piece), os.SEEK_CUR)
+            file.write(new[np.frombuffer(piece, "<i4")].astype("<i4").tobytes())
 
 
 class Side:
@@ -85,7 +92,7 @@ class Side:
 
     @cached_property
     def lengths(self) -> Counts:
-        """Tokens of each sentence, end mark included. Raises TmtError where one has none."""
+        """Tokens of each sentence, end mark included. Raises TmtError if a sentence has no token."""
         lengths = np.diff(self.offsets)
         if len(lengths) and lengths.min() < 1:
             raise _damaged("a sentence without a token", self._folder)
@@ -95,10 +102,11 @@ class Side:
         return len(self.offsets) - 1
 
     def __getitem__(self, index: int) -> list[int]:
-        return self.ids[self.offsets[index] : self.offsets[index + 1]].tolist()
+        ids: list[int] = self.ids[self.offsets[index] : self.offsets[index + 1]].tolist()
+        return ids
 
     def gather(self, rows: Counts, width: int, padding: int) -> NDArray[np.int64]:
-        """The sentences `rows`, filled up with padding to [len(rows), width]."""
+        """The ids of some sentences, [len(rows), width], filled up with padding."""
         starts, ends = self.offsets[rows], self.offsets[rows + 1]
         position_BT = starts[:, None] + np.arange(width)
         real_BT = position_BT < ends[:, None]
@@ -107,7 +115,7 @@ class Side:
 
 
 class Store:
-    """The pairs of one split. Raises TmtError where files are missing or disagree."""
+    """The pairs of one split. Raises TmtError if files are missing or disagree."""
 
     def __init__(self, folder: Path) -> None:
         self.source, self.target = (Side(folder, side) for side in SIDES)
@@ -119,7 +127,7 @@ class Store:
 
 
 def _mapped(file: Path, kind: str) -> NDArray[Any]:
-    """A file as an array that stays on disk. Raises TmtError where it is missing or holds half a number."""
+    """A file as an array that stays on disk. Raises TmtError if it is missing, or its last number is cut off."""
     try:
         if file.stat().st_size == 0:
             return np.zeros(0, dtype=kind)
@@ -132,6 +140,3 @@ def _mapped(file: Path, kind: str) -> NDArray[Any]:
 
 def _damaged(what: str, place: Path) -> TmtError:
     return TmtError(f"prepared data is damaged: {what}", place=place, remedy=_REMEDY)
-
-
-_REMEDY = "Prepare again:  tmt prepare --config C --force"

@@ -1,35 +1,36 @@
-"""The second pass: learn tokenizers from the training split, tokenise everything, count words.
+"""The second pass: learn tokenizers from the training split, tokenise everything into stores, and count.
 
-Tokens go through a scratch file, so that no more than a few chunks are in memory; what grows with the
-corpus is the count of distinct words, and the numbers of the pairs that are dropped.
+A vocabulary needs the counts of all words. Until they are known, the stores hold a number for each word, in the order
+in which words first appear (`WordNumbers`). What grows with the corpus is the table of distinct words, and the
+numbers of the pairs that are dropped.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple
 
 from transformer_mt.config.schema import Config
-from transformer_mt.data.parallel import Workers, chunks
+from transformer_mt.data.parallel import Progress, Workers, chunks
 from transformer_mt.data.reading import Line
 from transformer_mt.data.selection import Selected, Selection
-from transformer_mt.data.store import SIDES
+from transformer_mt.data.store import SIDES, SOURCE, TARGET, StoreWriter
 from transformer_mt.text.cleaning import LOPSIDED, fault_of_lengths
 from transformer_mt.text.codec import Segmenter
 from transformer_mt.text.script import foreign_script
+from transformer_mt.text.vocabulary import EOS, MARKS
 
-SOURCE, TARGET = SIDES
-BETWEEN = "\x1f"  # between tokens in a scratch file; cleaning makes a space of it, whatever its rules
-SCRIPT = "script"  # kind of outlier: none of a sentence's letters is of its language
+SCRIPT = "script"  # kind of outlier: no letter of a sentence belongs to its language
 EXAMPLES = 5  # places shown of each kind of outlier
 
 
 def train_segmenters(config: Config, selection: Selection, folder: Path) -> dict[str, Segmenter]:
-    """Learn from the training split and save; source and target are one object where they are shared."""
+    """Learn from the training split and save, by side. A shared tokenizer is one object."""
     source = Segmenter(config.source_tokenizer, config.data.source)
     if config.has_shared_tokenizer:
         sample = _sample(selection, max(1, source.config.training_sentences // 2))
@@ -54,35 +55,52 @@ def _sample(selection: Selection, most: int) -> Iterator[Line]:
             yield pair.line
 
 
+class Tokenised(NamedTuple):
+    """A pair as tokens, cut to max_length less the end mark."""
+
+    split: str
+    source: list[str]
+    target: list[str]
+
+
 @dataclass
 class Findings:
-    """What tokenising found beside tokens; summed over chunks."""
+    """What tokenising found besides tokens. Counts by split and side, if not said otherwise; dropped pairs left out.
 
-    words: dict[str, Counter[str]] = field(default_factory=lambda: {side: Counter() for side in SIDES})  # of training
-    spaced: Counter[tuple[str, str]] = field(default_factory=Counter)  # (split, side): words between spaces
-    outliers: Counter[str] = field(default_factory=Counter)
-    places: dict[str, list[str]] = field(default_factory=dict)  # of the first outliers of each kind
+    lengths:  sentences by number of tokens, without end marks and before any cut
+    words:    how often each token appears, before any cut
+    spaced:   words between spaces
+    cut:      by split: pairs with a sentence that was cut at max_length
+    outliers: training pairs, by kind of outlier; places: of the first of them
+    dropped:  numbers of training pairs, by the rule that they break
+    """
+
     pairs: int = 0
-    dropped: dict[str, list[int]] = field(default_factory=dict)  # numbers of pairs, by the rule that they break
+    lengths: defaultdict[tuple[str, str], Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
+    words: defaultdict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    spaced: Counter[tuple[str, str]] = field(default_factory=Counter)
+    cut: Counter[str] = field(default_factory=Counter)
+    outliers: Counter[str] = field(default_factory=Counter)
+    places: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    dropped: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     def note_outlier(self, kind: str, place: str) -> None:
         self.outliers[kind] += 1
-        self._show(kind, [place])
+        if len(self.places[kind]) < EXAMPLES:
+            self.places[kind].append(place)
 
     def add(self, other: Findings) -> None:
-        for side in SIDES:
-            self.words[side].update(other.words[side])
+        self.pairs += other.pairs
+        for part in other.words:
+            self.lengths[part].update(other.lengths[part])
+            self.words[part].update(other.words[part])
         self.spaced.update(other.spaced)
+        self.cut.update(other.cut)
         self.outliers.update(other.outliers)
         for kind, places in other.places.items():
-            self._show(kind, places)
-        self.pairs += other.pairs
+            self.places[kind] = [*self.places[kind], *places][:EXAMPLES]
         for rule, numbers in other.dropped.items():
-            self.dropped.setdefault(rule, []).extend(numbers)
-
-    def _show(self, kind: str, places: list[str]) -> None:
-        known = self.places.setdefault(kind, [])
-        known += places[: EXAMPLES - len(known)]
+            self.dropped[rule] += numbers
 
 
 @dataclass(frozen=True)
@@ -97,42 +115,57 @@ class Tokenising:
         source = Segmenter.load(self.folder / SOURCE)
         return source, (source if self.config.has_shared_tokenizer else Segmenter.load(self.folder / TARGET))
 
-    def __call__(self, pairs: list[Selected]) -> tuple[str, Findings]:
-        """Scratch lines (split, source tokens, target tokens) of the pairs without fault."""
-        found = Findings(pairs=len(pairs))
-        return "".join(self._pair(pair, found) for pair in pairs), found
-
-    def _pair(self, pair: Selected, found: Findings) -> str:
-        split, line, number = pair
-        source, target = (segmenter.tokenize(text) for segmenter, text in zip(self.segmenters, line[:2], strict=True))
-        fault = self._judge(source, target, line, found) if split == "train" else None
-        if fault is not None:
-            found.dropped.setdefault(fault, []).append(number)
-            return ""
-        found.spaced[split, SOURCE] += len(line.source.split())
-        found.spaced[split, TARGET] += len(line.target.split())
-        return f"{split}\t{BETWEEN.join(source)}\t{BETWEEN.join(target)}\n"
+    def __call__(self, pairs: list[Selected]) -> tuple[list[Tokenised], Findings]:
+        """The pairs that are not dropped as tokens."""
+        found, tokenised = Findings(len(pairs)), []
+        most = self.config.data.max_length - 1
+        for split, line, number in pairs:
+            source, target = self.segmenters[0].tokenize(line.source), self.segmenters[1].tokenize(line.target)
+            fault = self._judge(source, target, line, found) if split == "train" else None
+            if fault is not None:
+                found.dropped[fault].append(number)
+                continue
+            found.cut[split] += max(len(source), len(target)) > most
+            for side, text, tokens in (SOURCE, line.source, source), (TARGET, line.target, target):
+                found.lengths[split, side][len(tokens)] += 1
+                found.words[split, side].update(tokens)
+                found.spaced[split, side] += len(text.split())
+            tokenised.append(Tokenised(split, source[:most], target[:most]))
+        return tokenised, found
 
     def _judge(self, source: list[str], target: list[str], line: Line, found: Findings) -> str | None:
-        """What speaks against training on a pair; counts its words where nothing does."""
+        """The rule that keeps a pair out of training, if any; outliers are noted."""
         data = self.config.data
         fault = fault_of_lengths(len(source) + 1, len(target) + 1, data.max_length, data.cleaning)
         if fault == LOPSIDED:
             found.note_outlier(LOPSIDED, line.place)
-        if fault is not None:
-            return fault
-        if foreign_script(line.source, data.source) or foreign_script(line.target, data.target):
+        elif fault is None and (foreign_script(line.source, data.source) or foreign_script(line.target, data.target)):
             found.note_outlier(SCRIPT, line.place)
-        found.words[SOURCE].update(source)
-        found.words[TARGET].update(target)
-        return None
+        return fault
+
+
+class WordNumbers(dict[str, int]):
+    """Words and their numbers, which begin after those of the marks. A word that is looked up first gets the next."""
+
+    def __missing__(self, word: str) -> int:
+        return self.setdefault(word, len(MARKS) + len(self))
 
 
 def tokenise(
-    work: Tokenising, pairs: Iterable[Selected], scratch: TextIO, workers: Workers, total: Findings
-) -> Iterator[int]:
-    """Tokenise all pairs into a scratch file and sum up the findings; yields the pairs done so far."""
-    for lines, found in workers.map(work, chunks(pairs)):
-        scratch.write(lines)
-        total.add(found)
-        yield total.pairs
+    work: Tokenising, selection: Selection, workers: Workers, progress: Progress
+) -> tuple[Findings, Mapping[str, WordNumbers]]:
+    """Tokenise all selected pairs into a store for each split, and drop those that break a rule.
+
+    The stores hold end marks, and the numbers of words by the tables that are returned.
+    """
+    found, numbers = Findings(), {side: WordNumbers() for side in SIDES}
+    source, target = (numbers[side].__getitem__ for side in SIDES)
+    with ExitStack() as stack:
+        stores = {split: stack.enter_context(StoreWriter(work.folder / split)) for split in selection.splits}
+        for pairs, more in workers.map(work, chunks(selection.selected())):
+            for pair in pairs:
+                stores[pair.split].append([*map(source, pair.source), EOS], [*map(target, pair.target), EOS])
+            found.add(more)
+            progress("tokenising", found.pairs)
+    selection.discard(found.dropped)
+    return found, numbers
