@@ -317,7 +317,7 @@ def test_few_batches_are_queued_so_that_an_interruption_is_soon_heeded(
     model: ModelDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = load_engine(model.folder, model.config.decoding.model_copy(update={"batch_tokens": 60}), ONE)
-    plain, queued, most = engine._ask, set[int](), []
+    plain, queued, most = engine.engine, set[int](), []
 
     class Answer:
         def __init__(self, inner: Any, batch: int) -> None:
@@ -327,13 +327,16 @@ def test_few_batches_are_queued_so_that_an_interruption_is_soon_heeded(
             queued.discard(self.batch)
             return self.inner.result()
 
-    def ask(*arguments: Any) -> list[Answer]:
-        queued.add(len(most))
-        answers = [Answer(inner, len(most)) for inner in plain(*arguments)]
-        most.append(len(queued))
-        return answers
+    class Watched:
+        num_translators, score_batch = plain.num_translators, plain.score_batch
 
-    monkeypatch.setattr(engine, "_ask", ask)
+        def translate_batch(self, *arguments: Any, **options: Any) -> list[Answer]:
+            queued.add(len(most))
+            answers = [Answer(inner, len(most)) for inner in plain.translate_batch(*arguments, **options)]
+            most.append(len(queued))
+            return answers
+
+    monkeypatch.setattr(engine, "engine", Watched())
     assert len(list(engine.translate(LINES))) == len(LINES)
     assert len(most) > 8
     assert max(most) == 3, "two ahead of the one that is waited for"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -19,7 +20,23 @@ def attention_maps(model: nn.Module, only: str = "") -> Iterator[dict[str, Tenso
     only: the path of the one module that is wanted. Of a large batch, the weights of all would fill the memory.
     """
     maps: dict[str, Tensor] = {}
-    with attention_replaced(model, lambda path: _remembering(maps, path), only):
+
+    def remember(
+        path: str,
+        query_BHQK: Tensor,
+        key_BHMK: Tensor,
+        value_BHMK: Tensor,
+        mask_BHQM: Tensor | None = None,
+        causal: bool = False,
+        dropout: float = 0.0,
+    ) -> Tensor:
+        identity_MM = torch.eye(key_BHMK.shape[2], dtype=value_BHMK.dtype, device=value_BHMK.device)
+        # If the value of position m is the m-th unit vector, the contexts are the weights.
+        weights_BHQM = scaled_dot_product_attention(query_BHQK, key_BHMK, identity_MM, mask_BHQM, causal, dropout)
+        maps[path] = weights_BHQM.detach().to(torch.float32)
+        return weights_BHQM @ value_BHMK
+
+    with attention_replaced(model, lambda path: partial(remember, path), only):
         yield maps
 
 
@@ -38,21 +55,3 @@ def attention_replaced(
     finally:
         for path, module in modules.items():
             module.attention = before[path]
-
-
-def _remembering(maps: dict[str, Tensor], path: str) -> Callable[..., Tensor]:
-    def attention(
-        query_BHQK: Tensor,
-        key_BHMK: Tensor,
-        value_BHMK: Tensor,
-        mask_BHQM: Tensor | None = None,
-        causal: bool = False,
-        dropout: float = 0.0,
-    ) -> Tensor:
-        identity_MM = torch.eye(key_BHMK.shape[2], dtype=value_BHMK.dtype, device=value_BHMK.device)
-        # If the value of position m is the m-th unit vector, the contexts are the weights.
-        weights_BHQM = scaled_dot_product_attention(query_BHQK, key_BHMK, identity_MM, mask_BHQM, causal, dropout)
-        maps[path] = weights_BHQM.detach().to(torch.float32)
-        return weights_BHQM @ value_BHMK
-
-    return attention

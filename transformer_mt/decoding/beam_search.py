@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Generic
+from typing import Any, Generic, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -74,9 +74,8 @@ class BeamState(Generic[C]):
         )
 
 
-@dataclass(frozen=True)
-class _Extensions:
-    """The 2W likeliest ways (X) to go on, likeliest first; -inf where there are fewer."""
+class _Extensions(NamedTuple):
+    """The 2W likeliest ways (X) to go on, likeliest first; -inf if there are fewer."""
 
     scores_BX: Tensor
     tokens_BX: Tensor
@@ -91,68 +90,50 @@ def beam_search(
     coverage: needed for a coverage penalty (beta), and only then.
     """
     assert (coverage is not None) == (options.beta > 0), "a coverage penalty needs to know where the model looks"
-    state = _start(cache, limits, coverage)
-    results: list[list[SearchResult]] = [[] for _ in limits.longest_B]
+    n_sentences, device = len(limits.longest_B), limits.longest_B.device
+    state = BeamState(
+        sentence_B=torch.arange(n_sentences, device=device),
+        tokens_BWT=torch.empty(n_sentences, 1, 0, dtype=torch.long, device=device),
+        scores_BW=torch.zeros(n_sentences, 1, device=device),
+        coverage_BWS=None if coverage is None else coverage.start_BS[:, None, :],
+        bar_B=torch.full((n_sentences,), -math.inf, device=device),
+        done=((),) * n_sentences,
+        limits=limits,
+        cache=cache,
+    )
+    results: list[list[SearchResult]] = [[] for _ in range(n_sentences)]
+    previous_N = torch.full_like(state.sentence_B, BOS)
     while len(state.sentence_B):
-        previous_N = state.tokens_BWT[:, :, -1].flatten() if state.tokens_BWT.shape[2] else _start_marks(state)
         logits_NV, cache = step(previous_N, state.cache)
         if coverage is not None and state.coverage_BWS is not None:
             attention_BWS = coverage.attention(cache).unflatten(0, state.scores_BW.shape)
             state = replace(state, coverage_BWS=state.coverage_BWS + attention_BWS)
         state = _advance(replace(state, cache=cache), logits_NV, options)
         state = _dismiss(state, options, results)
+        previous_N = state.tokens_BWT[:, :, -1].flatten()
     return results
-
-
-def _start(cache: C, limits: Limits, coverage: Coverage | None) -> BeamState[C]:
-    n_sentences, device = len(limits.longest_B), limits.longest_B.device
-    return BeamState(
-        torch.arange(n_sentences, device=device),
-        torch.empty(n_sentences, 1, 0, dtype=torch.long, device=device),
-        torch.zeros(n_sentences, 1, device=device),
-        None if coverage is None else coverage.start_BS[:, None, :],
-        torch.full((n_sentences,), -math.inf, device=device),
-        ((),) * n_sentences,
-        limits,
-        cache,
-    )
-
-
-def _start_marks(state: BeamState[C]) -> Tensor:
-    return torch.full_like(state.sentence_B, BOS)
 
 
 def _advance(state: BeamState[C], logits_NV: Tensor, options: BeamOptions) -> BeamState[C]:
     """Put aside what is done, and let the W likeliest others live."""
-    ways = _extend(state, logits_NV, options.beam)
-    last_B1 = (state.limits.longest_B <= state.tokens_BWT.shape[2] + 1)[:, None]
-    over_BX = (ways.tokens_BX == EOS) | last_B1
-    state = _put_aside(state, ways, over_BX[:, : options.beam], options)
-    live = ways.scores_BX.masked_fill(over_BX, -math.inf).topk(options.beam, dim=-1)
-    parent_BW = ways.parent_BX.gather(1, live.indices)
-    token_BW = ways.tokens_BX.gather(1, live.indices)
-    history_BWT = _of_parents(state.tokens_BWT, parent_BW)
-    first_row_B1 = torch.arange(len(parent_BW), device=parent_BW.device)[:, None] * state.scores_BW.shape[1]
-    return replace(
-        state,
-        tokens_BWT=torch.cat([history_BWT, token_BW[:, :, None]], dim=2),
-        scores_BW=live.values,
-        coverage_BWS=None if state.coverage_BWS is None else _of_parents(state.coverage_BWS, parent_BW),
-        cache=state.cache.reorder((first_row_B1 + parent_BW).flatten()),
-    )
-
-
-def _of_parents(x_BWT: Tensor, parent_BW: Tensor) -> Tensor:
-    return x_BWT.gather(1, parent_BW[:, :, None].expand(-1, -1, x_BWT.shape[2]))
-
-
-def _extend(state: BeamState[C], logits_NV: Tensor, beam: int) -> _Extensions:
     log_p_NV = logits_NV.log_softmax(dim=-1)
     state.limits.forbid(log_p_NV, state.tokens_BWT.flatten(0, 1))
-    scores_BX, tokens_BX, parent_BX = top_candidates(log_p_NV, state.scores_BW, 2 * beam)
-    missing = (0, 2 * beam - tokens_BX.shape[1])  # a vocabulary smaller than the beam
-    return _Extensions(
-        F.pad(scores_BX, missing, value=-math.inf), F.pad(tokens_BX, missing, value=EOS), F.pad(parent_BX, missing)
+    scores_BX, tokens_BX, parent_BX = top_candidates(log_p_NV, state.scores_BW, 2 * options.beam)
+    missing = (0, 2 * options.beam - tokens_BX.shape[1])  # a vocabulary smaller than the beam
+    scores_BX, tokens_BX = F.pad(scores_BX, missing, value=-math.inf), F.pad(tokens_BX, missing, value=EOS)
+    ways = _Extensions(scores_BX, tokens_BX, F.pad(parent_BX, missing))
+    last_B1 = (state.limits.longest_B <= state.tokens_BWT.shape[2] + 1)[:, None]
+    over_BX = (tokens_BX == EOS) | last_B1
+    state = _put_aside(state, ways, over_BX[:, : options.beam], options)
+    live = scores_BX.masked_fill(over_BX, -math.inf).topk(options.beam, dim=-1)
+    parent_BW, token_BW = ways.parent_BX.gather(1, live.indices), tokens_BX.gather(1, live.indices)
+    place_B1 = torch.arange(len(parent_BW), device=parent_BW.device)[:, None]
+    return replace(
+        state,
+        tokens_BWT=torch.cat([state.tokens_BWT[place_B1, parent_BW], token_BW[:, :, None]], dim=2),
+        scores_BW=live.values,
+        coverage_BWS=None if state.coverage_BWS is None else state.coverage_BWS[place_B1, parent_BW],
+        cache=state.cache.reorder((place_B1 * state.scores_BW.shape[1] + parent_BW).flatten()),
     )
 
 

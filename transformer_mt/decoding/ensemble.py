@@ -1,24 +1,22 @@
-"""Several models as one step: the mean of their probabilities decides.
-
-Knows step functions and caches, never a model.
-"""
+"""Several models as one step: the mean of their probabilities decides."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from transformer_mt.decoding.step import Step
+from transformer_mt.decoding.incremental import DecoderCache, IncrementalDecoder
 
 
 class EnsembleCache(NamedTuple):
-    """The caches of all members; rows mean the same hypotheses in each."""
+    """The caches of all members; rows mean the same hypotheses in each. attention_NS: the first member's."""
 
-    members: tuple[Any, ...]
+    members: tuple[DecoderCache, ...]
+    attention_NS: Tensor | None = None
 
     def select(self, sentences_B: Tensor) -> EnsembleCache:
         return EnsembleCache(tuple(cache.select(sentences_B) for cache in self.members))
@@ -27,15 +25,20 @@ class EnsembleCache(NamedTuple):
         return EnsembleCache(tuple(cache.reorder(rows_N) for cache in self.members))
 
 
-def ensemble_step(steps: Sequence[Step[Any]]) -> Step[EnsembleCache]:
-    """A step whose logits are the logarithm of the members' mean probability."""
+class Ensemble:
+    """Used like one `IncrementalDecoder`. Its logits are the logarithm of the members' mean probability."""
 
-    def step(previous_N: Tensor, cache: EnsembleCache) -> tuple[Tensor, EnsembleCache]:
-        answers = [one(previous_N, member) for one, member in zip(steps, cache.members, strict=True)]
+    def __init__(self, members: Sequence[IncrementalDecoder]) -> None:
+        self.members = members
+
+    def start(self, source_BS: Tensor) -> EnsembleCache:
+        return EnsembleCache(tuple(member.start(source_BS) for member in self.members))
+
+    def step(self, previous_N: Tensor, cache: EnsembleCache) -> tuple[Tensor, EnsembleCache]:
+        pairs = zip(self.members, cache.members, strict=True)
+        answers = [member.step(previous_N, its_cache) for member, its_cache in pairs]
         logits_NV = mean_log_probability([logits_NV for logits_NV, _ in answers])
-        return logits_NV, EnsembleCache(tuple(member for _, member in answers))
-
-    return step
+        return logits_NV, EnsembleCache(tuple(longer for _, longer in answers), answers[0][1].attention_NS)
 
 
 def mean_log_probability(logits: Sequence[Tensor]) -> Tensor:

@@ -63,10 +63,6 @@ def follow(
             rows_N, previous_N, ended_N = (
                 x_N.view(-1, width)[kept_B].flatten() for x_N in (rows_N, previous_N, ended_N)
             )
-    return _collect(written_NT, total_N, width, alpha)
-
-
-def _collect(written_NT: Tensor, total_N: Tensor, width: int, alpha: float) -> list[list[SearchResult]]:
     found = []
     for ids, total in zip(written_NT.tolist(), total_N.tolist(), strict=True):
         length = ids.index(PAD) if PAD in ids else len(ids)

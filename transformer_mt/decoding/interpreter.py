@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, repeat
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.schema import Config
@@ -126,23 +126,19 @@ class Interpreter(ABC):
         prefixes: what the translations must begin with, one a line. chunk_size: lines taken from `lines` before
         the first answer. align: also say which source token each target token comes from.
         """
-        iterator, starts = iter(lines), iter(prefixes) if prefixes is not None else None
+        iterator, starts = iter(lines), iter(prefixes) if prefixes is not None else repeat("")
         while chunk := list(islice(iterator, chunk_size)):
-            given = list(islice(starts, len(chunk))) if starts is not None else [""] * len(chunk)
+            given = list(islice(starts, len(chunk)))
             sources = [self._read(line, prefix) for line, prefix in zip(chunk, given, strict=True)]
-            spoken = [index for index, source in enumerate(sources) if source.tokens]
-            answers = self._answer([sources[index] for index in spoken], align)
-            found = dict(zip(spoken, answers, strict=True))
-            yield from (found.get(index, _SILENCE) for index in range(len(chunk)))
-
-    def _clean(self, line: str, side: str) -> str:
-        language = self.config.data.source if side == "source" else self.config.data.target
-        return clean_text(line, self.config.data.cleaning, language)
+            answers = iter(self._answer([source for source in sources if source.tokens], align))
+            yield from (next(answers) if source.tokens else _SILENCE for source in sources)
 
     def _read(self, line: str, prefix: str) -> _Source:
-        """Clean, split and number a line; say what is lost on the way."""
-        tokens = self.source.segmenter.tokenize(self._clean(line, "source")) if line.strip() else []
-        most, notes = self.max_length - 1, []
+        """Clean, split and number a line; note what is lost on the way."""
+        data, most, notes = self.config.data, self.max_length - 1, []
+        tokens: list[str] = []
+        if line.strip():
+            tokens = self.source.segmenter.tokenize(clean_text(line, data.cleaning, data.source))
         if is_cut := len(tokens) > most:
             notes.append(f"cut to {most} of {len(tokens)} tokens (the model's longest sentence)")
             tokens = tokens[:most]
@@ -164,7 +160,8 @@ class Interpreter(ABC):
     def _prefix_ids(self, prefix: str) -> tuple[int, ...]:
         if not prefix.strip():
             return ()
-        ids = self.target.encode(self._clean(prefix, "target"))[:-1]
+        data = self.config.data
+        ids = self.target.encode(clean_text(prefix, data.cleaning, data.target))[:-1]
         if len(ids) > self.max_length - 2:
             raise TmtError(
                 f"the prefix has {len(ids)} tokens; the model writes at most {self.max_length}",
@@ -173,44 +170,24 @@ class Interpreter(ABC):
         return tuple(ids)
 
     def _answer(self, sources: Sequence[_Source], align: bool) -> list[Translation]:
-        found = self._search([Request(one.ids, one.prefix) for one in sources])
-        found = [self._choose(candidates) for candidates in found]
-        aligned = self._alignments(sources, found, align)
-        return [
-            self._translation(source, candidates, alignments, align)
-            for source, candidates, alignments in zip(sources, found, aligned, strict=True)
-        ]
-
-    def _choose(self, found: Sequence[SearchResult]) -> list[SearchResult]:
-        return self.search.choose(found, lambda one: self.target.decode(one.ids))
-
-    def _alignments(
-        self, sources: Sequence[_Source], found: Sequence[Sequence[SearchResult]], wanted: bool
-    ) -> list[list[list[int]]]:
-        """For each hypothesis of each source, where its tokens come from; empty where nobody needs to know."""
-        empty: list[list[list[int]]] = [[[] for _ in candidates] for candidates in found]
+        """Search, choose among what was found, align what needs it, and write all as text."""
+        found = self._search([Request(source.ids, source.prefix) for source in sources])
+        chosen = [self.search.choose(candidates, self.target.decode) for candidates in found]
+        pairs = [(source, one) for source, best in zip(sources, chosen, strict=True) for one in best]
+        aligns_unknown = self.decoding.replace_unknown
         needed = [
-            (row, place)
-            for row, candidates in enumerate(found)
-            for place, candidate in enumerate(candidates)
-            if candidate.ids and (wanted or (self.decoding.replace_unknown and UNK in candidate.ids))
+            index for index, (_, one) in enumerate(pairs) if one.ids and (align or (aligns_unknown and UNK in one.ids))
         ]
-        rows = self._align([sources[row].ids for row, _ in needed], [found[row][at].ids for row, at in needed])
-        for (row, place), alignment in zip(needed, rows, strict=True):
-            empty[row][place] = alignment
-        return empty
-
-    def _translation(
-        self, source: _Source, found: Sequence[SearchResult], alignments: Sequence[Sequence[int]], aligned: bool
-    ) -> Translation:
-        notes = source.notes
-        if found[0].stopped:
-            notes = (*notes, f"the translation was stopped after {len(found[0].ids)} tokens")
-        n_best = tuple(
-            self._hypothesis(source, candidate, alignment, aligned)
-            for candidate, alignment in zip(found, alignments, strict=True)
-        )
-        return Translation(source.tokens, n_best, notes, source.is_cut)
+        rows = self._align([pairs[index][0].ids for index in needed], [pairs[index][1].ids for index in needed])
+        aligned = dict(zip(needed, rows, strict=True))
+        written = iter([self._hypothesis(*pair, aligned.get(index, []), align) for index, pair in enumerate(pairs)])
+        answers = []
+        for source, best in zip(sources, chosen, strict=True):
+            notes = source.notes
+            if best[0].stopped:
+                notes = (*notes, f"the translation was stopped after {len(best[0].ids)} tokens")
+            answers.append(Translation(source.tokens, tuple(islice(written, len(best))), notes, source.is_cut))
+        return answers
 
     def _hypothesis(self, source: _Source, found: SearchResult, alignment: Sequence[int], aligned: bool) -> Hypothesis:
         unknown: list[str] = []

@@ -65,21 +65,16 @@ def save_model_directory(
     """
     require_replaceable(folder)
     with replaced_folder(folder) as aside:
-        _carry_over(folder, aside)
+        for entry in folder.iterdir() if folder.is_dir() else ():
+            if entry.name in OURS:
+                continue
+            if entry.is_dir() and not entry.is_symlink():  # copied: moving it would lose it if the program is killed
+                shutil.copytree(entry, aside / entry.name, symlinks=True)
+            else:
+                shutil.copy2(entry, aside / entry.name, follow_symlinks=False)
         (aside / CONFIG).write_text(dump_config(config), encoding="utf-8")
         save_weights(weights, aside / WEIGHTS)
         save_codecs(codecs, aside)
-
-
-def _carry_over(folder: Path, aside: Path) -> None:
-    """Copy what is not a model's own; moving it would lose it where the program is killed."""
-    for entry in folder.iterdir() if folder.is_dir() else ():
-        if entry.name in OURS:
-            continue
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.copytree(entry, aside / entry.name, symlinks=True)
-        else:
-            shutil.copy2(entry, aside / entry.name, follow_symlinks=False)
 
 
 def require_replaceable(folder: Path) -> None:

@@ -35,7 +35,11 @@ def sample(
     distribution. The reported log-probability is that of the model itself.
     """
     device, longest = limits.longest_B.device, int(limits.longest_B.max())
-    chance_NT = _draw(seeds, samples, limits.longest_B.tolist(), longest).to(device)
+    chances = torch.zeros(len(seeds), samples, longest)
+    for row, (seed, length) in enumerate(zip(seeds, limits.longest_B.tolist(), strict=True)):
+        generator = torch.Generator().manual_seed(seed)
+        chances[row, :, :length] = torch.rand(length, samples, generator=generator).T
+    chance_NT = chances.flatten(0, 1).to(device)
 
     def choose(logits_NV: Tensor, rows_N: Tensor, n_steps: int) -> Tensor:
         kept_NV = restrict(logits_NV / temperature, top_k, top_p)
@@ -71,12 +75,3 @@ def pick(p_NV: Tensor, chance_N: Tensor) -> Tensor:
     cumulative_NV = p_NV.double().cumsum(dim=-1)  # float64: a chance below 1 stays below the sum
     bar_N1 = chance_N.double()[:, None] * cumulative_NV[:, -1:]
     return torch.searchsorted(cumulative_NV, bar_N1, right=True)[:, 0].to(device)
-
-
-def _draw(seeds: Sequence[int], samples: int, longest: Sequence[int], width: int) -> Tensor:
-    """Uniform chances [N, T], those of a sentence from its own generator."""
-    chances = torch.zeros(len(seeds), samples, width)
-    for row, (seed, length) in enumerate(zip(seeds, longest, strict=True)):
-        generator = torch.Generator().manual_seed(seed)
-        chances[row, :, :length] = torch.rand(length, samples, generator=generator).T
-    return chances.flatten(0, 1)

@@ -94,8 +94,7 @@ class Limits:
         Padding and the start mark never may. A row with nowhere to go may end.
         """
         n_steps, width = tokens_NT.shape[1], logits_NV.shape[0] // len(self.longest_B)
-        forced_N = self._forced(n_steps, width)
-        forced_logit_N = None if forced_N is None else logits_NV.gather(1, forced_N[:, None])
+        free_NV = logits_NV.clone() if n_steps < self.prefix_BP.shape[1] else None  # what a prefix demands, may follow
         end_logit_N = logits_NV[:, EOS].clone() if self.no_repeat_ngram else None
         logits_NV[:, PAD] = -math.inf
         logits_NV[:, BOS] = -math.inf
@@ -105,15 +104,10 @@ class Limits:
             _forbid_repeats(logits_NV, tokens_NT, self.no_repeat_ngram)
             stuck_N = logits_NV.amax(dim=-1) == -math.inf
             logits_NV[:, EOS] = torch.where(stuck_N, end_logit_N, logits_NV[:, EOS])
-        if forced_N is not None and forced_logit_N is not None:
-            bound_N = forced_N != PAD
-            forced_NV = torch.full_like(logits_NV, -math.inf).scatter_(1, forced_N[:, None], forced_logit_N)
-            logits_NV[bound_N] = forced_NV[bound_N]
-
-    def _forced(self, n_steps: int, width: int) -> Tensor | None:
-        if n_steps >= self.prefix_BP.shape[1]:
-            return None
-        return self.prefix_BP[:, n_steps].repeat_interleave(width)
+        if free_NV is not None:
+            forced_N1 = self.prefix_BP[:, n_steps].repeat_interleave(width)[:, None]
+            forced_NV = torch.full_like(free_NV, -math.inf).scatter_(1, forced_N1, free_NV.gather(1, forced_N1))
+            logits_NV.copy_(torch.where(forced_N1 == PAD, logits_NV, forced_NV))
 
 
 def _forbid_repeats(logits_NV: Tensor, tokens_NT: Tensor, n: int) -> None:

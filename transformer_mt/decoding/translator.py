@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,14 +14,15 @@ import torch
 import torch.nn.functional as F
 
 from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.decoding.attention_maps import attention_maps
 from transformer_mt.decoding.batches import pad, search
 from transformer_mt.decoding.ensemble import mean_log_probability
 from transformer_mt.decoding.interpreter import Interpreter
-from transformer_mt.decoding.looking import align_pairs, maps_of
 from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
 from transformer_mt.decoding.request import Request, SearchResult, batched
 from transformer_mt.errors import TmtError
 from transformer_mt.model.transformer import Transformer
+from transformer_mt.text.cleaning import clean_text
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD
 
 LOSS_TOKENS = 2048  # of a batch: all its positions have their logits at once
@@ -68,6 +68,7 @@ class Translator(Interpreter):
         super().__init__(first.config, first.source, first.target, decoding)
         self.max_length = min(directory.config.data.max_length for directory in directories)
         self.models: list[Transformer] = [directory.model for directory in directories]
+        self.device = next(self.models[0].parameters()).device
         self.seed, self.scored = seed, scored
 
     @classmethod
@@ -87,16 +88,22 @@ class Translator(Interpreter):
         return cls([load_model_directory(Path(folder), device) for folder in several], decoding, seed, scored)
 
     def reference_loss(self, sources: Sequence[str], references: Sequence[str]) -> ReferenceLoss:
-        """How well the references are foretold, as far as the model can read them."""
+        """How well the models predict the references, as far as they can read them."""
+        data, most = self.config.data, self.max_length
         read = [self._read(source, "").ids for source in sources]
-        whole = [self.target.encode(self._clean(reference, "target")) for reference in references]
-        pairs = list(zip(read, map(self._cut, whole), strict=True))
-        total, count = 0.0, 0
-        lengths = [max(len(source), len(target)) for source, target in pairs]
+        whole = [self.target.encode(clean_text(reference, data.cleaning, data.target)) for reference in references]
+        targets = [ids if len(ids) <= most else [*ids[: most - 1], EOS] for ids in whole]
+        lengths = [max(len(source), len(target)) for source, target in zip(read, targets, strict=True)]
+        nats = 0.0
         for batch in batched(lengths, 1, LOSS_TOKENS):
-            total += self._loss([pairs[index] for index in batch])
-            count += sum(len(pairs[index][1]) for index in batch)
-        return ReferenceLoss(total, count, sum(len(ids) > self.max_length for ids in whole))
+            source_BS = pad([read[index] for index in batch], self.device)
+            out_BT = pad([targets[index] for index in batch], self.device)
+            in_BT = pad([[BOS, *targets[index][:-1]] for index in batch], self.device)
+            with torch.inference_mode():
+                logits = [model.generate_logits(model(source_BS, in_BT)) for model in self.models]
+                log_p_NV = mean_log_probability(logits).flatten(0, 1)
+                nats += float(F.nll_loss(log_p_NV, out_BT.flatten(), ignore_index=PAD, reduction="sum"))
+        return ReferenceLoss(nats, sum(map(len, targets)), sum(len(ids) > most for ids in whole))
 
     def attention(self, line: str, target: Sequence[str] | None = None, prefix: str = "") -> AttentionMaps:
         """Where the first model looks while it translates `line` into the tokens `target`.
@@ -106,9 +113,12 @@ class Translator(Interpreter):
         source = self._read(line, prefix)
         produced: Sequence[int] = (*self.target.vocabulary.encode(target or ()), EOS)
         if target is None and source.tokens:
-            produced = self._choose(self._search([Request(source.ids, source.prefix)])[0])[0].ids
+            (found,) = self._search([Request(source.ids, source.prefix)])
+            produced = self.search.choose(found, self.target.decode)[0].ids
         written = tuple(self.target.vocabulary.decode(produced))
-        weights = {path: map_HQM.numpy() for path, map_HQM in maps_of(self.models[0], source.ids, produced).items()}
+        with torch.inference_mode(), attention_maps(self.models[0]) as maps:
+            self.models[0](pad([source.ids], self.device), pad([[BOS, *produced[:-1]]], self.device))
+        weights = {path: weights_BHQM[0].cpu().numpy() for path, weights_BHQM in maps.items()}
         read, before = (*source.tokens, MARKS[EOS]), (MARKS[BOS], *written[:-1])
         return AttentionMaps(
             weights,
@@ -116,35 +126,31 @@ class Translator(Interpreter):
             {path: before if path.startswith("decoder") and "self" in path else read for path in weights},
         )
 
-    def _cut(self, ids: Sequence[int]) -> tuple[int, ...]:
-        most = self.max_length
-        return tuple(ids) if len(ids) <= most else (*ids[: most - 1], EOS)
-
     def _search(self, requests: Sequence[Request]) -> list[list[SearchResult]]:
         return search(self.models, requests, self.decoding, self.seed, self.scored)
 
     def _align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[int]]:
+        """The source position that the last cross-attention looks at most, over heads and models.
+
+        Reads finished translations again, all positions at once. The source's end mark, where attention rests that has
+        nowhere to go, is never the answer, except for an empty source.
+        """
         aligned: list[list[int]] = [[] for _ in sources]
         lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
         for batch in batched(lengths, 1, ALIGN_TOKENS):
-            rows = align_pairs(self.models, [sources[index] for index in batch], [targets[index] for index in batch])
-            for index, row in zip(batch, rows, strict=True):
-                aligned[index] = row
+            source_BS = pad([sources[index] for index in batch], self.device)
+            read_BT = pad([[BOS, *targets[index][:-1]] for index in batch], self.device)
+            total_BTS = torch.zeros(*read_BT.shape, source_BS.shape[1], device=self.device)
+            for model in self.models:
+                last = f"decoder.layers.{len(model.decoder.layers) - 1}.cross_attention"
+                with torch.inference_mode(), attention_maps(model, only=last) as maps:
+                    model(source_BS, read_BT)
+                total_BTS += maps[last].mean(dim=1)
+            words_B1S = ((source_BS != PAD) & (source_BS != EOS))[:, None, :]
+            best_BT = total_BTS.masked_fill(~words_B1S, -1.0).argmax(dim=-1).tolist()
+            for index, row in zip(batch, best_BT, strict=True):
+                aligned[index] = row[: len(targets[index])]
         return aligned
-
-    def _loss(self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> float:
-        device = self.device
-        source_BS = pad([source for source, _ in pairs], device)
-        out_BT = pad([target for _, target in pairs], device)
-        in_BT = pad([[BOS, *target[:-1]] for _, target in pairs], device)
-        with torch.inference_mode():
-            logits = [model.generate_logits(model(source_BS, in_BT)) for model in self.models]
-            log_p_BTV = mean_log_probability(logits)
-            return float(F.nll_loss(log_p_BTV.flatten(0, 1), out_BT.flatten(), ignore_index=PAD, reduction="sum"))
-
-    @cached_property
-    def device(self) -> torch.device:
-        return next(self.models[0].parameters()).device
 
 
 def _require_alike(first: ModelDirectory, other: ModelDirectory) -> None:

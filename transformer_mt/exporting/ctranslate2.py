@@ -1,6 +1,6 @@
 """Export to CTranslate2, a fast engine for CPUs and GPUs, and translation with what was exported.
 
-model.bin, config.json, *_vocabulary.json   CTranslate2's own, through its converter; other programs read these
+model.bin, config.json, *_vocabulary.json   CTranslate2's own, written by its classes; other programs read these
 config.yaml, source/, target/               ours, as in a model directory: how text becomes tokens and back
 
 Which tensor goes where is `specification`'s, how it searches, `engine`'s. CTranslate2 is optional and imported late;
@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import CONFIG, dump_config
-from transformer_mt.config.schema import Config
 from transformer_mt.decoding.interpreter import Computing
 from transformer_mt.errors import TmtError
 from transformer_mt.files.replace import replaced_folder
@@ -117,19 +116,17 @@ def refuse_foreign(output: Path) -> None:
         )
 
 
-def longest_translation(config: Config) -> int:
-    """The most tokens a translation can have under the config's search, the longest sentence included."""
-    source = config.data.max_length
-    decoding = config.decoding
-    return max(int(decoding.max_length_ratio * source) + decoding.max_length_offset, source)
-
-
 def _fill(folder: Path, directory: ModelDirectory, quantization: str) -> None:
-    from transformer_mt.exporting.specification import ModelConverter
+    """Write an export into an empty folder."""
+    from transformer_mt.exporting.specification import specification
 
-    source, target = directory.source.vocabulary.tokens, directory.target.vocabulary.tokens
-    converter = ModelConverter(directory.model, source, target, longest_translation(directory.config))
-    converter.convert(str(folder), quantization=quantization, force=True)
+    data, decoding = directory.config.data, directory.config.decoding
+    longest = max(int(decoding.max_length_ratio * data.max_length) + decoding.max_length_offset, data.max_length)
+    tokens = directory.source.vocabulary.tokens, directory.target.vocabulary.tokens
+    spec = specification(directory.model, *tokens, positions=longest)
+    spec.validate()
+    spec.optimize(quantization=quantization)
+    spec.save(str(folder))
     (folder / CONFIG).write_text(dump_config(directory.config), encoding="utf-8")
     save_codecs((directory.source, directory.target), folder)
 

@@ -13,11 +13,10 @@ from __future__ import annotations
 import json
 import math
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import ctranslate2
 import numpy as np
@@ -37,20 +36,14 @@ from transformer_mt.text.vocabulary import BOS, MARKS, PAD
 _NEVER = -1e9  # the log-probability of what CTranslate2 puts into a place it could not fill is below this
 _NO_PENALTY = 1e-6  # a length penalty of 0 would also change when CTranslate2's beam search stops
 _AHEAD = 2  # batches queued for each worker while it is busy
-_FORBIDDEN = [[MARKS[PAD]], [MARKS[BOS]]]
 
 
-@dataclass(frozen=True)
-class _Task:
+class _Task(NamedTuple):
     """A request with the fewest tokens its translation may have before the end mark, and the most with it."""
 
     request: Request
     shortest: int
     longest: int
-
-    def is_broken_by(self, found: Sequence[SearchResult]) -> bool:
-        """Is a hypothesis longer than it may be, or does it hold what no translation may?"""
-        return any(len(one.ids) > self.longest or PAD in one.ids or BOS in one.ids for one in found)
 
 
 class Ctranslate2Engine(Interpreter):
@@ -59,98 +52,115 @@ class Ctranslate2Engine(Interpreter):
     def __init__(self, folder: Path, decoding: DecodingConfig | None, computing: Computing) -> None:
         """folder: a whole exported one.
 
-        Raises TmtError where a file is damaged or an option is not CTranslate2's, RuntimeError where it refuses
-        the model or the device.
+        Raises TmtError if a file is damaged or an option is not CTranslate2's, RuntimeError if it refuses the model
+        or the device, ValueError if its vocabularies are not those of our tokenizers.
         """
         super().__init__(load_config(folder / CONFIG), *load_codecs(folder), decoding)
         _refuse_unsupported(self.search, folder)
         self._by_beam = isinstance(self.search.proposer, Beam)
         self._scored = computing.scored or not self._by_beam or self.decoding.beam > 1
-        self._words = self.target.vocabulary.tokens
-        self._source_words = self.source.vocabulary.tokens
-        self._ids = {word: index for index, word in enumerate(self._words)}
-        _require_own_words(folder, self._source_words, self._words)
+        source, target = self.source.vocabulary.tokens, self.target.vocabulary.tokens
+        for name, words in (("shared", source), ("source", source), ("target", target)):
+            file = folder / f"{name}_vocabulary.json"
+            if file.exists() and json.loads(file.read_text(encoding="utf-8")) != words:
+                raise ValueError(f"{file.name} is not the vocabulary of the tokenizer beside it")
+        self._ids = {word: index for index, word in enumerate(target)}
         settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         self._positions: int | None = None if self.config.model.positions == "rotary" else settings[POSITIONS]
         self.max_length = min(self.max_length, self._positions or self.max_length)  # config.yaml may say more since
         ctranslate2.set_random_seed(computing.seed % 2**32)  # read by the threads that start now
-        self.engine = _started(folder, computing.device, cores(computing.threads or 0), alone=not self._by_beam)
+        device, threads = computing.device, cores(computing.threads or 0)
+        # On a CPU sentences are many and small: a thread for each batch is faster than several threads for one.
+        # Samples repeat only if one batch comes after the other.
+        on_cpu = device == "cpu" or (device == "auto" and ctranslate2.get_cuda_device_count() == 0)
+        workers = threads if on_cpu and self._by_beam else 1
+        self.engine = ctranslate2.Translator(
+            str(folder), device, inter_threads=workers, intra_threads=threads // workers, max_queued_batches=-1
+        )
 
     def _search(self, requests: Sequence[Request]) -> list[list[SearchResult]]:
+        """Best first by our length penalty; samples in the order drawn."""
         tasks = [_Task(one, *allowed_lengths(one, self.decoding, self._positions)) for one in requests]
-        found = self._attempt(tasks, self._batches(tasks))
-        wrong = [index for index, (task, one) in enumerate(zip(tasks, found, strict=True)) if task.is_broken_by(one)]
-        again = self._attempt_exactly([tasks[index] for index in wrong])
-        for index, one in zip(wrong, again, strict=True):
-            found[index] = one
-        return self._ranked(self._weighed(requests, found) if self._reweighs(requests) else found)
-
-    def _batches(self, tasks: Sequence[_Task]) -> Iterator[list[int]]:
-        """Sentences of similar length; all with the same shortest translation, which cannot be mended afterwards."""
-        lengths = [len(task.request.source) for task in tasks]
-        for batch in batched(lengths, self.search.rows, self.decoding.batch_tokens, self._positions):
-            for _, group in groupby(batch, lambda index: tasks[index].shortest):
-                yield list(group)
+        lengths = [len(request.source) for request in requests]
+        batches = [  # of the same shortest length: a translation that is too short cannot be mended afterwards
+            list(group)
+            for batch in batched(lengths, self.search.rows, self.decoding.batch_tokens, self._positions)
+            for _, group in groupby(batch, lambda index: tasks[index].shortest)
+        ]
+        found = self._attempt(tasks, batches)
+        wrong = [  # longer than allowed, or with marks that no translation may hold: once more, exactly by the limits
+            index
+            for index, task in enumerate(tasks)
+            if any(len(one.ids) > task.longest or PAD in one.ids or BOS in one.ids for one in found[index])
+        ]
+        again = sorted(wrong, key=lambda index: tasks[index][1:])  # those with equal limits together
+        batches = [list(group) for _, group in groupby(again, lambda index: tasks[index][1:])]
+        found |= self._attempt(tasks, batches, exact=True)
+        # A prefix costs nothing in CTranslate2's scores, and what options forbid leaves its probability to the others.
+        forbids = self.decoding.no_repeat_ngram > 0 or self.decoding.min_length_ratio > 0
+        reweighed = range(len(tasks)) if forbids or any(request.prefix for request in requests) else wrong
+        if self._scored:
+            found |= self._weighed(requests, {index: found[index] for index in reweighed})
+        ranked = (found[index] for index in range(len(tasks)))
+        return [sorted(some, key=lambda one: -one.score) if self._by_beam else some for some in ranked]
 
     def _attempt(
         self, tasks: Sequence[_Task], batches: Iterable[Sequence[int]], exact: bool = False
-    ) -> list[list[SearchResult]]:
-        """Queue the batches, a few ahead of the results that are waited for; in the order of the tasks.
+    ) -> dict[int, list[SearchResult]]:
+        """Queue the batches, a few ahead of the results that are waited for. Returns what was found by index of a task.
 
-        What is queued cannot be called back: an interrupted program ends only when it is done.
+        exact: forbid what no translation may hold. What is queued cannot be called back: an interrupted program ends
+        only when it is done.
         """
-        found: list[list[SearchResult]] = [[] for _ in tasks]
-        queued: deque[list[tuple[int, Any, float]]] = deque()
+        found: dict[int, list[SearchResult]] = {}
+        queued: deque[tuple[Sequence[int], Sequence[Any], float]] = deque()
         for batch in batches:
             exponent = self._exponent(max(len(tasks[index].request.source) for index in batch))
-            answers = self._ask([tasks[index] for index in batch], exponent, exact)
-            queued.append([(index, answer, exponent) for index, answer in zip(batch, answers, strict=True)])
+            queued.append((batch, self._ask([tasks[index] for index in batch], exponent, exact), exponent))
             if len(queued) > _AHEAD * self.engine.num_translators:
-                self._receive(queued.popleft(), found)
+                found |= self._received(*queued.popleft())
         for waiting in queued:
-            self._receive(waiting, found)
+            found |= self._received(*waiting)
         return found
 
-    def _receive(self, waiting: Sequence[tuple[int, Any, float]], found: list[list[SearchResult]]) -> None:
-        """Wait for (index, answer, exponent) of a batch, and put each where it belongs."""
-        for index, answer, exponent in waiting:
+    def _received(self, batch: Sequence[int], answers: Sequence[Any], exponent: float) -> dict[int, list[SearchResult]]:
+        """Wait for the answers to a batch."""
+        found: dict[int, list[SearchResult]] = {index: [] for index in batch}
+        for index, answer in zip(batch, answers, strict=True):
             result = answer.result()
             for words, score in zip(result.hypotheses, result.scores if self._scored else [0.0], strict=True):
                 if (total := score * max(len(words), 1) ** exponent) > _NEVER:
                     found[index].append(self._found(tuple(self._ids[word] for word in words), total))
-
-    def _attempt_exactly(self, tasks: Sequence[_Task]) -> list[list[SearchResult]]:
-        """As `_attempt`, within each sentence's own limits and without the marks no translation may hold."""
-        found = self._attempt(tasks, _with_equal_limits(tasks), exact=True)
-        return self._weighed([task.request for task in tasks], found)
+        return found
 
     def _ask(self, tasks: Sequence[_Task], exponent: float, exact: bool) -> Sequence[Any]:
-        """Queue a batch: one answer to wait for a sentence. exact: forbid what no translation may hold."""
-        prefixes = [self._spelt(task.request.prefix) for task in tasks]
-        return self.engine.translate_batch(
-            [self._spelt_source(task.request.source) for task in tasks],
+        """Queue a batch, with our search settings in CTranslate2's words: one answer to wait for a sentence."""
+        decoding, source, target = self.decoding, self.source.vocabulary, self.target.vocabulary
+        prefixes = [target.decode(task.request.prefix) for task in tasks]
+        options: dict[str, float] = {"beam_size": decoding.beam, "num_hypotheses": decoding.beam}
+        if not self._by_beam:
+            options = {
+                "beam_size": 1,
+                "num_hypotheses": self.search.rows,
+                "sampling_topk": decoding.top_k if decoding.top_k < len(target) else 0,
+                "sampling_topp": decoding.top_p,
+                "sampling_temperature": decoding.temperature,
+            }
+        answers: Sequence[Any] = self.engine.translate_batch(
+            [source.decode(task.request.source) for task in tasks],
             prefixes if any(prefixes) else None,
             max_input_length=0,
             max_decoding_length=max(task.longest for task in tasks),
             min_decoding_length=tasks[0].shortest,
+            no_repeat_ngram_size=decoding.no_repeat_ngram,
             length_penalty=exponent,
             return_scores=self._scored,
             return_end_token=True,
-            suppress_sequences=_FORBIDDEN if exact else None,
+            suppress_sequences=[[MARKS[PAD]], [MARKS[BOS]]] if exact else None,
             asynchronous=True,
-            **self._options(),
+            **options,
         )
-
-    def _options(self) -> dict[str, Any]:
-        """Our search settings in CTranslate2's words."""
-        decoding = self.decoding
-        options: dict[str, Any] = {"no_repeat_ngram_size": decoding.no_repeat_ngram}
-        if self._by_beam:
-            return options | {"beam_size": decoding.beam, "num_hypotheses": decoding.beam}
-        top_k = decoding.top_k if decoding.top_k < len(self._words) else 0
-        cut = {"sampling_topk": top_k, "sampling_topp": decoding.top_p}
-        heat = {"sampling_temperature": decoding.temperature}
-        return options | {"beam_size": 1, "num_hypotheses": self.search.rows} | cut | heat
+        return answers
 
     def _exponent(self, usual: int) -> float:
         """Of CTranslate2's length penalty, n^exponent, by which it leaves out what it found beyond W hypotheses.
@@ -166,37 +176,25 @@ class Ctranslate2Engine(Interpreter):
         penalty = float(length_penalty(len(ids), self.decoding.length_penalty))
         return SearchResult(ids, log_probability, log_probability / penalty)
 
-    def _ranked(self, found: Sequence[Sequence[SearchResult]]) -> list[list[SearchResult]]:
-        """Best first by our length penalty; samples in the order drawn."""
-        if not self._by_beam:
-            return [list(candidates) for candidates in found]
-        return [sorted(candidates, key=lambda one: -one.score) for candidates in found]
-
-    def _reweighs(self, requests: Sequence[Request]) -> bool:
-        """Are CTranslate2's scores other than the model's? Prefixes cost nothing there, and what options forbid
-        leaves its probability to the others."""
-        forbids = self.decoding.no_repeat_ngram > 0 or self.decoding.min_length_ratio > 0
-        return forbids or any(request.prefix for request in requests)
-
     def _weighed(
-        self, requests: Sequence[Request], found: Sequence[Sequence[SearchResult]]
-    ) -> list[list[SearchResult]]:
-        """The same hypotheses with the model's own log-probabilities; as they are where scores are spared."""
-        if not self._scored:
-            return [list(some) for some in found]
-        pairs = [(request, one) for request, some in zip(requests, found, strict=True) for one in some]
+        self, requests: Sequence[Request], found: Mapping[int, Sequence[SearchResult]]
+    ) -> dict[int, list[SearchResult]]:
+        """The same hypotheses, by index of a request, with the model's own log-probabilities."""
+        pairs = [(index, one) for index, some in found.items() for one in some]
         if not pairs:
-            return [[] for _ in requests]
+            return {}
         scored = self.engine.score_batch(
-            [self._spelt_source(request.source) for request, _ in pairs],
-            [self._spelt(one.tokens) for _, one in pairs],
+            [self.source.vocabulary.decode(requests[index].source) for index, _ in pairs],
+            [self.target.vocabulary.decode(one.tokens) for _, one in pairs],
             max_input_length=0,
             max_batch_size=self.decoding.batch_tokens,
             batch_type="tokens",
         )
-        # The end mark is always scored, and comes last.
-        totals = iter([sum(one.log_probs[: len(pair[1].ids)]) for pair, one in zip(pairs, scored, strict=True)])
-        return [[self._found(one.ids, next(totals)) for one in some] for some in found]
+        weighed: dict[int, list[SearchResult]] = {index: [] for index in found}
+        for (index, one), result in zip(pairs, scored, strict=True):
+            # The end mark is always scored, and comes last.
+            weighed[index].append(self._found(one.ids, sum(result.log_probs[: len(one.ids)])))
+        return weighed
 
     def _align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[int]]:
         """The finished translation is forced through once more, this time with its attention."""
@@ -204,8 +202,8 @@ class Ctranslate2Engine(Interpreter):
         lengths = [len(source) for source in sources]
         for batch in batched(lengths, self.search.rows, self.decoding.batch_tokens, self._positions):
             results = self.engine.translate_batch(
-                [self._spelt_source(sources[index]) for index in batch],
-                [self._spelt(targets[index]) for index in batch],
+                [self.source.vocabulary.decode(sources[index]) for index in batch],
+                [self.target.vocabulary.decode(targets[index]) for index in batch],
                 beam_size=1,
                 max_input_length=0,
                 max_decoding_length=max(len(targets[index]) for index in batch),
@@ -218,67 +216,32 @@ class Ctranslate2Engine(Interpreter):
                 aligned[index] = words_TS.argmax(axis=1).tolist()
         return aligned
 
-    def _spelt_source(self, ids: Sequence[int]) -> list[str]:
-        return [self._source_words[index] for index in ids]
-
-    def _spelt(self, ids: Sequence[int]) -> list[str]:
-        return [self._words[index] for index in ids]
-
-
-def _started(folder: Path, device: str, threads: int, alone: bool) -> ctranslate2.Translator:
-    """CTranslate2 with the model in its memory. alone: one batch after the other, so that samples repeat.
-
-    On a CPU sentences are many and small: a thread for each batch is faster than several threads for one.
-    """
-    on_cpu = device == "cpu" or (device == "auto" and ctranslate2.get_cuda_device_count() == 0)
-    workers = threads if on_cpu and not alone else 1
-    return ctranslate2.Translator(
-        str(folder), device, inter_threads=workers, intra_threads=threads // workers, max_queued_batches=-1
-    )
-
-
-def _require_own_words(folder: Path, source: Sequence[str], target: Sequence[str]) -> None:
-    """Raises ValueError where CTranslate2's vocabularies are not those of our tokenizers."""
-    for name, words in (("shared", source), ("source", source), ("target", target)):
-        file = folder / f"{name}_vocabulary.json"
-        if file.exists() and json.loads(file.read_text(encoding="utf-8")) != list(words):
-            raise ValueError(f"{file.name} is not the vocabulary of the tokenizer beside it")
-
-
-def _with_equal_limits(tasks: Sequence[_Task]) -> Iterator[list[int]]:
-    """Indices of tasks that allow the same lengths."""
-
-    def limits(index: int) -> tuple[int, int]:
-        return tasks[index].shortest, tasks[index].longest
-
-    for _, group in groupby(sorted(range(len(tasks)), key=limits), limits):
-        yield list(group)
-
 
 def _refuse_unsupported(search: Search, folder: Path) -> None:
     """Raises TmtError for a search, or a setting of it, that CTranslate2 does not have."""
     decoding, by_beam = search.decoding, isinstance(search.proposer, Beam)
-    if "ctranslate2" not in search.engines:
-        raise TmtError(
+    refusals = (
+        (
+            "ctranslate2" not in search.engines,
             f"CTranslate2 cannot search by decoding.method {decoding.method}",
-            place=folder / CONFIG,
-            remedy="Use --engine tmt, or another method.",
-        )
-    if decoding.coverage_penalty:  # it needs the attention of a beam search, which is wrong for several sentences
-        raise TmtError(
+            "Use --engine tmt, or another method.",
+        ),
+        (  # it needs the attention of a beam search, which is wrong for several sentences
+            decoding.coverage_penalty > 0,
             "CTranslate2 has no decoding.coverage_penalty like ours",
-            place=folder / CONFIG,
-            remedy="Set decoding.coverage_penalty to 0 there, or use --engine tmt.",
-        )
-    if by_beam and decoding.beam > 1 and decoding.min_length_ratio:  # it lets other hypotheses end
-        raise TmtError(
+            "Set decoding.coverage_penalty to 0 there, or use --engine tmt.",
+        ),
+        (  # it lets other hypotheses end
+            by_beam and decoding.beam > 1 and decoding.min_length_ratio > 0,
             "CTranslate2's beam search has no decoding.min_length_ratio like ours",
-            place=folder / CONFIG,
-            remedy="Set decoding.min_length_ratio to 0 there, or use --beam 1 or --engine tmt.",
-        )
-    if not by_beam and decoding.top_k == 1 and search.rows > 1:
-        raise TmtError(
+            "Set decoding.min_length_ratio to 0 there, or use --beam 1 or --engine tmt.",
+        ),
+        (
+            not by_beam and decoding.top_k == 1 and search.rows > 1,
             "CTranslate2 draws one sample only where decoding.top_k is 1",
-            place=folder / CONFIG,
-            remedy="That is greedy search: use --beam 1 without --sample or --mbr, or --engine tmt.",
-        )
+            "That is greedy search: use --beam 1 without --sample or --mbr, or --engine tmt.",
+        ),
+    )
+    for applies, message, remedy in refusals:
+        if applies:
+            raise TmtError(message, place=folder / CONFIG, remedy=remedy)

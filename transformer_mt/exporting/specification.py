@@ -1,16 +1,16 @@
 """Our weights in CTranslate2's own specification classes.
 
-Its classes know the layout and say what is missing; here stands only which of our tensors goes where, and which
-options have no place there. Imports CTranslate2, so it is imported only where that is known to be installed.
+Its classes know the layout and say what is missing; this file says which of our tensors goes where, and which options
+have no place there. It imports CTranslate2, so import it only if that is installed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from inspect import signature
 from typing import Any
 
 import numpy as np
-from ctranslate2.converters import Converter
 from ctranslate2.specs import TransformerDecoderSpec, TransformerEncoderSpec, TransformerSpec
 from ctranslate2.specs.common_spec import Activation, LayerNormSpec
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ from transformer_mt.errors import TmtError
 from transformer_mt.exporting.ctranslate2 import POSITIONS
 from transformer_mt.model.embedding import Embedding
 from transformer_mt.model.feed_forward import FeedForward
-from transformer_mt.model.layers import Residual
+from transformer_mt.model.layers import Decoder, DecoderLayer, Encoder, EncoderLayer, Residual
 from transformer_mt.model.multi_head_attention import MultiHeadAttention
 from transformer_mt.model.positions import LearnedPositions, sinusoidal_positions
 from transformer_mt.model.transformer import Transformer
@@ -29,52 +29,40 @@ from transformer_mt.text.vocabulary import BOS, EOS, MARKS, UNK
 _ACTIVATIONS = {"relu": Activation.RELU, "gelu": Activation.GELU, "swiglu": Activation.SWISH}
 
 
-class _Stack:
-    """CTranslate2 can normalise the output of a post-norm stack, but its specification has no place for it."""
+def specification(model: Transformer, source: list[str], target: list[str], positions: int) -> TransformerSpec:
+    """The complete specification. source, target: all tokens by id. positions: rows of sinusoidal tables.
 
-    def __init__(self, *sizes: int, final_norm: bool, **options: Any) -> None:
-        super().__init__(*sizes, no_final_norm=True, **options)  # type: ignore[call-arg]
-        if final_norm:
-            self.layer_norm = LayerNormSpec(rms_norm=options["rms_norm"])
-
-
-class _Encoder(_Stack, TransformerEncoderSpec):
-    pass
-
-
-class _Decoder(_Stack, TransformerDecoderSpec):
-    pass
-
-
-class ModelConverter(Converter):
-    """CTranslate2's converter (validation, aliases, quantisation, writing) around our model."""
-
-    def __init__(self, model: Transformer, source: list[str], target: list[str], positions: int) -> None:
-        """source, target: all tokens by id. positions: rows of the tables of sinusoidal positions.
-
-        Raises TmtError that names every option CTranslate2 cannot express.
-        """
-        refuse_inexpressible(model.config)
-        self._model = model
-        self._source, self._target = source, target
-        self._positions = model.max_positions or positions
-
-    def _load(self) -> TransformerSpec:
-        """The complete specification; called by `convert`."""
-        spec = TransformerSpec(*_stacks(self._model.config))
-        _fill_encoder(spec.encoder, self._model, self._positions)
-        _fill_decoder(spec.decoder, self._model, self._positions)
-        spec.register_source_vocabulary(self._source)
-        spec.register_target_vocabulary(self._target)
-        spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = MARKS[UNK], MARKS[BOS], MARKS[EOS]
-        spec.config.decoder_start_token = MARKS[BOS]
-        spec.config.layer_norm_epsilon = self._model.config.layer_norm_epsilon
-        spec.config.add_attribute(POSITIONS, self._positions)
-        return spec
+    Raises TmtError that names all options at once which CTranslate2 has no form for.
+    """
+    config = model.config
+    _refuse_inexpressible(config)
+    positions = model.max_positions or positions
+    options: dict[str, Any] = {
+        "no_final_norm": True,  # `_fill_stack` adds it
+        "pre_norm": config.norm == "pre",
+        "activation": _ACTIVATIONS[config.activation],
+        "ffn_glu": config.activation == "swiglu",
+        "rms_norm": config.normalization == "rms",
+    }
+    if config.positions == "rotary":
+        options |= {"rotary_dim": config.d_model // config.n_heads, "rotary_interleave": False}
+    encoder = TransformerEncoderSpec(config.encoder_layers, config.n_heads, **options)
+    # Attention handed out is that of the last layer, averaged over all heads (0): as in our alignments.
+    decoder = TransformerDecoderSpec(config.decoder_layers, config.n_heads, alignment_heads=0, **options)
+    _fill_stack(encoder, encoder.embeddings[0], model.encoder, model.source_embedding, config, positions)
+    _fill_stack(decoder, decoder.embeddings, model.decoder, model.target_embedding, config, positions)
+    _fill_linear(decoder.projection, model.generator.weight, model.generator.bias)
+    spec = TransformerSpec(encoder, decoder)
+    spec.register_source_vocabulary(source)
+    spec.register_target_vocabulary(target)
+    spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = MARKS[UNK], MARKS[BOS], MARKS[EOS]
+    spec.config.decoder_start_token = MARKS[BOS]
+    spec.config.layer_norm_epsilon = config.layer_norm_epsilon
+    spec.config.add_attribute(POSITIONS, positions)
+    return spec
 
 
-def refuse_inexpressible(config: ModelConfig) -> None:
-    """Raises TmtError that names all options at once which CTranslate2 has no form for."""
+def _refuse_inexpressible(config: ModelConfig) -> None:
     problems = []
     if config.epsilon_on == "deviation" and config.normalization == "layer":
         problems.append("model.epsilon_on: deviation (it adds epsilon to the variance)")
@@ -87,85 +75,53 @@ def refuse_inexpressible(config: ModelConfig) -> None:
         )
 
 
-def _stacks(config: ModelConfig) -> tuple[TransformerEncoderSpec, TransformerDecoderSpec]:
-    options = {
-        "final_norm": config.has_final_norm,
-        "pre_norm": config.norm == "pre",
-        "activation": _ACTIVATIONS[config.activation],
-        "ffn_glu": config.activation == "swiglu",
-        "rms_norm": config.normalization == "rms",
-    }
-    if config.positions == "rotary":
-        options |= {"rotary_dim": config.d_model // config.n_heads, "rotary_interleave": False}
-    encoder = _Encoder(config.encoder_layers, config.n_heads, **options)
-    # Attention handed out is that of the last layer, averaged over all heads (0): as in our alignments.
-    return encoder, _Decoder(config.decoder_layers, config.n_heads, alignment_heads=0, **options)
-
-
-def _fill_encoder(spec: TransformerEncoderSpec, model: Transformer, positions: int) -> None:
-    spec.scale_embeddings = model.config.scale_embeddings
-    _fill_embedding(spec.embeddings[0], model.source_embedding)
-    _fill_positions(spec, model.source_embedding, model.config, positions)
-    for part, layer in zip(spec.layer, model.encoder.layers, strict=True):
-        _fill_self_attention(part.self_attention, layer.self_attention, layer.around_self_attention)
-        _fill_feed_forward(part.ffn, layer.feed_forward, layer.around_feed_forward)
-    if model.config.has_final_norm:
-        _fill_norm(spec.layer_norm, model.encoder.final_norm)
-
-
-def _fill_decoder(spec: TransformerDecoderSpec, model: Transformer, positions: int) -> None:
-    spec.scale_embeddings = model.config.scale_embeddings
-    _fill_embedding(spec.embeddings, model.target_embedding)
-    _fill_positions(spec, model.target_embedding, model.config, positions)
-    for part, layer in zip(spec.layer, model.decoder.layers, strict=True):
-        _fill_self_attention(part.self_attention, layer.self_attention, layer.around_self_attention)
-        _fill_cross_attention(part.attention, layer.cross_attention, layer.around_cross_attention)
-        _fill_feed_forward(part.ffn, layer.feed_forward, layer.around_feed_forward)
-    if model.config.has_final_norm:
-        _fill_norm(spec.layer_norm, model.decoder.final_norm)
-    _fill_linear(spec.projection, model.generator.weight, model.generator.bias)
-
-
-def _fill_embedding(spec: Any, embedding: Embedding) -> None:
-    spec.weight = _array(embedding.tokens.weight)
-
-
-def _fill_positions(spec: Any, embedding: Embedding, config: ModelConfig, positions: int) -> None:
-    """Tables stand in the file; rotary positions are computed. Ours interleave sine and cosine, theirs do not."""
+def _fill_stack(
+    spec: Any, tokens: Any, stack: Encoder | Decoder, embedding: Embedding, config: ModelConfig, positions: int
+) -> None:
+    """The encoder or the decoder, with the embedding before it. tokens: its place for the embedding's matrix."""
+    spec.scale_embeddings = config.scale_embeddings
+    tokens.weight = _array(embedding.tokens.weight)
+    # Ours interleave sine and cosine, CTranslate2's do not, so the table goes into the file. It computes rotary ones.
     if config.positions == "sinusoidal":
         spec.position_encodings.encodings = _array(sinusoidal_positions(positions, config.d_model))
     elif isinstance(embedding.positions, LearnedPositions):
         spec.position_encodings.encodings = _array(embedding.positions.table.weight)
+    layers: Sequence[EncoderLayer | DecoderLayer] = stack.layers
+    for part, layer in zip(spec.layer, layers, strict=True):
+        _fill_attention(part.self_attention, layer.self_attention, layer.around_self_attention)
+        if isinstance(layer, DecoderLayer):
+            _fill_attention(part.attention, layer.cross_attention, layer.around_cross_attention)
+        _fill_feed_forward(part.ffn, layer.feed_forward, layer.around_feed_forward)
+    if config.has_final_norm:
+        # CTranslate2 reads it after a post-norm stack too, but its specification refuses the attribute there.
+        vars(spec)["layer_norm"] = LayerNormSpec(rms_norm=config.normalization == "rms")
+        _fill_norm(spec.layer_norm, stack.final_norm)
 
 
-def _fill_self_attention(spec: Any, attention: MultiHeadAttention, around: Residual) -> None:
-    _fill_norm(spec.layer_norm, around.norm)
-    _fill_linear(spec.linear[0], attention.query_key_value.weight, attention.query_key_value.bias)
-    _fill_linear(spec.linear[1], attention.output.weight, attention.output.bias)
-
-
-def _fill_cross_attention(spec: Any, attention: MultiHeadAttention, around: Residual) -> None:
-    """Queries apart from keys and values, which are asked of another sequence."""
+def _fill_attention(spec: Any, attention: MultiHeadAttention, around: Residual) -> None:
+    """Self-attention has one matrix for queries, keys and values; cross-attention one for queries, one for the rest."""
     stacked, bias = attention.query_key_value.weight, attention.query_key_value.bias
+    *inputs, output = spec.linear
     d_model = stacked.shape[1]
+    pieces = [slice(None)] if len(inputs) == 1 else [slice(0, d_model), slice(d_model, None)]
+    for linear, rows in zip(inputs, pieces, strict=True):
+        _fill_linear(linear, stacked[rows], None if bias is None else bias[rows])
+    _fill_linear(output, attention.output.weight, attention.output.bias)
     _fill_norm(spec.layer_norm, around.norm)
-    _fill_linear(spec.linear[0], stacked[:d_model], None if bias is None else bias[:d_model])
-    _fill_linear(spec.linear[1], stacked[d_model:], None if bias is None else bias[d_model:])
-    _fill_linear(spec.linear[2], attention.output.weight, attention.output.bias)
 
 
 def _fill_feed_forward(spec: Any, network: FeedForward, around: Residual) -> None:
-    """Theirs applies the activation to `linear_0`: with a gate that is the gate."""
-    _fill_norm(spec.layer_norm, around.norm)
+    """CTranslate2 applies the activation to `linear_0`: if there is a gate, that is the gate."""
     activated = network.inner if network.gate is None else network.gate
     _fill_linear(spec.linear_0, activated.weight, activated.bias)
     if network.gate is not None:
         _fill_linear(spec.linear_0_noact, network.inner.weight, network.inner.bias)
     _fill_linear(spec.linear_1, network.outer.weight, network.outer.bias)
+    _fill_norm(spec.layer_norm, around.norm)
 
 
 def _fill_norm(spec: Any, norm: nn.Module) -> None:
-    for name, parameter in norm.named_parameters():  # gamma, and beta where there is one: as theirs are named
+    for name, parameter in norm.named_parameters():  # gamma, and beta if there is one: CTranslate2's names too
         setattr(spec, name, _array(parameter))
 
 

@@ -13,34 +13,30 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from transformer_mt.config.choices import chosen
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from transformer_mt.config.decoding import DecodingConfig
     from transformer_mt.config.section import Section
+    from transformer_mt.decoding.beam_search import Coverage
     from transformer_mt.decoding.request import SearchResult
     from transformer_mt.decoding.step import Limits, Step
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """A batch of B sentences to translate, as a search sees it: a step to ask, and no model.
+    """A batch of sentences to translate, as a search sees it: a step to ask, and no model.
 
-    step, cache:  asks the model (or an ensemble) for the next token of each row
-    limits:       what the translations must keep to
-    sources:      source ids of each sentence
-    padding_BS:   True at padding
-    attention_of: from the cache after a step: how the newest token of each row attended to the source [N, S]; only for
-                  a search that `needs_attention`
-    seed:         for what is drawn at random
-    scored:       False if nobody asks for scores, so that they may be left 0
+    step, cache: ask the model (or an ensemble) for the next token of each row
+    limits:      what the translations must keep to
+    sources:     source ids of each sentence
+    coverage:    how the newest tokens attended to the source; None unless the search `needs_attention`
+    seed:        for what is drawn at random
+    scored:      False if nobody asks for scores: they may be 0 then
     """
 
     step: Step[Any]
     cache: Any
     limits: Limits
     sources: Sequence[Sequence[int]]
-    padding_BS: Tensor
-    attention_of: Callable[[Any], Tensor]
+    coverage: Coverage | None = None
     seed: int = 0
     scored: bool = True
 
@@ -48,46 +44,40 @@ class Sentences:
 class Search(ABC):
     """A way of searching, with the settings of a config's `decoding` section.
 
-    settings: keys of `decoding` that this search reads and others may not
-    engines:  those that can search this way: tmt, ctranslate2
-    Options:  keys of its own, if it has any: `method: {kind: NAME, ...}`
+    settings:        keys of `decoding` that this search reads and others may not
+    engines:         those that can search this way: tmt, ctranslate2
+    Options:         keys of its own, if it has any: `method: {kind: NAME, ...}`
+    rows:            hypotheses of one sentence that are alive at once
+    needs_attention: whether `Sentences.coverage` is needed
+    proposer:        the search that finds the candidates: this one, unless it chooses among what another finds
     """
 
     settings: ClassVar[tuple[str, ...]] = ()
     engines: ClassVar[tuple[str, ...]] = ("tmt",)
     Options: ClassVar[type[Section] | None] = None
+    rows: int = 1
+    needs_attention: bool = False
 
     def __init__(self, decoding: DecodingConfig, options: Any = None) -> None:
         self.decoding, self.options = decoding, options
+        self.proposer: Search = self
 
     @classmethod
     def problems(cls, decoding: DecodingConfig) -> list[str]:
         """What contradicts in these settings, a sentence each that names the keys."""
         return []
 
-    @property
-    @abstractmethod
-    def rows(self) -> int:
-        """Hypotheses of one sentence that are alive at once."""
-
-    @property
-    def needs_attention(self) -> bool:
-        return False
-
-    @property
-    def proposer(self) -> Search:
-        """The search that finds the candidates: this one, unless it chooses among what another finds."""
-        return self
-
     @abstractmethod
     def find(self, sentences: Sentences) -> list[list[SearchResult]]:
-        """What is found for each sentence, at least one each."""
+        """What is found for each sentence, at least one each, best first."""
 
-    def choose(self, found: Sequence[SearchResult], text_of: Callable[[SearchResult], str]) -> list[SearchResult]:
-        """Of what was found for a sentence, the `n_best` with different texts, best first."""
+    def choose(self, found: Sequence[SearchResult], decode: Callable[[Sequence[int]], str]) -> list[SearchResult]:
+        """Of what was found for a sentence, the `n_best` with different texts, best first. decode: ids to text."""
+        if self.decoding.n_best == 1:
+            return [found[0]]
         different: dict[str, SearchResult] = {}
         for one in found:
-            different.setdefault(text_of(one), one)
+            different.setdefault(decode(one.ids), one)
         return list(different.values())[: self.decoding.n_best]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from transformer_mt.decoding.searches.base import Search, Sentences
@@ -23,7 +22,8 @@ class Beam(Search):
 
     def __init__(self, decoding: DecodingConfig, options: Any = None, n_best: int | None = None) -> None:
         super().__init__(decoding, options)
-        self.n_best = n_best or decoding.n_best
+        self.rows, self.n_best = decoding.beam, n_best or decoding.n_best
+        self.needs_attention = decoding.coverage_penalty > 0
 
     @classmethod
     def problems(cls, decoding: DecodingConfig) -> list[str]:
@@ -31,24 +31,12 @@ class Beam(Search):
             return [f"n_best {decoding.n_best} is more than the beam of {decoding.beam} can hold"]
         return []
 
-    @property
-    def rows(self) -> int:
-        return self.decoding.beam
-
-    @property
-    def needs_attention(self) -> bool:
-        return self.decoding.coverage_penalty > 0
-
     def find(self, sentences: Sentences) -> list[list[SearchResult]]:
-        from transformer_mt.decoding.beam_search import BeamOptions, Coverage, beam_search
+        from transformer_mt.decoding.beam_search import BeamOptions, beam_search
         from transformer_mt.decoding.greedy_search import greedy_search
 
         step, cache, limits = sentences.step, sentences.cache, sentences.limits
         alpha, beta = self.decoding.length_penalty, self.decoding.coverage_penalty
         if self.rows == 1 and not beta:
             return [[found] for found in greedy_search(step, cache, limits, alpha, sentences.scored)]
-        coverage = Coverage(sentences.padding_BS.float(), sentences.attention_of) if beta else None
-        return beam_search(step, cache, limits, BeamOptions(self.rows, self.n_best, alpha, beta), coverage)
-
-    def choose(self, found: Sequence[SearchResult], text_of: Callable[[SearchResult], str]) -> list[SearchResult]:
-        return [found[0]] if self.decoding.n_best == 1 else super().choose(found, text_of)
+        return beam_search(step, cache, limits, BeamOptions(self.rows, self.n_best, alpha, beta), sentences.coverage)

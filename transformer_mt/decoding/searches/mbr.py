@@ -31,9 +31,10 @@ class MinimumBayesRisk(Search):
 
     def __init__(self, decoding: DecodingConfig, options: Any = None) -> None:
         super().__init__(decoding, options)
-        self._proposer: Search = Sampling(decoding, count=decoding.samples)
+        self.proposer = Sampling(decoding, count=decoding.samples)
         if decoding.candidates == "beam":
-            self._proposer = Beam(decoding, n_best=decoding.beam)
+            self.proposer = Beam(decoding, n_best=decoding.beam)
+        self.rows, self.needs_attention = self.proposer.rows, self.proposer.needs_attention
 
     @classmethod
     def problems(cls, decoding: DecodingConfig) -> list[str]:
@@ -42,28 +43,16 @@ class MinimumBayesRisk(Search):
             return Beam.problems(decoding) + ([f"{nothing} a beam of 1"] if decoding.beam == 1 else [])
         return [f"{nothing} one sample"] if decoding.samples == 1 else []
 
-    @property
-    def rows(self) -> int:
-        return self.proposer.rows
-
-    @property
-    def needs_attention(self) -> bool:
-        return self.proposer.needs_attention
-
-    @property
-    def proposer(self) -> Search:
-        return self._proposer
-
     def find(self, sentences: Sentences) -> list[list[SearchResult]]:
         return self.proposer.find(sentences)
 
-    def choose(self, found: Sequence[SearchResult], text_of: Callable[[SearchResult], str]) -> list[SearchResult]:
+    def choose(self, found: Sequence[SearchResult], decode: Callable[[Sequence[int]], str]) -> list[SearchResult]:
         """The different texts, first what the others agree with most; their score is by how much."""
-        logits = None  # of samples, the frequency already reflects the probability
+        logits = None  # the frequency of samples already reflects their probability
         if isinstance(self.proposer, Beam):
             found = found[: self.rows]  # a search may end with some more
             logits = [one.score for one in found]
-        texts = [text_of(one) for one in found]
+        texts = [decode(one.ids) for one in found]
         first = dict(zip(reversed(texts), reversed(found), strict=True))  # of each text
         ranked = consensus(texts, self.decoding.utility, logits)
         return [replace(first[text], score=score) for text, score in ranked][: self.decoding.n_best]
@@ -74,25 +63,24 @@ def consensus(
 ) -> list[tuple[str, float]]:
     """The distinct candidates with their expected utility against all candidates, best first.
 
-    As a reference each counts in proportion to e to its logit, or all alike; one that comes twice counts twice.
-    Equals keep the order of their first appearance. utility: chrf or bleu.
+    logits: as a reference, a candidate weighs e to the power of its logit; None: all weigh the same. One that comes
+    twice counts twice. Equals keep the order of their first appearance. utility: chrf or bleu.
     """
     judge, weights = sentence_utility(utility), defaultdict[str, float](float)
     highest = max(logits or [0.0])
     for place, text in enumerate(candidates):
         weights[text] += math.exp(logits[place] - highest) if logits is not None else 1.0
     total = sum(weights.values())
-    expected = [
-        (text, sum(weight * judge(text, other) for other, weight in weights.items()) / total) for text in weights
-    ]
-    return sorted(expected, key=lambda pair: -pair[1])
+    expected = {text: sum(weight * judge(text, other) for other, weight in weights.items()) / total for text in weights}
+    return sorted(expected.items(), key=lambda pair: -pair[1])
 
 
 def sentence_utility(name: str) -> Utility:
     """sacreBLEU's score of one sentence; BLEU with effective order, as short sentences need."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
-        from sacrebleu.metrics import BLEU, CHRF
+        from sacrebleu.metrics.bleu import BLEU
+        from sacrebleu.metrics.chrf import CHRF
 
     metric = CHRF() if name == "chrf" else BLEU(effective_order=True)
     return lambda hypothesis, reference: float(metric.sentence_score(hypothesis, [reference]).score)

@@ -20,22 +20,18 @@ class Sampling(Search):
 
     def __init__(self, decoding: DecodingConfig, options: Any = None, count: int | None = None) -> None:
         super().__init__(decoding, options)
-        self.count = count or decoding.n_best
-
-    @property
-    def rows(self) -> int:
-        return self.count
+        self.rows = count or decoding.n_best
 
     def find(self, sentences: Sentences) -> list[list[SearchResult]]:
+        """In the order drawn."""
         from transformer_mt.decoding.random_sampling import sample, seed_of
 
         own = self.decoding
-        seeds = [seed_of(source, sentences.seed) for source in sentences.sources]
         return sample(
             sentences.step,
             sentences.cache,
             sentences.limits,
-            seeds,
+            [seed_of(source, sentences.seed) for source in sentences.sources],
             self.rows,
             own.temperature,
             own.top_k,
@@ -43,8 +39,9 @@ class Sampling(Search):
             own.length_penalty,
         )
 
-    def choose(self, found: Sequence[SearchResult], text_of: Callable[[SearchResult], str]) -> list[SearchResult]:
-        """The most probable first."""
-        different = {text_of(one): one for one in reversed(found)}  # of equal texts the first
-        first = dict.fromkeys(text_of(one) for one in found)
-        return sorted((different[text] for text in first), key=lambda one: -one.score)[: self.decoding.n_best]
+    def choose(self, found: Sequence[SearchResult], decode: Callable[[Sequence[int]], str]) -> list[SearchResult]:
+        """The most probable first; of equal texts, the sample that was drawn first."""
+        different: dict[str, SearchResult] = {}
+        for one in found:
+            different.setdefault(decode(one.ids), one)
+        return sorted(different.values(), key=lambda one: -one.score)[: self.decoding.n_best]
