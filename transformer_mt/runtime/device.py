@@ -1,4 +1,4 @@
-"""Where and in which number format to compute, and how to make the machine repeat itself."""
+"""The device, the number format, and the states of the random generators."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torc
 
 @dataclass(frozen=True)
 class Machine:
-    """A device, the number format of its matrix products, and the group of processes it belongs to."""
+    """A device, the number format of its matrix products, and the group of processes."""
 
     device: torch.device
     dtype: torch.dtype
@@ -41,19 +41,19 @@ class Machine:
         return self.dtype is torch.float16
 
     def describe(self) -> str:
-        name = (
-            torch.cuda.get_device_name(self.device)
-            if self.device.type == "cuda"
-            else f"{torch.get_num_threads()} {'thread' if torch.get_num_threads() == 1 else 'threads'}"
-        )
+        """One line for the user: device, number format, number of processes."""
+        threads = torch.get_num_threads()
+        name = f"{threads} {'thread' if threads == 1 else 'threads'}"
+        if self.device.type == "cuda":
+            name = torch.cuda.get_device_name(self.device)
         processes = f", {self.world.size} processes" if self.world.size > 1 else ""
         return f"{self.device} ({name}), {str(self.dtype).removeprefix('torch.')}{processes}"
 
 
 def set_up(config: RuntimeConfig, world: World = ALONE) -> Machine:
-    """Choose the device and prepare it. Processes of the group on the same machine share its cores.
+    """Choose the device and prepare it. The processes of the group on one machine share its cores.
 
-    Raises TmtError if the wanted device is not there.
+    Raises TmtError if this machine does not have the device, or the device not the number format.
     """
     device = pick_device(config.device, world.local_rank)
     if config.threads:
@@ -72,7 +72,7 @@ def set_up(config: RuntimeConfig, world: World = ALONE) -> Machine:
 
 
 def pick_device(name: str, local_rank: int = 0) -> torch.device:
-    """The device of a name; `auto` takes cuda, else mps, else cpu. Raises TmtError where there is none."""
+    """The device with this name; `auto` takes cuda, else mps, else cpu. Raises TmtError if there is none."""
     there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
         name = next(kind for kind in ("cuda", "mps", "cpu") if there[kind])
@@ -95,6 +95,7 @@ def pick_device(name: str, local_rank: int = 0) -> torch.device:
 
 
 def _dtype(precision: str, device: torch.device) -> torch.dtype:
+    """The number format for `runtime.precision`. Raises TmtError for float16 on a CPU."""
     if precision in ("auto", "fast"):
         narrow = multiplies_bfloat16(device) and (device.type != "cpu" or precision == "fast")
         return torch.bfloat16 if narrow else torch.float32
@@ -104,9 +105,9 @@ def _dtype(precision: str, device: torch.device) -> torch.dtype:
 
 
 def multiplies_bfloat16(device: torch.device) -> bool:
-    """Whether the device has instructions for it; where PyTorch cannot tell, no."""
+    """Whether the device has instructions for bfloat16; no if PyTorch does not know."""
     if device.type == "cuda":
-        return torch.cuda.is_bf16_supported(including_emulation=False)
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device.type != "cpu":
         return False
     known: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
@@ -114,13 +115,14 @@ def multiplies_bfloat16(device: torch.device) -> bool:
 
 
 def seed_everything(seed: int) -> None:
+    """Seed the random generators of Python, NumPy and PyTorch."""
     random.seed(seed)
     np.random.seed(seed % 2**32)
     torch.manual_seed(seed)
 
 
 def random_states(device: torch.device) -> dict[str, torch.Tensor]:
-    """The states of the generators that training draws from."""
+    """The states of the generators that training uses: `cpu`, and `cuda` on a GPU."""
     states = {"cpu": torch.get_rng_state()}
     if device.type == "cuda":
         states["cuda"] = torch.cuda.get_rng_state(device)
@@ -128,15 +130,16 @@ def random_states(device: torch.device) -> dict[str, torch.Tensor]:
 
 
 def restore_random_states(states: dict[str, torch.Tensor], device: torch.device) -> None:
+    """Put the generators back into the states of `random_states`."""
     torch.set_rng_state(states["cpu"])
     if device.type == "cuda" and "cuda" in states:
         torch.cuda.set_rng_state(states["cuda"], device)
 
 
 def keep_freed_memory() -> None:
-    """Let glibc keep freed memory instead of giving it back to the system after each large tensor.
+    """Let glibc keep freed memory, instead of returning it to the system after each large tensor.
 
-    Otherwise each step maps and zeroes the same pages anew, which takes a good part of a step's time.
+    Otherwise the system maps and zeroes the same pages again in each step, which takes much of a step's time.
     """
     m_trim_threshold, m_mmap_threshold = -1, -3
     try:
@@ -148,7 +151,7 @@ def keep_freed_memory() -> None:
 
 
 def peak_memory(device: torch.device) -> int:
-    """Bytes at most in use so far: of the device, or of this process on a CPU."""
+    """The largest number of bytes in use so far: on the device, or by this process on a CPU."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

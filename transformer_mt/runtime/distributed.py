@@ -1,7 +1,7 @@
 """A group of processes that train one model, or a process alone: the only place that knows ranks.
 
-`torchrun` starts the processes and tells each its rank through the environment; without it the group has
-one member and every function here returns at once.
+`torchrun` starts the processes and sets the rank of each in the environment. Without it the group has one member, and
+every function here returns at once.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from transformer_mt.errors import INTERRUPTED, TmtError
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
-PATIENCE = timedelta(hours=2)  # others wait while rank 0 prepares data or scores the test set
+PATIENCE = timedelta(hours=2)  # the others wait while rank 0 prepares data or scores the test set
 
 
 @dataclass(frozen=True)
 class World:
-    """rank: number of this process; size: how many there are; local_*: the same on this machine."""
+    """rank: number of this process; size: how many processes there are; local_*: the same on this machine."""
 
     rank: int = 0
     size: int = 1
@@ -37,11 +37,11 @@ class World:
 
     @property
     def is_main(self) -> bool:
-        """Only this process writes files and talks."""
+        """Whether this is the process that writes files and prints."""
         return self.rank == 0
 
     def sums(self, values: Sequence[float]) -> list[float]:
-        """Each value summed over all processes. Between CPUs, so that no GPU is waited for."""
+        """Each value summed over all processes. The CPUs exchange them, so that nobody waits for a GPU."""
         if self.size == 1:
             return list(values)
         tensor = torch.tensor(values, dtype=torch.float64)
@@ -49,7 +49,7 @@ class World:
         return tensor.tolist()
 
     def from_main(self, make: Callable[[], Result]) -> Result:
-        """What `make` returns on rank 0, for everybody; when it fails there, the others leave without a word."""
+        """What `make` returns on rank 0, for all processes. If it fails there, the others exit without a message."""
         if self.size == 1:
             return make()
         box: list[Any] = [None, None]  # the result, an exit code
@@ -64,10 +64,11 @@ class World:
             raise _known_to_all(failure)
         if box[1] is not None:
             raise _known_to_all(SystemExit(box[1]))
-        return box[0]
+        result: Result = box[0]
+        return result
 
     def leave(self, error: TmtError) -> NoReturn:
-        """End all processes for a reason that all of them know; one tells it."""
+        """End all processes for a reason that all of them know; only one prints it."""
         raise _known_to_all(error if self.is_main else SystemExit(error.exit_code))
 
     def gather(self, value: Result) -> list[Result]:
@@ -79,9 +80,9 @@ class World:
         return values
 
     def shared(self, items: Sequence[Item], make: Callable[[Sequence[Item]], Sequence[Result]]) -> list[Result]:
-        """What `make` returns, one thing for each item, in the order of the items; each process takes a share of them.
+        """The results of `make`, one for each item and in the order of the items; each process makes a share of them.
 
-        When it fails in one, the others leave without a word.
+        If `make` fails in one process, the others exit without a message.
         """
         if self.size == 1:
             return list(make(items))
@@ -111,17 +112,18 @@ ALONE = World()
 
 
 def is_main_process() -> bool:
-    """Whether this is the one process of its group that prints results; true outside a group."""
+    """Whether this is the process of its group that prints results; true outside a group."""
     return os.environ.get("RANK", "0") == "0"
 
 
 def _known_to_all(error: BaseException) -> BaseException:
-    """Mark an error with which all processes leave, so that they end their group together."""
+    """The same error, marked as one that ends all processes: they end their group together."""
     error.__dict__["known_to_all"] = True
     return error
 
 
 def _exit_code(error: BaseException) -> int:
+    """The exit code of a process that ends with this error."""
     if isinstance(error, TmtError):
         return error.exit_code
     return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
@@ -129,14 +131,17 @@ def _exit_code(error: BaseException) -> int:
 
 @contextmanager
 def join_world() -> Iterator[World]:
-    """Join the group that `torchrun` started, or be alone. GPUs talk through NCCL, CPUs through gloo."""
+    """Join the group that `torchrun` started, or be alone. GPUs exchange data through NCCL, CPUs through gloo.
+
+    Raises TmtError if another process of the group has ended.
+    """
     if "RANK" not in os.environ or int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield ALONE
         return
-    # Optimizers import the first, which keeps the frames it is imported from, and so the model in them.
-    # DistributedDataParallel imports the second, whose functions keep the group that is there by then as a default
-    # argument: it outlives destroy_process_group, and a thread of it that wants Python while that ends aborts the
-    # process.
+    # Import these two before the group exists. Optimizers import the first one later: it keeps the frames that import
+    # it, and with them the model. DistributedDataParallel imports the second one later: the default arguments of its
+    # functions keep the group that exists at that time. The group then outlives destroy_process_group, and if one of
+    # its threads needs Python while Python ends, the process aborts.
     import torch._dynamo
     import torch.distributed.nn
 
@@ -157,17 +162,17 @@ def join_world() -> Iterator[World]:
             " The same command goes on from the last checkpoint.",
         ) from None
     else:
-        gc.collect()  # as _forget_locals; a failure is not kept waiting, lest torchrun ends it before it is told
+        gc.collect()  # as _forget_locals. Not after a failure: torchrun could end the process before its message
     finally:
-        if together:  # NCCL waits until all end the group: a process that fails alone just leaves
+        if together:  # NCCL waits until all end the group, so a process that fails alone just exits
             dist.destroy_process_group()
 
 
 def _forget_locals(error: BaseException) -> None:
-    """Let go of what the functions that failed worked on, above all the model of World.parallel.
+    """Release the local variables of the functions that failed, above all the model of World.parallel.
 
-    It must not outlive the process group: as its last owner it would wait, not letting others use Python, for the
-    group's threads to end, and they for Python.
+    The model must not outlive the process group. As its last owner, it would hold Python's lock while it waits for the
+    threads of the group to end, and these threads wait for the lock.
     """
     failed: BaseException | None = error
     while failed is not None:

@@ -1,11 +1,13 @@
-"""Weights on disk: named tensors in safetensors, without copies of tied ones.
+"""Weights on disk: named tensors in safetensors, without copies of tied tensors.
 
 A tied tensor is stored once, under the first of its names; loading needs no other. Knows no config.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,6 +18,8 @@ from torch import Tensor, nn
 
 from transformer_mt.errors import TmtError, from_os_error
 
+_REMEDY = "Use the config.yaml that was saved beside the weights, or copy the model folder again."
+
 
 def named_weights(model: nn.Module) -> dict[str, Tensor]:
     """Each parameter once, by its first name, detached but not copied."""
@@ -23,22 +27,18 @@ def named_weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 def save_weights(weights: Mapping[str, Tensor], file: Path) -> None:
-    """Write tensors to a safetensors file. Raises OSError where the disk refuses."""
+    """Write tensors to a safetensors file. Raises OSError if the disk refuses."""
     try:
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, file)
-    except SafetensorError as error:  # wraps what the operating system said
-        raise _as_os_error(error, file) from None
-    file.chmod(0o666 & ~_umask())  # safetensors lets nobody but the owner read its files
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    except SafetensorError as error:  # wraps the error of the operating system
+        code = re.search(r"os error (\d+)", str(error))
+        raise OSError(int(code.group(1)) if code else errno.EIO, str(error), str(file)) from None
+    os.umask(mask := os.umask(0))  # the mask can only be read by setting it
+    file.chmod(0o666 & ~mask)  # safetensors lets only the owner read its files
 
 
 def read_weights(file: Path) -> dict[str, Tensor]:
-    """All tensors of a safetensors file, on the CPU. Raises TmtError where it is missing or damaged."""
+    """All tensors of a safetensors file, on the CPU. Raises TmtError if it is missing or damaged."""
     try:
         return load_file(file)
     except FileNotFoundError:
@@ -53,7 +53,7 @@ def read_weights(file: Path) -> dict[str, Tensor]:
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor], place: str | Path) -> None:
     """Copy tensors into the model.
 
-    Raises TmtError that lists all that are missing, unknown, of another shape, or hold what is no number.
+    Raises a TmtError that lists all tensors that are missing, unknown, of another shape, or not all finite numbers.
     """
     own = dict(model.named_parameters())
     problems = [f"missing: {name}" for name in own if name not in weights]
@@ -63,25 +63,14 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], place: str | P
         for name in own
         if name in weights and weights[name].shape != own[name].shape
     ]
-    problems += [f"not all numbers: {name}" for name, tensor in weights.items() if not _is_sound(tensor)]
+    problems += [
+        f"not all numbers: {name}"
+        for name, tensor in weights.items()
+        if not (tensor.is_floating_point() and tensor.isfinite().all())
+    ]
     if problems:
         shown = problems[:10] + ([f"... and {len(problems) - 10} more"] if len(problems) > 10 else [])
         raise TmtError("weights do not fit the model: " + "; ".join(shown), place=place, remedy=_REMEDY)
     with torch.no_grad():
         for name, parameter in own.items():
             parameter.copy_(weights[name])
-
-
-def _is_sound(tensor: Tensor) -> bool:
-    return tensor.is_floating_point() and bool(tensor.isfinite().all())
-
-
-_REMEDY = "Use the config.yaml that was saved beside the weights, or copy the model folder again."
-
-
-def _as_os_error(error: SafetensorError, file: Path) -> OSError:
-    import errno
-    import re
-
-    code = re.search(r"os error (\d+)", str(error))
-    return OSError(int(code.group(1)) if code else errno.EIO, str(error), str(file))

@@ -1,4 +1,4 @@
-"""An exponential moving average of the weights: smoother than the last ones, often a better translator."""
+"""An exponential moving average of the weights: smoother than the latest weights, often a better translator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 class MovingAverage:
-    """average = decay * average + (1 - decay) * weights, after each step; early on with a smaller decay."""
+    """average = decay * average + (1 - decay) * weights, after each step; the decay is smaller in the first steps."""
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
@@ -29,7 +29,7 @@ class MovingAverage:
 
 @contextmanager
 def averaged(model: nn.Module, average: MovingAverage | None) -> Iterator[None]:
-    """Let the model work with the averaged weights for a while."""
+    """Inside the block the model has the averaged weights; without an average it keeps its own."""
     if average is None:
         yield
         return

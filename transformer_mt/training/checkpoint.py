@@ -1,8 +1,8 @@
-"""Checkpoints that survive being killed at any instant: written aside and checksummed.
+"""Checkpoints that survive a kill at any moment: written under another name first, with checksums.
 
 step-0000500/   model.safetensors      weights
                 optimizer.safetensors  moments of each weight, states of the generators
-                average.safetensors    moving average of the weights, where one is kept
+                average.safetensors    moving average of the weights, if there is one
                 state.json             TrainState
                 SHA256SUMS             of the files above
 """
@@ -35,9 +35,9 @@ WEIGHTS, OPTIMIZER, AVERAGE, STATE, SUMS = (
 
 @dataclass
 class Checkpoint:
-    """All that training needs to go on as if nothing had happened.
+    """Everything that training needs to go on as if it had never stopped.
 
-    moments: of the optimizer, and the states of the random generators of each process.
+    moments: the tensors of the optimizer, and the states of the random generators of each process.
     """
 
     state: TrainState
@@ -50,26 +50,32 @@ class DamagedError(ValueError):
     """A checkpoint whose files are missing or differ from their checksums."""
 
 
+@dataclass(frozen=True)
 class Checkpoints:
     """The `checkpoints` folder of a run."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    folder: Path
 
     def path(self, step: int) -> Path:
         return self.folder / f"step-{step:07d}"
 
     def steps(self) -> list[int]:
-        """Steps of all complete checkpoints, oldest first."""
+        """The steps of all complete checkpoints, oldest first."""
         named = (re.fullmatch(r"step-(\d+)", path.name) for path in self.folder.glob("step-*") if path.is_dir())
         return sorted(int(name[1]) for name in named if name)
 
     def write(self, checkpoint: Checkpoint) -> Path:
-        """Raises TmtError where the disk refuses; what was there before is then untouched."""
+        """Write the files and return their folder. Raises TmtError if the disk refuses; older files stay untouched."""
         place = self.path(checkpoint.state.step)
         try:
             with replaced_folder(place) as aside:
-                _fill(aside, checkpoint)
+                save_weights(checkpoint.weights, aside / WEIGHTS)
+                save_weights(checkpoint.moments, aside / OPTIMIZER)
+                if checkpoint.average is not None:
+                    save_weights(checkpoint.average, aside / AVERAGE)
+                (aside / STATE).write_text(json.dumps(checkpoint.state.to_json(), indent=1), encoding="utf-8")
+                sums = [f"{sha256_of(file)}  {file.name}\n" for file in sorted(aside.iterdir())]
+                (aside / SUMS).write_text("".join(sums), encoding="utf-8")
         except OSError as error:
             kept = self.steps()
             failed = from_os_error(error, f"writing the checkpoint of step {checkpoint.state.step}")
@@ -79,7 +85,7 @@ class Checkpoints:
         return place
 
     def read(self, step: int) -> Checkpoint:
-        """Raises DamagedError where a file is missing or its checksum differs."""
+        """The checkpoint of a step. Raises DamagedError if a file is missing or its checksum differs."""
         folder = self.path(step)
         verify(folder)
         try:
@@ -90,7 +96,7 @@ class Checkpoints:
         return Checkpoint(state, read_weights(folder / WEIGHTS), read_weights(folder / OPTIMIZER), average)
 
     def newest(self) -> tuple[Checkpoint | None, list[str]]:
-        """The newest checkpoint that is whole, and what was wrong with newer ones."""
+        """The newest undamaged checkpoint, and what is wrong with newer ones."""
         problems: list[str] = []
         for step in reversed(self.steps()):
             try:
@@ -100,13 +106,13 @@ class Checkpoints:
         return None, problems
 
     def keep(self, steps: Iterable[int]) -> None:
-        """Remove all checkpoints but these, and what a killed process left."""
+        """Remove all other checkpoints, and what a killed process left."""
         for step in set(self.steps()) - set(steps):
             shutil.rmtree(self.path(step), ignore_errors=True)
         remove_leftovers(self.folder)
 
     def whole(self) -> tuple[list[int], list[str]]:
-        """Steps of all checkpoints whose files are undamaged, oldest first, and what is wrong with the others."""
+        """The steps of all undamaged checkpoints, oldest first, and what is wrong with the others."""
         whole: list[int] = []
         problems: list[str] = []
         for step in self.steps():
@@ -118,7 +124,10 @@ class Checkpoints:
         return whole, problems
 
     def mean_weights(self, steps: Iterable[int]) -> dict[str, Tensor]:
-        """The mean of the weights of several checkpoints (of their moving averages, where they have them)."""
+        """The mean of the weights of several checkpoints, or of their moving averages if they have them.
+
+        Raises TmtError if one of them is damaged.
+        """
         total: dict[str, Tensor] = {}
         steps = list(steps)
         for step in steps:
@@ -127,23 +136,10 @@ class Checkpoints:
                 verify(folder)
             except DamagedError as damage:
                 raise TmtError(str(damage), remedy="Average other checkpoints, or train on.") from None
-            for name, tensor in read_weights(_shipped(folder)).items():
+            file = folder / AVERAGE if (folder / AVERAGE).exists() else folder / WEIGHTS
+            for name, tensor in read_weights(file).items():
                 total[name] = total[name] + tensor.double() if name in total else tensor.double()
         return {name: (tensor / len(steps)).float() for name, tensor in total.items()}
-
-
-def _shipped(folder: Path) -> Path:
-    return folder / AVERAGE if (folder / AVERAGE).exists() else folder / WEIGHTS
-
-
-def _fill(folder: Path, checkpoint: Checkpoint) -> None:
-    save_weights(checkpoint.weights, folder / WEIGHTS)
-    save_weights(checkpoint.moments, folder / OPTIMIZER)
-    if checkpoint.average is not None:
-        save_weights(checkpoint.average, folder / AVERAGE)
-    (folder / STATE).write_text(json.dumps(checkpoint.state.to_json(), indent=1), encoding="utf-8")
-    files = sorted(path for path in folder.iterdir())
-    (folder / SUMS).write_text("".join(f"{sha256_of(file)}  {file.name}\n" for file in files), encoding="utf-8")
 
 
 def verify(folder: Path) -> None:
@@ -157,7 +153,9 @@ def verify(folder: Path) -> None:
         missing = {WEIGHTS, OPTIMIZER, STATE} - {name for _, name in wanted}
     except OSError as error:
         raise DamagedError(f"{error.filename} is missing or cannot be read") from None
-    except ValueError as error:
-        raise error if isinstance(error, DamagedError) else DamagedError(f"{folder / SUMS} is damaged") from None
+    except DamagedError:
+        raise
+    except ValueError:
+        raise DamagedError(f"{folder / SUMS} is damaged") from None
     if missing:
         raise DamagedError(f"{folder / SUMS} is damaged")

@@ -1,6 +1,6 @@
-"""The loss of the updates since the last look, and the speed they were made at.
+"""The loss and the speed of the latest updates.
 
-Sums stay on the device until somebody looks, so that a GPU need not wait in each step.
+Sums stay on the device until they are read, so that the program does not wait for a GPU in each step.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from transformer_mt.kernels.loss import LossSums
 
 
 class Place(NamedTuple):
-    """An update: its step, and where it stands in the data; both numbers count from 1."""
+    """An update: its step, and its place in the data; step, epoch and batch count from 1."""
 
     step: int
     epoch: int
@@ -49,36 +49,37 @@ class RunningLoss:
         return len(self._places)
 
     def add(self, place: Place, sums: LossSums, tokens: int) -> None:
-        """One more update. sums: of this process, on its device; tokens: of the group."""
+        """Add an update. sums: of this process, on its device; tokens: of the group."""
         self._places.append(place)
         self._sums.append(torch.stack([sums.nll, sums.smoothed]))
         self._tokens += tokens
 
     def table(self) -> list[float]:
-        """nll and smoothed loss of each update in turn; a GPU is waited for here."""
+        """nll and smoothed loss of each update, one update after the other. Waits for the GPU."""
         return torch.stack(self._sums).flatten().tolist() if self._sums else []
 
     def figures(self, table: list[float]) -> Figures:
+        """Sums over the updates of a `table`, in time since the clock was started."""
         return Figures(sum(table[::2]), sum(table[1::2]), self._tokens, time.monotonic() - self._since)
 
     def steadied(self, table: list[float]) -> Figures:
-        """With those before the last `forget`: few updates alone would make the numbers jump."""
+        """`figures`, with the updates before the last `forget`: the numbers of a few updates alone would jump."""
         now, before = self.figures(table), self._before
         tokens, seconds = now.tokens + before.tokens, now.seconds + before.seconds
         return Figures(now.nll + before.nll, now.smoothed + before.smoothed, tokens, seconds)
 
     def first_non_finite(self, table: list[float]) -> Place | None:
-        """The first update whose loss was not a number."""
+        """The first update with a loss that is infinite or not a number; None if there is no such update."""
         for place, nll, smoothed in zip(self._places, table[::2], table[1::2], strict=True):
             if not math.isfinite(nll + smoothed):
                 return place
         return None
 
     def forget(self, figures: Figures) -> None:
-        """Start again, the clock too. figures: what these updates amounted to."""
+        """Start again, the clock too. figures: those of the updates so far."""
         self._places, self._sums, self._tokens, self._before = [], [], 0, figures
         self.restart_clock()
 
     def restart_clock(self) -> None:
-        """Leave out what was not training: validation, saving."""
+        """Exclude the time that was not training: validation, saving."""
         self._since = time.monotonic()

@@ -1,4 +1,4 @@
-"""Gradients of one update, added up over its micro-batches; smaller parts where memory runs out."""
+"""Gradients of one update, added up over its micro-batches; smaller parts if memory runs out."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ from transformer_mt.runtime.device import Machine
 class Gradients:
     """Runs `step` (a TrainingStep, perhaps compiled or parallel) forward and backward.
 
-    scale: gives the loss to call backward on (float16 scales it up). say: tells the user that batches are split.
+    scale: returns the loss for backward (float16 scales it up). say: shows a line to the user.
     """
 
     def __init__(
         self, step: nn.Module, machine: Machine, scale: Callable[[Tensor], Tensor], say: Callable[[str], None]
     ) -> None:
         self.step, self.machine, self.scale, self.say = step, machine, scale, say
-        self.parts = 1  # into which each micro-batch is split
+        self.parts = 1  # number of parts that each micro-batch is split into: a power of two
 
     def add_up(self, batches: list[Batch], factor: float) -> LossSums:
         """Add the gradients of factor * sum(loss) to the parameters; returns the sums, without gradient."""
         while True:
-            parts = self._split(batches)
+            parts = batches
+            for _ in range(self.parts.bit_length() - 1):
+                parts = [half for part in parts for half in (part.halves() if len(part.source_BS) > 1 else [part])]
             try:
                 return self._add_up(parts, factor)
             except RuntimeError as error:
                 if not is_out_of_memory(error):
                     raise
-            # what the failed step held is freed by now
-            self._make_room(parts)
+            self._make_room(parts)  # outside of `except`: the error no longer holds the tensors of the failed step
 
     def _add_up(self, parts: list[Batch], factor: float) -> LossSums:
         sums = []
@@ -50,19 +51,11 @@ class Gradients:
             sums.append(torch.stack([loss.smoothed.detach(), loss.nll.detach()]))
         return LossSums(*torch.stack(sums).sum(dim=0))
 
-    def _split(self, batches: list[Batch]) -> list[Batch]:
-        parts = 1
-        while parts < self.parts:
-            batches = [half for batch in batches for half in (batch.halves() if len(batch.source_BS) > 1 else [batch])]
-            parts *= 2
-        return batches
-
     def _make_room(self, parts: list[Batch]) -> None:
-        """Halve the parts for good; the update stays the same. Raises TmtError where nothing is left to halve."""
+        """Halve the parts from now on; the update stays the same. Raises TmtError if no part can be halved."""
         self.step.zero_grad()
-        if isinstance(self.step, nn.parallel.DistributedDataParallel) or all(
-            len(part.source_BS) == 1 for part in parts
-        ):
+        parallel = isinstance(self.step, nn.parallel.DistributedDataParallel)
+        if parallel or all(len(part.source_BS) == 1 for part in parts):
             raise out_of_memory()
         if self.machine.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -74,11 +67,12 @@ _OUT_OF_MEMORY = ("allocate memory", "not enough memory", "out of memory")
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
-    """CUDA has an error of its own for it; the allocators of CPUs and Apple GPUs raise a plain RuntimeError."""
-    return isinstance(error, torch.OutOfMemoryError) or any(told in str(error) for told in _OUT_OF_MEMORY)
+    """CUDA raises a special error; the allocators of CPUs and Apple GPUs raise a plain RuntimeError."""
+    return isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY)
 
 
 def out_of_memory() -> TmtError:
+    """The message for the user."""
     return TmtError(
         "out of memory on the device",
         remedy="Lower training.batch_tokens and raise training.accumulate by the same factor,"

@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C while training: finish the step, save, leave. At other times both end the program at once."""
+"""SIGTERM and Ctrl-C during training: finish the step, save, stop. At other times both end the program at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 from contextlib import suppress
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -15,12 +15,12 @@ NOTICE = "stopping after this step, with a checkpoint; Ctrl-C once more leaves a
 
 
 class StopSignal:
-    """Inside the block, a signal asks for a stop in place of ending the process; a second Ctrl-C ends it.
+    """Inside the block, a signal asks training to stop and does not end the process; a second Ctrl-C ends it.
 
-    The processes of a group stop together: each tells the others what it was asked (`votes`), and all stop once one of
-    them was. A process alone agrees with itself, at any time.
+    The processes of a group stop together, as soon as one of them has got a signal. `votes` is how many have got one,
+    exchanged in each update. A process alone needs no exchange.
 
-    notice: printed on stderr when the signal comes, since the step may take a while; empty prints nothing.
+    notice: printed on stderr when the signal comes, because the step may take a while; empty prints nothing.
     """
 
     def __init__(self, notice: str = NOTICE, alone: bool = True) -> None:
@@ -37,7 +37,7 @@ class StopSignal:
     def __enter__(self) -> StopSignal:
         if threading.current_thread() is threading.main_thread():
             for kind in SIGNALS:
-                if signal.getsignal(kind) is not signal.SIG_IGN:  # as a shell's script has it for what runs behind
+                if signal.getsignal(kind) is not signal.SIG_IGN:  # a shell script sets this for background jobs
                     self._before[kind] = signal.signal(kind, self._note)
         return self
 
@@ -52,8 +52,6 @@ class StopSignal:
             with suppress(OSError):  # the same Ctrl-C may have ended the process that reads it
                 os.write(2, line.encode())  # the interrupted code may be in the middle of printing
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)

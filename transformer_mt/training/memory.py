@@ -1,4 +1,4 @@
-"""How much memory a training step takes, worked out from the sizes before the first step."""
+"""How much memory a training step takes, calculated from the sizes before the first step."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ FLOAT = 4
 def step_bytes(
     model: nn.Module, config: Config, machine: Machine, sentences: int, source_length: int, target_length: int
 ) -> int:
-    """Bytes of a step on its largest batch: weights, gradients, moments, what backward needs, and logits.
+    """Bytes of a step on a batch of this shape: weights, gradients, moments, tensors for backward, and logits.
 
-    Two moments a weight, as Adam keeps them; Muon keeps one, and needs the room of the other while it steps.
+    It counts two moments per weight, as in Adam; Muon keeps one, and needs the room of the other while it steps.
     """
     weights = FLOAT * sum(parameter.numel() for parameter in model.parameters())
     copies = 4 + (config.training.ema_decay is not None)  # weights, gradients, two moments, moving average
@@ -36,16 +36,24 @@ def kept_bytes(
 ) -> int:
     """Bytes of the tensors that the layers keep for backward. narrow: bytes of a number in a matrix product.
 
-    Counted from the layers' own code: a normalisation keeps its input, a linear layer keeps its input, attention
-    keeps queries, keys, values and contexts, dropout a byte an element, all of them once however often used.
+    Counted from the code of the layers: a normalisation keeps its input, a linear layer keeps its input, attention
+    keeps queries, keys, values and contexts, dropout one byte per element. A tensor used by several layers counts once.
     """
     d_model = sizes.d_model
     wide = FLOAT if on_cpu else narrow  # on a CPU the results of products are widened again (model/linear.py), ...
     copy = narrow if narrow < wide else 0  # ... so that the next product keeps a narrow copy of its input
-    inner = wide * _feed_forward(sizes) + copy * sizes.d_ff
-    norms, masks = FLOAT * d_model * _norm_inputs(sizes, on_cpu), _dropout_bytes(sizes)
-    encoder = 2 * norms + (2 * narrow + 4 * wide + copy) * d_model + inner + _rotation(sizes, wide) + 2 * masks
-    decoder = 3 * norms + (3 * narrow + 6 * wide + 2 * copy) * d_model + inner + _rotation(sizes, wide) + 3 * masks
+    between = {"relu": 1, "gelu": 2, "swiglu": 4}[
+        sizes.activation
+    ]  # relu keeps its output, the input of the next layer
+    inner = (wide * (between + bool(sizes.feed_forward_dropout)) + copy) * sizes.d_ff
+    if sizes.norm_kernel == "handmade" or sizes.epsilon_on == "deviation":
+        norms = 3 * FLOAT * d_model
+    else:  # fused kernels keep only their input, but on a CPU PyTorch has no fused RMS normalisation
+        norms = (2 if sizes.normalization == "rms" and on_cpu else 1) * FLOAT * d_model
+    rotation = 3 * wide * d_model if sizes.positions == "rotary" else 0
+    masks = d_model if sizes.dropout else 0
+    encoder = 2 * norms + (2 * narrow + 4 * wide + copy) * d_model + inner + rotation + 2 * masks
+    decoder = 3 * norms + (3 * narrow + 6 * wide + 2 * copy) * d_model + inner + rotation + 3 * masks
     ends = norms + FLOAT * d_model + masks  # the last normalisation, its result, and dropout on embeddings
     source_token = sizes.encoder_layers * encoder + sizes.decoder_layers * (2 * wide + copy) * d_model + ends
     target_token = sizes.decoder_layers * decoder + ends
@@ -53,29 +61,8 @@ def kept_bytes(
     return sentences * (source_length * source_token + target_length * target_token + maps)
 
 
-def _feed_forward(sizes: ModelConfig) -> int:
-    """Numbers a position keeps between the two matrices (relu keeps its output, which is the next input too)."""
-    kept = {"relu": 1, "gelu": 2, "swiglu": 4}[sizes.activation] * sizes.d_ff
-    return kept + (sizes.d_ff if sizes.feed_forward_dropout else 0)
-
-
-def _norm_inputs(sizes: ModelConfig, on_cpu: bool) -> int:
-    """Tensors a normalisation keeps: fused kernels keep their input (PyTorch has none for RMS on a CPU)."""
-    if sizes.norm_kernel == "handmade" or sizes.epsilon_on == "deviation":
-        return 3
-    return 2 if sizes.normalization == "rms" and on_cpu else 1
-
-
-def _rotation(sizes: ModelConfig, width: int) -> int:
-    return 3 * width * sizes.d_model if sizes.positions == "rotary" else 0
-
-
-def _dropout_bytes(sizes: ModelConfig) -> int:
-    return sizes.d_model if sizes.dropout else 0
-
-
 def _maps_bytes(sizes: ModelConfig, source_length: int, target_length: int, narrow: int, on_cpu: bool) -> int:
-    """Attention maps of one sentence, where they are made: fused kernels need none, but on a CPU with dropout."""
+    """Bytes of the attention maps of one sentence. Fused kernels make none, except on a CPU with dropout."""
     if sizes.attention == "fused" and not (sizes.attention_dropout and on_cpu):
         return 0
     copies = 3 if sizes.attention_dropout else 2

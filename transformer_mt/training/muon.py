@@ -1,15 +1,14 @@
 """Muon: each matrix moves in the orthogonal direction nearest to its momentum (Jordan et al. 2024).
 
 kellerjordan.github.io/posts/muon. PyTorch's own takes one matrix after another; here all matrices of one shape are
-orthogonalised together, and the stacked W^Q, W^K and W^V each for itself, as its authors advise.
+orthogonalised together, and the stacked W^Q, W^K and W^V separately, as its authors advise.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
@@ -24,7 +23,7 @@ MATCHING_ADAM = 0.2  # root mean square of Adam's updates, in learning rates (Li
 class Muon(torch.optim.Optimizer):
     """Nesterov momentum, made orthogonal, scaled to the size of Adam's updates; decoupled weight decay.
 
-    matrices: the weights, each with the number of equal matrices that lie stacked in it.
+    matrices: the weights, and how many matrices of one shape are stacked in each.
     """
 
     def __init__(
@@ -35,6 +34,7 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
+        """Move all parameters that have a gradient."""
         for group in self.param_groups:
             alike: dict[tuple[int, int], list[nn.Parameter]] = defaultdict(list)
             for parameter in group["params"]:
@@ -42,31 +42,31 @@ class Muon(torch.optim.Optimizer):
                     rows, columns = parameter.shape
                     alike[rows // self._stacked[parameter], columns].append(parameter)
             for shape, parameters in alike.items():
-                self._move(parameters, group["lr"] * MATCHING_ADAM * math.sqrt(max(shape)), group)
-
-    def _move(self, parameters: Sequence[nn.Parameter], length: float, group: dict[str, Any]) -> None:
-        """Turn parameters whose matrices have one shape. length: of the step in each direction."""
-        momenta = [self._momentum(parameter, group["momentum"]) for parameter in parameters]
-        updates = orthogonalised(torch.cat(momenta)).split([len(momentum_PRC) for momentum_PRC in momenta])
-        for parameter, update_PRC in zip(parameters, updates, strict=True):
-            parameter.mul_(1 - group["lr"] * group["weight_decay"])
-            parameter.add_(update_PRC.reshape_as(parameter), alpha=-length)
+                momenta = [self._momentum(parameter, group["momentum"]) for parameter in parameters]
+                updates = orthogonalised(torch.cat(momenta)).split([len(momentum_PRC) for momentum_PRC in momenta])
+                length = group["lr"] * MATCHING_ADAM * math.sqrt(max(shape))  # of the step in each direction
+                for parameter, update_PRC in zip(parameters, updates, strict=True):
+                    parameter.mul_(1 - group["lr"] * group["weight_decay"])
+                    parameter.add_(update_PRC.reshape_as(parameter), alpha=-length)
 
     def _momentum(self, parameter: nn.Parameter, momentum: float) -> Tensor:
-        """Nesterov's: the new gradient weighs a little more than in the running mean. Its P matrices, [P, R, C]."""
+        """Nesterov's momentum of the P matrices that lie stacked in a parameter, [P, R, C].
+
+        The new gradient has a little more weight than in the running mean.
+        """
         state: dict[str, Tensor] = self.state[parameter]
         gradient = parameter.grad
         assert gradient is not None
         if "momentum_buffer" not in state:
             state["momentum_buffer"] = torch.zeros_like(gradient)
         mean = state["momentum_buffer"].lerp_(gradient, 1 - momentum)
-        return gradient.lerp(mean, momentum).unflatten(0, (self._stacked[parameter], -1))
+        return gradient.lerp(mean, momentum).view(self._stacked[parameter], -1, gradient.shape[1])
 
 
 def orthogonalised(matrices_MRC: Tensor) -> Tensor:
-    """For each matrix U S V^T roughly U V^T, by Newton-Schulz iterations; float32, the same shape.
+    """Roughly U V^T for each matrix U S V^T, by Newton-Schulz iterations: float32, [M, R, C].
 
-    M matrices of R rows and C columns; S is the shorter side of a matrix, L the longer.
+    M matrices of R rows and C columns. In the names below, S is the shorter side of a matrix, L the longer.
     """
     a, b, c = COEFFICIENTS
     wide = matrices_MRC.shape[1] <= matrices_MRC.shape[2]  # the products below are of the shorter side

@@ -17,7 +17,7 @@ SCALER = "scaler/"
 
 
 class Optimizer:
-    """The configured optimizer, with all that has to be remembered between two steps."""
+    """The configured optimizer, with everything that must be kept between two steps."""
 
     def __init__(self, model: nn.Module, config: TrainingConfig, machine: Machine) -> None:
         self.model, self.clip_norm = model, config.clip_norm
@@ -33,7 +33,7 @@ class Optimizer:
         self.average = MovingAverage(model, config.ema_decay) if config.ema_decay else None
 
     def update(self, step: int, rate: float) -> None:
-        """Use up the gradients. step: counts from 1; rate: the learning rate."""
+        """Move the weights and clear the gradients. step: counts from 1; rate: the learning rate."""
         for part in self.parts:
             for group in part.param_groups:
                 group["lr"] = rate
@@ -56,24 +56,22 @@ class Optimizer:
             for part in self.parts
             for kind, value in part.state.get(parameter, {}).items()
         }
-        scaling = self.scaler.state_dict()  # empty where nothing is scaled
+        scaling = self.scaler.state_dict()  # empty if nothing is scaled
         return tensors | {f"{SCALER}{key}": torch.tensor(float(value)) for key, value in scaling.items()}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
-        """Undo `tensors`. Before the first step there are no moments to load."""
+        """Load what `tensors` returned. Before the first step there are no moments."""
         part_of = {one: part for part in self.parts for group in part.param_groups for one in group["params"]}
         for name, parameter in self.model.named_parameters():
-            kinds = [key.partition("/")[0] for key in tensors if key.partition("/")[2] == name]
-            if kinds:
+            moments = {key.partition("/")[0]: value for key, value in tensors.items() if key.partition("/")[2] == name}
+            if (
+                moments
+            ):  # on the device of their weight; the count of steps only on CUDA, where the fused kernel reads it
                 part_of[parameter].state[parameter] = {
-                    kind: _placed(tensors[f"{kind}/{name}"], kind, parameter) for kind in kinds
+                    kind: value if kind == "step" and not parameter.is_cuda else value.to(parameter.device)
+                    for kind, value in moments.items()
                 }
         scaling = {key.removeprefix(SCALER): float(value) for key, value in tensors.items() if key.startswith(SCALER)}
         if scaling and self.scaler.is_enabled():
             whole = {key: int(scaling[key]) for key in ("growth_interval", "_growth_tracker")}
             self.scaler.load_state_dict({**scaling, **whole})
-
-
-def _placed(value: Tensor, kind: str, parameter: nn.Parameter) -> Tensor:
-    """Moments live with their weight; the count of steps too, but only on CUDA, where the fused kernel reads it."""
-    return value if kind == "step" and not parameter.is_cuda else value.to(parameter.device)

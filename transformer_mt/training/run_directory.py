@@ -1,4 +1,4 @@
-"""The folder of a run: what stands in it, and whether a config may go on in it."""
+"""The folder of a run: what is in it, and whether a config may continue the run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import platform
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ from transformer_mt.training.checkpoint import Checkpoints
 
 FACTS, MODEL, SHIPPED = "run.json", "model", ".steps"
 PACKAGES = ("torch", "numpy", "sentencepiece", "spacy", "soynlp", "torchtext", "sacrebleu", "safetensors")
-# What may change between the parts of one run: when it ends, what is kept and told, and where it computes.
+# What may change when a run continues: when it ends, what it keeps and shows, and where it computes.
 CHANGEABLE = (
     "training.max_epochs",
     "training.max_steps",
@@ -38,7 +38,7 @@ CHANGEABLE = (
     "data.workers",
     "data.prepared",
 )
-# What validation's BLEU hangs on, and so which checkpoint is best: it must stay where BLEU is monitored.
+# These change BLEU in validation, and so which checkpoint is best: they must not change if BLEU is monitored.
 JUDGING = (
     "training.bleu_sentences",
     "decoding.max_length_ratio",
@@ -49,7 +49,7 @@ JUDGING = (
 
 
 class Shipped(NamedTuple):
-    """What model/ holds: the mean of the checkpoints of these steps, and the command that made it so."""
+    """What model/ holds: the mean of the checkpoints of these steps, and the command that made it."""
 
     steps: list[int]
     by: str
@@ -59,17 +59,15 @@ class RunDirectory:
     """runs/NAME: config.yaml, run.json, checkpoints/, metrics.jsonl, train.log, plots/, model/."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self.model = folder, folder / MODEL
         self.checkpoints = Checkpoints(folder / "checkpoints")
-        self._held: ExitStack | None = None
-
-    @property
-    def model(self) -> Path:
-        return self.folder / MODEL
+        self._held = ExitStack()  # holds the lock, if it was taken
 
     def shipped(self, steps: list[int]) -> Shipped | None:
-        """What model/ holds, where it is the final model still: the mean of `steps`, or what `tmt average` made
-        when the newest checkpoint was there. None where it is to be written."""
+        """What model/ holds, if that is still the final model; None if the model must be written.
+
+        It is still final as the mean of `steps`, or if `tmt average` made it with the newest checkpoint in it.
+        """
         try:
             shipped = Shipped(**json.loads((self.model / SHIPPED).read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
@@ -78,19 +76,20 @@ class RunDirectory:
         return shipped if was_chosen or shipped.steps == steps else None
 
     def note_shipped(self, shipped: Shipped) -> None:
+        """Write beside the model what it is made of, for `shipped`."""
         replace_text(self.model / SHIPPED, json.dumps(shipped._asdict()))
 
     def ship_config(self, config: Config) -> None:
-        """Let a final model have the config as it is now: how it searches may have changed since."""
+        """Write the present config to the final model: its decoding section may have changed."""
         try:
             replace_text(self.model / CONFIG, dump_config(config))
         except OSError as error:
             raise from_os_error(error, "writing the model's config") from None
 
     def set_aside(self) -> Path | None:
-        """Move a former run out of the way, keeping it; returns where it went.
+        """Rename the folder of an earlier run, and return its new path; None if there is no such run.
 
-        Raises TmtError where the folder holds something else, or this program stands in it: it would move along.
+        Raises TmtError if the folder holds something else, or is the current folder, which would move too.
         """
         if not self.folder.exists():
             return None
@@ -111,11 +110,11 @@ class RunDirectory:
             raise from_os_error(error, "setting the former run aside") from None
 
     def open(self, config: Config, facts: dict[str, Any]) -> list[str]:
-        """Make the folder, or check that this config may go on in it with this data.
+        """Make the folder, or check that this config may continue the run in it with this data.
 
-        Returns the keys that were changed since, as `key: there | here`, all of them such as may change.
-        Raises TmtError: with the keys that differ from the config the run was started with; where the corpus has
-        changed since; where another process trains here; where the folder cannot be written.
+        Returns the keys that have changed, as `key: there | here`; all of them may change.
+        Raises TmtError: with the keys that differ from the run's config and may not; if the corpus has changed; if
+        another process trains here; if the folder cannot be written.
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -125,14 +124,18 @@ class RunDirectory:
             if (self.folder / CONFIG).exists():
                 changed = self._require_same(config)
                 self._require_same_corpus(history, facts)
-            replace_text(self.folder / FACTS, json.dumps([*history, facts], indent=1))  # first: by it a run is known
+            replace_text(self.folder / FACTS, json.dumps([*history, facts], indent=1))  # first: this file marks a run
             replace_text(self.folder / CONFIG, dump_config(config))
             return changed
         except OSError as error:
             raise from_os_error(error, "opening the folder of the run") from None
 
+    def close(self) -> None:
+        """Release the lock, so that other processes may train here."""
+        self._held.close()
+
     def _require_run(self) -> None:
-        """Raises TmtError where the folder holds something, but no run."""
+        """Raises TmtError if the folder holds files but no run."""
         if (self.folder / FACTS).exists():
             return
         foreign = [path.name for path in self.folder.iterdir() if not path.name.startswith(".")]
@@ -143,14 +146,8 @@ class RunDirectory:
                 remedy="Give a new or empty folder as --run-dir.",
             )
 
-    def close(self) -> None:
-        """Let others train here."""
-        if self._held is not None:
-            self._held.close()
-            self._held = None
-
     def _lock(self) -> None:
-        """One process trains in a folder at a time."""
+        """Take the lock of the folder. Raises TmtError if another process has it."""
         self.close()
         try:
             self._held = lock(self.folder / ".lock")
@@ -162,9 +159,11 @@ class RunDirectory:
             ) from None
 
     def _require_same_corpus(self, history: list[Any], facts: dict[str, Any]) -> None:
-        before = _checksums(history[-1] if history else {})
-        changed = [path for path, digest in _checksums(facts).items() if before and before.get(path) != digest]
-        if changed and sorted(before.values()) != sorted(_checksums(facts).values()):
+        """Raises TmtError if the content of the corpus differs from the last start; its files may have moved."""
+        latest: dict[str, Any] = history[-1] if history else {}
+        before, now = ({file["path"]: file["sha256"] for file in one.get("corpus", [])} for one in (latest, facts))
+        changed = [path for path, digest in now.items() if before and before.get(path) != digest]
+        if changed and sorted(before.values()) != sorted(now.values()):
             raise TmtError(
                 "the corpus has changed since this run was started: " + ", ".join(changed),
                 place=self.folder,
@@ -172,6 +171,7 @@ class RunDirectory:
             )
 
     def _require_same(self, config: Config) -> list[str]:
+        """The keys that differ from the run's config. Raises TmtError if one of them may not change."""
         changed = differences(load_config(self.folder / CONFIG), config)
         judging = JUDGING if config.training.monitor == "bleu" else ()
         refused = [line for line in changed if line.startswith(judging) or not line.startswith(CHANGEABLE)]
@@ -187,29 +187,28 @@ class RunDirectory:
 
 
 def facts_of(files: list[dict[str, Any]], processes: int = 1) -> dict[str, Any]:
-    """What one needs to repeat a run beside its config: versions, git state, machine, command line, number of
-    processes, checksums of the corpus."""
+    """What is needed to repeat a run, besides its config: versions, git state, machine, command, corpus checksums.
+
+    files: of the corpus, each with its `path` and `sha256`. processes: how many train together.
+    """
+    packages = dict.fromkeys(("transformer_mt", *PACKAGES), "not installed")
+    for name in packages:
+        with suppress(PackageNotFoundError):
+            packages[name] = version(name)
     return {
         "started": time.strftime("%Y-%m-%d %H:%M:%S"),
         "command": sys.argv,
         "processes": processes,
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
-        "packages": {name: _version(name) for name in ("transformer_mt", *PACKAGES)},
+        "packages": packages,
         "git": _git_state(),
         "corpus": files,
     }
 
 
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
-
-
 def _git_state() -> str:
-    """Commit of the code, with `+changes` where files differ from it; `none` outside a repository."""
+    """The commit of the code, with `+changes` if files differ from it; `none` outside a repository."""
     here = Path(__file__).parent
     try:
         described = subprocess.run(
@@ -220,11 +219,8 @@ def _git_state() -> str:
     return described.stdout.strip() or "none"
 
 
-def _checksums(facts: dict[str, Any]) -> dict[str, str]:
-    return {file["path"]: file["sha256"] for file in facts.get("corpus", [])}
-
-
 def _history(file: Path) -> list[Any]:
+    """The facts of all starts of a run, oldest first; empty if there is no readable file."""
     try:
         values = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):

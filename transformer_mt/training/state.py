@@ -1,4 +1,4 @@
-"""How far training has come: the one small object that is saved, loaded, and knows it all."""
+"""How far training has come, in one small object that is saved and loaded."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class TrainState:
     step:     updates done; epoch and update: the next update is number `update` (from 0) of `epoch` (from 1)
     world:    processes that train together: an update takes a batch of each, so `update` depends on it
     tokens:   target tokens seen
-    seconds:  time spent training, over all resumptions
+    seconds:  time spent in training, in all parts of the run
     best, stale:    best monitored value so far, and validations since then
-    plateau, plateau_best, plateau_stale:   the plateau schedule's reduction and what it waits for
+    plateau, plateau_best, plateau_stale:   the reduction of the plateau schedule, and what it depends on
     ranking:  (badness, step) of the best checkpoints, best first; badness is the loss or the negative BLEU
     recent_*: sums since the last validation, for its line in the table
     validated:      the step of the last validation
-    interrupted:    steps whose checkpoint was made for an interruption alone; they never count as one of the last
-    recent:   steps of the newest checkpoints not made for an interruption alone, as many as are kept for being new
+    interrupted:    steps with a checkpoint only because of an interruption; they never count as one of the last
+    recent:   steps of the newest other checkpoints, as many as the settings keep
     stopped:  why training ended; empty while it goes on
     """
 
@@ -50,14 +50,15 @@ class TrainState:
     stopped: str = ""
 
     def to_json(self) -> dict[str, Any]:
+        """All fields as JSON can hold them: None stands for infinity."""
         values = asdict(self)
         return {key: None if value == math.inf else value for key, value in values.items()}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> TrainState:
-        """Raises ValueError where keys are missing."""
+        """Undo `to_json`. Raises ValueError if keys are missing."""
         names = {item.name for item in fields(cls)}
-        values = {"interrupted": [], "recent": [], **values}  # came later
+        values = {"interrupted": [], "recent": [], **values}  # older versions did not write these
         if not names <= set(values):
             raise ValueError(f"keys are missing: {', '.join(sorted(names - set(values)))}")
         known: dict[str, Any] = {name: math.inf if values[name] is None else values[name] for name in names}
@@ -69,37 +70,38 @@ class TrainState:
         return self.epoch if self.update else max(1, self.epoch - 1)
 
     def regular(self, steps: Sequence[int]) -> list[int]:
-        """Those whose checkpoints a run that was never interrupted would have; all where none is."""
+        """Those of the steps with a checkpoint that an uninterrupted run has too; all if there is none."""
         return [step for step in steps if step not in self.interrupted] or list(steps)
 
     def latest(self, steps: Sequence[int]) -> list[int]:
-        """Of those steps the newest without a gap: an older checkpoint may have been kept for being best."""
+        """The newest of the steps, without a gap: a checkpoint may be older, kept because it is one of the best."""
         regular = self.regular(steps)
         return [step for step in regular if step in self.recent] or list(regular)
 
     def record_checkpoint(self, config: TrainingConfig) -> None:
-        """A checkpoint is made of this state."""
+        """Note that this state gets a checkpoint."""
         if self.step not in (*self.interrupted, *self.recent):
             self.recent = [*self.recent, self.step][-config.kept_last :]
 
     def advance(self, updates: int, seconds: float) -> None:
-        """One update done, of `updates` in this epoch."""
+        """Count one more update. updates: optimizer steps in this epoch."""
         self.step, self.update = self.step + 1, self.update + 1
         self.seconds, self.recent_seconds = self.seconds + seconds, self.recent_seconds + seconds
         if self.update == updates:
             self.epoch, self.update = self.epoch + 1, 0
 
     def add_tokens(self, tokens: int, nll: float) -> None:
-        """Target tokens of some updates, and their summed -log p."""
+        """Count the target tokens of some updates. nll: the sum of their -log p."""
         self.tokens, self.recent_tokens = self.tokens + tokens, self.recent_tokens + tokens
         self.recent_nll += nll
 
     @property
     def recent_loss(self) -> float | None:
+        """The mean of -log p since the last validation; None without an update since then."""
         return self.recent_nll / self.recent_tokens if self.recent_tokens else None
 
     def record_validation(self, loss: float, bleu: float | None, config: TrainingConfig) -> bool:
-        """Note a validation; True where it is the best so far."""
+        """Note a validation; True if it is the best so far."""
         badness = loss if config.monitor == "loss" or bleu is None else -bleu
         is_best = badness < self.best
         self.best, self.stale = (badness, 0) if is_best else (self.best, self.stale + 1)
@@ -112,6 +114,6 @@ class TrainState:
         return is_best
 
     def rescale_world(self, world: int) -> None:
-        """Go on with another number of processes: rounded down, so that no pair of the epoch is left out."""
+        """Continue with another number of processes. `update` is rounded down: no pair of the epoch is left out."""
         self.update = self.update * self.world // world
         self.world = world

@@ -14,7 +14,7 @@ from transformer_mt.runtime.device import Machine
 
 
 class TrainingStep(nn.Module):
-    """Model and loss in one. r_drop: weight of the divergence of two passes; 0: one pass."""
+    """Model and loss in one module. r_drop: weight of the divergence between two passes; 0 means a single pass."""
 
     def __init__(self, model: Transformer, smoothing: float, r_drop: float = 0.0) -> None:
         super().__init__()
@@ -22,26 +22,21 @@ class TrainingStep(nn.Module):
         self.smoothing, self.r_drop = smoothing, r_drop
 
     def forward(self, source_BS: Tensor, target_in_BT: Tensor, target_out_BT: Tensor, real_N: Tensor) -> LossSums:
-        """Sums over the real target tokens. Padding is left out before the generator, so it costs nothing there."""
-        target_N = target_out_BT.flatten()[real_N]
-        if self.r_drop:
-            return self._two_passes(source_BS, target_in_BT, target_N, real_N)
-        hidden_ND = self.model(source_BS, target_in_BT).flatten(0, 1)[real_N]
-        generator = self.model.generator
-        return smoothed_cross_entropy(hidden_ND, generator.weight, generator.bias, target_N, self.smoothing)
-
-    def _two_passes(self, source_BS: Tensor, target_in_BT: Tensor, target_N: Tensor, real_N: Tensor) -> LossSums:
-        """The mean loss of two passes with different dropout, plus r_drop times their divergence."""
+        """Sums over the N real target tokens. Padding is removed before the generator, so it costs nothing there."""
+        target_N, generator = target_out_BT.flatten()[real_N], self.model.generator
+        if not self.r_drop:
+            hidden_ND = self.model(source_BS, target_in_BT).flatten(0, 1)[real_N]
+            return smoothed_cross_entropy(hidden_ND, generator.weight, generator.bias, target_N, self.smoothing)
+        # R-Drop: each sentence twice in one batch, so that the two passes differ in their dropout
         hidden = self.model(torch.cat([source_BS, source_BS]), torch.cat([target_in_BT, target_in_BT]))
         one_ND, other_ND = (half.flatten(0, 1)[real_N] for half in hidden.chunk(2))
-        generator = self.model.generator
         return consistent_cross_entropy(
             one_ND, other_ND, generator.weight, generator.bias, target_N, self.smoothing, self.r_drop
         )
 
 
 def parallel_step(model: Transformer, config: Config, machine: Machine) -> nn.Module:
-    """The step as the config wants it: compiled, and exchanging gradients with the other processes."""
+    """The step that the config asks for: compiled, and exchanging gradients with the other processes."""
     settings = config.training
     if config.runtime.compile:
         model.compile(dynamic=True)
@@ -50,7 +45,7 @@ def parallel_step(model: Transformer, config: Config, machine: Machine) -> nn.Mo
 
 
 def failed_compilation(error: RuntimeError) -> TmtError | None:
-    """What to tell where torch.compile raised this error."""
+    """The message for the user if torch.compile raised this error; None if something else did."""
     if not type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
         return None
     first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

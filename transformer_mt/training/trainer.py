@@ -1,4 +1,4 @@
-"""The training loop: batch, loss, gradient, step; validate, save; and go on exactly where it was interrupted."""
+"""The training loop: batch, loss, gradients, update; validate, save; continue exactly after an interruption."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from transformer_mt.training.run_directory import RunDirectory
 from transformer_mt.training.schedules.base import make_schedule
 from transformer_mt.training.state import TrainState
 from transformer_mt.training.step import failed_compilation, parallel_step
-from transformer_mt.training.validation import Validation, perplexity
+from transformer_mt.training.validation import Validation
 
 LOG_EVERY = 20  # updates between records in metrics.jsonl
-LOOK_SECONDS = 1.0  # between looks at the loss for the bar; each look makes a GPU wait
+LOOK_SECONDS = 1.0  # between readings of the loss for the progress bar; each makes the GPU wait
 
 
 class Trainer:
-    """Trains one model on one process of a group. State that outlives a step is in `state` and in tensors."""
+    """Trains a model in one process of a group. What a checkpoint needs is in `state`, the model and `optimizer`."""
 
     def __init__(
         self,
@@ -50,22 +50,22 @@ class Trainer:
         self.model, self.batches, self.validation = model, batches, validation
         self.run, self.machine, self.world, self.events = run, machine, machine.world, events
         self.state = TrainState(world=self.world.size)
-        self.epoch_updates = batches.updates(1)  # asked once: another epoch's would be planned again at every step
+        self.epoch_updates = batches.updates(1)  # only once: `batches` plans again whenever the epoch changes
         self.schedule = make_schedule(self.settings, config.model.d_model, self.epoch_updates)
         self.optimizer = Optimizer(model, self.settings, machine)
         self.gradients = Gradients(
             parallel_step(model, config, machine), machine, self.optimizer.scaler.scale, events.say
         )
         self.losses = RunningLoss()
-        self.unusable: set[int] = set()  # steps of damaged checkpoints, until they come again
+        self.unusable: set[int] = set()  # steps of damaged checkpoints, until they are written again
         self.rate = 0.0
         self.looked = -math.inf
 
     def train(self) -> TrainState:
-        """Train until the config says to stop.
+        """Continue from the newest checkpoint, if there is one, and train until a limit of the config is reached.
 
-        Raises TmtError: with exit code 130 when interrupted, after saving; if the loss is not a number any more; if
-        memory does not suffice; if the disk refuses.
+        Raises TmtError: with exit code 130 after an interruption, when all is saved; if the loss is no longer a
+        number; if the memory is too small; if the disk refuses.
         """
         self._resume()
         self.model.train()
@@ -85,7 +85,9 @@ class Trainer:
         return self.state
 
     def _train_epoch(self, stop: StopSignal) -> None:
-        state, epoch, updates = self.state, self.state.epoch, self.batches.updates(self.state.epoch)
+        """Train to the end of the epoch, or until training stops."""
+        state, epoch = self.state, self.state.epoch
+        updates, checkpoint_every = self.batches.updates(epoch), self.settings.checkpoint_every
         self.events.start_epoch(epoch, updates, state.update)
         while state.epoch == epoch and not state.stopped:
             self._update(stop, updates)
@@ -93,10 +95,8 @@ class Trainer:
                 self._log()
             if self._is_validation_due():
                 self._validate()
-                if state.epoch == epoch and not state.stopped:
-                    self.events.start_epoch(epoch, updates, state.update)
-                (stop.votes,) = self.world.sums([stop.is_agreed or stop.requested])
-            elif self.settings.checkpoint_every and state.step % self.settings.checkpoint_every == 0:
+                (stop.votes,) = self.world.sums([stop.is_agreed or stop.requested])  # a signal may have come meanwhile
+            elif checkpoint_every and state.step % checkpoint_every == 0:
                 self._save()
             elif stop.is_agreed:
                 state.interrupted.append(state.step)
@@ -105,24 +105,24 @@ class Trainer:
                 self._leave()
 
     def _update(self, stop: StopSignal, updates: int) -> None:
-        """One step of the optimizer on the batches of all processes. updates: those of the epoch."""
+        """One step of the optimizer, on the batches of all processes. updates: steps in this epoch."""
         started, state = time.monotonic(), self.state
         batches = self.batches.update(state.epoch, state.update)
         tokens, stop.votes = self.world.sums([sum(batch.tokens for batch in batches), stop.requested])
         sums = self.gradients.add_up(batches, self.world.size / max(1.0, tokens))
         self.losses.add(Place(state.step + 1, state.epoch, state.update + 1), sums, int(tokens))
         if self.machine.device.type == "cpu" and self.world.size == 1:
-            self._require_numbers(self.losses.table())  # before the weights are touched; a GPU would have to wait
+            self._require_numbers(self.losses.table())  # before the weights change; a GPU would have to wait
         self.rate = self.schedule.rate(self._scheduled_step(), state.plateau)
         self.optimizer.update(state.step + 1, self.rate)
         state.advance(updates, time.monotonic() - started)
         self._show(updates)
 
     def _scheduled_step(self) -> int:
-        """The coming step, as the schedule counts.
+        """The number of the next step for the schedule.
 
-        If the last epoch ends the schedule, the place in the data counts, and not the steps: there are others when a
-        run goes on with more or fewer processes.
+        If the schedule ends with the last epoch, the place in the data gives this number: the number of steps in an
+        epoch is different after a run continues with more or fewer processes.
         """
         state = self.state
         if self.schedule.ends_with(self.settings) == "max_epochs":
@@ -130,12 +130,13 @@ class Trainer:
         return state.step + 1
 
     def _is_validation_due(self) -> bool:
+        """Every `validate_every` updates, by default after each epoch, and at the end of training."""
         every, state = self.settings.validate_every, self.state
         due = state.update == 0 if every is None else state.step % every == 0
         return due or bool(reason_to_stop(state, self.settings))
 
     def _show(self, updates: int) -> None:
-        """Move the bar on; now and then also look at the loss."""
+        """Advance the progress bar; from time to time also read the loss."""
         state, now = self.state, time.monotonic()
         figures = ""
         if now - self.looked > LOOK_SECONDS and self.world.is_main:
@@ -148,7 +149,7 @@ class Trainer:
         self.events.advance(state.step, figures)
 
     def _log(self) -> None:
-        """Move the losses since the last log into the state and into metrics.jsonl."""
+        """Add the losses since the last log to the state and to metrics.jsonl."""
         if not len(self.losses):
             return
         table = self.world.sums(self.losses.table())
@@ -167,12 +168,14 @@ class Trainer:
         self.losses.forget(figures)
 
     def _require_numbers(self, table: list[float]) -> None:
+        """End all processes if a loss is infinite or not a number. table: as RunningLoss.table."""
         lost = self.losses.first_non_finite(table)
         if lost is not None:
             place = f"step {lost.step:,}, batch {lost.batch:,} of epoch {lost.epoch}"
             self.world.leave(self._lost(f"the loss is not a number at {place}"))
 
     def _lost(self, message: str) -> TmtError:
+        """The error of a training that has diverged; it names the last good checkpoint."""
         kept = self.run.checkpoints.steps()
         last = f"The last good checkpoint is {self.run.checkpoints.path(kept[-1])}. " if kept else ""
         remedy = (
@@ -181,7 +184,7 @@ class Trainer:
         return TmtError(message, place=self.run.folder, remedy=last + remedy)
 
     def _validate(self) -> None:
-        """Validate the model, note whether it is the best so far, save it."""
+        """Validate the model, note whether it is the best so far, and save it."""
         self._log()
         self.events.end_epoch()
         state = self.state
@@ -194,7 +197,7 @@ class Trainer:
             "epoch": state.latest_epoch,
             "train_loss": state.recent_loss,
             "loss": judgement.loss,
-            "perplexity": perplexity(judgement.loss),
+            "perplexity": math.exp(judgement.loss) if judgement.loss < 700 else math.inf,  # exp overflows above 709
             "bleu": judgement.bleu,
             "seconds": round(state.recent_seconds, 3),
         }
@@ -203,8 +206,11 @@ class Trainer:
         samples = [(one.source, one.translation, one.reference) for one in judgement.samples]
         self.events.validated(values, samples)  # before saving: a run killed here prints it again
         self._save()
+        if state.update and not state.stopped:  # the epoch continues
+            self.events.start_epoch(state.epoch, self.batches.updates(state.epoch), state.update)
 
     def _save(self) -> None:
+        """Save a checkpoint, with the random generators of all processes."""
         self._log()
         self.state.record_checkpoint(self.settings)
         states = self.world.gather(random_states(self.machine.device))
@@ -212,7 +218,7 @@ class Trainer:
         self.losses.restart_clock()
 
     def _write(self, states: list[dict[str, Tensor]]) -> None:
-        """A checkpoint, and only those beside it that are still wanted. states: random generators of each process."""
+        """Write a checkpoint and remove those no longer needed. states: of the random generators, for each process."""
         weights = named_weights(self.model)
         if not all(bool(torch.isfinite(weight).all()) for weight in weights.values()):
             raise self._lost(f"the weights are not numbers any more at step {self.state.step:,}")
@@ -226,6 +232,7 @@ class Trainer:
         checkpoints.keep([state.step, *state.regular(usable)[-self.settings.kept_last :], *best])
 
     def _leave(self) -> None:
+        """End all processes after an interruption."""
         self.events.end_epoch()
         place = self.run.checkpoints.path(self.state.step)
         self.world.leave(
@@ -249,15 +256,27 @@ class Trainer:
             )
         for problem in problems:
             self.events.say(f"{problem}: the checkpoint before it is used")
-        if checkpoint is not None:
-            self._load(checkpoint)
-            self._introduce_resumed()
+        if checkpoint is None:
+            return
+        self._load(checkpoint)
+        state, size = self.state, self.world.size
+        if state.world != size:
+            self.events.say(
+                f"{size} processes now, {state.world} before: an update takes {size / state.world:g} x the data"
+            )
+            state.rescale_world(size)
+        updates = self.batches.updates(state.epoch)
+        self.events.record("resumed", step=state.step, epoch=state.epoch)
+        self.events.say(
+            f"resumed at step {state.step:,} (epoch {state.epoch}, {state.update:,} of {updates:,} updates done)"
+        )
 
     def _load(self, checkpoint: Checkpoint) -> None:
+        """Put state, weights, optimizer and random generators back as they were."""
         self.state = checkpoint.state
         steps = self.run.checkpoints.steps()
         self.unusable = {step for step in steps if step > self.state.step}
-        if not self.state.recent:  # as a version that did not note them left it
+        if not self.state.recent:  # an older version did not note them
             own = [step for step in steps if step <= self.state.step and step not in self.state.interrupted]
             self.state.recent = own[-self.settings.kept_last :]
         load_weights(self.model, checkpoint.weights, self.run.checkpoints.path(self.state.step))
@@ -270,7 +289,7 @@ class Trainer:
             restore_random_states(states, self.machine.device)
 
     def _require_one_state(self, checkpoint: Checkpoint | None) -> None:
-        """Raises TmtError if the processes found different checkpoints: some do not see the folder of the run."""
+        """Raises TmtError if the processes found different checkpoints: some cannot see the folder of the run."""
         found = self.world.gather(checkpoint.state.step if checkpoint is not None else 0)
         if len(set(found)) > 1:
             seen = ", ".join(f"process {rank}: step {step:,}" for rank, step in enumerate(found))
@@ -281,16 +300,3 @@ class Trainer:
                     remedy="Share data/ and runs/ between the machines: process 0 prepares and saves, all read.",
                 )
             )
-
-    def _introduce_resumed(self) -> None:
-        state, size = self.state, self.world.size
-        if state.world != size:
-            self.events.say(
-                f"{size} processes now, {state.world} before: an update takes {size / state.world:g} x the data"
-            )
-            state.rescale_world(size)
-        updates = self.batches.updates(state.epoch)
-        self.events.record("resumed", step=state.step, epoch=state.epoch)
-        self.events.say(
-            f"resumed at step {state.step:,} (epoch {state.epoch}, {state.update:,} of {updates:,} updates done)"
-        )

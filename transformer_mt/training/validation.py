@@ -1,4 +1,4 @@
-"""Validating the model while it trains: the loss on held-out pairs, and BLEU by a function that knows text."""
+"""Validation while the model trains: the loss on held-out pairs, and BLEU by a function that knows text."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ BATCH_TOKENS = 4096
 
 @dataclass(frozen=True)
 class Sample:
+    """A validation sentence, to look at."""
+
     source: str
     reference: str
     translation: str
@@ -27,7 +29,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class BleuResult:
-    """Greedy translations of validation sentences: their score and a few of them to look at."""
+    """The BLEU score of greedy translations of validation sentences, and a few of them."""
 
     bleu: float
     samples: list[Sample] = field(default_factory=list)
@@ -38,21 +40,23 @@ BleuOf = Callable[[Transformer], BleuResult]
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a validation found. bleu: None where it was not asked for."""
+    """What a validation found. bleu: None if it was not asked for."""
 
     loss: float
     bleu: float | None = None
     samples: list[Sample] = field(default_factory=list)
 
 
+@dataclass
 class Validation:
-    """Held-out pairs, and BLEU where `bleu_of` is given. The processes of a group share the work."""
+    """Measures the loss on held-out pairs, and BLEU if `bleu_of` is given. The processes of a group share the work."""
 
-    def __init__(self, store: Store, machine: Machine, bleu_of: BleuOf | None = None) -> None:
-        self.store, self.machine, self.bleu_of = store, machine, bleu_of
+    store: Store
+    machine: Machine
+    bleu_of: BleuOf | None = None
 
     def judge(self, model: Transformer) -> Judgement:
-        """Without dropout; the model is left as it was. Every process must call it; all get the same result."""
+        """Validate without dropout; the model stays as it was. Every process must call it; all get the same result."""
         was_training = model.training
         model.eval()
         try:
@@ -65,7 +69,7 @@ class Validation:
 
 @torch.inference_mode()
 def mean_nll(model: Transformer, store: Store, tokens: int, machine: Machine) -> float:
-    """-log p of a target token, on average over a store: no smoothing. The model is in eval mode."""
+    """The mean of -log p over the target tokens of a store, without smoothing. The model must be in eval mode."""
     step = TrainingStep(model, smoothing=0.0)
     order = by_length(store.source.lengths, store.target.lengths)
     sizes = np.maximum(store.source.lengths, store.target.lengths)[order]
@@ -76,12 +80,7 @@ def mean_nll(model: Transformer, store: Store, tokens: int, machine: Machine) ->
             batch = assemble(store, order[part])
             with machine.autocast():
                 sums.append(step(*batch.to(machine.device)).nll)
-        return torch.stack(sums).tolist() if sums else []  # a GPU is waited for once
+        return torch.stack(sums).tolist() if sums else []  # waits for a GPU only once
 
     sums = machine.world.shared(cut(sizes, BatchSize(tokens=tokens)), sums_of)
     return math.fsum(sums) / int(store.target.lengths.sum())
-
-
-def perplexity(nll: float) -> float:
-    """exp of the loss; infinite where that is beyond all numbers."""
-    return math.exp(nll) if nll < 700 else math.inf

@@ -1,1 +1,1 @@
-"""One file a kind of optimizer: how it is made for a model. See `base.OptimizerKind`."""
+"""One file per kind of optimizer: how to make it for a model. See `base.OptimizerKind`."""

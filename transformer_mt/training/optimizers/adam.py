@@ -14,26 +14,24 @@ if TYPE_CHECKING:
 
 
 class Adam(OptimizerKind):
-    def make(self, model: nn.Module) -> list[torch.optim.Optimizer]:
-        import torch
+    """The weight decay is a part of the gradient."""
 
-        return [adam(torch.optim.Adam, list(model.parameters()), self.training)]
+    def make(self, model: nn.Module) -> list[torch.optim.Optimizer]:
+        return [adam(list(model.parameters()), self.training, decoupled=False)]
 
 
 class AdamW(OptimizerKind):
-    """Weight decay apart from the gradient."""
+    """The weight decay is separate from the gradient."""
 
     def make(self, model: nn.Module) -> list[torch.optim.Optimizer]:
-        import torch
-
-        return [adam(torch.optim.AdamW, list(model.parameters()), self.training)]
+        return [adam(list(model.parameters()), self.training, decoupled=True)]
 
 
-def adam(
-    cls: type[torch.optim.Adam], parameters: list[nn.Parameter], training: TrainingConfig
-) -> torch.optim.Optimizer:
-    """Fused into one kernel if the device has one."""
-    return cls(
+def adam(parameters: list[nn.Parameter], training: TrainingConfig, decoupled: bool) -> torch.optim.Optimizer:
+    """Adam, or AdamW if the weight decay is decoupled; fused into one kernel if the device has one."""
+    import torch
+
+    return (torch.optim.AdamW if decoupled else torch.optim.Adam)(
         parameters,
         lr=0.0,
         betas=training.betas,

@@ -1,4 +1,4 @@
-"""What a kind of optimizer says about itself. Imports nothing heavy."""
+"""The base class of the kinds of optimizer. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class OptimizerKind(ABC):
     """Makes optimizers from the `training` section of a config.
 
     scales:  whether it can train in float16, where gradients are scaled up and a step may be skipped
-    Options: keys of its own, if it has any: `optimizer: {kind: NAME, ...}`
+    Options: the kind's own keys, if it has any: `optimizer: {kind: NAME, ...}`
     """
 
     scales: ClassVar[bool] = True
@@ -30,7 +30,7 @@ class OptimizerKind(ABC):
 
     @abstractmethod
     def make(self, model: nn.Module) -> list[torch.optim.Optimizer]:
-        """One optimizer for all parameters, or several that share them out. The schedule sets their learning rates."""
+        """One optimizer, or several that share the parameters. The schedule sets their learning rates."""
 
 
 def optimizer_kind(training: TrainingConfig) -> OptimizerKind:

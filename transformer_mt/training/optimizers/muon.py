@@ -13,16 +13,14 @@ if TYPE_CHECKING:
 
 
 class MuonAndAdamW(OptimizerKind):
-    """Muon's updates are as large as Adam's, so one learning rate serves both.
+    """Muon's updates are as large as Adam's, so both take the same learning rate.
 
-    Embeddings, output layer, biases and gains are AdamW's, as Muon's authors found best.
+    AdamW trains embeddings, output layer, biases and gains; Muon's authors found this best.
     """
 
     scales = False  # a gradient that overflows would have to stop both
 
     def make(self, model: nn.Module) -> list[torch.optim.Optimizer]:
-        import torch
-
         from transformer_mt.training.muon import Muon
 
         matrices: dict[nn.Parameter, int] = {}
@@ -32,5 +30,5 @@ class MuonAndAdamW(OptimizerKind):
                 matrices[parameter] = 3 if name.endswith("query_key_value.weight") else 1
             else:
                 others.append(parameter)
-        decay = self.training.weight_decay
-        return [Muon(matrices, lr=0.0, weight_decay=decay), adam(torch.optim.AdamW, others, self.training)]
+        muon = Muon(matrices, lr=0.0, weight_decay=self.training.weight_decay)
+        return [muon, adam(others, self.training, decoupled=True)]

@@ -1,1 +1,1 @@
-"""One file a schedule of the learning rate: its formula, and what its settings must keep to. See `base.Schedule`."""
+"""One file per schedule of the learning rate: its formula, and the limits of its settings. See `base.Schedule`."""

@@ -11,4 +11,5 @@ class Constant(Schedule):
 
 
 def constant(step: int, peak: float, warmup_steps: int) -> float:
+    """Linear to the peak, constant after that."""
     return peak * min(1.0, step / warmup_steps) if warmup_steps else peak

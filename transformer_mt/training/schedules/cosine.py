@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from transformer_mt.training.schedules.base import Schedule, minimum_problems
+from transformer_mt.training.schedules.base import Schedule
 
 if TYPE_CHECKING:
     from transformer_mt.config.training import TrainingConfig
@@ -14,13 +14,11 @@ if TYPE_CHECKING:
 class Cosine(Schedule):
     """Ends at `decay_steps`; without that key, with `max_steps`, else with `max_epochs`."""
 
-    def __init__(self, training: TrainingConfig, d_model: int, epoch_updates: int, options: Any = None) -> None:
-        super().__init__(training, d_model, epoch_updates, options)
-        self.decay_steps = training.decay_steps or training.max_steps or (training.max_epochs or 0) * epoch_updates
+    has_minimum = True
 
     @classmethod
     def problems(cls, training: TrainingConfig) -> list[str]:
-        problems = minimum_problems(training)
+        problems = super().problems(training)
         if training.decay_steps is training.max_steps is training.max_epochs is None:
             problems.append("the cosine schedule needs decay_steps, max_steps or max_epochs")
         if training.decay_steps is not None and training.decay_steps <= training.warmup_steps:
@@ -34,11 +32,13 @@ class Cosine(Schedule):
         return "max_steps" if training.max_steps is not None else "max_epochs"
 
     def rate(self, step: int, reduction: float = 1.0) -> float:
-        return cosine(step, self.peak, self.training.min_learning_rate, self.warmup, self.decay_steps)
+        training = self.training
+        end = training.decay_steps or training.max_steps or (training.max_epochs or 0) * self.epoch_updates
+        return cosine(step, self.peak, training.min_learning_rate, self.warmup, end)
 
 
 def cosine(step: int, peak: float, minimum: float, warmup_steps: int, decay_steps: int) -> float:
-    """Linear to the peak, half a cosine down to the minimum at `decay_steps`, constant from there."""
+    """Linear to the peak, half a cosine down to the minimum at `decay_steps`, constant after that."""
     if step < warmup_steps:
         return peak * step / warmup_steps
     progress = min(1.0, (step - warmup_steps) / max(1, decay_steps - warmup_steps))

@@ -1,4 +1,4 @@
-"""The schedule of the paper with a peak that one chooses."""
+"""The schedule of the paper (section 5.3), with a peak of your choice."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from transformer_mt.training.schedules.base import Schedule, minimum_problems
+from transformer_mt.training.schedules.base import Schedule
 from transformer_mt.training.schedules.constant import constant
 
 if TYPE_CHECKING:
@@ -12,9 +12,7 @@ if TYPE_CHECKING:
 
 
 class Plateau(Schedule):
-    @classmethod
-    def problems(cls, training: TrainingConfig) -> list[str]:
-        return minimum_problems(training)
+    has_minimum = True
 
     def rate(self, step: int, reduction: float = 1.0) -> float:
         return max(self.training.min_learning_rate, reduction * constant(step, self.peak, self.warmup))
@@ -23,7 +21,7 @@ class Plateau(Schedule):
 def plateau_after(
     plateau: float, stale: int, best: float, loss: float, config: TrainingConfig
 ) -> tuple[float, int, float]:
-    """Reduction, validations without a lower loss, and lowest loss, after one more validation."""
+    """The new reduction, number of validations without a lower loss, and lowest loss, after one more validation."""
     if loss < best * (1 - 1e-4):
         return plateau, 0, loss
     if stale + 1 > config.plateau_patience:
