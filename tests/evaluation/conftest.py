@@ -1,4 +1,4 @@
-"""Two made-up systems and their references; and sacreBLEU's own command line."""
+"""Two invented systems with their references, and sacreBLEU's own command line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORDS = [*TEXT.split(), "heute", "3,5", "Uhr", "“morgen”", "&", "<b>", "müd
 
 
 class Systems(NamedTuple):
-    """Translations line by line: a good system's, a bad one's, and the references."""
+    """Translations by a good system and by a bad one, and the references, line by line."""
 
     good: list[str]
     bad: list[str]
@@ -41,13 +41,13 @@ def systems() -> Systems:
     references = [" ".join(chance.choices(WORDS, k=chance.randint(2, 28))).capitalize() + "." for _ in range(80)]
     good = [_spoilt(line, 0.15, chance) for line in references]
     bad = [_spoilt(line, 0.4, chance) for line in references]
-    good[7], bad[8] = "", "  "  # a system may say nothing
+    good[7], bad[8] = "", "  "  # a system can write nothing
     return Systems(good, bad, references)
 
 
 @pytest.fixture
 def write(tmp_path: Path) -> Callable[..., Path]:
-    """Write lines into a file and give its path."""
+    """A function that writes lines into a file and returns its path."""
 
     def write(name: str, lines: list[str]) -> Path:
         file = tmp_path / name
@@ -59,7 +59,7 @@ def write(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def sacrebleu() -> Callable[..., Any]:
-    """sacreBLEU's command line with the given arguments: its JSON, or its text where it prints none."""
+    """A function that runs sacreBLEU's command line and returns its JSON, or its text if it prints no JSON."""
 
     def run(*arguments: object) -> Any:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Paired bootstrap resampling is sacreBLEU's."""
+"""Paired bootstrap resampling gives the results of sacreBLEU's command line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SAMPLES = 200
 
 @pytest.mark.parametrize("metric", ["bleu", "chrf", "ter"])
 def test_scores_intervals_and_p_values_are_those_of_its_command_line(systems, write, sacrebleu, metric):
-    """Read from its table, since it cannot print these numbers (some are numpy's) as JSON."""
+    """The numbers are read from its table, because it cannot print them as JSON (some are numpy's)."""
     files = write("r", systems.references), "-i", write("bad", systems.bad), write("good", systems.good)
     table = sacrebleu(*files, "-m", metric, "--paired-bs", "-pbsn", SAMPLES, "-f", "text", "-nc")
     (baseline, baseline_interval), (system, system_interval) = (
@@ -51,7 +51,7 @@ def test_a_system_is_never_better_than_itself(systems):
     assert not ours.significant
 
 
-def test_a_hair_is_not_significant(systems):
+def test_a_tiny_difference_is_not_significant(systems):
     changed = [*systems.good[:-1], systems.good[-1] + " heute"]
     ours = compare(changed, systems.good, systems.references, metrics=("bleu",), samples=100)["bleu"]
     assert ours.baseline != ours.system

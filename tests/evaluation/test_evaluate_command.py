@@ -1,4 +1,4 @@
-"""`tmt evaluate` from end to end: files and models, what it prints, what it stores, what it refuses."""
+"""`tmt evaluate` from end to end: files and models, what it prints and stores, and which mistakes it reports."""
 
 from __future__ import annotations
 
@@ -106,21 +106,21 @@ class TestFiles:
         assert out.split("\n")[:3] == lines
 
     def test_every_figure_is_sacrebleus(self, tmt, files, systems, write, sacrebleu):
-        """Of the whole, of each group by length, and of single sentences."""
-        told = json.loads(tmt(*files, "--language", "de", "--json")[1])
+        """Scores of the whole test set, of each group by length, and of single sentences."""
+        ours = json.loads(tmt(*files, "--language", "de", "--json")[1])
         whole = sacrebleu(files[3], "-i", files[1], "-m", "bleu", "chrf", "ter")
         for name, theirs in zip(("bleu", "chrf", "ter"), whole, strict=True):
-            assert told[name] == pytest.approx(theirs["score"], abs=1e-7)
-            assert told["signatures"][name] == theirs["signature"]
+            assert ours[name] == pytest.approx(theirs["score"], abs=1e-7)
+            assert ours["signatures"][name] == theirs["signature"]
         verbose = r"([\d./]+) \(BP = ([\d.]+) ratio = ([\d.]+)"
         precisions, brevity, ratio = re.match(verbose, whole[0]["verbose_score"]).groups()
         individual = [float(one) * float(brevity) for one in precisions.split("/")]
-        assert told["bleu_table"]["individual"] == pytest.approx(individual, abs=0.1)
-        assert told["bleu_table"]["cumulative"][3] == pytest.approx(whole[0]["score"], abs=1e-4)
-        assert told["length_ratio"] == pytest.approx(float(ratio), abs=5.1e-4)
+        assert ours["bleu_table"]["individual"] == pytest.approx(individual, abs=0.1)
+        assert ours["bleu_table"]["cumulative"][3] == pytest.approx(whole[0]["score"], abs=1e-4)
+        assert ours["length_ratio"] == pytest.approx(float(ratio), abs=5.1e-4)
 
         lengths = [len(tokens) for tokens in bleu_tokens(systems.references)]
-        for bucket in told["buckets"]:
+        for bucket in ours["buckets"]:
             longest = bucket["longest"] or max(lengths)
             rows = [row for row, length in enumerate(lengths) if bucket["shortest"] <= length <= longest]
             hypotheses, references = ([side[row] for row in rows] for side in (systems.good, systems.references))
@@ -128,7 +128,7 @@ class TestFiles:
             assert [bucket["bleu"], bucket["chrf"]] == pytest.approx([one["score"] for one in part], abs=1e-7)
 
         lines = sacrebleu(files[3], "-i", files[1], "-sl", "-m", "chrf").splitlines()
-        for one in (*told["best"], *told["worst"]):
+        for one in (*ours["best"], *ours["worst"]):
             assert one["chrf"] == pytest.approx(float(lines[one["line"] - 1].split(" = ")[1]), abs=1e-7)
 
     def test_only_the_metrics_asked_for(self, tmt, files):
@@ -244,7 +244,7 @@ class TestModel:
         assert not (model / "scores.json").exists(), "these are not the model's translations"
 
     def test_files_of_ones_own(self, tmt, model, tmp_path, monkeypatch):
-        """Two of the same name in two folders are two test sets; the name of a folder need be no UTF-8."""
+        """Two files of the same name in two folders are two test sets; the name of a folder need not be UTF-8."""
         folders = [tmp_path / name for name in ("news", os.fsdecode(b"Gespr\xe4che"))]
         for folder in folders:
             folder.mkdir()
@@ -272,7 +272,7 @@ class TestModel:
         assert "chrf" in stored
         assert "bleu" not in stored, "that was of other sentences"
 
-    def test_what_the_model_cannot_read_to_its_end_is_told(self, tmt, model, write):
+    def test_sentences_that_are_too_long_for_the_model_are_reported(self, tmt, model, write):
         long = " ".join(["one"] * 300)
         source, reference = write("sources", [long, "one"]), write("references", [long, long])
         code, _, error = tmt("--model", model, "--source", source, "--reference", reference, "--threads", 1)
@@ -331,7 +331,7 @@ class TestModel:
         (("--model", "{model}", "--source", "{short}", "--reference", "{r}"), "has 1 lines"),
     ],
 )
-def test_mistakes_are_told_in_one_message_with_exit_code_2(tmt, model, write, tmp_path, arguments, message):
+def test_mistakes_give_one_message_and_exit_code_2(tmt, model, write, tmp_path, arguments, message):
     places = {
         "r": write("r", ["eins", "zwei"]),
         "short": write("short", ["eins"]),
@@ -369,8 +369,8 @@ def test_a_model_without_its_data_says_what_to_do(tmt, model, tmp_path):
     assert "--source FILE --reference FILE" in err
 
 
-def test_data_prepared_anew_from_another_config_is_no_test_set_of_the_model(tmt, model, tmp_path):
-    """The same name, other sentences: perhaps those the model was trained on."""
+def test_data_prepared_again_from_another_config_is_no_test_set_of_the_model(tmt, model, tmp_path):
+    """The name is the same, but the sentences are others: the model may have seen them in training."""
     manifest = tmp_path / "prepared" / "tiny" / "manifest.json"
     values = json.loads(manifest.read_text())
     values["settings"]["data"]["max_length"] += 1

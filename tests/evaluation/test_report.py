@@ -1,4 +1,4 @@
-"""The report for programs keeps its keys; the one for people begins with the scores."""
+"""The JSON report always has the same keys; the text report begins with the scores."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class TestRecord:
         assert read_scores(file)["t"] == {"bleu": 12.0, "decoding": 2}
 
     @pytest.mark.parametrize("damage", ["", "{", "[1]", "\x00"])
-    def test_a_damaged_file_is_begun_anew(self, tmp_path, damage):
+    def test_a_damaged_file_is_overwritten(self, tmp_path, damage):
         file = tmp_path / "scores.json"
         file.write_text(damage)
         store_scores(file, "t", {}, {"bleu": 1.0})

@@ -1,4 +1,4 @@
-"""Scores equal those of sacreBLEU's command line, and the published worked examples."""
+"""The scores equal those of sacreBLEU's command line and of published examples."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_korean_is_scored_by_morphemes_where_mecab_is_installed(write, sacrebleu
 
 
 @pytest.mark.parametrize(("language", "extra"), [("ko", "ko"), ("ja", "ja")])
-def test_a_missing_tokenizer_is_told_with_the_line_that_installs_it(monkeypatch, language, extra):
+def test_a_missing_tokenizer_is_reported_with_the_line_that_installs_it(monkeypatch, language, extra):
     monkeypatch.setattr(metrics, "find_spec", lambda name: None)
     tokenizer = bleu_tokenizer(language)
     assert tokenizer.name == "13a"
@@ -96,7 +96,7 @@ class TestBleuTable:
         assert table.cumulative == pytest.approx((500 / 6, 100 * (5 / 6 * 3 / 5) ** 0.5, 50, 0), rel=1e-5)
 
     def test_counts_are_clipped_as_in_the_papers_example(self):
-        """Papineni et al. 2002: seven times `the` against a reference that has it twice is 2/7."""
+        """Papineni et al. 2002: `the` seven times, with a reference that has it twice, gives 2/7."""
         table = self.table("the the the the the the the", "the cat is on the mat")
         assert table.individual[0] == pytest.approx(100 * 2 / 7, rel=1e-5)
 

@@ -1,4 +1,4 @@
-"""Groups by length hold every sentence once; the best are better than the worst."""
+"""Every sentence is in one group by length; the best sentences have the highest scores, the worst the lowest."""
 
 from __future__ import annotations
 

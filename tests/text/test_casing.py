@@ -1,4 +1,4 @@
-"""Case kept, lowered, or true."""
+"""Keeping the case, lowering it, and truecasing."""
 
 from __future__ import annotations
 

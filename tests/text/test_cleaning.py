@@ -1,4 +1,4 @@
-"""Each cleaning rule by itself: what it changes, what it leaves, and what it says of a pair."""
+"""Each cleaning rule alone: what it changes, what it keeps, and which pairs it rejects."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_empty_sides() -> None:
         ({"max_characters": 3}, "a", "abcd", "too many characters"),
     ],
 )
-def test_what_speaks_against_a_pair(changed: dict[str, object], source: str, target: str, fault: str | None) -> None:
+def test_faults_of_a_pair(changed: dict[str, object], source: str, target: str, fault: str | None) -> None:
     assert fault_of_training_pair(source, target, rules(**changed)) == fault
 
 
@@ -104,7 +104,7 @@ def test_what_speaks_against_a_pair(changed: dict[str, object], source: str, tar
         ({"max_ratio": None}, (1, 10), None),
     ],
 )
-def test_what_speaks_against_lengths(changed: dict[str, object], lengths: tuple[int, int], fault: str | None) -> None:
+def test_faults_of_lengths(changed: dict[str, object], lengths: tuple[int, int], fault: str | None) -> None:
     assert fault_of_lengths(*lengths, max_length=10, rules=rules(**changed)) == fault
 
 
@@ -119,11 +119,11 @@ def test_leaks_are_the_same_sentence_to_a_reader() -> None:
     assert seen == leak_key("ein  Hund", "A dog !", "pair")
     assert seen != leak_key("ein Hund", "the dog", "pair")
     assert leak_key("Ein Hund.", "A dog.", "source") == leak_key("ein hund", "the dog", "source")
-    assert leak_key("?", "a", "pair") != leak_key("!", "a", "pair")  # punctuation is all there is to compare
+    assert leak_key("?", "a", "pair") != leak_key("!", "a", "pair")  # there is only punctuation to compare
     assert leak_key("ab", "c", "pair") != leak_key("a", "bc", "pair")
 
 
 def test_vowel_signs_and_tones_make_other_words() -> None:
     for one, other in (("ไม่", "ไม้"), ("मिल", "मेल"), ("ခါ", "ခေါ")):
         assert leak_key(one, "x", "pair") != leak_key(other, "x", "pair")
-    assert leak_key("שָׁלוֹם!", "x", "pair") == leak_key("שלום", "x", "pair")  # points that most writers leave out
+    assert leak_key("שָׁלוֹם!", "x", "pair") == leak_key("שלום", "x", "pair")  # most writers omit these points

@@ -1,4 +1,4 @@
-"""Sentences to ids and back, and folders that were damaged on the way."""
+"""Sentences to ids and back, and damaged folders."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_sentence_ends_with_the_end_mark_and_comes_back(made: Codec) -> None:
         assert ids[-1] == EOS
         assert ids.count(EOS) == 1
         assert all(0 <= index < len(made) for index in ids)
-        assert made.decode(ids) == " ".join(sentence.split())  # a double space is not carried into translations
+        assert made.decode(ids) == " ".join(sentence.split())  # translations have no double spaces
 
 
 def test_an_empty_sentence_is_the_end_mark(made: Codec) -> None:
@@ -115,7 +115,7 @@ def _wrong_settings(folder: Path) -> None:
         lambda folder: (folder / "spacing.json").write_text('{"left": []}'),
     ],
 )
-def test_a_damaged_folder_is_the_users_to_mend(damage, tmp_path: Path) -> None:
+def test_a_damaged_folder_is_a_fault_that_the_user_can_repair(damage, tmp_path: Path) -> None:
     folder = tmp_path / "side"
     codec().save(folder)
     damage(folder)

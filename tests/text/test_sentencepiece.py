@@ -60,7 +60,7 @@ def test_more_characters_than_pieces_ask_for_more_pieces(values: dict[str, objec
     assert error.value.remedy.startswith("Raise tokenizer.vocab_size")
 
 
-def test_unseen_characters_are_unknown_or_spelt_in_bytes() -> None:
+def test_unseen_characters_are_unknown_or_bytes() -> None:
     plain, spelling = codec(), codec(vocab_size=330, byte_fallback=True)
     assert UNK in plain.encode("the 탑")
     assert plain.decode(plain.encode("the 탑")) == "the <unk>"
@@ -73,13 +73,13 @@ def test_unseen_characters_are_unknown_or_spelt_in_bytes() -> None:
 @pytest.mark.parametrize("mark", MARKS)
 def test_text_that_spells_a_mark_stays_text(algorithm: str, mark: str) -> None:
     greek = [sentence.translate({ord("a") + n: ord("α") + n for n in range(24)}) for sentence in TEXT]
-    made = tokenizer("el", greek, algorithm=algorithm)  # which knows no character of a mark
+    made = tokenizer("el", greek, algorithm=algorithm)  # it knows none of the characters of the marks
     tokens = made.tokenize(f"{greek[0]} {mark} {greek[1]}")
     assert mark not in tokens
     assert made.detokenize(tokens) == f"{greek[0]} {mark} {greek[1]}"
 
 
-def test_double_spaces_are_none_of_its_business() -> None:
+def test_double_spaces_do_not_matter() -> None:
     made = tokenizer()
     assert made.tokenize("the  lone   tower ") == made.tokenize("the lone tower")
 
@@ -163,7 +163,7 @@ def test_pieces_of_another_tokenizer_are_no_vocabulary(tmp_path: Path) -> None:
         Codec.load(tmp_path)
 
 
-def test_a_damaged_model_is_told(tmp_path: Path) -> None:
+def test_a_damaged_model_is_an_error(tmp_path: Path) -> None:
     made = tokenizer()
     made.save(tmp_path)
     file = tmp_path / "sentencepiece.model"

@@ -1,4 +1,4 @@
-"""Where the spaces were: learned from text, and believed without any."""
+"""The spaces between tokens: learned from text, and assumed without text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from transformer_mt.text.spacing import Spacing
 
 
 def lesson(sentence: str) -> tuple[list[str], list[bool]]:
-    """Tokens and their spaces from a sentence where "_" marks a join: "do _n't"."""
+    """Tokens and their spaces from a sentence in which "_" marks a join: "do _n't"."""
     words = sentence.split()
     return [word.lstrip("_") for word in words], [not word.startswith("_") for word in words]
 
@@ -40,7 +40,7 @@ def test_what_was_learned_comes_back(spacing: Spacing, sentence: str) -> None:
 
 
 def test_a_word_before_full_stops_does_not_stick_to_other_words(spacing: Spacing) -> None:
-    """ "room" is followed by marks alone: it is the mark that sticks."""
+    """ "room" is followed only by marks: the marks stick, not the word."""
     assert spacing.join(["a", "room", "on", "a", "street"]) == "a room on a street"
     assert not {"room", "shirt", "small", "known"} & (spacing.left | spacing.right)
 
@@ -55,7 +55,7 @@ def test_a_single_slip_makes_no_rule() -> None:
     slip = [lesson("we saw _Rome today"), lesson("it is late"), lesson("we went home")]
     learned = Spacing.learn(slip)
     assert learned.join(["in", "Rome", "now"]) == "in Rome now"
-    assert learned.join(["we", "saw", "Rome"]) == "we sawRome"  # but what was seen is what was seen
+    assert learned.join(["we", "saw", "Rome"]) == "we sawRome"  # but this pair was seen
 
 
 @pytest.mark.parametrize(

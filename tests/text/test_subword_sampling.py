@@ -1,4 +1,4 @@
-"""Segmentations at random: known answers, and frequencies against probabilities counted by hand."""
+"""Random segmentations: known answers, and frequencies compared with probabilities that are computed by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from transformer_mt.text.tokenizers.subword_sampling import Drops, bpe_dropout, sample_bpe, sample_unigram
 
-MERGES = {"ab": -1.0, "cd": -2.0, "abc": -3.0}  # the first learnt is the best
+MERGES = {"ab": -1.0, "cd": -2.0, "abc": -3.0}  # the first one learned is the best
 UNIGRAM = {"a": 0.2, "b": 0.1, "ab": 0.3, "c": 0.15, "bc": 0.2, "abc": 0.05}
 SCORES = {piece: math.log(p) for piece, p in UNIGRAM.items()}
 
@@ -32,7 +32,7 @@ def test_where_every_merge_is_dropped_characters_are_left() -> None:
 
 
 def probabilities(pieces: tuple[str, ...], p: float) -> Counter[tuple[str, ...]]:
-    """Of all segmentations that merging these pieces may end with, by going through every choice."""
+    """The probability of every segmentation in which merging these pieces can end, by trying every choice."""
     places = [place for place in range(len(pieces) - 1) if "".join(pieces[place : place + 2]) in MERGES]
     places.sort(key=lambda place: (-MERGES["".join(pieces[place : place + 2])], place))
     found = Counter({pieces: p ** len(places)})
@@ -46,7 +46,7 @@ def probabilities(pieces: tuple[str, ...], p: float) -> Counter[tuple[str, ...]]
 @pytest.mark.parametrize("p", [0.05, 0.3, 0.8])
 @pytest.mark.parametrize("word", ["ab", "abcd", "abcabcd"])
 def test_bpe_dropout_draws_each_segmentation_with_its_probability(word: str, p: float) -> None:
-    """One stream of drops over many words, which mostly keep their usual pieces where p is small."""
+    """One stream of drops over many words; most of them keep their usual pieces if p is small."""
     drops, draws = Drops(p, random.Random(3)), 20_000
     usual, expected = bpe_dropout(word, MERGES, never()), probabilities(tuple(word), p)
     seen = Counter(tuple(sample_bpe(usual, MERGES, drops)) for _ in range(draws))
@@ -78,5 +78,5 @@ def test_unigram_segmentations_come_with_their_probability_to_the_power_alpha(al
 
 
 def test_a_place_where_no_piece_ends_is_passed_over() -> None:
-    scores = {"ab": -1.0, "c": -2.0}  # nothing ends after the a
+    scores = {"ab": -1.0, "c": -2.0}  # no piece ends after the a
     assert sample_unigram("abc", scores, 0.5, random.Random(1), longest=2) == ["ab", "c"]

@@ -1,4 +1,4 @@
-"""What all tokenizers promise, and what each kind makes of a sentence."""
+"""What all tokenizers guarantee, and how each kind splits a sentence."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_spacy_tokens_become_natural_text() -> None:
 def test_soynlp_tells_particles_from_words_and_joins_them() -> None:
     made = segmenter("soynlp")
     assert made.detokenize(["이", "친구", f"{JOINED}는", "이", "책상", f"{JOINED}이"]) == "이 친구는 이 책상이"
-    assert made.detokenize([f"{JOINED}는", "나"]) == "는 나"  # a model may write an ending first
+    assert made.detokenize([f"{JOINED}는", "나"]) == "는 나"  # a model can write an ending first
 
 
 def test_soynlp_does_not_depend_on_hash_seeds() -> None:

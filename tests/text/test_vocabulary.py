@@ -31,7 +31,7 @@ def test_a_sentence_that_spells_out_marks_gains_nothing() -> None:
 def test_a_corpus_that_spells_out_marks_gains_nothing() -> None:
     counts = Counter({"</s>": 99, "<pad>": 99, "a": 1})
     assert Vocabulary.count(counts).tokens == [*MARKS, "a"]
-    assert counts["</s>"] == 99  # and the caller's counts are the caller's
+    assert counts["</s>"] == 99  # the caller's counts do not change
 
 
 @given(counts=st.dictionaries(st.text(max_size=4), st.integers(1, 9), max_size=20), least=st.integers(1, 4))

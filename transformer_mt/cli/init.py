@@ -27,12 +27,13 @@ def init(
     ] = False,
 ) -> None:
     """Write a commented config to start from."""
+    from transformer_mt.config.reference import json_schema
     from transformer_mt.workflows import configs
 
     to_stdout = output == Path("-")
     if not name and schema:
         if to_stdout:
-            print_json(configs.json_schema())
+            print_json(json_schema())
             return
         file = output or Path(configs.SCHEMA)
         configs.write_schema(file)

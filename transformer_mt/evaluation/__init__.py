@@ -1,1 +1,1 @@
-"""Judging translations: lists of strings in, scores with their signatures out. Knows no model, data or config."""
+"""Scores of translations: lists of strings in, scores with signatures out. It knows no model, data or config."""

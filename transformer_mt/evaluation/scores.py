@@ -1,7 +1,7 @@
 """Scores of a whole test set: BLEU, chrF and TER on natural text, and BLEU of single n-gram orders on tokens.
 
-Every figure is sacreBLEU's, with the signature that lets others repeat it; the table of n-gram orders comes
-from the function that tutorials use, which the caller hands in.
+sacreBLEU computes every score, with a signature that lets others repeat it. The table of n-gram orders comes from a
+function that the caller gives (`bleu_of_tokens` in text/vocabulary.py, as in tutorials).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ORDERS = (1, 2, 3, 4)
 
 @dataclass(frozen=True)
 class Score:
-    """name: as sacreBLEU writes it (BLEU, chrF2, TER). line: the standard form, signature included."""
+    """One score. name: as sacreBLEU writes it (BLEU, chrF2, TER). line: the standard form with the signature."""
 
     name: str
     value: float
@@ -39,19 +39,19 @@ def score(
     *,
     lowercase: bool = False,
 ) -> dict[str, Score]:
-    """Score natural text against one reference a sentence. Keys are those of `metrics`.
+    """The scores of natural text with one reference per sentence; the keys of the result are `metrics`.
 
-    language: the target language's ISO code; it chooses BLEU's tokenizer.
-    Raises TmtError where the numbers of lines differ or there are none.
+    language: ISO code of the target language; it decides BLEU's tokenizer.
+    Raises TmtError if the numbers of lines differ or there are no lines.
     """
     check_parallel(hypotheses, "the hypothesis", references, "the reference")
     return {name: _score(make_metric(name, language, lowercase=lowercase), hypotheses, references) for name in metrics}
 
 
 def moses_tokenized(lines: Sequence[str], language: str) -> list[str]:
-    """Lower-cased, punctuation normalised, tokenised and escaped as by the Moses scripts, without splitting hyphens.
+    """The lines lower-cased, then normalised, tokenised and escaped as the Moses scripts do, without splitting hyphens.
 
-    With these settings the official Multi30k test sets `*.lc.norm.tok.*` come out of the raw ones line by line.
+    These settings turn the raw Multi30k test sets into the official `*.lc.norm.tok.*`, line by line.
     """
     from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
@@ -60,11 +60,11 @@ def moses_tokenized(lines: Sequence[str], language: str) -> list[str]:
 
 
 def literature_bleu(hypotheses: Sequence[str], tokenized_references: Sequence[str], language: str) -> Score:
-    """BLEU as most Multi30k papers report it: `moses_tokenized` hypotheses against references already in that form.
+    """BLEU as most Multi30k papers report it: `moses_tokenized` hypotheses, and references that have that form already.
 
-    Never to be set beside a cased 13a score without saying which is which.
+    It cannot be compared with a cased 13a score.
     """
-    from sacrebleu.metrics import BLEU
+    from sacrebleu.metrics.bleu import BLEU
 
     check_parallel(hypotheses, "the hypothesis", tokenized_references, "the tokenised reference")
     metric = BLEU(tokenize="none", lowercase=True, force=True)
@@ -73,7 +73,7 @@ def literature_bleu(hypotheses: Sequence[str], tokenized_references: Sequence[st
 
 @dataclass(frozen=True)
 class BleuTable:
-    """BLEU-1 to BLEU-4 in percent. tokens: whose tokens were counted."""
+    """BLEU-1 to BLEU-4 in percent. tokens: the name of the tokens that were counted."""
 
     tokens: str
     individual: tuple[float, ...]
@@ -81,9 +81,9 @@ class BleuTable:
 
 
 def bleu_table(hypotheses: Tokens, references: Tokens, bleu_of_tokens: BleuOfTokens, tokens: str) -> BleuTable:
-    """The classic table: order n alone, and orders 1 to n with equal weights. No smoothing.
+    """BLEU of each order n alone, and of the orders 1 to n with equal weights, without smoothing.
 
-    bleu_of_tokens: corpus BLEU between 0 and 1, of hypotheses, references, highest order and weights.
+    bleu_of_tokens: (hypotheses, references, highest order, weights) -> corpus BLEU between 0 and 1.
     """
 
     def percent(order: int, weights: list[float]) -> float:
@@ -97,7 +97,7 @@ def bleu_table(hypotheses: Tokens, references: Tokens, bleu_of_tokens: BleuOfTok
 
 
 def check_parallel(lines: Sequence[str], name: str, others: Sequence[str], other_name: str) -> None:
-    """Raises TmtError unless both hold as many lines, at least one."""
+    """Raises TmtError unless both have the same number of lines, at least one."""
     if not lines or not others:
         raise TmtError("there is nothing to score", place=name if not lines else other_name)
     if len(lines) != len(others):

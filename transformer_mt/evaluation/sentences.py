@@ -1,4 +1,4 @@
-"""Where a system is strong and weak: scores by sentence length, and its best and worst sentences."""
+"""Strengths and weaknesses of a system: scores by sentence length, and its best and worst sentences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BUCKETS = ((0, 5), (6, 10), (11, 15), (16, 20), (21, 30), (31, 50), (51, None)) 
 
 @dataclass(frozen=True)
 class Bucket:
-    """The sentences whose reference has `shortest` to `longest` tokens (None: no end)."""
+    """The sentences with references of `shortest` to `longest` tokens (None: no limit)."""
 
     shortest: int
     longest: int | None
@@ -25,7 +25,7 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Example:
-    """One sentence with its chrF. line: counted from 1. source: empty when not known."""
+    """One sentence with its chrF. line: counted from 1. source: empty if it is not known."""
 
     line: int
     chrf: float
@@ -35,13 +35,13 @@ class Example:
 
 
 def length_ratio(hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:
-    """Tokens of all hypotheses over tokens of all references; 0 where the references have none."""
+    """Number of tokens of all hypotheses / of all references; 0 if the references have no tokens."""
     total = sum(map(len, references))
     return sum(map(len, hypotheses)) / total if total else 0.0
 
 
 def by_length(hypotheses: Sequence[str], references: Sequence[str], language: str = "") -> list[Bucket]:
-    """Scores of each group of BUCKETS that has sentences, by the reference's length in BLEU's tokens."""
+    """The scores of each group of BUCKETS that has sentences; BLEU's tokens are counted."""
     hypothesis_tokens, reference_tokens = bleu_tokens(hypotheses, language), bleu_tokens(references, language)
     found = []
     for shortest, longest in BUCKETS:
@@ -59,8 +59,8 @@ def best_and_worst(
 ) -> tuple[list[Example], list[Example]]:
     """The `count` best sentences by chrF, and the worst, worst first.
 
-    Of equals the one with the longer reference is better, then the earlier. A sentence is never in both
-    lists; fewer than twice `count` sentences are shared out.
+    Of equal sentences, the one with the longer reference is better, then the earlier one. No sentence is in both lists;
+    if there are fewer than 2 * `count` sentences, each list gets half of them.
     """
     metric = make_metric("chrf")
     rows = zip(sources or [""] * len(references), references, hypotheses, strict=True)

@@ -1,7 +1,7 @@
 """The picture of a sentence's attention: blocks of small maps, with the tokens on their outer axes.
 
-All measures are inches. A map's cell is as large as legible tokens need it, and smaller for long sentences,
-where only every second, third ... token is written.
+All measures are inches. A cell of a map is large enough for legible tokens. It is smaller for long sentences: then only
+every second, third ... token is written.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _COLORS = ("#FFFFFF", "#D6E6F4", "#8FBFE0", "#3B8BC4", "#0B5394", "#062B52")
 
 @dataclass(frozen=True)
 class Block:
-    """One kind of attention: its maps [H, Q, M] layer by layer, and the tokens of both axes."""
+    """One kind of attention: the maps [H, Q, M] of each layer, and the tokens of both axes."""
 
     name: str
     layers: list[Any]
     rows: list[str]
     columns: list[str]
 
-    @property
-    def heads(self) -> int:
-        return int(self.layers[0].shape[0])
+    def row_height(self, cell: float) -> float:
+        """Height of a layer's maps and of the tokens below them."""
+        return len(self.rows) * cell + _written(self.columns) + _GAP
 
 
 def plot_attention(
@@ -48,23 +48,27 @@ def plot_attention(
     file: Path,
     title: str,
 ) -> Path:
-    """Every attention map of a sentence: a block a kind of attention, in it a row a layer and a column a head.
+    """Draw every attention map of a sentence: a block per kind of attention, in it a row per layer, a column per head.
 
     maps:          weights [H, Q, M] of each attention module, by its path in the model, such as
                    `decoder.layers.0.cross_attention`: the number is the layer, the rest names the kind.
     rows, columns: the Q query tokens and the M key tokens, by the same paths.
     """
     blocks = _blocks(maps, rows, columns)
-    cell = _cell(max(len(tokens) for block in blocks for tokens in (block.rows, block.columns)))
+    longest = max(len(tokens) for block in blocks for tokens in (block.rows, block.columns))
+    cell = min(max(_CELL, _SMALLEST_MAP / longest), _LARGEST_MAP / longest)
     left = _MARGIN + 0.25 + max(_written(block.rows) for block in blocks)
-    width = left + max(_width(block, cell) + _written(block.rows) for block in blocks) + _MARGIN
-    height = _TITLE + sum(_height(block, cell) for block in blocks)
-    with canvas(file, (max(width, 6.0), height), dpi=100) as figure:
+    right = max(
+        len(block.layers[0]) * (len(block.columns) * cell + _GAP) - _GAP + _written(block.rows) for block in blocks
+    )
+    heights = [_HEADING + len(block.layers) * block.row_height(cell) + _BETWEEN for block in blocks]
+    width, height = max(left + right + _MARGIN, 6.0), _TITLE + sum(heights)
+    with canvas(file, (width, height), dpi=100) as figure:
         figure.text(_MARGIN / figure.get_figwidth(), 1 - 0.3 / height, drawable(title), fontsize=16, va="top")
         top = height - _TITLE
-        for block in blocks:
+        for block, block_height in zip(blocks, heights, strict=True):
             _draw_block(figure, block, left, top, cell)
-            top -= _height(block, cell)
+            top -= block_height
         _draw_scale(figure)
     return file
 
@@ -72,7 +76,7 @@ def plot_attention(
 def _blocks(
     maps: Mapping[str, ArrayLike], rows: Mapping[str, Sequence[str]], columns: Mapping[str, Sequence[str]]
 ) -> list[Block]:
-    """The maps by kind of attention, in the order given; layers by number."""
+    """The maps by kind of attention, in the order of `maps`; layers by number."""
     import numpy as np
 
     kinds: dict[str, list[tuple[int, str]]] = {}
@@ -93,13 +97,9 @@ def _blocks(
 
 
 def _short(token: str) -> str:
+    """The token as it is written: a box for what no font has, an ellipsis for a long end."""
     shown = drawable(token)
     return shown if len(shown) <= _LONGEST_TOKEN else shown[: _LONGEST_TOKEN - 1] + "\u2026"
-
-
-def _cell(tokens: int) -> float:
-    """Side of a cell for the longest axis of so many tokens."""
-    return min(max(_CELL, _SMALLEST_MAP / tokens), _LARGEST_MAP / tokens)
 
 
 def _written(tokens: Sequence[str]) -> float:
@@ -107,39 +107,25 @@ def _written(tokens: Sequence[str]) -> float:
     return max(sum(0.115 if ord(character) > 0x1100 else 0.075 for character in token) for token in tokens) + 0.1
 
 
-def _width(block: Block, cell: float) -> float:
-    return block.heads * (len(block.columns) * cell + _GAP) - _GAP
-
-
-def _height(block: Block, cell: float) -> float:
-    return _HEADING + len(block.layers) * _row_height(block, cell) + _BETWEEN
-
-
-def _row_height(block: Block, cell: float) -> float:
-    """A layer's maps and the tokens beneath them."""
-    return len(block.rows) * cell + _written(block.columns) + _GAP
-
-
 def _draw_block(figure: Figure, block: Block, left: float, top: float, cell: float) -> None:
-    """Place a block's heading and maps; `left` and `top` of its first map's heading, from the lower left corner."""
+    """Draw a block's heading and maps. left, top: of the maps and the heading, from the lower left corner."""
     full_width, full_height = figure.get_size_inches()
-    across, down = len(block.columns) * cell, len(block.rows) * cell
+    heads, across, down = len(block.layers[0]), len(block.columns) * cell, len(block.rows) * cell
     figure.text(_MARGIN / full_width, top / full_height, block.name, fontsize=13, va="top")
     for layer, map_HQM in enumerate(block.layers):
-        bottom = top - _HEADING - layer * _row_height(block, cell) - down
-        for head in range(block.heads):
+        bottom = top - _HEADING - layer * block.row_height(cell) - down
+        for head in range(heads):
             x = left + head * (across + _GAP)
             axes = figure.add_axes((x / full_width, bottom / full_height, across / full_width, down / full_height))
             _draw_map(axes, map_HQM[head])
             axes.set_yticks([])
-            axes.set_xticks([])
             _write(axes, "x", block.columns, cell)
             if head == 0:
                 _write(axes, "y", block.rows, cell)
                 y = (bottom + down / 2) / full_height
                 name = f"layer {layer + 1}"
                 figure.text(_MARGIN / full_width, y, name, rotation=90, va="center", ha="center", color="#555555")
-            if head == block.heads - 1 and head > 0:
+            if head == heads - 1 and head > 0:
                 _write(axes, "y", block.rows, cell)
                 axes.yaxis.tick_right()
             if layer == 0:
@@ -147,6 +133,7 @@ def _draw_block(figure: Figure, block: Block, left: float, top: float, cell: flo
 
 
 def _draw_map(axes: Axes, weights_QM: Any) -> None:
+    """Draw one map: white for 0, dark blue for 1."""
     from matplotlib.colors import LinearSegmentedColormap, PowerNorm
 
     colors = LinearSegmentedColormap.from_list("attention", _COLORS)
@@ -157,20 +144,18 @@ def _draw_map(axes: Axes, weights_QM: Any) -> None:
 
 
 def _write(axes: Axes, axis: str, tokens: Sequence[str], cell: float) -> None:
-    """Tokens along one axis, as many as there is room for."""
+    """Write tokens along one axis, as many as there is room for."""
     every = math.ceil(_LINE / cell - 1e-9)
-    size = 8.0
-    shown = range(0, len(tokens), every)
-    labels = [tokens[place] for place in shown]
+    shown, labels = range(0, len(tokens), every), tokens[::every]
     if axis == "y":
-        axes.set_yticks(shown, labels, fontsize=size)
+        axes.set_yticks(shown, labels, fontsize=8)
     else:
-        axes.set_xticks(shown, labels, fontsize=size, rotation=90)
+        axes.set_xticks(shown, labels, fontsize=8, rotation=90)
     axes.tick_params(axis=axis, length=0, pad=3)  # type: ignore[arg-type]
 
 
 def _draw_scale(figure: Figure) -> None:
-    """What the colours mean, in the upper right corner."""
+    """Draw the meaning of the colours, in the upper right corner."""
     import numpy as np
 
     width, height = figure.get_size_inches()

@@ -1,8 +1,8 @@
-"""A sheet to draw on: off screen, in one style, with a Hangul font.
+"""A figure to draw in: off screen, in one style, with a Hangul font.
 
 matplotlib is imported inside the functions and used without pyplot, so that a picture leaves no state behind.
-Korean shows because a Hangul font comes with the install, as a fallback to matplotlib's own; what neither
-font can draw is shown as a box, and never warned about.
+A Hangul font comes with the installation and draws what matplotlib's own font cannot; a box, without a warning,
+stands for a character that neither font has.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from transformer_mt.files.replace import replaced_file
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#8E4585"  # told apart by the colour-blind too
+BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#8E4585"  # colour-blind people can distinguish them
 _STYLE: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -46,9 +46,9 @@ _BOX = "\u25a1"
 
 @contextmanager
 def canvas(file: Path, inches: tuple[float, float], dpi: int = 120) -> Iterator[Figure]:
-    """A figure of the given width and height, saved as PNG under `file` when the block ends well; a link is followed.
+    """A figure of this width and height, saved as the PNG `file` if the block ends without an error; follows links.
 
-    Raises TmtError where `file` is a device or a pipe, which a picture would replace.
+    Raises TmtError if `file` is not a regular file: the picture would replace a device or a pipe.
     """
     import matplotlib
     from matplotlib.figure import Figure
@@ -65,18 +65,18 @@ def canvas(file: Path, inches: tuple[float, float], dpi: int = 120) -> Iterator[
 
 
 def drawable(text: str) -> str:
-    """The text with a box for each character that no font at hand has."""
+    """The text with a box for each character that no font has."""
     known = _characters()
     return "".join(character if ord(character) in known else _BOX for character in text)
 
 
 @cache
 def _font_files() -> dict[str, str]:
-    """Files of the fonts to use, by family, the preferred one first. Makes the Hangul font known to matplotlib."""
+    """The files of the fonts to use, by family, the preferred font first. Registers the Hangul font in matplotlib."""
     from matplotlib import font_manager
 
     found = {_BASE_FONT: str(font_manager.findfont(_BASE_FONT))}
-    package = find_spec("koreanize_matplotlib")  # found but never imported: importing it changes global settings
+    package = find_spec("koreanize_matplotlib")  # find_spec does not import it, which would change global settings
     if package is not None and package.origin is not None:
         file = Path(package.origin).parent / "fonts" / "NanumGothic.ttf"
         if file.is_file():
@@ -87,6 +87,7 @@ def _font_files() -> dict[str, str]:
 
 @cache
 def _characters() -> frozenset[int]:
+    """The code points of all characters that a font has, without control characters."""
     from matplotlib.ft2font import FT2Font
 
     codes = frozenset(code for file in _font_files().values() for code in FT2Font(file).get_charmap())

@@ -1,8 +1,7 @@
-"""What a run tells: the bar and lines on stderr, train.log, metrics.jsonl, curves, and TensorBoard where it is wanted.
+"""What a run shows: progress bar and lines on stderr, train.log, metrics.jsonl, curves, and TensorBoard on request.
 
-metrics.jsonl has one JSON object a line, each with `event`, `time` (seconds since 1970) and, once training
-runs, `step`. Files are appended to, never rewritten; after `resumed` at a step, earlier records of later
-steps are superseded.
+metrics.jsonl has one JSON object per line, with `event`, `time` (seconds since 1970) and, once training runs, `step`.
+The program only appends to these files. After `resumed` at a step, earlier records of later steps are no longer valid.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from transformer_mt.reporting.plots import plot_curves
 from transformer_mt.reporting.table import sample_line, table_head, table_row
 
 METRICS, LOG, PLOTS = "metrics.jsonl", "train.log", "plots"
-PLAIN_SECONDS = 30.0  # between progress lines where there is no terminal
+PLAIN_SECONDS = 30.0  # between progress lines without a terminal
 PLOT_SECONDS = 20.0  # between drawings of the curves
 HEAD_EVERY = 10  # rows of the table
-PLAIN_COLUMNS = 120  # of a line where there is no terminal
+PLAIN_COLUMNS = 120  # of a line without a terminal
 BAR = "{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}{postfix}"
 
 
 class Events:
-    """Everything a person or a program learns of a run. A silent one (other ranks) writes nothing."""
+    """Everything that a run shows to a person or a program. A silent object (for ranks other than 0) writes nothing."""
 
     def __init__(self, folder: Path, silent: bool = False, tensorboard: bool = False) -> None:
         self.folder, self.silent = folder, silent
@@ -43,17 +42,19 @@ class Events:
         self._writer: Any = None
 
     def record(self, event: str, **values: Any) -> None:
-        """Append one record to metrics.jsonl; numbers with a step go to TensorBoard too."""
+        """Append a record to metrics.jsonl; numbers with a step also go to TensorBoard."""
         if self.silent:
             return
-        values = {key: _plain(value) for key, value in values.items()}
+        for key, value in values.items():
+            if isinstance(value, float) and not math.isfinite(value):
+                values[key] = None  # JSON has no infinity and no NaN
         record = {"event": event, "time": round(time.time(), 2), **values}
         self._append(METRICS, json.dumps(record, ensure_ascii=False))
         if self._tensorboard is not None and "step" in values:
             self._draw_live(event, values)
 
     def _draw_live(self, event: str, values: Mapping[str, Any]) -> None:
-        """Numbers go to TensorBoard, which forgets those of later steps where a run was resumed at this one."""
+        """Send numbers to TensorBoard. If a run was resumed at this step, TensorBoard drops those of later steps."""
         if self._writer is None:
             past = values["step"] + 1 if event == "resumed" else None
             self._writer = self._tensorboard(str(self.folder / "tensorboard"), purge_step=past)
@@ -62,7 +63,7 @@ class Events:
                 self._writer.add_scalar(f"{event}/{key}", value, values["step"])
 
     def say(self, text: str) -> None:
-        """A line for the person at the terminal, and for the log."""
+        """Print a line on stderr, and append it to train.log."""
         if self.silent:
             return
         if self._bar is not None:
@@ -71,7 +72,7 @@ class Events:
         self._append(LOG, f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {text}")
 
     def _append(self, name: str, line: str) -> None:
-        """Raises TmtError where the disk refuses. A line that a killed run left unfinished is ended first."""
+        """Append a line; end a line that a killed run left incomplete. Raises TmtError if the disk refuses."""
         try:
             with (self.folder / name).open("ab+") as file:
                 if file.tell():
@@ -84,7 +85,7 @@ class Events:
             raise from_os_error(error, f"writing {name}") from None
 
     def start_epoch(self, epoch: int, updates: int, done: int) -> None:
-        """A new bar: so many updates, so many of them done before."""
+        """Show a new progress bar. updates: those of the epoch; done: how many of them are already done."""
         self.end_epoch()
         self._epoch = epoch
         if not self.silent and sys.stderr.isatty():
@@ -92,7 +93,7 @@ class Events:
             self._bar = tqdm(total=updates, initial=done, dynamic_ncols=True, postfix=self._figures or None, **settings)
 
     def advance(self, step: int, figures: str) -> None:
-        """One update done, with new figures such as loss and tokens/s, or none. A plain line without a terminal."""
+        """Show one more update, and new figures such as loss and tokens/s if there are any."""
         if self.silent:
             return
         self._figures = figures or self._figures
@@ -104,12 +105,13 @@ class Events:
             self._told = time.monotonic()
 
     def end_epoch(self) -> None:
+        """Remove the progress bar."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None
 
     def validated(self, values: Mapping[str, Any], samples: Sequence[tuple[str, str, str]]) -> None:
-        """A row of the table, and samples of (source, translation, reference); the curves, if it is time."""
+        """Show a row of the table and samples of (source, translation, reference); sometimes draw the curves."""
         if self.silent:
             return
         keys = ("source", "translation", "reference")
@@ -126,7 +128,7 @@ class Events:
         self._told = time.monotonic()
 
     def draw(self) -> Path:
-        """Draw the curves of the whole run; returns their folder."""
+        """Draw the curves of the whole run, and return their folder. Raises TmtError if the disk refuses."""
         folder = self.folder / PLOTS
         try:
             plot_curves(self.folder / METRICS, folder)
@@ -136,18 +138,14 @@ class Events:
         return folder
 
     def close(self) -> None:
+        """Remove the progress bar, and end the files of TensorBoard."""
         self.end_epoch()
         if self._writer is not None:
             self._writer.close()
 
 
-def _plain(value: Any) -> Any:
-    """JSON has no infinity and no NaN."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def _tensorboard() -> Any:
-    """The class that writes for it. Raises TmtError where it is not installed."""
+    """The class that writes files for TensorBoard. Raises TmtError if TensorBoard is not installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:

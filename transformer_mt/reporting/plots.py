@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _INCHES = (8.0, 4.5)
-_FEW = 60  # points that may wear a dot each
+_FEW = 60  # up to so many points, each gets a dot
 
 
 def plot_run(run: Path) -> list[Path]:
-    """The learning curves of a run, in its `plots` folder. Raises TmtError if there is no such run or no metrics."""
+    """Draw the curves of a run in its `plots` folder; as `plot_curves`. Raises TmtError if there is no such folder."""
     if not run.is_dir():
         raise TmtError("no such run folder", place=run, remedy="Check the path; `ls runs` lists yours.")
     return plot_curves(run / "metrics.jsonl", run / "plots")
 
 
 def plot_curves(metrics_file: Path, folder: Path) -> list[Path]:
-    """Loss, BLEU, learning rate and speed over the updates, a PNG each in `folder`; what was not measured is left out.
+    """Draw loss, BLEU, learning rate and speed, as far as they were measured; return the PNG files in `folder`.
 
-    Raises TmtError where there is no metrics file, or nothing in it yet.
+    Raises TmtError if there is no metrics file, or nothing in it yet.
     """
     records = read_history(metrics_file)
     drawn = [
@@ -45,9 +45,9 @@ def plot_curves(metrics_file: Path, folder: Path) -> list[Path]:
 
 
 def plot_lengths(lengths: Mapping[str, Sequence[int]], file: Path) -> Path:
-    """Histograms of sentence lengths, one for each side.
+    """Draw a histogram of sentence lengths for each side.
 
-    lengths: for each side (such as "source (de)") the number of sentences of n tokens at place n.
+    lengths: for each side (such as "source (de)"), element n is the number of sentences with n tokens.
     """
     with canvas(file, _INCHES) as figure:
         axes = figure.add_subplot(title="Lengths of sentences")
@@ -57,7 +57,7 @@ def plot_lengths(lengths: Mapping[str, Sequence[int]], file: Path) -> Path:
             label = drawable(f"{side}: {mean:.1f} tokens on average")
             axes.stairs(counts, edges, fill=True, color=color, alpha=0.2)
             axes.stairs(counts, edges, color=color, linewidth=1.6, label=label)
-        _label(axes, _cut_off_the_longest(axes, lengths.values()))
+        _name_x(axes, _cut_off_the_longest(axes, lengths.values()))
         axes.set_ylabel("sentences")
         axes.yaxis.set_major_formatter(axes.xaxis.get_major_formatter())
         axes.set_ylim(bottom=0)
@@ -66,6 +66,7 @@ def plot_lengths(lengths: Mapping[str, Sequence[int]], file: Path) -> Path:
 
 
 def _loss(records: Sequence[Record], file: Path) -> Path | None:
+    """Draw the loss of training and validation; None if there is none."""
     train_x, train_y = points(records, "step", "loss")
     valid_x, valid_y = points(records, "validation", "loss")
     if not train_x and not valid_x:
@@ -73,13 +74,18 @@ def _loss(records: Sequence[Record], file: Path) -> Path | None:
     with canvas(file, _INCHES) as figure:
         axes = figure.add_subplot(title="Loss a token")
         if train_x:
+            reach = len(train_y) // 80  # smoothed over neighbours on both sides, so that the line has no delay
+            windows = [train_y[max(0, place - reach) : place + reach + 1] for place in range(len(train_y))]
+            smoothed = [sum(window) / len(window) for window in windows]
             axes.plot(train_x, train_y, color=BLUE, alpha=0.22, linewidth=0.8)
-            axes.plot(train_x, _smoothed(train_y), color=BLUE, linewidth=1.8, label="training")
+            axes.plot(train_x, smoothed, color=BLUE, linewidth=1.8, label="training")
         if valid_x:
-            axes.plot(valid_x, valid_y, color=ORANGE, linewidth=1.8, marker=_dot(valid_x), label="validation")
-            _mark_best(axes, valid_x, valid_y, ORANGE, min)
-        _label(axes, "update")
-        _cut_off_the_start(axes, train_y + valid_y)
+            _draw_curve(axes, valid_x, valid_y, ORANGE, min, label="validation")
+        _name_x(axes, "update")
+        values = sorted(train_y + valid_y)
+        usual = values[int(0.95 * (len(values) - 1))]
+        if len(values) > 20 and values[-1] > 1.5 * usual:  # the high loss of the first updates would flatten the rest
+            axes.set_ylim(top=1.3 * usual)
         axes.legend(loc="upper right")  # "best" takes a second where the curve is long
     return file
 
@@ -91,51 +97,48 @@ def _curve(
     file: Path,
     best: Callable[..., int] | None = None,
 ) -> Path | None:
+    """Draw steps and values; None if there are none. best: max or min, to mark the best value."""
     steps, values = curve
     if not steps:
         return None
     with canvas(file, _INCHES) as figure:
         axes = figure.add_subplot(title=title)
-        axes.plot(steps, values, color=color, linewidth=1.8, marker=_dot(steps))
+        _draw_curve(axes, steps, values, color, best)
         if best is not None:
-            _mark_best(axes, steps, values, color, best)
             axes.legend(loc="lower right")
-        _label(axes, "update")
+        _name_x(axes, "update")
         axes.set_ylim(bottom=0)
     return file
 
 
-def _smoothed(values: Sequence[float]) -> list[float]:
-    """Means over the neighbours on both sides, so that the line does not lag behind."""
-    reach = len(values) // 80
-    windows = (values[max(0, place - reach) : place + reach + 1] for place in range(len(values)))
-    return [sum(window) / len(window) for window in windows]
-
-
-def _dot(steps: Sequence[int]) -> str:
-    return "." if len(steps) <= _FEW else ""
-
-
-def _mark_best(
-    axes: Axes, steps: Sequence[int], values: Sequence[float], color: str, better: Callable[..., int]
+def _draw_curve(
+    axes: Axes,
+    steps: Sequence[int],
+    values: Sequence[float],
+    color: str,
+    best: Callable[..., int] | None,
+    label: str | None = None,
 ) -> None:
-    """A ring around the best value, told in the legend."""
-    best = better(range(len(values)), key=values.__getitem__)
-    label = f"best: {values[best]:.2f} at {steps[best]:,}"
-    axes.plot(steps[best], values[best], "o", color=color, markersize=9, fillstyle="none", label=label)
+    """Draw a line, and a ring around its best value, which the legend names. best: max or min."""
+    axes.plot(steps, values, color=color, linewidth=1.8, marker="." if len(steps) <= _FEW else "", label=label)
+    if best is not None:
+        place = best(range(len(values)), key=values.__getitem__)
+        label = f"best: {values[place]:.2f} at {steps[place]:,}"
+        axes.plot(steps[place], values[place], "o", color=color, markersize=9, fillstyle="none", label=label)
 
 
-def _label(axes: Axes, x: str) -> None:
+def _name_x(axes: Axes, name: str) -> None:
+    """Set the name and the ticks of the x axis."""
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-    axes.set_xlabel(x)
+    axes.set_xlabel(name)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, steps=[1, 2, 2.5, 5, 10]))
     axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     axes.margins(x=0.03, y=0.14)
 
 
 def _cut_off_the_longest(axes: Axes, lengths: Iterable[Sequence[int]]) -> str:
-    """Let a few very long sentences not press the rest into a corner; returns the label that says so."""
+    """End the x axis before a few very long sentences, which would squeeze the rest; returns its name."""
     right, longest = 1, 1
     for counts in lengths:
         so_far = list(accumulate(counts))
@@ -147,10 +150,3 @@ def _cut_off_the_longest(axes: Axes, lengths: Iterable[Sequence[int]]) -> str:
         return "tokens"
     axes.set_xlim(0, 1.25 * right)
     return f"tokens (the longest: {longest:,})"
-
-
-def _cut_off_the_start(axes: Axes, values: Sequence[float]) -> None:
-    """Let the first updates, when the loss still plunges, not press the rest flat."""
-    usual = sorted(values)[int(0.95 * (len(values) - 1))]
-    if len(values) > 20 and max(values) > 1.5 * usual:
-        axes.set_ylim(top=1.3 * usual)

@@ -1,29 +1,18 @@
-"""The table of a run, line by line: how good the model was at each validation, and a few of its translations."""
+"""The table of a run, line by line: how good the model was at each validation, and a few translations."""
 
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tabulate import tabulate
 
-COLUMNS = (
-    ("epoch", 5),
-    ("step", 9),
-    ("train loss", 10),
-    ("valid loss", 10),
-    ("perplexity", 10),
-    ("valid BLEU", 10),
-    ("time", 7),
-)
-
-
-Line = Sequence[str] | str  # cells, or a line that keeps no columns
+Line = Sequence[str] | str  # cells, or a line without columns
 
 
 def aligned(table: Sequence[Line], sides: str) -> list[str]:
-    """Rows in columns, each set to its side (< or >); a line that is one string stays as it is."""
+    """The lines of a table with aligned columns; a line that is one string stays as it is. sides: < or > per column."""
     rows = [row for row in table if not isinstance(row, str)]
     places = [{"<": "left", ">": "right"}[side] for side in sides]
     text = tabulate(rows, tablefmt="plain", colalign=places, disable_numparse=True, preserve_whitespace=True)
@@ -31,27 +20,38 @@ def aligned(table: Sequence[Line], sides: str) -> list[str]:
     return [row if isinstance(row, str) else next(lines).rstrip() for row in table]
 
 
+def duration(seconds: float) -> str:
+    """Seconds as h:mm:ss or m:ss."""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+# The columns of a validation: heading, width, key of the value, how to write it.
+COLUMNS: tuple[tuple[str, int, str, Callable[[Any], str]], ...] = (
+    ("epoch", 5, "epoch", str),
+    ("step", 9, "step", "{:,}".format),
+    ("train loss", 10, "train_loss", "{:.3f}".format),
+    ("valid loss", 10, "loss", "{:.3f}".format),
+    ("perplexity", 10, "perplexity", "{:.2f}".format),
+    ("valid BLEU", 10, "bleu", "{:.2f}".format),
+    ("time", 7, "seconds", duration),
+)
+
+
 def table_head() -> str:
-    return "  ".join(name.rjust(width) for name, width in COLUMNS)
+    """The headings of `table_row`."""
+    return "  ".join(heading.rjust(width) for heading, width, _, _ in COLUMNS)
 
 
 def table_row(values: Mapping[str, Any]) -> str:
-    """One validation; a star marks the best so far."""
-    cells = [
-        str(values["epoch"]),
-        f"{values['step']:,}",
-        _number(values["train_loss"], "{:.3f}"),
-        _number(values["loss"], "{:.3f}"),
-        _number(values["perplexity"], "{:.2f}"),
-        _number(values["bleu"], "{:.2f}"),
-        duration(values["seconds"]),
-    ]
-    row = "  ".join(cell.rjust(width) for cell, (_, width) in zip(cells, COLUMNS, strict=True))
-    return row + ("  *" if values["best"] else "")
+    """A validation in one line; a star marks the best so far."""
+    cells = [("-" if values[key] is None else written(values[key])).rjust(width) for _, width, key, written in COLUMNS]
+    return "  ".join(cells) + ("  *" if values["best"] else "")
 
 
 def sample_line(source: str, translation: str, reference: str, columns: int) -> str:
-    """source -> translation (reference), in so many columns; of what is too long, each gets the same share."""
+    """`source -> translation (reference)` in so many columns; texts that are too long get equal shares."""
     indent, arrow = "       ", "  ->  "
     room = max(30, columns - len(indent) - len(arrow) - len("   ()"))
     texts, shares = [source, translation, reference], {}
@@ -63,7 +63,7 @@ def sample_line(source: str, translation: str, reference: str, columns: int) -> 
 
 
 def shortened(text: str, columns: int) -> str:
-    """The text in one line, with an ellipsis where it needs more columns; Hangul takes two a letter."""
+    """The text in one line, cut with an ellipsis if it needs more columns; Hangul takes two per letter."""
     text = " ".join(text.split())
     if _columns(text) <= columns:
         return text
@@ -73,17 +73,6 @@ def shortened(text: str, columns: int) -> str:
 
 
 def _columns(text: str) -> int:
-    """Columns of a terminal that a text takes."""
+    """How many columns of a terminal a text takes."""
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
     return len(text) + wide - sum(unicodedata.combining(letter) > 0 for letter in text)
-
-
-def _number(value: float | None, form: str) -> str:
-    return "-" if value is None else form.format(value)
-
-
-def duration(seconds: float) -> str:
-    """Seconds as h:mm:ss or m:ss."""
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -1,1 +1,1 @@
-"""Strings only: cleaning, tokenizers, vocabularies, and the codec that joins them. Never files of a corpus."""
+"""Strings only: cleaning, tokenizers, vocabularies, and the codec that combines them. It reads no corpus files."""

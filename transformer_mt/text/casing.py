@@ -1,7 +1,8 @@
-"""Upper and lower case: kept, lowered, or true (a sentence start written as the word is written elsewhere).
+"""Upper and lower case: keep it, lower it, or truecase it.
 
-Truecasing is sacremoses' port of the Moses truecaser. That wants text tokenised its own way, so it is shown the
-words and sentence ends alone; all between them stays as it was.
+Truecasing writes the first word of a sentence as the same word is written inside sentences. The truecaser is
+sacremoses' port of the one in Moses. It expects Moses tokens, so it gets only the words and the sentence ends; the text
+between them stays unchanged.
 """
 
 from __future__ import annotations
@@ -16,19 +17,16 @@ _SENTENCE_START = re.compile(r"(?:^|[.?!]\s)[^\w\s]*\w")
 
 
 class Casing:
-    """The case step before a tokenizer, and its way back."""
+    """The case step before a tokenizer, and its inverse. lossless: the inverse gives the same text back."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
+        self.lossless = kind == "keep"
         self._truecaser = None
         if kind == "true":
             from sacremoses import MosesTruecaser
 
             self._truecaser = MosesTruecaser()
-
-    @property
-    def lossless(self) -> bool:
-        return self.kind == "keep"
 
     def train(self, sentences: Iterable[str]) -> None:
         if self._truecaser is not None:
@@ -43,7 +41,7 @@ class Casing:
         return text
 
     def undo(self, text: str) -> str:
-        """Sentence starts in upper case again; lowered case is lost."""
+        """The text with its sentence starts in upper case again, if it was truecased; lower-casing cannot be undone."""
         if self.kind == "true":
             return _SENTENCE_START.sub(lambda start: start[0][:-1] + start[0][-1].upper(), text)
         return text

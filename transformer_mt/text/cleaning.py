@@ -1,6 +1,6 @@
-"""Cleaning a sentence: what changes it, and what speaks against a pair. Each rule has a name for the report.
+"""The cleaning rules: what they change in a sentence, and which pairs they reject. The report shows their names.
 
-Knows strings and the rules of `data.cleaning`; which split a pair belongs to is decided elsewhere.
+This module knows strings and the config section `data.cleaning`; other modules decide which split a pair belongs to.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Iterator
 
 from transformer_mt.config.cleaning import CleaningConfig
 
-TOO_LONG, LOPSIDED = "longer than max_length", "length ratio"  # what only token counts can tell
+TOO_LONG, LOPSIDED = "longer than max_length", "length ratio"  # these two rules need token counts
 
-# Invisible in print, ruinous in a vocabulary: zero-width characters, direction marks, byte order mark.
+# Invisible, and harmful in a vocabulary: zero-width characters, direction marks, byte order mark.
 _ZERO_WIDTH = "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064\ufeff\u00ad"
 _JOINERS = "\u200c\u200d"
 _WRITTEN_WITH_JOINERS = frozenset({"fa", "ur", "ps", "ckb", "hi", "mr", "ne", "bn", "pa", "ta", "te", "kn", "ml", "si"})
@@ -23,14 +23,12 @@ _CONTROLS = r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
 _NO_TEXT = re.compile(f"[{_CONTROLS}{_ZERO_WIDTH}]")
 _NO_TEXT_NOR_JOINERS = re.compile(f"[{_CONTROLS}{_ZERO_WIDTH}{_JOINERS}]")
 _SPACE, _SPACES, _BREAK = re.compile(r"\s"), re.compile(r"\s+"), re.compile(r"[\t\n\r\v\f\x1c-\x1f\x85\u2028\u2029]")
-_REPEATED_LETTER = re.compile(r"([^\W\d_])\1{3,}")  # never digits: 10000 won must not become 100
+_REPEATED_LETTER = re.compile(r"([^\W\d_])\1{3,}")  # never digits: 10000 must not become 100
 
 
 def clean_text(text: str, rules: CleaningConfig, language: str) -> str:
-    """The sentence as the model shall see it. Whatever the rules, tabs and line breaks become spaces."""
-    cleaned = text
-    for _, cleaned in _stages(text, rules, language):  # noqa: B007 (the last one is wanted)
-        pass
+    """The sentence as the model sees it, after all rules. Tabs and line breaks always become spaces."""
+    *_, (_, cleaned) = _stages(text, rules, language)
     return cleaned
 
 
@@ -43,7 +41,7 @@ def changes(text: str, rules: CleaningConfig, language: str) -> Iterator[str]:
 
 
 def _stages(text: str, rules: CleaningConfig, language: str) -> Iterator[tuple[str, str]]:
-    """Each rule that changes sentences, with the sentence after it."""
+    """The name of each rule that is switched on, with the sentence after that rule. White space always has a rule."""
     if rules.control_characters:
         unwanted = _NO_TEXT if language in _WRITTEN_WITH_JOINERS else _NO_TEXT_NOR_JOINERS
         text = unwanted.sub("", text)
@@ -51,29 +49,24 @@ def _stages(text: str, rules: CleaningConfig, language: str) -> Iterator[tuple[s
     if rules.unicode != "off":
         text = unicodedata.normalize(rules.unicode, text)
         yield rules.unicode, text
-    text = _clean_whitespace(text, rules.whitespace)
+    if rules.whitespace == "off":
+        text = _BREAK.sub(" ", text)
+    else:
+        text = (_SPACES if rules.whitespace == "collapse" else _SPACE).sub(" ", text).strip()
     yield "white space", text
     if rules.max_repeats and language == "ko":
         yield "repeats", _REPEATED_LETTER.sub(lambda run: _shortened(run[0], rules.max_repeats), text)
 
 
-def _clean_whitespace(text: str, rule: str) -> str:
-    if rule == "collapse":
-        return _SPACES.sub(" ", text).strip()
-    if rule == "trim":
-        return _SPACE.sub(" ", text).strip()
-    return _BREAK.sub(" ", text)
-
-
 def _shortened(run: str, longest: int) -> str:
-    """A run of one letter by soynlp's rule, which starts at four; it would lengthen those shorter than `longest`."""
+    """A run of one letter, cut to `longest`. soynlp's rule would lengthen a run that is shorter than that."""
     from soynlp.normalizer import repeat_normalize
 
     return repeat_normalize(run, num_repeats=longest) if len(run) > longest else run
 
 
 def empty_side(source: str, target: str) -> bool:
-    """Does one side say nothing? Such a pair is dropped from every split."""
+    """Whether a side has only white space. Such a pair is dropped from every split."""
     return not source.strip() or not target.strip()
 
 
@@ -87,7 +80,7 @@ def fault_of_training_pair(source: str, target: str, rules: CleaningConfig) -> s
 
 
 def fault_of_lengths(source_tokens: int, target_tokens: int, max_length: int, rules: CleaningConfig) -> str | None:
-    """The same, for what can only be judged in tokens (end mark included)."""
+    """The name of the first rule that a training pair breaks by its token counts (end mark included), or None."""
     if max(source_tokens, target_tokens) > max_length:
         return TOO_LONG
     shorter, longer = sorted((source_tokens, target_tokens))
@@ -97,20 +90,23 @@ def fault_of_lengths(source_tokens: int, target_tokens: int, max_length: int, ru
 
 
 def pair_key(source: str, target: str) -> bytes:
-    """16 bytes that are equal for equal pairs."""
+    """A hash of 16 bytes: equal for equal pairs."""
     return _digest(f"{source}\t{target}")
 
 
 def leak_key(source: str, target: str, scope: str) -> bytes:
-    """16 bytes equal for pairs that are the same sentence to a reader: case, spaces and punctuation aside."""
+    """A hash of 16 bytes: equal for pairs that differ only in case, spaces and punctuation.
+
+    scope: "source" compares the source sentences alone, "pair" both sides.
+    """
     text = source if scope == "source" else f"{source}\t{target}"
     return _digest("\t".join(_not_words().sub("", side.casefold()) or side for side in text.split("\t")))
 
 
 @functools.cache
 def _not_words() -> re.Pattern[str]:
-    """What is neither a letter nor a digit, nor a vowel sign or tone mark of the scripts that need them to be read."""
-    combining = (chr(code) for code in range(0x0900, 0xFE00))  # Devanagari to Thai, Khmer and on; not Hebrew's points
+    """Everything but letters, digits, and the vowel signs and tone marks that some scripts need to tell words apart."""
+    combining = (chr(code) for code in range(0x0900, 0xFE00))  # from Devanagari on; not the points of Hebrew
     marks = "".join(mark for mark in combining if unicodedata.category(mark) in ("Mn", "Mc"))
     return re.compile(f"(?:[^\\w{marks}]|_)+")
 

@@ -1,8 +1,8 @@
-"""Sentence to ids and back: casing, tokenizer and vocabulary of one side, in one object and one folder.
+"""Sentences to ids and back: casing, tokenizer and vocabulary of one side, in one object and one folder.
 
-tokenizer.json   the configured kind and its settings
-vocabulary.txt   one token a line, in the order of the ids
-...              what the tokenizer learned, in a file of its own kind
+tokenizer.json   the kind of tokenizer and its settings
+vocabulary.txt   one token per line, in the order of the ids
+...              what the casing and the tokenizer learned
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -25,23 +24,24 @@ from transformer_mt.text.vocabulary import EOS, MARKS, UNK, Vocabulary
 
 SETTINGS, VOCABULARY = "tokenizer.json", "vocabulary.txt"
 SOURCE, TARGET = "source", "target"  # folders of the two sides
+_REMEDY = "Prepare again with `tmt prepare --force`, or copy the whole model folder again."
 
 
 class Segmenter:
-    """Casing and tokenizer: text to tokens and back. What can be trained before there is a vocabulary."""
+    """Casing and tokenizer: text to tokens and back. It is trained before the vocabulary is counted.
+
+    lossless: whether both steps can be undone without loss (`Tokenizer` defines it).
+    """
 
     def __init__(self, config: OneTokenizer, language: str) -> None:
         self.config = config
         self.language = language
         self.casing = Casing(config.case)
         self.tokenizer: Tokenizer = config.tokenizer(config, language)
-
-    @property
-    def lossless(self) -> bool:
-        return self.tokenizer.lossless and self.casing.lossless
+        self.lossless = self.tokenizer.lossless and self.casing.lossless
 
     def train(self, sentences: Iterable[str]) -> None:
-        """Learn from at most `training_sentences` sentences."""
+        """Learn casing and tokens from the first `training_sentences` sentences."""
         sample: Iterable[str] = islice(sentences, self.config.training_sentences)
         if self.config.case == "true":
             kept = list(sample)
@@ -67,25 +67,22 @@ class Segmenter:
 
     @classmethod
     def load(cls, folder: Path) -> Segmenter:
+        """Raises OSError, ValueError, KeyError or TypeError if a file is missing or damaged."""
         settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
-        segmenter = cls(_settings_of(settings["tokenizer"]), settings["language"])
+        try:
+            config = TypeAdapter(OneTokenizer).validate_python(settings["tokenizer"])
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise ValueError(f"{SETTINGS}: {' '.join([*map(str, first['loc']), first['msg']])}") from None
+        segmenter = cls(config, settings["language"])
         segmenter.casing.load(folder)
         segmenter.tokenizer.load(folder)
         return segmenter
 
 
-def _settings_of(saved: Any) -> OneTokenizer:
-    """Raises ValueError that says in one line what is wrong."""
-    try:
-        return TypeAdapter(OneTokenizer).validate_python(saved)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ValueError(f"{SETTINGS}: {' '.join([*map(str, first['loc']), first['msg']])}") from None
-
-
 @dataclass(frozen=True)
 class Codec:
-    """A trained segmenter with the vocabulary that numbers its tokens."""
+    """A trained segmenter and the vocabulary that numbers its tokens."""
 
     segmenter: Segmenter
     vocabulary: Vocabulary
@@ -98,13 +95,13 @@ class Codec:
         return [*self.vocabulary.encode(self.segmenter.tokenize(text)), EOS]
 
     def sample(self, text: str, random: random.Random) -> list[int]:
-        """As `encode`, with a segmentation drawn at random where the tokenizer can."""
+        """Like `encode`, but with a random segmentation if the tokenizer can draw one."""
         return [*self.vocabulary.encode(self.segmenter.sample(text, random)), EOS]
 
     def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
-        """A sentence again: up to the end mark, other marks left out, line breaks never.
+        """The sentence up to the end mark, on one line, without the other marks.
 
-        unknown: words to write, in order, for ids UNK; where they run out an unknown word is written `<unk>`.
+        unknown: words to write for each id UNK, in order; when they run out, `<unk>` is written.
         """
         tokens, words = [], iter(unknown)
         for index in ids:
@@ -122,7 +119,7 @@ class Codec:
 
     @classmethod
     def load(cls, folder: Path) -> Codec:
-        """Raises TmtError where a file is missing or damaged."""
+        """Raises TmtError if a file is missing or damaged."""
         try:
             segmenter = Segmenter.load(folder)
             tokens = (folder / VOCABULARY).read_bytes().decode("utf-8").split("\n")[:-1]
@@ -136,7 +133,7 @@ class Codec:
 
 
 def save_codecs(codecs: tuple[Codec, Codec], folder: Path) -> None:
-    """What `load_codecs` reads: source/, and target/ where it is another one."""
+    """Write source/, and target/ unless the two sides share one codec; `load_codecs` reads them."""
     source, target = codecs
     source.save(folder / SOURCE)
     if target is not source:
@@ -144,9 +141,6 @@ def save_codecs(codecs: tuple[Codec, Codec], folder: Path) -> None:
 
 
 def load_codecs(folder: Path) -> tuple[Codec, Codec]:
-    """Source and target codec of a model directory or of prepared data; one object where they are shared."""
+    """Source and target codec of a model directory or of prepared data; the same object twice if they are shared."""
     source = Codec.load(folder / SOURCE)
     return source, (Codec.load(folder / TARGET) if (folder / TARGET).exists() else source)
-
-
-_REMEDY = "Prepare again with `tmt prepare --force`, or copy the whole model folder again."

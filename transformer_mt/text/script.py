@@ -1,4 +1,4 @@
-"""Does a sentence use the writing of its language at all? For the outliers in the report of `tmt prepare`."""
+"""Does a sentence use the script of its language? For the outliers in the report of `tmt prepare`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import cache
 
 import regex
 
-_WRITTEN_IN = {  # Unicode's scripts; languages that are written in two scripts are left out, and never judged
+_WRITTEN_IN = {  # Unicode scripts; a language that is written in two scripts is left out, and its text is never foreign
     "Latin": "en de fr es it pt nl af lb sv no nb nn da is fo fi et lv lt pl cs sk sl hr hu ro sq tr ca eu gl oc ga gd"
     " cy mt la eo vi id ms tl jv su mg sw zu xh st tn so ha yo ig rw sn ny ht",
     "Cyrillic": "ru uk be bg mk ky tg",
@@ -38,13 +38,13 @@ _LETTER = regex.compile(r"\p{L}")
 
 
 def foreign_script(text: str, language: str) -> bool:
-    """The text has letters, but none of the language's own script. False for a language whose script is not known."""
+    """Whether the text has letters, but none of the language's script. False if that script is not known."""
     own = _letter_of(language)
     return own is not None and _LETTER.search(text) is not None and own.search(text) is None
 
 
 @cache
 def _letter_of(language: str) -> regex.Pattern[str] | None:
-    """A letter (or vowel sign) of the language's script; None if it is not known."""
+    """The pattern of one letter or vowel sign of the language's script; None if the script is not known."""
     scripts = _SCRIPTS.get(language)
     return regex.compile("[" + "".join(rf"\p{{sc={name}}}" for name in scripts.split()) + "]") if scripts else None

@@ -1,8 +1,8 @@
-"""Which tokens stick together, learned from text: how word tokens become natural sentences again.
+"""Spaces between tokens, learned from text: how word tokens become natural sentences again.
 
-A tokenizer that splits "don't" into "do" and "n't" loses where the spaces were. This model remembers which
-tokens stick to what stands before them, which to what follows, and the pairs of neighbours that break the
-rule. Whatever it has never seen together gets a space. Knows nothing of any tokenizer.
+A tokenizer that splits "don't" into "do" and "n't" loses the positions of the spaces. This model learns which tokens
+stick to the token before them, which stick to the token after them, and which pairs of neighbours are exceptions. All
+other neighbours get a space. It works with any tokenizer.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import Any
 Pair = tuple[str, str]
 
 _QUOTES = frozenset({'"', "'", "``", "''"})
-# What is believed until the text speaks against it; a corpus of captions may hold no question mark.
+# Assumed unless the text shows otherwise: a corpus of captions may have no question mark.
 _CLITICS = ("n't", "'s", "'re", "'ve", "'ll", "'m", "'d")
 _LEFT = frozenset([*".,;:!?%)]}…'”", "...", *_CLITICS, *(clitic.replace("'", "’") for clitic in _CLITICS)])
 _RIGHT = frozenset("([{$#„")
-_ENOUGH = 2  # neighbours more for sticking than against it; one may be a slip of the typist
-_ROUNDS = 4  # left and right explain each other's evidence away; a few rounds settle it
+_ENOUGH = 2  # majority of neighbours that a token needs to stick; one neighbour may be a typing mistake
+_ROUNDS = 4  # left and right explain each other's evidence; a few rounds are enough
 
 
 class Spacing:
-    """Space or no space before each token.
+    """Decides whether a space stands before each token.
 
-    left:    tokens that stick to what stands before them ("," and "n't")
-    right:   tokens that what follows sticks to ("(" and "$")
-    pairs:   exceptions by (previous token, token): is there a space between them?
-    Quotation marks of one shape open and close in turn; white-space tokens count as a space.
+    left:    tokens that stick to the token before them ("," and "n't")
+    right:   tokens that stick to the token after them ("(" and "$")
+    pairs:   exceptions by (previous token, token): whether there is a space between them
+    Quotation marks that look the same at both ends open and close in turn. A white-space token is a space.
     """
 
     def __init__(
@@ -39,22 +39,25 @@ class Spacing:
 
     @classmethod
     def learn(cls, sentences: Iterable[tuple[Sequence[str], Sequence[bool]]]) -> Spacing:
-        """From sentences as (tokens, for each token: stood a space before it?)."""
-        excess: Counter[Pair] = Counter()  # how much more often a pair was joined than spaced
+        """Learn from sentences, each given as its tokens and, for each token, whether a space stands before it."""
+        excess: Counter[Pair] = Counter()  # how much more often a pair is joined than spaced
         for tokens, spaces in sentences:
             for before, token, space in zip(tokens, tokens[1:], spaces[1:], strict=False):
                 if token not in _QUOTES and before not in _QUOTES:
                     excess[before, token] += -1 if space else 1
         left, right = _attribute({pair: count > 0 for pair, count in excess.items()})
-        model = cls(left, right)
-        model.pairs = {pair: excess[pair] <= 0 for pair in sorted(excess) if model._rule(*pair) != (excess[pair] <= 0)}
-        return model
+        by_rule = {(before, token): token not in left and before not in right for before, token in sorted(excess)}
+        pairs = {pair: excess[pair] <= 0 for pair, space in by_rule.items() if space != (excess[pair] <= 0)}
+        return cls(left, right, pairs)
 
     def join(self, tokens: Sequence[str]) -> str:
-        """The tokens as a sentence, single spaces between its words."""
+        """The sentence that the tokens make, with single spaces between its words."""
         tokens = [token for token in tokens if not token.isspace()]
-        spaces = [self._space(before, token) for before, token in pairwise(tokens)]
-        spaces = [False, *spaces, False]  # before each token, and after the last
+        spaces = [False]  # before each token, and after the last
+        for before, token in pairwise(tokens):
+            by_rule = token not in self.left and before not in self.right
+            spaces.append(self.pairs.get((before, token), by_rule))
+        spaces.append(False)
         for opening, closing in _quotations(tokens):
             spaces[opening + 1] = False
             spaces[closing] = False
@@ -62,27 +65,22 @@ class Spacing:
             spaces[closing + 1] = closing + 1 < len(tokens) and tokens[closing + 1] not in self.left
         return "".join(f" {token}" if space else token for space, token in zip(spaces, tokens, strict=False))
 
-    def _space(self, before: str, token: str) -> bool:
-        return self.pairs.get((before, token), self._rule(before, token))
-
-    def _rule(self, before: str, token: str) -> bool:
-        return token not in self.left and before not in self.right
-
     def to_json(self) -> dict[str, Any]:
         pairs = [[before, token, space] for (before, token), space in sorted(self.pairs.items())]
         return {"left": sorted(self.left), "right": sorted(self.right), "pairs": pairs}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> Spacing:
-        """Raises KeyError, TypeError or ValueError where `values` are not what `to_json` made."""
+        """Raises KeyError, TypeError or ValueError if `values` are not what `to_json` returned."""
         return cls(values["left"], values["right"], {(a, b): bool(space) for a, b, space in values["pairs"]})
 
 
 def _attribute(joined: Mapping[Pair, bool]) -> tuple[set[str], set[str]]:
-    """Which tokens are joined on their left, which on their right, by most of their distinct neighbours.
+    """Tokens that stick to the token before them, and tokens that stick to the token after them.
 
-    A joined pair is the doing of one of the two: "." sticks to "room", "room" does not stick to what follows.
-    So a pair speaks for a token only where its neighbour does not explain it already.
+    Each distinct neighbour of a token has one vote. A joined pair is caused by one of its two tokens: in "room." it is
+    the ".", and "room" does not stick to other tokens. So a pair votes for a token only if the other token does not
+    explain it already.
     """
     left: set[str] = set()
     right: set[str] = set()
@@ -93,6 +91,7 @@ def _attribute(joined: Mapping[Pair, bool]) -> tuple[set[str], set[str]]:
 
 
 def _mostly(believed: frozenset[str], votes: Iterable[tuple[str, bool]]) -> set[str]:
+    """Tokens with a clear majority of votes for sticking; those in `believed` start with that majority."""
     balance = Counter(dict.fromkeys(believed, _ENOUGH))
     for token, stuck in votes:
         balance[token] += 1 if stuck else -1
@@ -100,7 +99,7 @@ def _mostly(believed: frozenset[str], votes: Iterable[tuple[str, bool]]) -> set[
 
 
 def _quotations(tokens: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Places of opening and closing quotation marks; a mark without a partner is left to the rules."""
+    """Places of each opening quotation mark and its closing one; a mark without a partner is left out."""
     waiting: dict[str, int] = {}
     for place, token in enumerate(tokens):
         if token in _QUOTES:

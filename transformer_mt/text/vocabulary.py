@@ -1,6 +1,6 @@
-"""Tokens and their ids. The only module that knows torchtext, whose Vocab (0.6.0) counts and ranks words.
+"""Tokens and their ids. The only module that imports torchtext (0.6.0): its Vocab ranks the words.
 
-Four marks stand first in every vocabulary, at the same ids: padding, unknown, sentence start, sentence end.
+Every vocabulary begins with the same four marks: padding, unknown, sentence start, sentence end.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ MARKS = ("<pad>", "<unk>", "<s>", "</s>")
 
 
 class Vocabulary:
-    """A list of tokens; a token's id is its place in it. Tokens that are not listed have the id UNK."""
+    """A list of tokens; the id of a token is its place in the list. Other tokens have the id UNK."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
-        """Raises ValueError unless the four marks come first and all tokens differ."""
+        """Raises ValueError unless the four marks come first and all tokens are different."""
         if tuple(tokens[: len(MARKS)]) != MARKS:
             raise ValueError(f"a vocabulary begins with {', '.join(MARKS)}")
         self.tokens = list(tokens)
-        # Marks are missing here: a sentence that spells out "</s>" must not end early.
+        # Without the marks: a sentence that contains the text "</s>" must not end there.
         self._ids = {token: index for index, token in enumerate(self.tokens) if index >= len(MARKS)}
         if len({*MARKS, *self._ids}) != len(self.tokens):
             twice = next(token for token, count in Counter(self.tokens).items() if count > 1)
@@ -28,10 +28,10 @@ class Vocabulary:
 
     @classmethod
     def count(cls, counts: Counter[str], min_frequency: int = 1, max_size: int | None = None) -> Vocabulary:
-        """The words of a corpus by frequency, equal ones alphabetically. max_size leaves the marks out."""
+        """The words of a corpus, most frequent first, then in alphabetical order. max_size: without the marks."""
         from torchtext.vocab import Vocab
 
-        # A corpus that spells out a mark must not gain power over the model.
+        # If a corpus contains a mark as text, that is no word of the vocabulary.
         words = Counter({word: count for word, count in counts.items() if word not in MARKS})
         return cls(Vocab(words, max_size=max_size, min_freq=min_frequency, specials=list(MARKS)).itos)
 
@@ -44,7 +44,7 @@ class Vocabulary:
     __hash__ = None  # type: ignore[assignment]
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
-        """Ids of words; a word that is spelt like a mark is UNK like any other that is not listed."""
+        """The ids of words. A word that looks like a mark gets UNK, like every word that is not listed."""
         find = self._ids.get
         return [find(token, UNK) for token in tokens]
 
@@ -55,9 +55,9 @@ class Vocabulary:
 def bleu_of_tokens(
     hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]], max_n: int, weights: Sequence[float]
 ) -> float:
-    """torchtext's `bleu_score` between 0 and 1: the figure that tutorials and repositories report.
+    """torchtext's `bleu_score`, between 0 and 1: the figure that many tutorials and repositories report.
 
-    Corpus BLEU over given tokens, without smoothing; one reference a sentence.
+    Corpus BLEU over the given tokens, without smoothing; one reference per sentence.
     """
     from torchtext.data.metrics import bleu_score
 

@@ -1,1 +1,1 @@
-"""One interface (`base`), one file a kind. Which kinds there are, `config.choices` says."""
+"""One interface (`base`) and one file for each kind of tokenizer; `config.choices` lists the kinds."""

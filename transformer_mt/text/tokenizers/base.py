@@ -1,4 +1,4 @@
-"""What every tokenizer can do: learn from sentences, split one into tokens, and make tokens a sentence again."""
+"""The interface of all tokenizers: learn from sentences, split a sentence into tokens, and join tokens again."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from transformer_mt.config.tokenizer import TokenizerConfig
 class Tokenizer(ABC):
     """A kind of tokenizer; `Options` are its keys in the config.
 
-    lossless:     detokenize(tokenize(text)) == text for every text with single spaces and no mark of the tokenizer.
-                  This is about tokens: through ids, a token that the vocabulary lacks becomes `<unk>` with every kind,
-                  except SentencePiece with `byte_fallback`, which spells out what it has not seen.
-    one_language: its rules are those of one language, so that two languages need two of it
-    finds_words:  its tokens are words, so that scores may be counted on them
+    lossless:     detokenize(tokenize(text)) == text, for every text with single spaces and without the tokenizer's
+                  own marks. This is about tokens. As ids, a token that is not in the vocabulary becomes `<unk>`, except
+                  with SentencePiece's `byte_fallback`, which spells unknown characters as bytes.
+    one_language: its rules belong to one language, so that two languages need two tokenizers
+    finds_words:  its tokens are words, so that scores can be counted on them
     """
 
     Options: ClassVar[type[TokenizerConfig]]
@@ -30,26 +30,26 @@ class Tokenizer(ABC):
         """language: an ISO code."""
 
     def train(self, sentences: Iterable[str]) -> None:  # noqa: B027 (most kinds learn nothing)
-        """Learn from the training split; does nothing if there is nothing to learn. Deterministic."""
+        """Learn from the sentences of the training split; the same sentences give the same tokenizer."""
 
     @abstractmethod
     def tokenize(self, text: str) -> list[str]:
-        """Split a sentence; an empty one has no tokens."""
+        """The tokens of a sentence; none for an empty one."""
 
     def sample(self, text: str, random: random.Random) -> list[str]:
-        """A segmentation drawn at random, for training with subword regularisation; by default the only one."""
+        """A random segmentation, for subword regularisation; by default the usual one."""
         return self.tokenize(text)
 
     @abstractmethod
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """Natural text again, as well as it can be done."""
+        """The natural text of these tokens, as exact as the kind allows."""
 
     def inventory(self) -> list[str] | None:
-        """All tokens there are, in the order of their ids, for tokenizers that fix them; else None."""
+        """All tokens in the order of their ids, if the tokenizer fixes them; else None."""
         return None
 
     def save(self, folder: Path) -> None:  # noqa: B027
-        """Write what was learned into a folder that exists."""
+        """Write what was learned into an existing folder."""
 
     def load(self, folder: Path) -> None:  # noqa: B027
-        """Read it again. Raises OSError or ValueError if it is missing or damaged."""
+        """Read what `save` wrote. Raises OSError or ValueError if it is missing or damaged."""

@@ -8,7 +8,7 @@ from typing import Literal
 from transformer_mt.config.tokenizer import WordsConfig
 from transformer_mt.text.tokenizers.base import Tokenizer
 
-SPACE = "\u2581"  # the visible space that SentencePiece uses too
+SPACE = "\u2581"  # the visible space, as in SentencePiece
 
 
 class CharacterTokenizer(Tokenizer):

@@ -1,9 +1,9 @@
 """SentencePiece: subword pieces by byte-pair encoding or a unigram language model.
 
-Its pieces are lossless; its ids too with `byte_fallback`, without which an unseen character becomes <unk>.
+Its pieces are lossless; its ids are lossless only with `byte_fallback`, else an unseen character becomes <unk>.
 
-While training a model, segmentations can be drawn at random, word by word (subword_sampling.py): no piece reaches over
-a space.
+For training a model, segmentations can be drawn at random (subword_sampling.py). This is done word by word, because no
+piece contains a space inside.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import random
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
@@ -27,9 +27,9 @@ from transformer_mt.text.tokenizers.subword_sampling import Drops, sample_bpe, s
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK
 
 FILE = "sentencepiece.model"
-LONGEST = 16  # characters of a piece
+LONGEST = 16  # characters in a piece, at most
 _MARKS = frozenset(MARKS)
-SPACE = "▁"  # what SentencePiece writes where a word starts
+SPACE = "▁"  # SentencePiece writes it at the start of a word
 
 
 class SentencepieceTokenizer(Tokenizer):
@@ -75,18 +75,18 @@ class SentencepieceTokenizer(Tokenizer):
         self._pieces = sentencepiece.SentencePieceProcessor()
 
     def train(self, sentences: Iterable[str]) -> None:
-        """Raises TmtError where the corpus is too small for `vocab_size`, or has more characters than that."""
+        """Raises TmtError if the corpus is too small for `vocab_size`, or has more different characters than that."""
         model = io.BytesIO()
         self._library.set_random_generator_seed(0)
         try:
             self._library.SentencePieceTrainer.train(
-                sentence_iterator=(self._prepare(sentence) for sentence in sentences),
+                sentence_iterator=map(self.morphemes.split, sentences) if self.morphemes else iter(sentences),
                 model_writer=model,
                 model_type=self.config.algorithm,
                 vocab_size=self.config.vocab_size,
                 character_coverage=self.config.character_coverage,
                 byte_fallback=self.config.byte_fallback,
-                normalization_rule_name="identity",  # cleaning has its own rules; here text must survive
+                normalization_rule_name="identity",  # data.cleaning normalises; here the text must not change
                 pad_id=PAD,
                 unk_id=UNK,
                 bos_id=BOS,
@@ -107,44 +107,44 @@ class SentencepieceTokenizer(Tokenizer):
 
     def _load(self, model: bytes) -> None:
         self._pieces.load_from_serialized_proto(model)
-        self.__dict__.pop("_scores", None)  # of the pieces before
+        self.__dict__.pop("_scores", None)  # those of the old model
 
     @cached_property
     def _scores(self) -> dict[str, float]:
-        """Of the pieces that text is made of; only sampling asks for them."""
+        """The scores of all pieces but marks and bytes; only sampling needs them."""
         pieces, size = self._pieces, self._pieces.get_piece_size()
         special = (pieces.is_control, pieces.is_unknown, pieces.is_byte, pieces.is_unused)
         text = [index for index in range(size) if not any(is_special(index) for is_special in special)]
         return {pieces.id_to_piece(index): pieces.get_score(index) for index in text}
 
     def tokenize(self, text: str) -> list[str]:
-        pieces: list[str] = self._pieces.encode(self._prepare(text), out_type=str)
+        prepared = self.morphemes.split(text) if self.morphemes else text
+        pieces: list[str] = self._pieces.encode(prepared, out_type=str)
         if _MARKS.isdisjoint(pieces):
             return pieces
-        # Unigram joins unknown characters that stand side by side: text that spells a mark must not become one.
+        # Unigram joins neighbouring unknown characters; text that looks like a mark must not become that mark.
         return [part for piece in pieces for part in (piece if piece in _MARKS else [piece])]
 
     def sample(self, text: str, random: random.Random) -> list[str]:
         pieces = self.tokenize(text)
         if not self.config.sampling:
             return pieces
-        draw = self._drawing(random)
+        drops = Drops(self.config.sampling, random) if self.config.algorithm == "bpe" else None
+
+        def draw(word: list[str]) -> list[str]:
+            if drops is not None:
+                return sample_bpe(word, self._scores, drops)
+            return sample_unigram("".join(word), self._scores, self.config.sampling, random, LONGEST)
+
         sampled: list[str] = []
-        word: list[str] = []
+        word: list[str] = []  # the usual pieces of the current word
         for piece in pieces:
             known = piece in self._scores
             if not known or piece.startswith(SPACE):
                 sampled += draw(word)
                 word = []
-            (word if known else sampled).append(piece)  # unknown characters, and bytes that spell them, stay
+            (word if known else sampled).append(piece)  # unknown characters and byte pieces stay as they are
         return sampled + draw(word)
-
-    def _drawing(self, random: random.Random) -> Callable[[Sequence[str]], list[str]]:
-        """What draws a segmentation of a word, given its usual one."""
-        if self.config.algorithm == "bpe":
-            drops = Drops(self.config.sampling, random)
-            return lambda word: sample_bpe(word, self._scores, drops)
-        return lambda word: sample_unigram("".join(word), self._scores, self.config.sampling, random, LONGEST)
 
     def detokenize(self, tokens: Sequence[str]) -> str:
         text = self._pieces.decode_pieces(list(tokens))
@@ -152,9 +152,6 @@ class SentencepieceTokenizer(Tokenizer):
 
     def inventory(self) -> list[str]:
         return [self._pieces.id_to_piece(index) for index in range(self._pieces.get_piece_size())]
-
-    def _prepare(self, text: str) -> str:
-        return self.morphemes.split(text) if self.morphemes else text
 
     def save(self, folder: Path) -> None:
         (folder / FILE).write_bytes(self._pieces.serialized_model_proto())
@@ -167,6 +164,7 @@ class SentencepieceTokenizer(Tokenizer):
 
 
 def _untrainable(problem: str, vocab_size: int) -> TmtError:
+    """The error for a failed training. problem: SentencePiece's own message."""
     needed = re.search(r"required_chars\. \d+ vs (\d+)", problem)
     if needed:
         return TmtError(

@@ -1,4 +1,4 @@
-"""spaCy's rule tokenizers (`spacy.blank`): words and punctuation, without any model to download."""
+"""spaCy's rule-based tokenizers (`spacy.blank`): words and punctuation, without a model to download."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
 
 FILE = "spacing.json"
-RENEWAL = 100_000  # texts that one vocabulary of spaCy's reads
+RENEWAL = 100_000  # texts until spaCy gets a new vocabulary
 
 
 class SpacyTokenizer(Tokenizer):
-    """The way back uses spacing learned from the training split.
+    """`detokenize` uses spacing learned from the training split.
 
-    A double space is a token " ", as it is in every vocabulary counted with spaCy; the way back drops it.
+    A double space gives a token " ", as in every vocabulary that is counted with spaCy; `detokenize` drops it.
     """
 
     one_language = True
@@ -38,7 +38,7 @@ class SpacyTokenizer(Tokenizer):
 
         self._blank = partial(spacy.blank, language)
         try:
-            self._renew()
+            self._tokenizer, self._texts_read = self._blank().tokenizer, 0
         except ImportError as error:
             raise TmtError(
                 f"spaCy has no tokenizer of its own for '{language}' ({str(error).splitlines()[0]})",
@@ -48,7 +48,10 @@ class SpacyTokenizer(Tokenizer):
         self.spacing = Spacing()
 
     def train(self, sentences: Iterable[str]) -> None:
-        self.spacing = Spacing.learn(map(self._words_and_spaces, sentences))
+        split = (self._split(" ".join(text.split())) for text in sentences)
+        self.spacing = Spacing.learn(
+            ([word.text for word in words], [True, *(bool(word.whitespace_) for word in words[:-1])]) for words in split
+        )
 
     def tokenize(self, text: str) -> list[str]:
         return [token.text for token in self._split(text)]
@@ -57,18 +60,10 @@ class SpacyTokenizer(Tokenizer):
         return self.spacing.join(tokens)
 
     def _split(self, text: str) -> Doc:
-        if self._texts_read == RENEWAL:
-            self._renew()
+        if self._texts_read == RENEWAL:  # spaCy keeps every word it has ever seen, and memory would grow with the text
+            self._tokenizer, self._texts_read = self._blank().tokenizer, 0
         self._texts_read += 1
         return self._tokenizer(text)
-
-    def _renew(self) -> None:
-        """A new vocabulary of spaCy's: it keeps each word it ever met, so memory would grow with the text."""
-        self._tokenizer, self._texts_read = self._blank().tokenizer, 0
-
-    def _words_and_spaces(self, text: str) -> tuple[list[str], list[bool]]:
-        words = self._split(" ".join(text.split()))
-        return [word.text for word in words], [True, *(bool(word.whitespace_) for word in words[:-1])]
 
     def save(self, folder: Path) -> None:
         (folder / FILE).write_text(json.dumps(self.spacing.to_json(), ensure_ascii=False), encoding="utf-8")

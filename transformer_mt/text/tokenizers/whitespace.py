@@ -1,4 +1,4 @@
-"""Words between spaces: for text that was tokenised before, and for comparisons."""
+"""Words between spaces: for text that is tokenised already, and for comparisons."""
 
 from __future__ import annotations
 
