@@ -1,4 +1,4 @@
-"""Parallel files and tables: what is read, in which order, and what is said when a file does not fit."""
+"""Parallel files and tables: what is read, in which order, and the errors for bad files."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_files_per_split_keep_to_their_split(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("n_source", "n_target"), [(3, 2), (2, 3), (1_000, 1)])
-def test_files_that_do_not_align_are_told_with_both_lengths(tmp_path: Path, n_source: int, n_target: int) -> None:
+def test_files_that_do_not_align_are_reported_with_both_lengths(tmp_path: Path, n_source: int, n_target: int) -> None:
     files = {"source": _file(tmp_path, "a", "x\n" * n_source), "target": _file(tmp_path, "b", "y\n" * n_target)}
     error = _complaint(_corpus(kind="text", files=files))
     assert f"{files['source']} has {n_source:,} lines" in error.message
@@ -93,7 +93,7 @@ def test_empty_lines_keep_their_place_in_the_alignment(tmp_path: Path) -> None:
     assert _sides(_corpus(kind="text", files=files)) == [("x", "1"), ("", "2"), ("z", "3")]
 
 
-def test_a_missing_file_is_told_before_anything_is_read(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_before_anything_is_read(tmp_path: Path) -> None:
     files = _text_pair(tmp_path, "one")
     corpus = _corpus(kind="text", files=[files, {**files, "target": str(tmp_path / "gone.en")}])
     with pytest.raises(TmtError, match="no such file") as caught:
@@ -153,7 +153,7 @@ def test_a_missing_column_names_those_there_are(tmp_path: Path, kind: str) -> No
 
 
 @pytest.mark.parametrize("kind", ["tsv", "csv"])
-def test_a_row_with_too_few_columns_is_told_with_its_line(tmp_path: Path, kind: str) -> None:
+def test_a_row_with_too_few_columns_is_reported_with_its_line(tmp_path: Path, kind: str) -> None:
     file = _table(tmp_path, kind, [["a", "b"], ["c", "d"], ["alone"]])
     error = _complaint(_corpus(kind=kind, files=file))
     assert error.place == f"{file}:3"
@@ -174,7 +174,7 @@ def test_quotes_are_text_in_tsv_and_quotes_in_csv(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("row", ['"never closed,b', '"closed" too early,b'])
-def test_broken_quoting_is_told_where_the_row_begins(tmp_path: Path, row: str) -> None:
+def test_broken_quoting_is_reported_where_the_row_begins(tmp_path: Path, row: str) -> None:
     file = _file(tmp_path, "broken.csv", f'a,b\n"two\nlines",b\n{row}\nc,d\n')
     error = _complaint(_corpus(kind="csv", files=file))
     assert error.place == f"{file}:4"
@@ -184,7 +184,7 @@ def test_broken_quoting_is_told_where_the_row_begins(tmp_path: Path, row: str) -
 @pytest.mark.parametrize(
     ("row", "found"), [("Hallo 3, Welt,Hello 3, world", 4), ('"rot, x", "red, y"', 3)], ids=["no quotes", "a space"]
 )
-def test_a_sentence_cut_by_its_own_commas_is_told(tmp_path: Path, row: str, found: int) -> None:
+def test_a_sentence_cut_by_its_own_commas_is_reported(tmp_path: Path, row: str, found: int) -> None:
     file = _file(tmp_path, "cut.csv", f"de,en\neins,one\n\n{row}\n")
     error = _complaint(_corpus(kind="csv", files=file, source_column="de", target_column="en"))
     assert error.place == f"{file}:4"
@@ -196,7 +196,7 @@ def test_further_columns_of_a_tsv_may_come_and_go(tmp_path: Path) -> None:
     assert _sides(_corpus(kind="tsv", files=file)) == [("eins", "one"), ("zwei", "two")]
 
 
-def test_a_file_may_be_called_like_a_home_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_can_have_a_name_that_looks_like_a_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     _file(tmp_path, "~nobody-here.tsv", "eins\tone\n")
     assert _sides(_corpus(kind="tsv", files="~nobody-here.tsv")) == [("eins", "one")]
@@ -240,7 +240,7 @@ def test_jsonl_null_is_an_empty_side(tmp_path: Path) -> None:
         ('{"source": ' + "1" * 5_000 + "}", "not JSON: Exceeds the limit"),
     ],
 )
-def test_jsonl_lines_that_hold_no_pair_are_told_with_their_line(tmp_path: Path, line: str, what: str) -> None:
+def test_jsonl_lines_without_a_pair_are_reported_with_their_line(tmp_path: Path, line: str, what: str) -> None:
     file = _file(tmp_path, "a.jsonl", _jsonl([{"source": "a", "target": "b"}]) + line + "\n")
     error = _complaint(_corpus(kind="jsonl", files=file))
     assert error.place == f"{file}:2"

@@ -1,4 +1,4 @@
-"""AI Hub's files in all their forms. Workbooks are made here; the real ones are read where they are at hand."""
+"""AI Hub's files in all their forms. The workbooks are made here; the real ones are read if they are available."""
 
 from __future__ import annotations
 
@@ -91,10 +91,10 @@ def test_a_wrong_size_written_into_the_sheet_hides_no_rows(tmp_path: Path) -> No
     assert _sides(_corpus(wrong)) == PAIRS
 
 
-def test_a_sheet_without_a_header_is_passed_over_and_told(tmp_path: Path) -> None:
+def test_a_sheet_without_a_header_is_skipped_and_reported(tmp_path: Path) -> None:
     file = _workbook(tmp_path / "a.xlsx", [HEADER, *ROWS], [[3, "셋", "three"], [None], [4, "넷", "four"]], [])
     corpus = _corpus(file)
-    for _ in range(2):  # told anew by each reading
+    for _ in range(2):  # each reading reports it again
         assert _sides(corpus) == PAIRS
         assert corpus.passed() == [(f"{file}[Sheet2]", 2)]
 
@@ -121,7 +121,7 @@ def test_csv_in_the_encodings_of_korean_excel(tmp_path: Path, encoding: str) -> 
     assert _sides(_corpus(file)) == PAIRS
 
 
-def test_a_sentence_cut_by_its_own_commas_is_told(tmp_path: Path) -> None:
+def test_a_sentence_cut_by_its_own_commas_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("title\nSID,원문,번역문\n1,하나,one\n2,둘, 셋,two\n", encoding="utf-8")
     assert _complaint(file).place == f"{file}:4"
@@ -141,7 +141,7 @@ def test_a_folder_is_read_by_name_with_what_excel_leaves_behind_left_out(tmp_pat
 
 
 @pytest.mark.parametrize("suffix", ["xlsx", "csv", "json"])
-def test_missing_columns_are_told_with_those_found(tmp_path: Path, suffix: str) -> None:
+def test_missing_columns_are_reported_with_those_found(tmp_path: Path, suffix: str) -> None:
     file = tmp_path / f"a.{suffix}"
     if suffix == "xlsx":
         _workbook(file, [["SID", "원문", "비고"], *ROWS])
@@ -156,13 +156,13 @@ def test_missing_columns_are_told_with_those_found(tmp_path: Path, suffix: str) 
 
 
 @pytest.mark.parametrize("suffix", ["xlsx", "csv", "json"])
-def test_a_web_page_is_called_one(tmp_path: Path, suffix: str) -> None:
+def test_a_web_page_is_reported_as_one(tmp_path: Path, suffix: str) -> None:
     file = tmp_path / f"a.{suffix}"
     file.write_text("<!DOCTYPE html><html>log in</html>", encoding="utf-8")
     assert "web page" in _complaint(file).message
 
 
-def test_a_spreadsheet_that_is_none_or_is_cut_off(tmp_path: Path) -> None:
+def test_a_spreadsheet_that_is_no_workbook_or_is_cut_off(tmp_path: Path) -> None:
     good = _workbook(tmp_path / "good.xlsx", [HEADER, *ROWS * 200]).read_bytes()
     damaged = bytearray(good)
     with zipfile.ZipFile(tmp_path / "good.xlsx") as archive:
@@ -189,7 +189,7 @@ def test_json_that_is_broken_or_holds_no_pairs(tmp_path: Path) -> None:
     assert "where a sentence" in _complaint(_json(tmp_path / "d.json", [{"ko": ["하나"], "en": "one"}])).message
 
 
-def test_csv_that_is_in_no_known_encoding_is_told_with_its_line(tmp_path: Path) -> None:
+def test_csv_in_an_unknown_encoding_is_reported_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_bytes("SID,원문,번역문\n1,하나,".encode() + b"\xff\xff\n")
     assert _complaint(file).place == f"{file}:2"

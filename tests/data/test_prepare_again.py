@@ -141,7 +141,7 @@ def test_bad_input_leaves_old_data_whole(workshop: Any) -> None:
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize("name", ["0-train.tsv", "0-test.keys", "tokens", "target.ids", "source.txt"])
+@pytest.mark.parametrize("name", ["0-train.tsv", "0-test.keys", "target.ids", "source.offsets", "source.txt"])
 def test_a_full_disk_leaves_old_data_whole(workshop: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     config, before = _old_data(workshop)
     plain = Path.open

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.corpus import SplitConfig
-from transformer_mt.corpora.base import Pair
+from transformer_mt.corpora.base import WHOLE, Pair
 from transformer_mt.data import selection as selecting
 from transformer_mt.data.parallel import Workers
-from transformer_mt.data.reading import WHOLE, Cleaner, Stream, clean_stream
+from transformer_mt.data.reading import Cleaner, Stream, clean_stream
 from transformer_mt.data.selection import Selection
 
 Pairs = Sequence[tuple[str, str]]
@@ -35,8 +35,8 @@ class Bench:
     def add(self, split: str, pairs: Pairs, division: SplitConfig | None = None) -> Stream:
         stream = Stream(split, 1.0, division, self.folder / f"{next(self.numbers)}.tsv")
         read = (Pair(source, target, f"file:{row}") for row, (source, target) in enumerate(pairs))
-        for _ in clean_stream(stream, read, Cleaner(self.rules, "de", "en", stream.trains), Workers(1)):
-            pass
+        cleaner = Cleaner(self.rules, "de", "en", stream.trains)
+        clean_stream(stream, read, cleaner, Workers(1), lambda doing, pairs: None)
         self.streams.append(stream)
         return stream
 
