@@ -120,16 +120,16 @@ class FilesCorpus(Corpus):
         return tuple(self._parts)
 
     def files(self) -> list[Path]:
-        return [file for parts in self._parts.values() for part in parts for file in self._paths(part)]
+        return [file for parts in self._parts.values() for part in parts for file in self.paths_of(part)]
 
     def read(self, split: str) -> Iterator[Pair]:
         for part in self._parts[split]:
-            yield from self._read(*self._paths(part))
+            yield from self.read_files(*self.paths_of(part))
 
-    def _paths(self, part: Any) -> tuple[Path, ...]:
+    def paths_of(self, part: Any) -> tuple[Path, ...]:
         """The file or files that one entry of the config names: here, the entry is the name of a file."""
         return (path_of(part),)
 
     @abstractmethod
-    def _read(self, *files: Path) -> Iterator[Pair]:
-        """The pairs of one entry."""
+    def read_files(self, *files: Path) -> Iterator[Pair]:
+        """The pairs of one entry: of a file, or of several that belong together."""

@@ -130,7 +130,7 @@ class TsvCorpus(FilesCorpus):
 
     options: Options
 
-    def _read(self, *files: Path) -> Iterator[Pair]:
+    def read_files(self, *files: Path) -> Iterator[Pair]:
         (file,) = files
         rows = ((number, line.split("\t")) for number, line in read_lines(file) if line)
         return pick_columns(rows, self.options.source_column, self.options.target_column, file)
@@ -143,7 +143,7 @@ class CsvCorpus(FilesCorpus):
 
     options: Options
 
-    def _read(self, *files: Path) -> Iterator[Pair]:
+    def read_files(self, *files: Path) -> Iterator[Pair]:
         (file,) = files
         rows = of_one_width(csv_rows(file, self.options.delimiter), file)
         return pick_columns(rows, self.options.source_column, self.options.target_column, file)
@@ -157,7 +157,7 @@ class JsonlCorpus(FilesCorpus):
 
     options: Options
 
-    def _read(self, *files: Path) -> Iterator[Pair]:
+    def read_files(self, *files: Path) -> Iterator[Pair]:
         (file,) = files
         columns = self.options.source_column, self.options.target_column
         for number, line in read_lines(file):

@@ -54,8 +54,8 @@ class TextCorpus(FilesCorpus):
         def _named(cls, value: Any) -> Any:
             return {"test": value} if isinstance(value, dict) and set(value) <= {"source", "target"} else value
 
-    def _paths(self, part: TextPair) -> tuple[Path, ...]:
+    def paths_of(self, part: TextPair) -> tuple[Path, ...]:
         return path_of(part.source), path_of(part.target)
 
-    def _read(self, *files: Path) -> Iterator[Pair]:
+    def read_files(self, *files: Path) -> Iterator[Pair]:
         return read_parallel(*files)

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.text.vocabulary import EOS
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a search imports this file while the config is being built
     from torch import Tensor
+
+    from transformer_mt.config.decoding import DecodingConfig
 
 MOST_SENTENCES = 512  # of a batch, however short they are
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from transformer_mt.decoding.searches.base import Search, Sentences
 
@@ -18,7 +18,7 @@ class Beam(Search):
     """
 
     settings = ("beam", "length_penalty", "coverage_penalty")
-    engines = ("tmt", "ctranslate2")
+    engines: ClassVar[tuple[str, ...]] = ("tmt", "ctranslate2")
 
     def __init__(self, decoding: DecodingConfig, options: Any = None, n_best: int | None = None) -> None:
         super().__init__(decoding, options)

@@ -1,0 +1,142 @@
+"""CONTRIBUTING's four recipes, followed to the letter in a copy of the package, and put to work together."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[1]
+FAMILIES = {"tokenizer": "pairs", "corpus": "bars", "schedule": "exponential", "search": "per_token"}
+MOST_LINES = 20
+LINES = [f"{one} {two} ||| {two.upper()} {one.upper()}" for one in "abcdefghij" for two in "klmnopqrst"]
+
+
+def recipes() -> dict[str, tuple[str, str, str]]:
+    """Family of each choice: the path and text of its file, and its line in `choices.py`."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    blocks = re.findall(r'```python\n# (\S+?)(?:, under "(\w+)")?\n(.*?)```', text, re.DOTALL)
+    found = {}
+    for (path, _, code), (choices, family, line) in zip(blocks[::2], blocks[1::2], strict=True):
+        assert choices == "transformer_mt/config/choices.py"
+        found[family] = (path, code, line)
+    return found
+
+
+class Clone:
+    """A folder with the package and the recipes in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / "transformer_mt", folder / "transformer_mt", ignore=ignored)
+        choices = folder / "transformer_mt" / "config" / "choices.py"
+        for family, (path, code, line) in recipes().items():
+            assert not (folder / path).exists(), "a recipe adds a file, and changes none"
+            (folder / path).write_text(code, encoding="utf-8")
+            heading = f'    "{family}": {{\n'
+            before = choices.read_text(encoding="utf-8")
+            assert before.count(heading) == 1
+            choices.write_text(before.replace(heading, f"{heading}        {line}"), encoding="utf-8")
+
+    def run(self, *arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "PYTHONPATH": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=120,
+        )
+        assert done.returncode == status, done.stderr
+        return done
+
+    def tmt(self, *arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+        return self.run("-m", "transformer_mt.cli.main", *arguments, status=status)
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
+    clone = Clone(tmp_path_factory.mktemp("clone"))
+    config = {
+        "name": "recipes",
+        "data": {"source": "en", "target": "de", "corpus": {"kind": "bars", "files": "mine.txt"}, "workers": 1},
+        "tokenizer": {"kind": "pairs"},
+        "model": {"d_model": 16, "n_heads": 2, "d_ff": 32, "encoder_layers": 1, "decoder_layers": 1},
+        "training": {
+            **{"schedule": {"kind": "exponential", "decay": 0.5}, "learning_rate": 0.01, "warmup_steps": 2},
+            **{"max_epochs": 4, "batch_tokens": 256},
+        },
+        "decoding": {"method": "per_token", "beam": 3, "n_best": 3},
+        "runtime": {"device": "cpu", "threads": 1},
+    }
+    (clone.folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    (clone.folder / "mine.txt").write_text("\n".join(LINES) + "\n", encoding="utf-8")
+    clone.tmt("train", "--config", "config.yaml", "--run-dir", "run")
+    return clone
+
+
+def test_there_is_one_recipe_for_each_kind_of_choice() -> None:
+    assert {family: Path(path).stem for family, (path, _, _) in recipes().items()} == FAMILIES
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_recipe_takes_at_most_twenty_lines(family: str) -> None:
+    _, code, line = recipes()[family]
+    assert len([text for text in (code + line).splitlines() if text.strip()]) <= MOST_LINES
+
+
+def test_the_recipes_pass_the_linter_and_the_type_checker(clone: Clone) -> None:
+    files = [path for path, _, _ in recipes().values()]
+    shutil.copy(ROOT / "pyproject.toml", clone.folder)
+    clone.run("-m", "ruff", "check", *files)
+    clone.run("-m", "ruff", "format", "--check", *files)
+    clone.run("-m", "mypy", "-p", "transformer_mt.training.schedules", "-p", "transformer_mt.decoding.searches")
+    clone.run("-m", "mypy", "-p", "transformer_mt.text.tokenizers", "-p", "transformer_mt.corpora")
+
+
+def test_the_schedule_decides_the_learning_rate(clone: Clone) -> None:
+    records = [json.loads(line) for line in (clone.folder / "run" / "metrics.jsonl").read_text("utf-8").splitlines()]
+    last = [record for record in records if "learning_rate" in record][-1]
+    epoch = last["step"] / 4
+    assert last["learning_rate"] == pytest.approx(0.01 * 0.5 ** ((last["step"] - 2) / epoch), rel=1e-4)
+
+
+def test_the_corpus_is_divided(clone: Clone) -> None:
+    (manifest,) = (clone.folder / "data" / "prepared").glob("*/manifest.json")
+    splits = json.loads(manifest.read_text("utf-8"))["splits"]
+    assert splits == {"train": 80, "validation": 10, "test": 10}
+
+
+def test_the_tokenizer_splits_and_the_search_ranks(clone: Clone) -> None:
+    (answer,) = json.loads(clone.tmt("translate", "--model", "run", "--json", "a k").stdout)["translations"]
+    assert answer["source_tokens"] == ["a ", "k"]
+    scores = [one["score"] for one in answer["n_best"]]
+    assert scores == sorted(scores, reverse=True)
+    assert len(scores) == 3
+
+
+def test_a_line_without_bars_is_an_error_that_names_it(clone: Clone) -> None:
+    (clone.folder / "broken.txt").write_text("a ||| b\nno bars\n", encoding="utf-8")
+    told = clone.tmt(
+        "prepare", "--config", "config.yaml", "--set", "data.corpus.files=broken.txt", "--set", "name=broken", status=2
+    ).stderr
+    assert "broken.txt:2" in told
+    assert "Write: source ||| target" in told
+
+
+def test_the_schema_for_editors_lists_the_choices(clone: Clone) -> None:
+    clone.tmt("init", "--schema")
+    schema = (clone.folder / "tmt.schema.json").read_text("utf-8")
+    assert [name for name in FAMILIES.values() if f'"{name}"' not in schema] == []
