@@ -21,6 +21,8 @@ from transformer_mt.runtime.weights import named_weights
 from transformer_mt.text.codec import Codec, Segmenter, load_codecs
 from transformer_mt.text.vocabulary import MARKS, Vocabulary
 
+pytestmark = pytest.mark.slow
+
 CLASSICS = Path(__file__).parents[2] / "configs" / "classics"
 CONFIG = """
 name: tiny

@@ -20,6 +20,8 @@ from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.interpreter import Hypothesis, Translation
 from transformer_mt.decoding.translator import Translator
 
+pytestmark = pytest.mark.slow
+
 SEPARATORS = st.text(alphabet="\n\r\t \x0b\x0c\x1c\x85\u2028\u2029\ufeffab", max_size=30)
 ANYTHING = st.binary(max_size=60) | st.text(max_size=60).map(str.encode) | SEPARATORS.map(str.encode)
 

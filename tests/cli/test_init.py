@@ -16,6 +16,8 @@ from transformer_mt.config.yaml_source import read_yaml
 from transformer_mt.errors import USER_FAULT, TmtError
 from transformer_mt.workflows.configs import shipped_configs
 
+pytestmark = pytest.mark.slow
+
 CONFIGS = Path(__file__).parents[2] / "configs"
 NAMES = [path.relative_to(CONFIGS).with_suffix("").as_posix() for path in sorted(CONFIGS.rglob("*.yaml"))]
 

@@ -17,6 +17,8 @@ from transformer_mt.phrasebook import english, generate, german, korean, pools
 from transformer_mt.phrasebook.holdout import combinations, split_of
 from transformer_mt.phrasebook.sampling import Sampler
 
+pytestmark = pytest.mark.slow
+
 SAY = {"ko": korean.realise, "en": english.realise, "de": german.realise}
 
 

@@ -12,6 +12,8 @@ from transformer_mt.data.parallel import CHUNK
 from transformer_mt.errors import TmtError
 from transformer_mt.text.vocabulary import EOS, UNK
 
+pytestmark = pytest.mark.slow
+
 ODD = "\t\n\r\v\f\x00\x07\x1c\x1d\x1e\x1f\x7f\x85\xa0\xad\u200b\u2028\u2029\u2581\ufeff\ufffe\ud800\udfff\U0001f600"
 PLAIN = {"kind": "whitespace", "min_frequency": 1}
 

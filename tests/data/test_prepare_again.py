@@ -24,6 +24,8 @@ from transformer_mt.data.prepared import MANIFEST, Prepared
 from transformer_mt.errors import TmtError
 from transformer_mt.files import replace
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(transformer_mt.__file__).parents[1]
 FULL = Path("/dev/full")
 

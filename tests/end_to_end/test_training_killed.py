@@ -19,6 +19,8 @@ import pytest
 
 from transformer_mt.reporting.history import read_history
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 PROGRAM = """

@@ -18,6 +18,8 @@ import pytest
 from transformer_mt.cli.train import train
 from transformer_mt.reporting.history import points, read_history
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 STEADY = ["model.dropout=0.0", "training.epsilon=1.0e-6"]
 

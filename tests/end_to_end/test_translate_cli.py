@@ -15,6 +15,8 @@ import pexpect
 import pytest
 import yaml
 
+pytestmark = pytest.mark.slow
+
 TMT = [sys.executable, "-m", "transformer_mt.cli.main", "translate"]
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "TERM": "dumb"}

@@ -10,6 +10,8 @@ import pytest
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.comparison import compare
 
+pytestmark = pytest.mark.slow
+
 SAMPLES = 200
 
 

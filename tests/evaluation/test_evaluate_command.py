@@ -26,6 +26,8 @@ from transformer_mt.text.codec import Codec, Segmenter
 from transformer_mt.text.vocabulary import MARKS, Vocabulary
 from transformer_mt.workflows.evaluate import evaluate_splits
 
+pytestmark = pytest.mark.slow
+
 SOURCES = ["a b c d", "b c", "d d a", "c", "a c b"] * 3
 REFERENCES = ["A B C D", "B C", "D D A", "C", "A C B"] * 3
 

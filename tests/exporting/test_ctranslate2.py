@@ -21,6 +21,8 @@ from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError
 from transformer_mt.exporting.ctranslate2 import QUANTIZATIONS, is_exported, load_engine, write_export
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("ctranslate2")
 
 draw = random.Random(5)

@@ -14,6 +14,8 @@ from transformer_mt.cli import main
 from transformer_mt.decoding.model_directory import ModelDirectory, save_model_directory
 from transformer_mt.runtime.weights import named_weights
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("ctranslate2")
 
 SENTENCES = ["abc def", "xyz", "a longer sentence", "q"]

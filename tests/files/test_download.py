@@ -22,6 +22,8 @@ from transformer_mt.files import receiving
 from transformer_mt.files.download import fetch
 from transformer_mt.files.receiving import MissingError, Patience
 
+pytestmark = pytest.mark.slow
+
 DATA = hashlib.sha512(b"seed").digest() * 4_000  # 256,000 bytes
 SUM = hashlib.sha256(DATA).hexdigest()
 HASTE = Patience(tries=3, pause=0.0, connect=2.0, read=0.5)

@@ -14,6 +14,8 @@ import pytest
 from transformer_mt.files import replace
 from transformer_mt.files.replace import recover, remove_leftovers, replace_text, replaced_file, replaced_folder
 
+pytestmark = pytest.mark.slow
+
 OLD = {"weights": "old", "notes.txt": "the user's own", "deep/inside": "old too"}
 NEW = {"weights": "new", "notes.txt": "the user's own", "deep/inside": "new too"}
 

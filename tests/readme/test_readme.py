@@ -15,6 +15,7 @@ from transformer_mt.kernels.build import build_model
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.S | re.M)
 COMMANDS = [
     line.removeprefix("$ ").partition("   #")[0].strip()
@@ -59,6 +60,11 @@ def test_a_command_of_the_readme_has_only_options_that_exist(command: str) -> No
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"(?:configs|scripts)/[A-Za-z0-9_./-]+\w", README))))
 def test_a_file_named_in_the_readme_exists(name: str) -> None:
     assert (ROOT / name).exists()
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"\]\(((?!https?:|#)[^)]+)\)", README + CONTRIBUTING))))
+def test_a_link_leads_to_a_file(name: str) -> None:
+    assert (ROOT / name.partition("#")[0]).exists()
 
 
 @pytest.mark.parametrize("image", re.findall(r"!\[[^]]*\]\(([^)]+)\)", README))

@@ -16,6 +16,8 @@ from transformer_mt.reporting.events import Events
 from transformer_mt.reporting.history import read_history
 from transformer_mt.reporting.table import duration, sample_line, shortened, table_head, table_row
 
+pytestmark = pytest.mark.slow
+
 ROW = {
     "step": 12_345,
     "epoch": 7,

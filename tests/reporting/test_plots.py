@@ -20,6 +20,8 @@ from transformer_mt.reporting.canvas import canvas, drawable
 from transformer_mt.reporting.history import points, read_history
 from transformer_mt.reporting.plots import plot_curves, plot_lengths
 
+pytestmark = pytest.mark.slow
+
 KOREAN = ["▁나는", "▁어제", "▁도서관", "에서", "▁책", "을", "읽었다", "."]
 GERMAN = ["<s>", "gestern", "las", "ich", "ein", "Büchlein", "$5$", "."]
 

@@ -16,6 +16,8 @@ import torch
 from transformer_mt.errors import TmtError
 from transformer_mt.runtime.distributed import World, join_world
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

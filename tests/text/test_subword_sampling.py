@@ -11,6 +11,8 @@ import pytest
 
 from transformer_mt.text.tokenizers.subword_sampling import Drops, bpe_dropout, sample_bpe, sample_unigram
 
+pytestmark = pytest.mark.slow
+
 MERGES = {"ab": -1.0, "cd": -2.0, "abc": -3.0}  # the first one learned is the best
 UNIGRAM = {"a": 0.2, "b": 0.1, "ab": 0.3, "c": 0.15, "bc": 0.2, "abc": 0.05}
 SCORES = {piece: math.log(p) for piece, p in UNIGRAM.items()}

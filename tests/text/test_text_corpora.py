@@ -18,7 +18,7 @@ from transformer_mt.text.tokenizers.soynlp import SoynlpTokenizer
 from transformer_mt.text.tokenizers.spacy import SpacyTokenizer
 from transformer_mt.text.vocabulary import Vocabulary
 
-pytestmark = pytest.mark.corpora
+pytestmark = [pytest.mark.corpora, pytest.mark.slow]
 
 
 def _multi30k(corpora: Path, split: str, language: str) -> list[str]:

@@ -21,6 +21,8 @@ from transformer_mt.text.codec import Segmenter
 from transformer_mt.text.tokenizers.soynlp import JOINED
 from transformer_mt.text.tokenizers.spacy import SpacyTokenizer
 
+pytestmark = pytest.mark.slow
+
 NOUNS = ["학교", "친구", "도서관", "사과", "바다", "고양이", "선생님", "책상"]
 KOREAN = [f"{noun}{particle} 아주 좋아요." for noun in NOUNS for particle in ("는", "를", "에서", "까지")] * 3
 ENGLISH = [

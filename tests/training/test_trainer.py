@@ -25,6 +25,8 @@ from transformer_mt.training.state import TrainState
 from transformer_mt.training.validation import BleuResult, Judgement, Sample, mean_nll
 from transformer_mt.workflows.average import average
 
+pytestmark = pytest.mark.slow
+
 
 def weights(trainer: Any) -> dict[str, Tensor]:
     return {name: parameter.detach().clone() for name, parameter in trainer.model.named_parameters()}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from transformer_mt.files.replace import replaced_file
 
 if TYPE_CHECKING:
-    from transformer_mt.workflows.translate import Hypothesis, Translation
+    from transformer_mt.workflows.translate import Translation
 
 Form = Callable[[int, str, "Translation"], str]  # (line number, line, its translation) -> what to write
 
@@ -29,29 +29,25 @@ def form_of(scores: bool, n_best: int) -> Form:
     as many lines for each input line as there are different translations, at most n_best."""
     if n_best > 1:
         return lambda number, line, translation: "".join(
-            f"{number}\t{_score(one.score)}\t{one.text}\n" for one in translation.n_best
+            f"{number}\t{one.score:.4f}\t{one.text}\n" for one in translation.n_best
         )
     if scores:
-        return lambda number, line, translation: f"{_score(translation.score)}\t{translation.text}\n"
+        return lambda number, line, translation: f"{translation.score:.4f}\t{translation.text}\n"
     return lambda number, line, translation: f"{translation.text}\n"
 
 
 def as_json(number: int, line: str, translation: Translation) -> str:
     """One line: a member of the list `translations`."""
     value: dict[str, Any] = {"line": number, "source": line, "source_tokens": translation.source_tokens}
-    value |= _hypothesis(translation.n_best[0])
-    if len(translation.n_best) > 1:
-        value["n_best"] = [_hypothesis(one) for one in translation.n_best]
+    hypotheses = [
+        {"text": one.text, "score": round(one.score, 4), "tokens": one.tokens, "alignment": one.alignment}
+        for one in translation.n_best
+    ]
+    value |= hypotheses[0]
+    if len(hypotheses) > 1:
+        value["n_best"] = hypotheses
     value["notes"] = translation.notes
     return json.dumps(value, ensure_ascii=False)
-
-
-def _hypothesis(one: Hypothesis) -> dict[str, Any]:
-    return {"text": one.text, "score": round(one.score, 4), "tokens": one.tokens, "alignment": one.alignment}
-
-
-def _score(score: float) -> str:
-    return f"{score:.4f}"
 
 
 class Writer:
@@ -73,9 +69,6 @@ class Writer:
         else:
             self._put(self._form(self.written, line, translation))
 
-    def flush(self) -> None:
-        self._stream.flush()
-
     def close(self) -> None:
         if self._form is None:
             self._put("\n ]\n}\n")
@@ -91,7 +84,10 @@ def opened(output: Path | None) -> Iterator[BinaryIO]:
     if output is None:
         yield sys.stdout.buffer
         return
-    if (descriptor := _descriptor(output)) is not None:
+    # What is open already (/dev/stdout, /dev/fd/63 and their like) is written to, never replaced.
+    numbered = re.fullmatch(r"(?:/dev|/proc/self)/fd/(\d+)", str(output))
+    descriptor = int(numbered[1]) if numbered else {"/dev/stdout": 1, "/dev/stderr": 2}.get(str(output))
+    if descriptor is not None:
         with os.fdopen(os.dup(descriptor), "wb") as stream:
             yield stream
         return
@@ -101,13 +97,6 @@ def opened(output: Path | None) -> Iterator[BinaryIO]:
         return
     with replaced_file(output) as aside, aside.open("wb") as stream:
         yield stream
-
-
-def _descriptor(output: Path) -> int | None:
-    """The number behind /dev/stdout, /dev/fd/63 and their like: what is open already is written to, never replaced."""
-    named = {"/dev/stdout": 1, "/dev/stderr": 2}
-    numbered = re.fullmatch(r"(?:/dev|/proc/self)/fd/(\d+)", str(output))
-    return int(numbered[1]) if numbered else named.get(str(output))
 
 
 class Notes:

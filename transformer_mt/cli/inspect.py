@@ -50,7 +50,8 @@ def inspect(
         return
     print("\n".join(parameter_lines(rows, work.count_parts(rows))))
     if steps is not None:
-        print("\n".join(["", *shape_lines(work.stack_sizes(built), steps)]))
+        layers = {"encoder": len(built.encoder.layers), "decoder": len(built.decoder.layers)}
+        print("\n".join(["", *shape_lines(layers, steps)]))
 
 
 def _as_json(rows: list[ParameterRow], parts: dict[str, int], steps: list[ShapeRow] | None) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -31,13 +31,18 @@ def parameter_lines(rows: Sequence[ParameterRow], counts: Mapping[str, int]) -> 
     """All parameters, the parts of the model they belong to, and the memory they take. counts: of each part."""
     total, trainable = sum(row.count for row in rows), sum(row.count for row in rows if row.trainable)
     table: list[Line] = [("parameter", "letters", "shape", "count")]
-    table += [(row.name, _in_brackets(row.letters), _product(row.shape), f"{row.count:,}") for row in rows]
+    table += [(row.name, *_shape(row), f"{row.count:,}") for row in rows]
     parts: list[Line] = [("part", "parameters", "share")]
     for name, count in counts.items():
         parts.append((name.replace("_", " "), f"{count:,}", f"{count / total:.1%}"))
     parts += [("total", f"{total:,}", "100.0%"), ("trainable", f"{trainable:,}", f"{trainable / total:.1%}")]
     ties = [f"{alias} is {row.name}: one tensor, counted once" for row in rows for alias in row.aliases]
-    return [*aligned(table, "<<>>"), *ties, "", *aligned(parts, "<>>"), "", _memory(total)]
+    size = total * BYTES_OF_FLOAT32 / 2**20
+    memory = (
+        f"memory in float32: weights {size:,.1f} MiB; training with Adam {size * COPIES_IN_ADAM:,.1f} MiB"
+        " (weights, gradients, two moments)"
+    )
+    return [*aligned(table, "<<>>"), *ties, "", *aligned(parts, "<>>"), "", memory]
 
 
 def shape_lines(layers: Mapping[str, int], steps: Sequence[ShapeRow]) -> list[str]:
@@ -49,10 +54,12 @@ def shape_lines(layers: Mapping[str, int], steps: Sequence[ShapeRow]) -> list[st
     for path, group in groupby(steps, key=lambda step: step.path):
         if re.match(r"\w+\.layers\.[1-9]", path):
             continue
-        if path in ("encoder", "decoder"):
-            table += _repeats(path, layers[path])
-        table += ["", f"{path or 'batch'}: {_meaning(path)}"]
-        table += [(f"  {step.name}", _in_brackets(step.letters), _product(step.shape)) for step in group]
+        if path in layers and layers[path] > 1:
+            others = f"{path}.layers.1" + (f" to {path}.layers.{layers[path] - 1}" if layers[path] > 2 else "")
+            table += ["", f"{others}: the same shapes again, with weights of their own"]
+        meaning = next(meaning for pattern, meaning in MEANINGS if re.fullmatch(pattern, path))
+        table += ["", f"{path or 'batch'}: {meaning}"]
+        table += [(f"  {step.name}", *_shape(step)) for step in group]
     return [*_legend(steps), *aligned(table, "<<<")]
 
 
@@ -67,30 +74,6 @@ def _legend(steps: Sequence[ShapeRow]) -> list[str]:
     ]
 
 
-def _repeats(stack: str, layers: int) -> list[Line]:
-    if layers == 1:
-        return []
-    which = f"{stack}.layers.1" + (f" to {stack}.layers.{layers - 1}" if layers > 2 else "")
-    return ["", f"{which}: the same shapes again, with weights of their own"]
-
-
-def _meaning(path: str) -> str:
-    return next(meaning for pattern, meaning in MEANINGS if re.fullmatch(pattern, path))
-
-
-def _memory(count: int) -> str:
-    weights = _mebibytes(count * BYTES_OF_FLOAT32)
-    training = _mebibytes(count * BYTES_OF_FLOAT32 * COPIES_IN_ADAM)
-    return f"memory in float32: weights {weights}; training with Adam {training} (weights, gradients, two moments)"
-
-
-def _mebibytes(count: int) -> str:
-    return f"{count / 2**20:,.1f} MiB"
-
-
-def _in_brackets(letters: Iterable[str]) -> str:
-    return f"[{', '.join(letters)}]"
-
-
-def _product(shape: Iterable[int]) -> str:
-    return " × ".join(f"{size:,}" for size in shape)
+def _shape(row: ParameterRow | ShapeRow) -> tuple[str, str]:
+    """In letters and in numbers."""
+    return f"[{', '.join(row.letters)}]", " × ".join(f"{size:,}" for size in row.shape)

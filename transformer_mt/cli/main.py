@@ -9,14 +9,13 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Callable
 from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 
 from transformer_mt import __version__
-from transformer_mt.cli.streams import forgive_stderr, open_closed_streams, settle
+from transformer_mt.cli.streams import set_up_streams, settle
 from transformer_mt.errors import INTERRUPTED, USER_FAULT, TmtError, from_os_error
 
 app = typer.Typer(
@@ -52,10 +51,10 @@ def run() -> None:
     """The console script: run a command and turn what goes wrong into one message and an exit code."""
     # Idle threads shall sleep, not spin: on a machine that is busy with other things spinning ones stop all progress.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    signal.signal(signal.SIGTERM, _interrupt)
+    # SIGTERM ends a command as Ctrl-C does: files aside are removed, the exit code is 130.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     arguments = sys.argv[1:]
-    open_closed_streams()
-    forgive_stderr()
+    set_up_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot write Hangul shows ?, as stderr does
     _add_commands(arguments)
@@ -65,28 +64,17 @@ def run() -> None:
     sys.exit(code)
 
 
-def _interrupt(kind: int, frame: object) -> None:
-    """SIGTERM ends a command as Ctrl-C does: files aside are removed, the exit code is 130."""
-    raise KeyboardInterrupt
-
-
 def _add_commands(arguments: list[str]) -> None:
     """The command that is asked for; or all by name, with a sentence each and no options, where help lists them."""
     first = arguments[0] if arguments else ""
-    if first in COMMANDS:
-        app.command(first)(_command(first))
-    elif first != "--version":
-        for name in COMMANDS:
-            app.command(name, short_help=(_command(name).__doc__ or "").split("\n")[0])(_listed)
-
-
-def _command(name: str) -> Callable[..., None]:
-    command: Callable[..., None] = getattr(import_module(f"transformer_mt.cli.{name}"), name)
-    return command
-
-
-def _listed() -> None:
-    """Stands for a command in a list of them: to look at every option of every command takes longer than the rest."""
+    if first == "--version":
+        return
+    for name in (first,) if first in COMMANDS else COMMANDS:
+        command = getattr(import_module(f"transformer_mt.cli.{name}"), name)
+        if name == first:
+            app.command(name)(command)
+        else:  # a list needs no options, and to look at every option of every command takes longer than the rest
+            app.command(name, short_help=(command.__doc__ or "").split("\n")[0])(lambda: None)
 
 
 def _run(arguments: list[str]) -> int:
@@ -99,23 +87,22 @@ def _run(arguments: list[str]) -> int:
     except (typer.Abort, KeyboardInterrupt):
         return _tell("interrupted", INTERRUPTED)
     except _UsageError as error:
-        error.show()
-        if remedy := _remedy(error.format_message(), arguments):
-            print(f"  {remedy}", file=sys.stderr)
-        return USER_FAULT
+        return _tell_usage(error, arguments)
     except BrokenPipeError:  # whoever read our output has gone (`| head`)
         return 0
     except OSError as error:
         return _tell(str(from_os_error(error, "running this command")), USER_FAULT)
 
 
-def _remedy(message: str, arguments: list[str]) -> str:
-    """What the command line library's own message leaves open: words too many, and no config."""
+def _tell_usage(error: Any, arguments: list[str]) -> int:
+    """The command line library's own message, and what it leaves open: words too many, and no config."""
+    error.show()
+    message = error.format_message()
     if "Missing option '--config'" in message:
-        return f"Name the config with --config:  tmt {arguments[0]} --config my.yaml"
-    if "unexpected extra argument" in message and "=" in message.rpartition("(")[2]:
-        return "Give --set before each KEY=VALUE:  --set training.max_epochs=5 --set seed=2"
-    return ""
+        print(f"  Name the config with --config:  tmt {arguments[0]} --config my.yaml", file=sys.stderr)
+    elif "unexpected extra argument" in message and "=" in message.rpartition("(")[2]:
+        print("  Give --set before each KEY=VALUE:  --set training.max_epochs=5 --set seed=2", file=sys.stderr)
+    return USER_FAULT
 
 
 def _invoke(arguments: list[str]) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -39,11 +38,6 @@ ModelOption = Annotated[
     Path | None,
     typer.Option("--model", "-m", help="Model folder; default: the run that finished last.", show_default=False),
 ]
-
-
-def printable(argument: str | Path) -> str:
-    """An argument of the command line; bytes in it that are no UTF-8 become U+FFFD."""
-    return os.fsencode(argument).decode("utf-8", "replace")
 
 
 def print_json(value: object) -> None:

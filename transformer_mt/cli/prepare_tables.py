@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from transformer_mt.reporting.table import Line, aligned
 
 if TYPE_CHECKING:
-    from transformer_mt.workflows.prepare import DataReport, Outliers, PairCounts
+    from transformer_mt.workflows.prepare import DataReport, PairCounts
 
 SIDES = SOURCE, TARGET = "source", "target"
 WHOLE = "all"  # the split of a corpus before it is divided
@@ -36,7 +36,11 @@ def report_lines(report: DataReport) -> list[str]:
     lines = [f"{report.name}: {languages[SOURCE]} -> {languages[TARGET]}", ""]
     pairs, sentences = _pairs_table(report.pairs), _sentences_table(report)
     lines += [*aligned(pairs, "<" + ">" * len(report.pairs)), "", *aligned(sentences, "<<>>>>>>>"), ""]
-    lines.append(_vocabularies(report))
+    sizes = report.vocabulary
+    if report.shared_vocabulary:
+        lines.append(f"vocabulary: {sizes[SOURCE]:,} tokens for both languages")
+    else:
+        lines.append("vocabularies: " + ", ".join(f"{sizes[side]:,} tokens {languages[side]}" for side in SIDES))
     for number, (text, remedy) in enumerate(remarks(report)):
         lines += [""] if number == 0 else []
         lines += [f"- {text}", *([f"  {remedy}"] if remedy else [])]
@@ -76,13 +80,6 @@ def _sentences_table(report: DataReport) -> list[Line]:
     return rows
 
 
-def _vocabularies(report: DataReport) -> str:
-    sizes, languages = report.vocabulary, report.languages
-    if report.shared_vocabulary:
-        return f"vocabulary: {sizes[SOURCE]:,} tokens for both languages"
-    return "vocabularies: " + ", ".join(f"{sizes[side]:,} tokens {languages[side]}" for side in SIDES)
-
-
 def remarks(report: DataReport) -> Iterator[Remark]:
     """What deserves a look, the gravest first."""
     for passed in report.passed:
@@ -97,7 +94,9 @@ def remarks(report: DataReport) -> Iterator[Remark]:
     yield from _drops(report.pairs)
     yield from _cuts(report)
     for kind, outlier in report.outliers.items():
-        yield _outlier(kind, outlier)
+        shown = outlier.places[:SHOWN]
+        more = ", ..." if outlier.pairs > len(shown) else ""
+        yield Remark(f"{counted(outlier.pairs, 'training pair')} {OUTLIERS[kind]}", f"See {', '.join(shown)}{more}")
     for side in SIDES:
         yield from _tokenizer(report, side)
 
@@ -144,12 +143,6 @@ def _cuts(report: DataReport) -> Iterator[Remark]:
                 f"{counted(split.cut, 'pair')} of {name} cut at {report.max_length:,} tokens",
                 f"data.max_length: {longest + 1} would leave all of them whole." if longest < LONGEST_ALLOWED else "",
             )
-
-
-def _outlier(kind: str, outlier: Outliers) -> Remark:
-    shown = outlier.places[:SHOWN]
-    more = ", ..." if outlier.pairs > len(shown) else ""
-    return Remark(f"{counted(outlier.pairs, 'training pair')} {OUTLIERS[kind]}", f"See {', '.join(shown)}{more}")
 
 
 def _tokenizer(report: DataReport, side: str) -> Iterator[Remark]:

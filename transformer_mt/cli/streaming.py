@@ -12,7 +12,7 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -21,8 +21,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from transformer_mt.cli.answers import Notes, Writer, form_of, opened
-from transformer_mt.cli.options import printable
-from transformer_mt.files.lines import BYTE_ORDER_MARK, read_lines
+from transformer_mt.files.lines import BYTE_ORDER_MARK, printable, read_lines
 
 if TYPE_CHECKING:
     from transformer_mt.workflows.translate import Interpreter
@@ -47,7 +46,9 @@ def translate_all(
     """
     form = form_of(scores, translator.decoding.n_best) if head is None else None
     known = check_file(input_) if input_ is not None and input_.is_file() else None
-    with _progress(known) as bar, opened(output) as stream:
+    watched = known is not None and sys.stderr.isatty()
+    progress = tqdm(total=known, unit=" lines", file=sys.stderr, dynamic_ncols=True) if watched else nullcontext()
+    with progress as bar, opened(output) as stream:
         notes = Notes(partial(print if bar is None else bar.write, file=sys.stderr))
         writer = Writer(stream, form, head or {})
         for batch in _batches(text, input_, known is not None, notes, translator):
@@ -58,7 +59,7 @@ def translate_all(
                 notes.tell(writer.written, translation.notes)
                 if bar is not None:
                     bar.update()
-            writer.flush()
+            stream.flush()
         writer.close()
         notes.close()
 
@@ -67,10 +68,7 @@ def _batches(
     text: list[str] | None, input_: Path | None, checked: bool, notes: Any, translator: Interpreter
 ) -> Iterator[list[str]]:
     """Sentences of the command line, a file, a pipe or a prompt."""
-
-    def warn(number: int) -> None:
-        notes.tell(number, ("not UTF-8; each wrong byte was read as U+FFFD",))
-
+    warn = partial(notes.tell, notes=("not UTF-8; each wrong byte was read as U+FFFD",))
     if text:
         return iter([[printable(sentence) for sentence in text]])
     if input_ is not None and checked:
@@ -84,16 +82,6 @@ def _batches(
         print("tmt: one sentence a line; Ctrl-D leaves", file=sys.stderr)
         return prompt_batches(f"{data.source} > {data.target}: ")
     return pipe_batches(sys.stdin.fileno(), warn)
-
-
-@contextmanager
-def _progress(known: int | None) -> Iterator[tqdm[Any] | None]:
-    """A bar for a file of known length, where a person watches."""
-    if known is None or not sys.stderr.isatty():
-        yield None
-        return
-    with tqdm(total=known, unit=" lines", file=sys.stderr, dynamic_ncols=True) as bar:
-        yield bar
 
 
 def check_file(file: Path) -> int:

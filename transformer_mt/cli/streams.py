@@ -11,13 +11,6 @@ from typing import TextIO
 GONE = (errno.EPIPE, errno.EIO)  # the pipe's reader, the terminal
 
 
-def open_closed_streams() -> None:
-    """Where whoever started us closed stdout or stderr (`>&-`), what is written there goes nowhere."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 (as long as we live)
-
-
 class Forgiving(io.TextIOWrapper):
     """A stderr that cannot be written on is no reason to stop: once its reader is gone, what comes goes nowhere."""
 
@@ -25,22 +18,24 @@ class Forgiving(io.TextIOWrapper):
         try:
             return super().write(text)
         except OSError as error:
-            self._forgive(error)
+            if error.errno in GONE:
+                mute(self)
             return len(text)
 
     def flush(self) -> None:
         try:
             super().flush()
         except OSError as error:
-            self._forgive(error)
-
-    def _forgive(self, error: OSError) -> None:
-        if error.errno in GONE:
-            mute(self)
+            if error.errno in GONE:
+                mute(self)
 
 
-def forgive_stderr() -> None:
-    """Make stderr a forgiving one, unless another program has put its own in its place."""
+def set_up_streams() -> None:
+    """What is written to a closed stdout or stderr (`>&-`) goes nowhere, and stderr becomes a forgiving one, unless
+    another program has put its own in its place."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115 (as long as we live)
     stderr = sys.__stderr__
     if sys.stderr is stderr and isinstance(stderr, io.TextIOWrapper):
         encoding, errors = stderr.encoding, stderr.errors

@@ -15,7 +15,6 @@ from transformer_mt.cli.options import (
     SamplesOption,
     ThreadsOption,
     UtilityOption,
-    printable,
 )
 from transformer_mt.errors import TmtError
 
@@ -61,6 +60,7 @@ def translate(
 ) -> None:
     """Translate sentences: one line out for each line in, in order (--n-best: several)."""
     from transformer_mt.cli.streaming import translate_all
+    from transformer_mt.files.lines import printable
     from transformer_mt.workflows.translate import Computing, draw_attention, open_translator
 
     _check_usage(text, input_, output, attention)

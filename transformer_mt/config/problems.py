@@ -73,19 +73,15 @@ def _problems(values: Any, source: YamlSource) -> Iterator[Problem]:
         if item["type"] == "too_short" and sum(other["loc"][: len(loc)] == loc for other in items) > 1:
             continue  # a list that is short only because its items are wrong
         path = _path_in_file(loc, values, ends_in_key=item["type"] == "missing")
-        if item["type"] == "value_error":
-            yield from _contradictions(str(item["ctx"]["error"]), path, source)
-        else:
+        if item["type"] != "value_error":
             yield path, _sentence(item, path, values), set()
-
-
-def _contradictions(message: str, path: KeyPath, source: YamlSource) -> Iterator[Problem]:
-    """A section tells its contradictions in one error, a line each; each has the line of a key it names."""
-    name = ".".join(map(str, path))
-    for problem in message.splitlines():
-        keys = [path + tuple(word.split(".")) for word in _WORD.findall(problem)]
-        spot = next((key for key in keys if key in source.lines), path)
-        yield spot, f"{name}: {problem}" if name else problem, {key[-1] for key in keys}
+            continue
+        # A section tells its contradictions in one error, a line each; each has the line of a key it names.
+        name = ".".join(map(str, path))
+        for problem in str(item["ctx"]["error"]).splitlines():
+            keys = [path + tuple(word.split(".")) for word in _WORD.findall(problem)]
+            spot = next((key for key in keys if key in source.lines), path)
+            yield spot, f"{name}: {problem}" if name else problem, {key[-1] for key in keys}
 
 
 def _path_in_file(loc: tuple[str | int, ...], values: Any, ends_in_key: bool) -> KeyPath:

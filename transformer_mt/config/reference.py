@@ -63,10 +63,8 @@ def _table(sections: Sequence[Schema], paths: Sequence[str]) -> Iterator[str]:
     """One section; if it comes in several kinds, a column says which kinds have the key."""
     rows: dict[tuple[str, ...], list[str]] = {}
     for section in sections:
-        for name, field in section["properties"].items():
-            if name != "kind":
-                required = name in section.get("required", ())
-                rows.setdefault(_row(name, field, required), []).append(_kind(section) or "apart")
+        for row in _rows(section):
+            rows.setdefault(row, []).append(_kind(section) or "apart")
     kinds = [kind for kind in map(_kind, sections) if kind]
     yield f"#### {', '.join(f'`{path}`' for path in paths) if paths != [''] else 'Top level'}\n"
     if kinds:
@@ -79,13 +77,18 @@ def _table(sections: Sequence[Schema], paths: Sequence[str]) -> Iterator[str]:
     yield ""
 
 
-def _row(name: str, field: Schema, required: bool) -> tuple[str, ...]:
-    """Key, type, default, range and meaning."""
-    section = bool(_sections(field)) and "default" not in field
-    default = "" if isinstance(field.get("default"), dict) else f"`{_plain(field.get('default'))}`"
-    default = "required" if required else default
-    meaning = field.get("description", "").replace("|", "\\|").replace("<", "&lt;")
-    return name, _type_of(field), default, "" if section else ", ".join(dict.fromkeys(_bounds(field))), meaning
+def _rows(section: Schema) -> Iterator[tuple[str, ...]]:
+    """Key, type, default, range and meaning of each key but `kind`."""
+    for name, field in section["properties"].items():
+        if name == "kind":
+            continue
+        default = "" if isinstance(field.get("default"), dict) else f"`{_plain(field.get('default'))}`"
+        if name in section.get("required", ()):
+            default = "required"
+        has_range = not _sections(field) or "default" in field
+        limits = ", ".join(dict.fromkeys(_bounds(field))) if has_range else ""
+        meaning = field.get("description", "").replace("|", "\\|").replace("<", "&lt;")
+        yield name, _type_of(field), default, limits, meaning
 
 
 def _plain(value: Any) -> str:

@@ -89,8 +89,15 @@ class Events:
         self.end_epoch()
         self._epoch = epoch
         if not self.silent and sys.stderr.isatty():
-            settings: dict[str, Any] = {"desc": f"epoch {epoch}", "bar_format": BAR, "leave": False}
-            self._bar = tqdm(total=updates, initial=done, dynamic_ncols=True, postfix=self._figures or None, **settings)
+            self._bar = tqdm(
+                desc=f"epoch {epoch}",
+                total=updates,
+                initial=done,
+                postfix=self._figures or None,
+                bar_format=BAR,
+                dynamic_ncols=True,
+                leave=False,
+            )
 
     def advance(self, step: int, figures: str) -> None:
         """Show one more update, and new figures such as loss and tokens/s if there are any."""

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
+from transformer_mt.config.choices import chosen
 from transformer_mt.config.training import TrainingConfig
 from transformer_mt.errors import TmtError
 from transformer_mt.runtime.device import Machine
 from transformer_mt.training.average import MovingAverage
-from transformer_mt.training.optimizers.base import optimizer_kind
+from transformer_mt.training.optimizers.base import OptimizerKind
 
 SCALER = "scaler/"
 
@@ -21,7 +22,8 @@ class Optimizer:
 
     def __init__(self, model: nn.Module, config: TrainingConfig, machine: Machine) -> None:
         self.model, self.clip_norm = model, config.clip_norm
-        kind = optimizer_kind(config)
+        cls, options = chosen("optimizer", config.optimizer)
+        kind: OptimizerKind = cls(config, options)
         if machine.needs_scaling and not kind.scales:
             raise TmtError(
                 f"the optimizer {config.optimizer} does not train in float16",

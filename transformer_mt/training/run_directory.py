@@ -120,7 +120,11 @@ class RunDirectory:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._require_run()
             self._lock()
-            history, changed = _history(self.folder / FACTS), []
+            history: list[Any] = []  # the facts of all starts of this run, oldest first
+            with suppress(OSError, ValueError):  # there is no file yet, or it cannot be read
+                noted = json.loads((self.folder / FACTS).read_text(encoding="utf-8"))
+                history = noted if isinstance(noted, list) else []
+            changed: list[str] = []
             if (self.folder / CONFIG).exists():
                 changed = self._require_same(config)
                 self._require_same_corpus(history, facts)
@@ -217,12 +221,3 @@ def _git_state() -> str:
     except (OSError, subprocess.TimeoutExpired):
         return "none"
     return described.stdout.strip() or "none"
-
-
-def _history(file: Path) -> list[Any]:
-    """The facts of all starts of a run, oldest first; empty if there is no readable file."""
-    try:
-        values = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return []
-    return values if isinstance(values, list) else []

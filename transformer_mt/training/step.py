@@ -5,12 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
 from transformer_mt.kernels.loss import LossSums, smoothed_cross_entropy
 from transformer_mt.kernels.r_drop import consistent_cross_entropy
 from transformer_mt.model.transformer import Transformer
-from transformer_mt.runtime.device import Machine
 
 
 class TrainingStep(nn.Module):
@@ -33,15 +31,6 @@ class TrainingStep(nn.Module):
         return consistent_cross_entropy(
             one_ND, other_ND, generator.weight, generator.bias, target_N, self.smoothing, self.r_drop
         )
-
-
-def parallel_step(model: Transformer, config: Config, machine: Machine) -> nn.Module:
-    """The step that the config asks for: compiled, and exchanging gradients with the other processes."""
-    settings = config.training
-    if config.runtime.compile:
-        model.compile(dynamic=True)
-    step = TrainingStep(model, settings.label_smoothing, settings.r_drop)
-    return machine.world.parallel(step, machine.device)
 
 
 def failed_compilation(error: RuntimeError) -> TmtError | None:

@@ -26,7 +26,7 @@ from transformer_mt.training.optimizer import Optimizer
 from transformer_mt.training.run_directory import RunDirectory
 from transformer_mt.training.schedules.base import make_schedule
 from transformer_mt.training.state import TrainState
-from transformer_mt.training.step import failed_compilation, parallel_step
+from transformer_mt.training.step import TrainingStep, failed_compilation
 from transformer_mt.training.validation import Validation
 
 LOG_EVERY = 20  # updates between records in metrics.jsonl
@@ -53,9 +53,11 @@ class Trainer:
         self.epoch_updates = batches.updates(1)  # only once: `batches` plans again whenever the epoch changes
         self.schedule = make_schedule(self.settings, config.model.d_model, self.epoch_updates)
         self.optimizer = Optimizer(model, self.settings, machine)
-        self.gradients = Gradients(
-            parallel_step(model, config, machine), machine, self.optimizer.scaler.scale, events.say
-        )
+        if config.runtime.compile:
+            model.compile(dynamic=True)
+        step = TrainingStep(model, self.settings.label_smoothing, self.settings.r_drop)
+        parallel = self.world.parallel(step, machine.device)  # exchanges gradients with the other processes
+        self.gradients = Gradients(parallel, machine, self.optimizer.scaler.scale, events.say)
         self.losses = RunningLoss()
         self.unusable: set[int] = set()  # steps of damaged checkpoints, until they are written again
         self.rate = 0.0
@@ -87,13 +89,15 @@ class Trainer:
     def _train_epoch(self, stop: StopSignal) -> None:
         """Train to the end of the epoch, or until training stops."""
         state, epoch = self.state, self.state.epoch
-        updates, checkpoint_every = self.batches.updates(epoch), self.settings.checkpoint_every
+        updates = self.batches.updates(epoch)
+        validate_every, checkpoint_every = self.settings.validate_every, self.settings.checkpoint_every
         self.events.start_epoch(epoch, updates, state.update)
         while state.epoch == epoch and not state.stopped:
             self._update(stop, updates)
             if state.step % LOG_EVERY == 0:
                 self._log()
-            if self._is_validation_due():
+            is_due = state.update == 0 if validate_every is None else state.step % validate_every == 0
+            if is_due or reason_to_stop(state, self.settings):
                 self._validate()
                 (stop.votes,) = self.world.sums([stop.is_agreed or stop.requested])  # a signal may have come meanwhile
             elif checkpoint_every and state.step % checkpoint_every == 0:
@@ -128,12 +132,6 @@ class Trainer:
         if self.schedule.ends_with(self.settings) == "max_epochs":
             return (state.epoch - 1) * self.epoch_updates + state.update + 1
         return state.step + 1
-
-    def _is_validation_due(self) -> bool:
-        """Every `validate_every` updates, by default after each epoch, and at the end of training."""
-        every, state = self.settings.validate_every, self.state
-        due = state.update == 0 if every is None else state.step % every == 0
-        return due or bool(reason_to_stop(state, self.settings))
 
     def _show(self, updates: int) -> None:
         """Advance the progress bar; from time to time also read the loss."""

@@ -111,7 +111,10 @@ def evaluate(
     decoding = search_settings(folders[0], changes) if folders else None
     # The baseline first: a mistake there would waste the translating that follows.
     others = _baseline(baseline, changes, computing, test_set, config)
-    published = _tokenized(tokenized, files.tokenized, test_set, target)
+    if files.tokenized is not None:
+        published = _beside(test_set, files.tokenized)
+    else:
+        published = moses_tokenized(test_set.references, target) if tokenized else []
     if files.hypothesis:
         output = Output(_beside(test_set, files.hypothesis))
     else:
@@ -219,23 +222,18 @@ def _translate(translator: Translator, test_set: TestSet, with_loss: bool = Fals
             many = f"{number:,} {what}{'' if number == 1 else 's'}"
             told = f"{many} cut to the {translator.max_length} tokens that {whose} reads{only}"
             print(f"tmt: {test_set.name}: {told}", file=sys.stderr)
+    segmenter, words = translator.target.segmenter, None
+    if segmenter.tokenizer.finds_words:  # the table of n-gram orders then counts these, not BLEU's own tokens
+        name, hypotheses = f"the model's {segmenter.config.kind} words", [one.tokens for one in translations]
+        words = Words(name, hypotheses, [segmenter.tokenize(line) for line in test_set.references])
     text = "\n".join([*test_set.sources, *test_set.references]).encode("utf-8", "replace")
     return Output(
         [translation.text for translation in translations],
-        _words(translator, [translation.tokens for translation in translations], test_set.references),
+        words,
         loss,
         # By the digest, figures of other sentences are told apart from those of these.
         {"decoding": translator.decoding.model_dump(mode="json"), "text": sha256(text).hexdigest()},
     )
-
-
-def _words(translator: Translator, hypotheses: list[Any], references: list[str]) -> Words | None:
-    """The model's own tokens, if they are words: what the table of n-gram orders is counted on elsewhere."""
-    segmenter = translator.target.segmenter
-    if not segmenter.tokenizer.finds_words:
-        return None
-    name = f"the model's {segmenter.config.kind} words"
-    return Words(name, hypotheses, [segmenter.tokenize(line) for line in references])
 
 
 def _beside(test_set: TestSet, file: Path) -> list[str]:
@@ -265,13 +263,6 @@ def _baseline(
         )
     translator = load_translator([folder], search_settings(folder, changes), computing)
     return _translate(translator, test_set, whose="the baseline").lines
-
-
-def _tokenized(wanted: bool, published: File, test_set: TestSet, language: str) -> list[str]:
-    """The references in the papers' form: as published, or brought into it."""
-    if published is not None:
-        return _beside(test_set, published)
-    return moses_tokenized(test_set.references, language) if wanted else []
 
 
 def _store(folder: Path, key: str, report: Report, settings: dict[str, Any]) -> None:

@@ -64,11 +64,6 @@ class ParameterRow:
     trainable: bool
     aliases: tuple[str, ...] = ()
 
-    @property
-    def part(self) -> str:
-        """The part of figure 1 it belongs to, one of PARTS."""
-        return self.name.partition(".")[0]
-
 
 @dataclass(frozen=True)
 class ShapeRow:
@@ -130,22 +125,25 @@ def parameter_table(model: Transformer) -> list[ParameterRow]:
     names: dict[nn.Parameter, list[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         names.setdefault(parameter, []).append(name)
-    return [
-        ParameterRow(
-            first, tuple(parameter.shape), _letters_of(first), parameter.numel(), parameter.requires_grad, tuple(others)
+    rows = []
+    for parameter, (first, *others) in names.items():
+        letters = next(letters for ending, letters in LETTERS_OF_PARAMETERS.items() if first.endswith(ending))
+        rows.append(
+            ParameterRow(
+                name=first,
+                shape=tuple(parameter.shape),
+                letters=tuple(letters.split()),
+                count=parameter.numel(),
+                trainable=parameter.requires_grad,
+                aliases=tuple(others),
+            )
         )
-        for parameter, (first, *others) in names.items()
-    ]
+    return rows
 
 
 def count_parts(rows: Sequence[ParameterRow]) -> dict[str, int]:
     """Parameters of each part of figure 1; a tied tensor counts for the part that names it first."""
-    return {part: sum(row.count for row in rows if row.part == part) for part in PARTS}
-
-
-def stack_sizes(model: Transformer) -> dict[str, int]:
-    """Layers of the encoder and the decoder."""
-    return {"encoder": len(model.encoder.layers), "decoder": len(model.decoder.layers)}
+    return {part: sum(row.count for row in rows if row.name.partition(".")[0] == part) for part in PARTS}
 
 
 def example_batch(model: Transformer, sentences: int = 2, source: int = 7, target: int = 5) -> tuple[Tensor, Tensor]:
@@ -219,8 +217,3 @@ class _Walk:
         part = path.partition(".")[0] or ("generator" if plain == "logits" else "")
         letters = tuple(suffix.replace("T", "S") if part in SOURCE_SIDE else suffix)
         self.rows.append(ShapeRow(path or part, plain, letters, tuple(tensor.shape)))
-
-
-def _letters_of(name: str) -> tuple[str, ...]:
-    ending = next(ending for ending in LETTERS_OF_PARAMETERS if name.endswith(ending))
-    return tuple(LETTERS_OF_PARAMETERS[ending].split())

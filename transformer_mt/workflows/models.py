@@ -74,7 +74,12 @@ def search_settings(folder: Path, given: Mapping[str, Any]) -> DecodingConfig:
     try:
         return DecodingConfig.model_validate({**own.model_dump(), **changes})
     except ValidationError as error:
-        raise _refused([(".".join(map(str, item["loc"])), item["msg"]) for item in error.errors()], given) from None
+        problems = [(".".join(map(str, item["loc"])), item["msg"]) for item in error.errors()]
+        # By the options that were given: a beam made as wide as --n-best is no option of the user's
+        problems = [(name, said) for name, said in problems if given.get(name) is not None] or problems
+        message = "; ".join(said.removeprefix("Value error, ") for _, said in problems)
+        place = option_of(problems[0][0]) if problems[0][0] else ""
+        raise TmtError(message[:1].lower() + message[1:], place=place, remedy="See the command's --help.") from None
 
 
 def option_of(setting: str) -> str:
@@ -103,11 +108,3 @@ def _check_settings_fit(wanted: DecodingConfig, changes: Mapping[str, Any], by_b
             f"{option} is for sampling, but this is a search for the best",
             remedy="Add --sample (draw one) or --mbr (draw many, keep the one the others agree with).",
         )
-
-
-def _refused(problems: Sequence[tuple[str, str]], given: Mapping[str, Any]) -> TmtError:
-    """What is wrong, by the options that were given: a beam made as wide as --n-best is no option of the user's."""
-    own = [(name, said) for name, said in problems if given.get(name) is not None] or problems
-    name, said = own[0][0], "; ".join(message.removeprefix("Value error, ") for _, message in own)
-    place = option_of(name) if name else ""
-    return TmtError(said[:1].lower() + said[1:], place=place, remedy="See the command's --help.")

@@ -205,9 +205,17 @@ class TrainingJob:
     def finish(self, state: TrainState) -> TrainReport:
         """Average, ship, draw, and score on the test sets."""
         run, events = self.run, self.events
-        events.say(f"done: {state.stopped}. {_how_to_go_on(state, self.config)}")
+        limit = state.stopped.split(" ")[0]
+        if limit == ends_with(self.config.training):
+            further = "Its learning rate has come to its end; for a longer run start anew: --fresh"
+        else:
+            further = "To train on, raise it:"
+        events.say(f"done: {state.stopped}. {further} --set training.{limit}=...")
         shipped = self._ship(state)
-        events.say(f"model      {run.model} ({_named(shipped)})")
+        steps = ", ".join(f"{step:,}" for step in shipped.steps)
+        made = f"checkpoint of step {steps}" if len(shipped.steps) == 1 else f"mean of the checkpoints of steps {steps}"
+        kept = ", kept as `tmt average` made it" if shipped.by == "average" else ""
+        events.say(f"model      {run.model} ({made}{kept})")
         events.say(f"plots      {events.draw()}")
         events.record(
             "finished", step=state.step, reason=state.stopped, seconds=round(state.seconds, 1), averaged=shipped.steps
@@ -234,17 +242,3 @@ class TrainingJob:
         shipped = Shipped(steps, "train")
         run.note_shipped(shipped)
         return shipped
-
-
-def _how_to_go_on(state: TrainState, config: Config) -> str:
-    limit = state.stopped.split(" ")[0]
-    if limit == ends_with(config.training):
-        return f"Its learning rate has come to its end; for a longer run start anew: --fresh --set training.{limit}=..."
-    return f"To train on, raise it: --set training.{limit}=..."
-
-
-def _named(shipped: Shipped) -> str:
-    steps, by = shipped.steps, ", kept as `tmt average` made it" if shipped.by == "average" else ""
-    if len(steps) == 1:
-        return f"checkpoint of step {steps[0]:,}{by}"
-    return f"mean of the checkpoints of steps {', '.join(f'{step:,}' for step in steps)}{by}"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from transformer_mt.config.choices import chosen
-
 if TYPE_CHECKING:
     import torch
     from torch import nn
@@ -31,10 +29,3 @@ class OptimizerKind(ABC):
     @abstractmethod
     def make(self, model: nn.Module) -> list[torch.optim.Optimizer]:
         """One optimizer, or several that share the parameters. The schedule sets their learning rates."""
-
-
-def optimizer_kind(training: TrainingConfig) -> OptimizerKind:
-    """The kind that a config's `training.optimizer` names."""
-    cls, options = chosen("optimizer", training.optimizer)
-    kind: OptimizerKind = cls(training, options)
-    return kind
