@@ -187,7 +187,9 @@ def reach(record: Any, path: str, place: str) -> str:
     value = record
     for key in [path] if isinstance(record, dict) and path in record else path.split("."):
         if not isinstance(value, dict):
-            raise TmtError(f"an object with the key '{key}' is needed, and this is {_kind(value)}", place=place)
+            names = ((list, "a list"), (str, "text"))
+            kind = next((name for of, name in names if isinstance(value, of)), "a number, true, false or null")
+            raise TmtError(f"an object with the key '{key}' is needed, and this is {kind}", place=place)
         if key not in value:
             raise missing_column(path, list(value), place)
         value = value[key]
@@ -199,10 +201,6 @@ def cell_text(value: Any, column: str, place: str) -> str:
     if value is None:
         return ""
     if isinstance(value, (list, dict)):
-        raise TmtError(f"'{column}' holds {_kind(value)} where a sentence is needed", place=place)
+        kind = "an object" if isinstance(value, dict) else "a list"
+        raise TmtError(f"'{column}' holds {kind} where a sentence is needed", place=place)
     return value if isinstance(value, str) else str(value)
-
-
-def _kind(value: Any) -> str:
-    names = ((dict, "an object"), (list, "a list"), (str, "text"))
-    return next((name for kind, name in names if isinstance(value, kind)), "a number, true, false or null")

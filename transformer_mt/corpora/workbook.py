@@ -41,12 +41,6 @@ def _rows(sheet: Any, file: Path) -> Iterator[Sequence[Any]]:
     from openpyxl.cell.cell import ERROR_CODES
     from openpyxl.utils.escape import unescape
 
-    def content(cell: Any) -> Any:
-        """The cell, with Excel's codes for control characters (_x000D_) decoded; None if a formula failed (#N/A)."""
-        if not isinstance(cell, str):
-            return cell
-        return None if cell in ERROR_CODES else unescape(cell) if "_x" in cell else cell
-
     sheet.reset_dimensions()  # some programs write a wrong size, and rows would be missing
     rows = sheet.iter_rows(values_only=True)
     while True:
@@ -56,7 +50,11 @@ def _rows(sheet: Any, file: Path) -> Iterator[Sequence[Any]]:
             raise _broken(file, error) from None
         if row is None:
             return
-        yield [content(cell) for cell in row]
+        # Excel writes codes for control characters (_x000D_), and an error (#N/A) where a formula failed.
+        yield [
+            None if cell in ERROR_CODES else unescape(cell) if isinstance(cell, str) and "_x" in cell else cell
+            for cell in row
+        ]
 
 
 def _broken(file: Path, error: Exception) -> TmtError:

@@ -157,13 +157,11 @@ class Batches:
             return source, target
         measured = np.arange(0, len(self.store), -(-len(self.store) // GROWTH_PAIRS))
         drawn = np.array([[*map(len, self._sample(int(pair), f"first-{pair}"))] for pair in measured])
-
-        def grown(lengths: Counts, drawn_lengths: Counts) -> Counts:
-            growth = drawn_lengths.sum() / lengths[measured].sum()
-            whole: Counts = np.minimum(np.ceil(lengths * growth), self.max_length).astype(np.int64)
-            return whole
-
-        return grown(source, drawn[:, 0]), grown(target, drawn[:, 1])
+        expected: list[Counts] = []
+        for side, lengths in enumerate((source, target)):
+            growth = drawn[:, side].sum() / lengths[measured].sum()
+            expected.append(np.minimum(np.ceil(lengths * growth), self.max_length).astype(np.int64))
+        return expected[0], expected[1]
 
     def plan(self, epoch: int) -> list[Counts]:
         """All batches of an epoch, for all processes, as arrays of pair numbers."""
@@ -221,13 +219,16 @@ class Batches:
 
 def assemble(store: Store, pairs: Counts) -> Batch:
     """Pairs of a store as one padded batch."""
-    width = int(store.source.lengths[pairs].max()), int(store.target.lengths[pairs].max())
-    return _batch(store.source.gather(pairs, width[0], PAD), store.target.gather(pairs, width[1], PAD))
+    source_BS, target_BT = (
+        torch.from_numpy(side.gather(pairs, int(side.lengths[pairs].max()), PAD))
+        for side in (store.source, store.target)
+    )
+    return Batch.of(source_BS, target_BT)
 
 
 def batch_of(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
     """Lists of ids, end marks included, as one padded batch."""
-    return _batch(padded(sources), padded(targets))
+    return Batch.of(torch.from_numpy(padded(sources)), torch.from_numpy(padded(targets)))
 
 
 def padded(sentences: Sequence[Sequence[int]]) -> NDArray[np.int64]:
@@ -236,7 +237,3 @@ def padded(sentences: Sequence[Sequence[int]]) -> NDArray[np.int64]:
     for row, sentence in enumerate(sentences):
         ids[row, : len(sentence)] = sentence
     return ids
-
-
-def _batch(source_BS: NDArray[np.int64], target_BT: NDArray[np.int64]) -> Batch:
-    return Batch.of(torch.from_numpy(source_BS), torch.from_numpy(target_BT))

@@ -9,7 +9,6 @@ manifest.json        fingerprint of config and files, splits, parts with weights
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -91,10 +90,17 @@ class Prepared:
         return Store(self.folder / self.named(split))
 
     def raw(self, split: str) -> tuple[list[str], list[str]]:
-        """Sources and references of a split as natural text."""
-        folder = self.folder / self.named(split)
-        source, target = (_lines(folder / f"{side}.txt") for side in SIDES)
-        return source, target
+        """Sources and references of a split as natural text. Raises TmtError if they were not kept."""
+        texts = []
+        for side in SIDES:
+            file = self.folder / self.named(split) / f"{side}.txt"
+            try:
+                with file.open(encoding="utf-8", newline="\n") as lines:
+                    texts.append([line.removesuffix("\n") for line in lines])
+            except FileNotFoundError:
+                remedy = "Only validation and test splits keep theirs."
+                raise TmtError("the text of this split was not kept", place=file, remedy=remedy) from None
+        return texts[0], texts[1]
 
     def codecs(self) -> tuple[Codec, Codec]:
         """Source and target codec, loaded when first asked for; one object where they are shared."""
@@ -132,21 +138,6 @@ def open_prepared(config: Config) -> Prepared:
 def prepared_folder(config: Config) -> Path:
     """Where the prepared data of a config lies."""
     return path_of(config.data.prepared) / config.name
-
-
-def _lines(file: Path) -> list[str]:
-    try:
-        return list(_without_ends(file))
-    except FileNotFoundError:
-        raise TmtError(
-            "the text of this split was not kept", place=file, remedy="Only validation and test splits keep theirs."
-        ) from None
-
-
-def _without_ends(file: Path) -> Iterator[str]:
-    with file.open(encoding="utf-8", newline="\n") as lines:
-        for line in lines:
-            yield line.removesuffix("\n")
 
 
 _PREPARE = "Prepare it:  tmt prepare --config C"

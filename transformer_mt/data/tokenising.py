@@ -84,11 +84,6 @@ class Findings:
     places: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     dropped: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
 
-    def note_outlier(self, kind: str, place: str) -> None:
-        self.outliers[kind] += 1
-        if len(self.places[kind]) < EXAMPLES:
-            self.places[kind].append(place)
-
     def add(self, other: Findings) -> None:
         self.pairs += other.pairs
         for part in other.words:
@@ -135,12 +130,16 @@ class Tokenising:
 
     def _judge(self, source: list[str], target: list[str], line: Line, found: Findings) -> str | None:
         """The rule that keeps a pair out of training, if any; outliers are noted."""
-        data = self.config.data
+        data, kind = self.config.data, None
         fault = fault_of_lengths(len(source) + 1, len(target) + 1, data.max_length, data.cleaning)
         if fault == LOPSIDED:
-            found.note_outlier(LOPSIDED, line.place)
+            kind = LOPSIDED
         elif fault is None and (foreign_script(line.source, data.source) or foreign_script(line.target, data.target)):
-            found.note_outlier(SCRIPT, line.place)
+            kind = SCRIPT
+        if kind is not None:
+            found.outliers[kind] += 1
+            if len(found.places[kind]) < EXAMPLES:
+                found.places[kind].append(line.place)
         return fault
 
 

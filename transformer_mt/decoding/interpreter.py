@@ -67,13 +67,17 @@ class _Source:
     is_cut: bool
 
 
-_LONGEST_SHOWN = 40  # characters of an unknown word
+_MOST_SHOWN, _LONGEST_SHOWN = 5, 40  # unknown words, and characters of one
 
 
-def _shown(word: str) -> str:
-    """A word as a message may hold it: short, and nothing a terminal would obey."""
-    word = word if len(word) <= _LONGEST_SHOWN else f"{word[: _LONGEST_SHOWN - 1]}…"
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in word)
+def _note_of_unknown(words: Sequence[str]) -> str:
+    """How many they are, and the first ones as a message may hold them: short, and nothing a terminal would obey."""
+    first = []
+    for word in words[:_MOST_SHOWN]:
+        word = word if len(word) <= _LONGEST_SHOWN else f"{word[: _LONGEST_SHOWN - 1]}…"
+        first.append("".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in word))
+    shown, more = ", ".join(dict.fromkeys(first)), ", ..." if len(words) > _MOST_SHOWN else ""
+    return f"{len(words)} unknown {'word' if len(words) == 1 else 'words'}: {shown}{more}"
 
 
 _SILENCE = Translation((), (Hypothesis("", (), 0.0, ()),))
@@ -145,17 +149,12 @@ class Interpreter(ABC):
         ids = self.source.vocabulary.encode(tokens)
         unknown = [token for token, index in zip(tokens, ids, strict=True) if index == UNK]
         if unknown:
-            shown = ", ".join(dict.fromkeys(_shown(self._source_word(token)) for token in unknown[:5]))
-            more = ", ..." if len(unknown) > 5 else ""
-            notes.append(f"{len(unknown)} unknown {'word' if len(unknown) == 1 else 'words'}: {shown}{more}")
+            detokenize = self.source.segmenter.tokenizer.detokenize  # the case is not that of a sentence start
+            notes.append(_note_of_unknown([detokenize([token]) for token in unknown]))
         start = self._prefix_ids(prefix)
         if UNK in start:
             notes.append(f"the prefix is not all known to the model, which writes {MARKS[UNK]} there")
         return _Source(tuple(tokens), (*ids, EOS), start, tuple(notes), is_cut)
-
-    def _source_word(self, token: str) -> str:
-        """A token as it stood in the line, but for the tokenizer's marks. Its case is not that of a sentence start."""
-        return self.source.segmenter.tokenizer.detokenize([token])
 
     def _prefix_ids(self, prefix: str) -> tuple[int, ...]:
         if not prefix.strip():
@@ -193,7 +192,8 @@ class Interpreter(ABC):
         unknown: list[str] = []
         if self.decoding.replace_unknown:
             places = [place for index, place in zip(found.ids, alignment, strict=False) if index == UNK]
-            unknown = [self._source_word(source.tokens[place]) for place in places]
+            detokenize = self.source.segmenter.tokenizer.detokenize  # each word as it stood in the line
+            unknown = [detokenize([source.tokens[place]]) for place in places]
         tokens = tuple(self.target.vocabulary.decode(found.tokens))
         text = self.target.decode(found.ids, unknown)
         return Hypothesis(text, tokens, found.score, tuple(alignment[: len(tokens)]) if aligned else None)

@@ -48,6 +48,7 @@ class Report:
 def as_json(report: Report) -> dict[str, Any]:
     """The report as plain values. `bleu`, `chrf` and `ter` are always there; None if not asked for."""
     bleu = report.scores.get("bleu")
+    lowercased, literature = report.lowercased, report.literature
     return {
         **{name: report.scores[name].value if name in report.scores else None for name in METRICS},
         "signature": bleu.signature if bleu else next((one.signature for one in report.scores.values()), None),
@@ -57,8 +58,8 @@ def as_json(report: Report) -> dict[str, Any]:
         "length_ratio": report.length_ratio,
         "loss": report.loss,
         "perplexity": report.perplexity,
-        "lowercased_bleu": _value_and_signature(report.lowercased),
-        "literature_bleu": _value_and_signature(report.literature),
+        "lowercased_bleu": {"bleu": lowercased.value, "signature": lowercased.signature} if lowercased else None,
+        "literature_bleu": {"bleu": literature.value, "signature": literature.signature} if literature else None,
         "bleu_table": asdict(report.table) if report.table else None,
         "buckets": [asdict(bucket) for bucket in report.buckets],
         "best": [asdict(example) for example in report.best],
@@ -96,10 +97,6 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
     sides = ["left", *["right"] * (len(rows[0]) - 1)]
     text = tabulate(rows, tablefmt="plain", colalign=sides, disable_numparse=True, preserve_whitespace=True)
     return "\n".join(line.rstrip() for line in text.split("\n"))
-
-
-def _value_and_signature(one: Score | None) -> dict[str, Any] | None:
-    return {"bleu": one.value, "signature": one.signature} if one else None
 
 
 def _table(table: BleuTable) -> str:

@@ -85,14 +85,10 @@ def bleu_table(hypotheses: Tokens, references: Tokens, bleu_of_tokens: BleuOfTok
 
     bleu_of_tokens: (hypotheses, references, highest order, weights) -> corpus BLEU between 0 and 1.
     """
-
-    def percent(order: int, weights: list[float]) -> float:
-        return 100.0 * bleu_of_tokens(hypotheses, references, order, weights)
-
     return BleuTable(
         tokens,
-        individual=tuple(percent(n, [0.0] * (n - 1) + [1.0]) for n in ORDERS),
-        cumulative=tuple(percent(n, [1.0 / n] * n) for n in ORDERS),
+        individual=tuple(100.0 * bleu_of_tokens(hypotheses, references, n, [0.0] * (n - 1) + [1.0]) for n in ORDERS),
+        cumulative=tuple(100.0 * bleu_of_tokens(hypotheses, references, n, [1.0 / n] * n) for n in ORDERS),
     )
 
 

@@ -30,16 +30,13 @@ class Agreement:
 
 def compare(ours: Interpreter, theirs: Interpreter, lines: Sequence[str]) -> Agreement:
     """Translate the same lines, at least one, with both."""
-    our_lines, our_seconds = _timed(ours, lines)
-    their_lines, their_seconds = _timed(theirs, lines)
-    return Agreement(our_lines, their_lines, our_seconds, their_seconds)
-
-
-def _timed(engine: Interpreter, lines: Sequence[str]) -> tuple[tuple[str, ...], float]:
-    list(engine.translate(lines[:_WARM_UP]))
-    start = time.perf_counter()
-    translated = tuple(translation.text for translation in engine.translate(lines))
-    return translated, time.perf_counter() - start
+    translated, seconds = [], []
+    for engine in (ours, theirs):
+        list(engine.translate(lines[:_WARM_UP]))
+        start = time.perf_counter()
+        translated.append(tuple(translation.text for translation in engine.translate(lines)))
+        seconds.append(time.perf_counter() - start)
+    return Agreement(translated[0], translated[1], seconds[0], seconds[1])
 
 
 def made_up_lines(

@@ -32,7 +32,8 @@ def fetch(
             _verify(file, sha256, file, f"It is damaged or of another version. Delete it and run again:  rm '{file}'")
             return False
         file.parent.mkdir(parents=True, exist_ok=True)
-        with lock(file.parent / ".lock", lambda: _tell_waiting(file, progress)):
+        waiting = f"{file.parent}: waiting for another process that fetches into this folder"
+        with lock(file.parent / ".lock", lambda: print(waiting, file=sys.stderr) if progress else None):
             if not file.exists():  # another process may have fetched it meanwhile
                 _receive(base, file, sha256, remedy, progress, patience)
         return True
@@ -40,18 +41,26 @@ def fetch(
         raise from_os_error(error, f"fetching {file.name}") from None
 
 
-def _tell_waiting(file: Path, progress: bool) -> None:
-    if progress:
-        print(f"{file.parent}: waiting for another process that fetches into this folder", file=sys.stderr)
-
-
 def _receive(base: str, file: Path, sha256: str, remedy: str, progress: bool, patience: Patience) -> None:
-    folder = _folder(base)
+    """Fill NAME.part over HTTP or from a folder, and give it its name."""
+    folder, part = _folder(base), file.with_name(f"{file.name}.part")
+    place: str | Path
     if folder is None:
-        address = f"{base.rstrip('/')}/{quote(file.name)}"
-        _download(Reception(address, _part_of(file), remedy, progress, patience), file, sha256)
+        place = f"{base.rstrip('/')}/{quote(file.name)}"
+        reception = Reception(place, part, remedy, progress, patience)
+        was_begun = reception.have() > 0
+        reception.run()
+        if was_begun and sha256_of(part) != sha256:  # what was begun long ago may be of another file
+            part.unlink()
+            reception.run()
     else:
-        _copy(folder / file.name, file, sha256, remedy)
+        place = folder / file.name
+        if not folder.is_dir():
+            raise TmtError("there is no such folder to fetch from", place=folder, remedy=remedy)
+        if not place.is_file():
+            raise MissingError("the folder does not have this file", place=place, remedy=remedy)
+        shutil.copyfile(place, part)
+    _finish(part, file, sha256, place, remedy)
 
 
 def _verify(file: Path, sha256: str, place: str | Path, remedy: str) -> None:
@@ -83,29 +92,6 @@ def _folder(base: str) -> Path | None:
 
 
 _BASES = "Give an address that begins with http:// or https://, or a folder."
-
-
-def _download(reception: Reception, file: Path, sha256: str) -> None:
-    was_begun = reception.have() > 0
-    reception.run()
-    if was_begun and sha256_of(reception.part) != sha256:  # what was begun long ago may be of another file
-        reception.part.unlink()
-        reception.run()
-    _finish(reception.part, file, sha256, reception.address, reception.remedy)
-
-
-def _copy(source: Path, file: Path, sha256: str, remedy: str) -> None:
-    if not source.parent.is_dir():
-        raise TmtError("there is no such folder to fetch from", place=source.parent, remedy=remedy)
-    if not source.is_file():
-        raise MissingError("the folder does not have this file", place=source, remedy=remedy)
-    part = _part_of(file)
-    shutil.copyfile(source, part)
-    _finish(part, file, sha256, source, remedy)
-
-
-def _part_of(file: Path) -> Path:
-    return file.with_name(f"{file.name}.part")
 
 
 def _finish(part: Path, file: Path, sha256: str, place: str | Path, remedy: str) -> None:

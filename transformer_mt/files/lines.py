@@ -64,7 +64,12 @@ def read_lines(file: str | Path, encoding: str = "utf-8", any_text: bool = False
         except UnicodeDecodeError as error:
             if number == 1:
                 _check_first(raw, path)  # which knows more
-            raise _undecodable(error, encoding, at(path, number)) from None
+            bad = raw[error.start : error.start + 1].hex()
+            raise TmtError(
+                f"the line is not {encoding.upper()}: byte 0x{bad} at position {error.start + 1}",
+                place=at(path, number),
+                remedy="Convert the file, for instance from Korean Windows:  iconv -f CP949 -t UTF-8 OLD > NEW",
+            ) from None
         yield number, text.removesuffix("\n").removesuffix("\r")
     if not number and not any_text:
         raise _empty(path)
@@ -80,7 +85,10 @@ def check_exists(file: Path) -> None:
     if file.is_dir():
         raise TmtError("this is a folder where a file is needed", place=file, remedy="Name the file inside it.")
     if not file.exists():
-        raise TmtError("no such file", place=file, remedy=_where(file))
+        remedy = f"Check the name:  ls {file.parent}"
+        if not file.parent.is_dir():
+            remedy = f"There is no folder {file.parent} either; paths count from the folder where tmt was started."
+        raise TmtError("no such file", place=file, remedy=remedy)
 
 
 def check_head(file: Path) -> None:
@@ -108,13 +116,6 @@ def web_page(place: str | Path, remedy: str = "Get the data file itself, and put
     return TmtError(message, place=place, remedy=remedy)
 
 
-def _where(file: Path) -> str:
-    folder = file.parent
-    if not folder.is_dir():
-        return f"There is no folder {folder} either; paths count from the folder where tmt was started."
-    return f"Check the name:  ls {folder}"
-
-
 def _empty(file: Path) -> TmtError:
     return TmtError("the file is empty", place=file, remedy="Download or copy it again.")
 
@@ -131,15 +132,6 @@ def _check_first(line: bytes, path: Path) -> None:
             raise TmtError(f"the file {what}", place=path, remedy=remedy)
 
 
-def _undecodable(error: UnicodeDecodeError, encoding: str, place: str) -> TmtError:
-    bad = error.object[error.start : error.start + 1].hex()
-    return TmtError(
-        f"the line is not {encoding.upper()}: byte 0x{bad} at position {error.start + 1}",
-        place=place,
-        remedy="Convert the file, for instance from Korean Windows:  iconv -f CP949 -t UTF-8 OLD > NEW",
-    )
-
-
 def _raw_lines(path: Path) -> Iterator[bytes]:
     """Lines with their ends. What the decompressors raise becomes a TmtError with the number of the line."""
     number = 0
@@ -147,16 +139,13 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
         with _open(path) as stream:
             for number, line in enumerate(stream, start=1):  # noqa: B007 (told below)
                 yield line
-    except EOFError:
-        raise _broken("is truncated: its end is missing", path, number + 1) from None
-    except (zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise _broken(f"is damaged, or not a {path.suffix} file at all ({error})", path, number + 1) from None
+    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        damaged = f"damaged, or not a {path.suffix} file at all ({error})"
+        problem = "truncated: its end is missing" if isinstance(error, EOFError) else damaged
+        place = at(path, number + 1)
+        raise TmtError(f"the file is {problem}", place=place, remedy="Download or copy it again.") from None
     except OSError as error:
         raise from_os_error(error, "reading a file of text") from None
-
-
-def _broken(what: str, path: Path, line: int) -> TmtError:
-    return TmtError(f"the file {what}", place=at(path, line), remedy="Download or copy it again.")
 
 
 def _open(path: Path) -> io.BufferedIOBase:
@@ -175,7 +164,12 @@ class _ZstdFile(io.RawIOBase):
     EOFError where the last frame breaks off."""
 
     def __init__(self, path: Path) -> None:
-        self._zstd = _zstandard(path)
+        try:
+            import zstandard
+        except ImportError:
+            remedy = "pip install 'transformer_mt[zstd]'   or unpack the file with `unzstd`"
+            raise TmtError("reading .zst files needs the package zstandard", place=path, remedy=remedy) from None
+        self._zstd: Any = zstandard
         self._file = path.open("rb")
         self._frame: Any = None
         self._compressed, self._ready = b"", b""
@@ -212,12 +206,3 @@ class _ZstdFile(io.RawIOBase):
         if self._frame.eof:
             self._frame = None
         return True
-
-
-def _zstandard(path: Path) -> Any:
-    try:
-        import zstandard
-    except ImportError:
-        remedy = "pip install 'transformer_mt[zstd]'   or unpack the file with `unzstd`"
-        raise TmtError("reading .zst files needs the package zstandard", place=path, remedy=remedy) from None
-    return zstandard

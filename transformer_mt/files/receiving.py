@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from transformer_mt.errors import TmtError
@@ -70,39 +70,44 @@ class Reception:
                 most = max(most, self.have())
                 if failures >= self.patience.tries:
                     raise TmtError(f"{error}; gave up", place=self.address, remedy=self.remedy) from None
-                self._pause(self.patience.pause * 2 ** (failures - 1), str(error))
-
-    def _pause(self, seconds: float, why: str) -> None:
-        if self.progress:
-            print(f"{self.part.stem}: {why}; trying again in {seconds:g} s", file=sys.stderr)
-        time.sleep(seconds)
+                seconds = self.patience.pause * 2 ** (failures - 1)
+                if self.progress:
+                    print(f"{self.part.stem}: {error}; trying again in {seconds:g} s", file=sys.stderr)
+                time.sleep(seconds)
 
     def _receive(self) -> None:
         """Ask for what is missing and append it. Raises BrokenError where less arrives than was promised."""
         with self._answer() as response:
             if response.status_code == _NOTHING_LEFT:
-                return self._check_nothing_left(response)
+                if response.headers.get("Content-Range") != f"bytes */{self.have()}":
+                    self.part.unlink(missing_ok=True)
+                    raise BrokenError("what had arrived is not a part of this file")
+                return
             start = self._start(response)
             length = response.headers.get("Content-Length", "")
             total = start + int(length) if length.isdigit() else None
             self._write(response, start, total)
         if total is not None and self.have() < total:
             raise BrokenError(f"the connection broke off ({self.have():,} bytes of {total:,} have arrived)")
-        return None
 
     def _write(self, response: Response, start: int, total: int | None) -> None:
-        with self.part.open("ab" if start else "wb") as stream, self._bar(start, total) as bar:
+        from tqdm import tqdm
+
+        with (
+            self.part.open("ab" if start else "wb") as stream,
+            tqdm(
+                desc=self.part.stem,
+                initial=start,
+                total=total,
+                unit="B",
+                unit_scale=True,
+                leave=False,
+                disable=None if self.progress else True,  # None: hidden where stderr is no terminal
+            ) as bar,
+        ):
             for piece in response.raw.stream(_PIECE, decode_content=False):  # a .gz is wanted as it is
                 stream.write(piece)
                 bar.update(len(piece))
-
-    def _bar(self, start: int, total: int | None) -> Any:
-        from tqdm import tqdm
-
-        hidden = None if self.progress else True  # None: hidden where stderr is no terminal
-        return tqdm(
-            desc=self.part.stem, initial=start, total=total, unit="B", unit_scale=True, leave=False, disable=hidden
-        )
 
     @contextmanager
     def _answer(self) -> Iterator[Response]:
@@ -145,12 +150,6 @@ class Reception:
             return self.have()
         self.part.unlink(missing_ok=True)
         raise BrokenError("the server sends another part of the file than was asked for")
-
-    def _check_nothing_left(self, response: Response) -> None:
-        if response.headers.get("Content-Range") == f"bytes */{self.have()}":
-            return
-        self.part.unlink(missing_ok=True)
-        raise BrokenError("what had arrived is not a part of this file")
 
 
 def _reason(error: BaseException) -> str:

@@ -86,7 +86,10 @@ def recover(folder: Path) -> None:
 def remove_leftovers(folder: Path, name: str = "") -> None:
     """Remove what killed processes left of replacements in `folder`: of one name, or of all."""
     asides = _left_by_killed(folder, name, "new")
-    asides += [aside for aside in _left_by_killed(folder, name, "old") if (folder / _name_of(aside)).exists()]
+    for aside in _left_by_killed(folder, name, "old"):
+        replaced = re.sub(r"(\.\d+)?\.(new|old)$", "", aside.name[1:])
+        if (folder / replaced).exists():
+            asides.append(aside)
     for aside in asides:
         if aside.is_dir():
             shutil.rmtree(aside, ignore_errors=True)
@@ -138,10 +141,6 @@ def _left_by_killed(folder: Path, name: str, state: str) -> list[Path]:
         found = ((entry, pattern.fullmatch(entry.name)) for entry in folder.iterdir())
         return sorted(entry for entry, match in found if match and not (match[1] and _is_running(int(match[1]))))
     return []
-
-
-def _name_of(aside: Path) -> str:
-    return re.sub(r"(\.\d+)?\.(new|old)$", "", aside.name[1:])
 
 
 def _is_running(pid: int) -> bool:

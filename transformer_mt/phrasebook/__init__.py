@@ -55,7 +55,8 @@ def generate(source: str, target: str, split: str, count: int, seed: int) -> Ite
     assert split in SPLITS, split
     say_source, say_target = _REALISERS[source], _REALISERS[target]
     seen = _Seen()
-    meanings = _meanings(split, seed, polite_freely=source == "ko")
+    sampler = Sampler(Random(f"{split} {seed}"), polite_freely=source == "ko")
+    meanings = (meaning for meaning in iter(sampler.draw, None) if split_of(meaning) == split)  # without end
     for given in range(count):
         for meaning in islice(meanings, _PATIENCE):
             sentence = say_source(meaning)
@@ -67,15 +68,6 @@ def generate(source: str, target: str, split: str, count: int, seed: int) -> Ite
                 remedy=f"Ask for at most {given:,} with `{split}: {given}` under `corpus`.",
             )
         yield sentence, say_target(meaning)
-
-
-def _meanings(split: str, seed: int, polite_freely: bool) -> Iterator[Meaning]:
-    """Meanings that the split may contain, without end."""
-    sampler = Sampler(Random(f"{split} {seed}"), polite_freely)
-    while True:
-        meaning = sampler.draw()
-        if split_of(meaning) == split:
-            yield meaning
 
 
 class _Seen:

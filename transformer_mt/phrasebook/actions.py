@@ -24,7 +24,11 @@ class Actions(Phrases):
         verb = self._one(pools.SCHEDULE)
         mood = self._random.random()
         if mood < 0.08 and verb in pools.REQUESTED:
-            return self._request(verb)
+            negative = self._chance(0.15)
+            slots = self._slots(verb, YOU, "", negative)
+            time = self._one(pools.VERB_TIMES[verb]["future"]) if self._chance(0.2) else None
+            courtesy = self._manners("", YOU, negative, announced=True)
+            return Meaning("action", YOU, negative=negative, request=True, verb=verb, time=time, **slots, **courtesy)
         question = self._question(verb) if mood > 0.7 else ""
         subject = WHO if question == "who" else self._doer(verb, bool(question))
         modality = self._modality(verb, subject, question)
@@ -39,14 +43,6 @@ class Actions(Phrases):
         courtesy = self._manners(question, subject, negative, announced)
         when["fronted"] = bool(when.get("fronted")) and not courtesy["opener"]
         return Meaning("action", subject, tense, negative, question, modality, verb=verb, **slots, **when, **courtesy)
-
-    def _request(self, verb: Verb) -> Meaning:
-        """A request with "please", sometimes negative, sometimes with a time in the future."""
-        negative = self._chance(0.15)
-        slots = self._slots(verb, YOU, "", negative)
-        time = self._one(pools.VERB_TIMES[verb]["future"]) if self._chance(0.2) else None
-        courtesy = self._manners("", YOU, negative, announced=True)
-        return Meaning("action", YOU, negative=negative, request=True, verb=verb, time=time, **slots, **courtesy)
 
     def _question(self, verb: Verb) -> str:
         """A kind of question that fits the verb and leaves enough words to understand it."""

@@ -79,15 +79,14 @@ ATTRIBUTES: dict[Noun, tuple[Adjective, ...]] = {
     noun: tuple(adjective for adjective in fitted if adjective.attributive) for noun, fitted in ADJECTIVES.items()
 }
 STATES = tuple(adjective for adjective in adjectives.ADJECTIVES if "pronoun" in adjective.classes)
-
-
-def _things_at(spot: Adverbial) -> tuple[Noun, ...]:
-    """The nouns that may be at a spot, without the noun of the spot itself (no table on the table)."""
-    classes = frozenset(" ".join(places.SPOT_CONTENTS[tag] for tag in spot.tag.split()).split())
-    return tuple(noun for noun in fitting(classes, NOUNS) if noun.ko != spot.ko.split()[0])
-
-
-SPOT_THINGS: dict[Adverbial, tuple[Noun, ...]] = {spot: _things_at(spot) for spot in places.SPOTS}
+SPOT_THINGS: dict[Adverbial, tuple[Noun, ...]] = {
+    spot: tuple(
+        noun
+        for noun in fitting(_set(" ".join(places.SPOT_CONTENTS[tag] for tag in spot.tag.split())), NOUNS)
+        if noun.ko != spot.ko.split()[0]  # no table on the table
+    )
+    for spot in places.SPOTS
+}
 QUALIFIED = tuple(noun for noun in (*NOUNS, *PLACE_NOUNS) if ADJECTIVES[noun])
 POSSESSIONS = tuple(
     noun for noun in fitting(_set("vehicle pet personal device sibling close bookish"), NOUNS) if noun.counter

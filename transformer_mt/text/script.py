@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import regex
 
 _WRITTEN_IN = {  # Unicode scripts; a language that is written in two scripts is left out, and its text is never foreign
@@ -33,18 +31,15 @@ _WRITTEN_IN = {  # Unicode scripts; a language that is written in two scripts is
     "Hiragana Katakana Han": "ja",
     "Han": "zh",
 }
-_SCRIPTS = {language: scripts for scripts, languages in _WRITTEN_IN.items() for language in languages.split()}
+_OWN_LETTER = {  # for each language the pattern of one letter or vowel sign of its script
+    language: regex.compile("[" + "".join(rf"\p{{sc={name}}}" for name in scripts.split()) + "]")
+    for scripts, languages in _WRITTEN_IN.items()
+    for language in languages.split()
+}
 _LETTER = regex.compile(r"\p{L}")
 
 
 def foreign_script(text: str, language: str) -> bool:
     """Whether the text has letters, but none of the language's script. False if that script is not known."""
-    own = _letter_of(language)
+    own = _OWN_LETTER.get(language)
     return own is not None and _LETTER.search(text) is not None and own.search(text) is None
-
-
-@cache
-def _letter_of(language: str) -> regex.Pattern[str] | None:
-    """The pattern of one letter or vowel sign of the language's script; None if the script is not known."""
-    scripts = _SCRIPTS.get(language)
-    return regex.compile("[" + "".join(rf"\p{{sc={name}}}" for name in scripts.split()) + "]") if scripts else None

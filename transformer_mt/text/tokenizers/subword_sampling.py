@@ -84,18 +84,15 @@ def sample_unigram(word: str, scores: Mapping[str, float], alpha: float, random:
     for end in range(1, len(word) + 1):
         starts = (start for start in range(max(0, end - longest), end) if word[start:end] in scores)
         endings.append([(start, total[start] + alpha * scores[word[start:end]]) for start in starts])
-        total.append(_log_sum_exp([weight for _, weight in endings[end]]))
+        weights = [weight for _, weight in endings[end]]
+        highest = max(weights, default=NEVER)
+        if highest != NEVER:  # a piece ends here; subtracting the highest keeps the powers within floats
+            highest += math.log(sum(math.exp(weight - highest) for weight in weights))
+        total.append(highest)
     pieces, end = [], len(word)
     while end:
-        starts_, weights = zip(*endings[end], strict=True)
-        (start,) = random.choices(starts_, [math.exp(weight - total[end]) for weight in weights])
+        chances = [math.exp(weight - total[end]) for _, weight in endings[end]]
+        ((start, _),) = random.choices(endings[end], chances)
         pieces.append(word[start:end])
         end = start
     return pieces[::-1]
-
-
-def _log_sum_exp(weights: list[float]) -> float:
-    highest = max(weights, default=-math.inf)
-    if highest == -math.inf:  # no piece ends here
-        return highest
-    return highest + math.log(sum(math.exp(weight - highest) for weight in weights))
