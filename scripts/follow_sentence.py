@@ -58,10 +58,13 @@ def shows(value: Any, depth: int = 3) -> bool:
 
 def has_run(values: Any) -> bool:
     """Whether a word, or a number that is not a mark (0 to 3), stands at least twenty times in a row."""
-    alike = groupby(value for value in values if isinstance(value, (int, str)))
-    return any(
-        sum(1 for _ in some) >= TIMES for value, some in alike if (value in WORDS if isinstance(value, str) else value > 3)
-    )
+    if not all(isinstance(value, (int, str)) for value in values):
+        return False
+    for value, alike in groupby(values):
+        counts = value in WORDS if isinstance(value, str) else value > 3
+        if counts and sum(1 for _ in alike) >= TIMES:
+            return True
+    return False
 
 
 class Follower:

@@ -258,7 +258,7 @@ def test_commands_import_only_typer_before_they_are_called() -> None:
 
 def test_help_of_all_commands_loads_nothing_heavy() -> None:
     code = (
-        "import json, sys; from transformer_mt.cli import main; main._add_commands(['--help']);"
+        "import json, sys; from transformer_mt.cli import main; main.add_commands('--help');"
         "print(json.dumps(sorted(sys.modules)))"
     )
     answer = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

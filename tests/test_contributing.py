@@ -75,8 +75,11 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Clone:
         "tokenizer": {"kind": "pairs"},
         "model": {"d_model": 16, "n_heads": 2, "d_ff": 32, "encoder_layers": 1, "decoder_layers": 1},
         "training": {
-            **{"schedule": {"kind": "exponential", "decay": 0.5}, "learning_rate": 0.01, "warmup_steps": 2},
-            **{"max_epochs": 4, "batch_tokens": 256},
+            "schedule": {"kind": "exponential", "decay": 0.5},
+            "learning_rate": 0.01,
+            "warmup_steps": 2,
+            "max_epochs": 4,
+            "batch_tokens": 256,
         },
         "decoding": {"method": "per_token", "beam": 3, "n_best": 3},
         "runtime": {"device": "cpu", "threads": 1},

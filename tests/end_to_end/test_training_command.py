@@ -317,7 +317,7 @@ def test_a_full_disk_stops_it_with_the_last_checkpoint_intact(finished: Path, ru
         pytest.skip("this system lets no user mount a small file system")
     look = (
         "import sys; from pathlib import Path; from transformer_mt.training.checkpoint import Checkpoints;"
-        "from transformer_mt.cli import main; main._add_commands(['train']); code = main._run(sys.argv[2:]);"
+        "from transformer_mt.cli import main; code = main.main(sys.argv[2:]);"
         "kept = Checkpoints(Path(sys.argv[1], 'checkpoints')); print('WHOLE', kept.whole()[0]); sys.exit(code)"
     )
     script = 'mount -t tmpfs -o size="$0" tmpfs "$1" && cp -r "$2"/. "$1" && shift 2 && exec "$@"'

@@ -78,8 +78,7 @@ def attempt(arguments, delicate, pipe, log):
     Optimizer.update = told
     if delicate:
         die_at(*DELICATE[delicate])
-    main._add_commands(arguments)
-    os._exit(main._run(arguments))
+    os._exit(main.main(arguments))
 
 
 def start(run, delicate=None):

@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.text.cleaning import (
     clean_text,
-    empty_side,
     fault_of_lengths,
-    fault_of_training_pair,
-    leak_key,
-    pair_key,
+    fault_of_pair,
+    keys_of_pair,
 )
 
 DEFAULT = CleaningConfig()
@@ -72,10 +70,21 @@ def test_with_all_rules_off_words_stay_as_they_are(text: str) -> None:
     assert clean_text(text, off, "ko").split() == text.split()
 
 
-def test_empty_sides() -> None:
-    assert empty_side("", "a")
-    assert empty_side("a", " \u3000")
-    assert not empty_side("a", "b")
+def test_a_side_of_white_space_is_a_fault_in_every_split() -> None:
+    for trains in (True, False):
+        assert fault_of_pair("", "a", rules(), trains) == "empty side"
+        assert fault_of_pair("a", " \u3000", rules(), trains) == "empty side"
+        assert fault_of_pair("a", "b", rules(), trains) is None
+    assert fault_of_pair("a", "a", rules(), trains=False) is None
+
+
+def test_each_rule_that_changes_a_sentence_is_noted() -> None:
+    noted: list[str] = []
+    assert clean_text("Cafe\u0301\u200b  ㅋㅋㅋㅋㅋ", rules(max_repeats=2), "ko", noted.append) == "Café  ㅋㅋ"
+    assert noted == ["control characters", "NFC", "repeats"]
+    assert clean_text("a b", rules(), "ko", noted.append) == "a b"
+    assert clean_text("a\tb ", rules(), "ko", noted.append) == "a b"
+    assert noted[3:] == ["white space"]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +98,7 @@ def test_empty_sides() -> None:
     ],
 )
 def test_faults_of_a_pair(changed: dict[str, object], source: str, target: str, fault: str | None) -> None:
-    assert fault_of_training_pair(source, target, rules(**changed)) == fault
+    assert fault_of_pair(source, target, rules(**changed), trains=True) == fault
 
 
 @pytest.mark.parametrize(
@@ -109,21 +118,21 @@ def test_faults_of_lengths(changed: dict[str, object], lengths: tuple[int, int],
 
 
 def test_pair_keys_tell_pairs_apart() -> None:
-    assert pair_key("a", "b") == pair_key("a", "b")
-    assert len({pair_key("a", "b"), pair_key("b", "a"), pair_key("ab", ""), pair_key("A", "b")}) == 4
-    assert len(pair_key("a", "b")) == 16
+    assert keys_of_pair("a", "b") == keys_of_pair("a", "b")
+    assert len({keys_of_pair(*pair).pair for pair in (("a", "b"), ("b", "a"), ("ab", ""), ("A", "b"))}) == 4
+    assert [len(key) for key in keys_of_pair("a", "b")] == [8, 8, 8]
 
 
 def test_leaks_are_the_same_sentence_to_a_reader() -> None:
-    seen = leak_key("Ein Hund.", "A dog.", "pair")
-    assert seen == leak_key("ein  Hund", "A dog !", "pair")
-    assert seen != leak_key("ein Hund", "the dog", "pair")
-    assert leak_key("Ein Hund.", "A dog.", "source") == leak_key("ein hund", "the dog", "source")
-    assert leak_key("?", "a", "pair") != leak_key("!", "a", "pair")  # there is only punctuation to compare
-    assert leak_key("ab", "c", "pair") != leak_key("a", "bc", "pair")
+    seen = keys_of_pair("Ein Hund.", "A dog.").leak
+    assert seen == keys_of_pair("ein  Hund", "A dog !").leak
+    assert seen != keys_of_pair("ein Hund", "the dog").leak
+    assert keys_of_pair("Ein Hund.", "A dog.").source == keys_of_pair("ein hund", "the dog").source
+    assert keys_of_pair("?", "a").leak != keys_of_pair("!", "a").leak  # there is only punctuation to compare
+    assert keys_of_pair("ab", "c").leak != keys_of_pair("a", "bc").leak
 
 
 def test_vowel_signs_and_tones_make_other_words() -> None:
     for one, other in (("ไม่", "ไม้"), ("मिल", "मेल"), ("ခါ", "ခေါ")):
-        assert leak_key(one, "x", "pair") != leak_key(other, "x", "pair")
-    assert leak_key("שָׁלוֹם!", "x", "pair") == leak_key("שלום", "x", "pair")  # most writers omit these points
+        assert keys_of_pair(one, "x").leak != keys_of_pair(other, "x").leak
+    assert keys_of_pair("שָׁלוֹם!", "x").leak == keys_of_pair("שלום", "x").leak  # most writers omit these points

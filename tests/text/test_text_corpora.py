@@ -12,7 +12,7 @@ import pytest
 
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.corpora.workbook import open_sheets
-from transformer_mt.text.cleaning import clean_text, pair_key
+from transformer_mt.text.cleaning import clean_text, keys_of_pair
 from transformer_mt.text.codec import Segmenter
 from transformer_mt.text.tokenizers.soynlp import SoynlpTokenizer
 from transformer_mt.text.tokenizers.spacy import SpacyTokenizer
@@ -32,7 +32,7 @@ def _multi30k(corpora: Path, split: str, language: str) -> list[str]:
 @pytest.mark.parametrize(("language", "size", "slack"), [("en", 5893, 0), ("de", 7853, 5)])
 def test_sizes_of_the_multi30k_vocabularies(corpora: Path, language: str, size: int, slack: int) -> None:
     pairs = zip(_multi30k(corpora, "train", "de"), _multi30k(corpora, "train", "en"), strict=True)
-    kept = {pair_key(*pair): pair for pair in pairs}.values()  # cleaning drops equal pairs by default
+    kept = {keys_of_pair(*pair).pair: pair for pair in pairs}.values()  # cleaning drops equal pairs by default
     segmenter = Segmenter(SpacyTokenizer.Options(kind="spacy", case="lower"), language)
     counts = Counter(token for pair in kept for token in segmenter.tokenize(pair[language == "en"]))
     assert abs(len(Vocabulary.count(counts, min_frequency=2)) - size) <= slack

@@ -59,23 +59,21 @@ class Writer:
         self._form = form
         self.written = 0
         if form is None:
-            opening = json.dumps(head, ensure_ascii=False, indent=1)[:-2]
-            self._put(f'{opening},\n "translations": [')
+            opening = json.dumps(head, ensure_ascii=False, indent=1)[:-2] + ',\n "translations": ['
+            self._stream.write(opening.encode("utf-8", "replace"))
 
     def write(self, line: str, translation: Translation) -> None:
         self.written += 1
         if self._form is None:
-            self._put(f"{',' if self.written > 1 else ''}\n  {as_json(self.written, line, translation)}")
+            text = f"{',' if self.written > 1 else ''}\n  {as_json(self.written, line, translation)}"
         else:
-            self._put(self._form(self.written, line, translation))
+            text = self._form(self.written, line, translation)
+        self._stream.write(text.encode("utf-8", "replace"))
 
     def close(self) -> None:
         if self._form is None:
-            self._put("\n ]\n}\n")
+            self._stream.write(b"\n ]\n}\n")
         self._stream.flush()
-
-    def _put(self, text: str) -> None:
-        self._stream.write(text.encode("utf-8", "replace"))
 
 
 @contextmanager

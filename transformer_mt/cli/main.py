@@ -57,16 +57,17 @@ def run() -> None:
     set_up_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that cannot write Hangul shows ?, as stderr does
-    _add_commands(arguments)
-    code = _run(arguments)
+    code = main(arguments)
     settle(sys.stdout)
     settle(sys.stderr)
     sys.exit(code)
 
 
-def _add_commands(arguments: list[str]) -> None:
-    """The command that is asked for; or all by name, with a sentence each and no options, where help lists them."""
-    first = arguments[0] if arguments else ""
+def add_commands(first: str) -> None:
+    """The command that is asked for; or all by name, with a sentence each and no options, where help lists them.
+
+    first: the first argument.
+    """
     if first == "--version":
         return
     for name in (first,) if first in COMMANDS else COMMANDS:
@@ -77,9 +78,17 @@ def _add_commands(arguments: list[str]) -> None:
             app.command(name, short_help=(command.__doc__ or "").split("\n")[0])(lambda: None)
 
 
-def _run(arguments: list[str]) -> int:
+def main(arguments: list[str]) -> int:
+    """Run a command. Returns its exit code."""
+    add_commands(arguments[0] if arguments else "")
+    command = typer.main.get_command(app)
+    code = 0
     try:
-        code = _invoke(arguments)
+        try:
+            with command.make_context("tmt", arguments) as context:  # not command.main(): it exits 1 on a broken pipe
+                command.invoke(context)
+        except typer.Exit as leave:
+            code = leave.exit_code
         sys.stdout.flush()
         return code
     except TmtError as error:
@@ -103,16 +112,6 @@ def _tell_usage(error: Any, arguments: list[str]) -> int:
     elif "unexpected extra argument" in message and "=" in message.rpartition("(")[2]:
         print("  Give --set before each KEY=VALUE:  --set training.max_epochs=5 --set seed=2", file=sys.stderr)
     return USER_FAULT
-
-
-def _invoke(arguments: list[str]) -> int:
-    command = typer.main.get_command(app)
-    try:
-        with command.make_context("tmt", arguments) as context:  # not command.main(): it exits 1 on a broken pipe
-            command.invoke(context)
-    except typer.Exit as leave:
-        return leave.exit_code
-    return 0
 
 
 def _tell(message: str, code: int) -> int:

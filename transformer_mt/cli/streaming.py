@@ -51,7 +51,8 @@ def translate_all(
     with progress as bar, opened(output) as stream:
         notes = Notes(partial(print if bar is None else bar.write, file=sys.stderr))
         writer = Writer(stream, form, head or {})
-        for batch in _batches(text, input_, known is not None, notes, translator):
+        given = [printable(sentence) for sentence in text or ()]
+        for batch in [given] if given else _batches(input_, known is not None, notes, translator):
             prefixes = [prefix] * len(batch) if prefix else None
             answers = translator.translate(batch, prefixes, align=form is None)
             for line, translation in zip(batch, answers, strict=True):
@@ -64,13 +65,9 @@ def translate_all(
         notes.close()
 
 
-def _batches(
-    text: list[str] | None, input_: Path | None, checked: bool, notes: Any, translator: Interpreter
-) -> Iterator[list[str]]:
-    """Sentences of the command line, a file, a pipe or a prompt."""
+def _batches(input_: Path | None, checked: bool, notes: Notes, translator: Interpreter) -> Iterator[list[str]]:
+    """Sentences of a file, a pipe or a prompt."""
     warn = partial(notes.tell, notes=("not UTF-8; each wrong byte was read as U+FFFD",))
-    if text:
-        return iter([[printable(sentence) for sentence in text]])
     if input_ is not None and checked:
         return file_batches(input_)
     if input_ is not None:

@@ -63,7 +63,7 @@ def translate(
     from transformer_mt.files.lines import printable
     from transformer_mt.workflows.translate import Computing, draw_attention, open_translator
 
-    _check_usage(text, input_, output, attention)
+    _check_usage(len(text or ()), input_, output, attention)
     if sample and mbr:
         raise TmtError("--sample and --mbr are two ways of searching", remedy="Give one of them.")
     prefix = printable(prefix)
@@ -80,9 +80,9 @@ def translate(
     translate_all(translator, text, input_, output, prefix, scores, head)
 
 
-def _check_usage(text: list[str] | None, input_: Path | None, output: Path | None, attention: Path | None) -> None:
-    """Raises TmtError if options contradict each other."""
-    if text and input_:
+def _check_usage(sentences: int, input_: Path | None, output: Path | None, attention: Path | None) -> None:
+    """Raises TmtError if options contradict each other. sentences: how many stand on the command line."""
+    if sentences and input_:
         raise TmtError("sentences on the command line and --input exclude each other", remedy="Give one of them.")
     if input_ is not None and not input_.exists():
         raise TmtError("no such file", place=input_, remedy="Check the path after --input.")
@@ -94,7 +94,7 @@ def _check_usage(text: list[str] | None, input_: Path | None, output: Path | Non
         raise TmtError("no such folder", place=output.parent, remedy=f"Make it first:  mkdir -p {output.parent}")
     if input_ and output and output.exists() and output.samefile(input_):
         raise TmtError("--output is the same file as --input", place=output, remedy="Name another file.")
-    if attention is not None and len(text or []) != 1:
+    if attention is not None and sentences != 1:
         raise TmtError(
             "--attention draws exactly one sentence", remedy='For example:  tmt translate "..." --attention map.png'
         )

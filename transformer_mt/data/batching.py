@@ -195,21 +195,23 @@ class Batches:
         first = number * self.world * self.accumulate + self.rank
         batches = []
         for index in range(first, first + self.world * self.accumulate, self.world):
-            if index < len(plan):
-                batches.append(self._assemble(plan[index], f"{epoch}-{index}"))
-            elif index - first < self.world:  # the first of an update must exist, in every process
-                batches.append(self._assemble(plan[-1][:1], f"{epoch}-{index}").emptied())
+            if index >= len(plan) and index > first:
+                break
+            # the first batch of an update must exist, in every process
+            pairs = plan[index] if index < len(plan) else plan[-1][:1]
+            if self.sampler is None:
+                batch = assemble(self.store, pairs)
+            else:
+                sampled = [self._sample(int(pair), f"{epoch}-{index}-{row}") for row, pair in enumerate(pairs)]
+                batch = batch_of(*zip(*sampled, strict=True))
+            batches.append(batch if index < len(plan) else batch.emptied())
         return batches
 
-    def _assemble(self, pairs: Counts, place: str) -> Batch:
-        """place: of the batch in training; a pair may stand in several of an epoch, or in several rows of one."""
-        if self.sampler is None:
-            return assemble(self.store, pairs)
-        sampled = [self._sample(int(pair), f"{place}-{row}") for row, pair in enumerate(pairs)]
-        return batch_of([ids for ids, _ in sampled], [ids for _, ids in sampled])
-
     def _sample(self, pair: int, place: str) -> tuple[Sequence[int], Sequence[int]]:
-        """A segmentation drawn for this pair at this place; the usual one where it would be too long."""
+        """A segmentation drawn for this pair; the usual one if that is too long.
+
+        place: of the pair in training: it may stand in several batches of an epoch, or in several rows of one.
+        """
         assert self.sampler is not None
         source, target = self.sampler(pair, random.Random(f"{self.seed}-{place}"))
         if max(len(source), len(target)) > self.max_length:

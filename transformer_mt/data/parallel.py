@@ -26,9 +26,8 @@ AHEAD = 2  # chunks that wait for each worker
 
 
 def chunks(items: Iterable[Item], size: int = CHUNK) -> Iterator[list[Item]]:
-    items = iter(items)
-    while chunk := list(islice(items, size)):
-        yield chunk
+    remaining = iter(items)
+    return iter(lambda: list(islice(remaining, size)), [])  # until a chunk is empty
 
 
 class Workers:

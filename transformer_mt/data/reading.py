@@ -19,7 +19,7 @@ from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.corpus import SplitConfig
 from transformer_mt.corpora.base import WHOLE, Pair
 from transformer_mt.data.parallel import Progress, Workers, chunks
-from transformer_mt.text.cleaning import changes, clean_text, empty_side, fault_of_training_pair, leak_key, pair_key
+from transformer_mt.text.cleaning import clean_text, fault_of_pair, keys_of_pair
 
 KEYS = np.dtype([("pair", "<u8"), ("leak", "<u8"), ("source", "<u8")])
 _BREAKS = re.compile(r"[\t\n\r]")  # they separate the fields and lines of scratch files
@@ -94,20 +94,17 @@ class Cleaner:
         for pair in pairs:
             # Whatever the rules: a line of UTF-8 must be able to hold the pair.
             raw_source, raw_target, place = (_HALVES.sub("\ufffd", _BREAKS.sub(" ", text)) for text in pair)
-            source, target = clean_text(raw_source, rules, self.source), clean_text(raw_target, rules, self.target)
-            if (source, target) != (raw_source, raw_target):
-                by_side = changes(raw_source, rules, self.source), changes(raw_target, rules, self.target)
-                changed.update({rule for side in by_side for rule in side})
-            fault = "empty side" if empty_side(source, target) else None
-            if fault is None and self.trains:
-                fault = fault_of_training_pair(source, target, rules)
+            by_rules: set[str] = set()
+            source = clean_text(raw_source, rules, self.source, by_rules.add)
+            target = clean_text(raw_target, rules, self.target, by_rules.add)
+            changed.update(by_rules)
+            fault = fault_of_pair(source, target, rules, self.trains)
             if fault is not None:
                 dropped[fault] += 1
                 continue
             raws = "" if raw_source == source else raw_source, "" if raw_target == target else raw_target
             lines.append("\t".join((source, target, place, *raws)) + "\n")
-            for key in pair_key(source, target), leak_key(source, target, "pair"), leak_key(source, target, "source"):
-                keys.append(key[:8])
+            keys += keys_of_pair(source, target)
         return Cleaned("".join(lines), b"".join(keys), len(pairs), len(lines), changed, dropped)
 
 

@@ -113,13 +113,19 @@ class Tokenising:
     def __call__(self, pairs: list[Selected]) -> tuple[list[Tokenised], Findings]:
         """The pairs that are not dropped as tokens."""
         found, tokenised = Findings(len(pairs)), []
-        most = self.config.data.max_length - 1
+        data, most = self.config.data, self.config.data.max_length - 1
         for split, line, number in pairs:
             source, target = self.segmenters[0].tokenize(line.source), self.segmenters[1].tokenize(line.target)
-            fault = self._judge(source, target, line, found) if split == "train" else None
-            if fault is not None:
-                found.dropped[fault].append(number)
-                continue
+            if split == "train":
+                fault = fault_of_lengths(len(source) + 1, len(target) + 1, data.max_length, data.cleaning)
+                foreign = foreign_script(line.source, data.source) or foreign_script(line.target, data.target)
+                outlier = fault if fault == LOPSIDED else SCRIPT if foreign and fault is None else None
+                if outlier is not None:
+                    found.outliers[outlier] += 1
+                    found.places[outlier] = [*found.places[outlier], line.place][:EXAMPLES]
+                if fault is not None:
+                    found.dropped[fault].append(number)
+                    continue
             found.cut[split] += max(len(source), len(target)) > most
             for side, text, tokens in (SOURCE, line.source, source), (TARGET, line.target, target):
                 found.lengths[split, side][len(tokens)] += 1
@@ -127,20 +133,6 @@ class Tokenising:
                 found.spaced[split, side] += len(text.split())
             tokenised.append(Tokenised(split, source[:most], target[:most]))
         return tokenised, found
-
-    def _judge(self, source: list[str], target: list[str], line: Line, found: Findings) -> str | None:
-        """The rule that keeps a pair out of training, if any; outliers are noted."""
-        data, kind = self.config.data, None
-        fault = fault_of_lengths(len(source) + 1, len(target) + 1, data.max_length, data.cleaning)
-        if fault == LOPSIDED:
-            kind = LOPSIDED
-        elif fault is None and (foreign_script(line.source, data.source) or foreign_script(line.target, data.target)):
-            kind = SCRIPT
-        if kind is not None:
-            found.outliers[kind] += 1
-            if len(found.places[kind]) < EXAMPLES:
-                found.places[kind].append(line.place)
-        return fault
 
 
 class WordNumbers(dict[str, int]):

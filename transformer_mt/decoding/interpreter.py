@@ -173,27 +173,23 @@ class Interpreter(ABC):
         found = self._search([Request(source.ids, source.prefix) for source in sources])
         chosen = [self.search.choose(candidates, self.target.decode) for candidates in found]
         pairs = [(source, one) for source, best in zip(sources, chosen, strict=True) for one in best]
-        aligns_unknown = self.decoding.replace_unknown
-        needed = [
-            index for index, (_, one) in enumerate(pairs) if one.ids and (align or (aligns_unknown and UNK in one.ids))
-        ]
+        replaces = self.decoding.replace_unknown
+        needed = [index for index, (_, one) in enumerate(pairs) if one.ids and (align or (replaces and UNK in one.ids))]
         rows = self._align([pairs[index][0].ids for index in needed], [pairs[index][1].ids for index in needed])
         aligned = dict(zip(needed, rows, strict=True))
-        written = iter([self._hypothesis(*pair, aligned.get(index, []), align) for index, pair in enumerate(pairs)])
+        detokenize, written = self.source.segmenter.tokenizer.detokenize, []
+        for index, (source, one) in enumerate(pairs):
+            alignment = aligned.get(index, [])
+            places = [place for token, place in zip(one.ids, alignment, strict=False) if replaces and token == UNK]
+            unknown = [detokenize([source.tokens[place]]) for place in places]  # each word as it stood in the line
+            tokens = tuple(self.target.vocabulary.tokens[token] for token in one.tokens)
+            text = self.target.decode(one.ids, unknown)
+            written.append(Hypothesis(text, tokens, one.score, tuple(alignment[: len(tokens)]) if align else None))
+        hypotheses = iter(written)
         answers = []
         for source, best in zip(sources, chosen, strict=True):
             notes = source.notes
             if best[0].stopped:
                 notes = (*notes, f"the translation was stopped after {len(best[0].ids)} tokens")
-            answers.append(Translation(source.tokens, tuple(islice(written, len(best))), notes, source.is_cut))
+            answers.append(Translation(source.tokens, tuple(islice(hypotheses, len(best))), notes, source.is_cut))
         return answers
-
-    def _hypothesis(self, source: _Source, found: SearchResult, alignment: Sequence[int], aligned: bool) -> Hypothesis:
-        unknown: list[str] = []
-        if self.decoding.replace_unknown:
-            places = [place for index, place in zip(found.ids, alignment, strict=False) if index == UNK]
-            detokenize = self.source.segmenter.tokenizer.detokenize  # each word as it stood in the line
-            unknown = [detokenize([source.tokens[place]]) for place in places]
-        tokens = tuple(self.target.vocabulary.decode(found.tokens))
-        text = self.target.decode(found.ids, unknown)
-        return Hypothesis(text, tokens, found.score, tuple(alignment[: len(tokens)]) if aligned else None)

@@ -9,7 +9,8 @@ import functools
 import hashlib
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import NamedTuple
 
 from transformer_mt.config.cleaning import CleaningConfig
 
@@ -26,36 +27,33 @@ _SPACE, _SPACES, _BREAK = re.compile(r"\s"), re.compile(r"\s+"), re.compile(r"[\
 _REPEATED_LETTER = re.compile(r"([^\W\d_])\1{3,}")  # never digits: 10000 must not become 100
 
 
-def clean_text(text: str, rules: CleaningConfig, language: str) -> str:
-    """The sentence as the model sees it, after all rules. Tabs and line breaks always become spaces."""
-    *_, (_, cleaned) = _stages(text, rules, language)
-    return cleaned
+def clean_text(
+    text: str, rules: CleaningConfig, language: str, note: Callable[[str], object] = lambda rule: None
+) -> str:
+    """The sentence as the model sees it, after all rules. Tabs and line breaks always become spaces.
 
-
-def changes(text: str, rules: CleaningConfig, language: str) -> Iterator[str]:
-    """The names of the rules that change a sentence."""
-    for rule, changed in _stages(text, rules, language):
-        if changed != text:
-            yield rule
-        text = changed
-
-
-def _stages(text: str, rules: CleaningConfig, language: str) -> Iterator[tuple[str, str]]:
-    """The name of each rule that is switched on, with the sentence after that rule. White space always has a rule."""
+    note: called with the name of each rule that changes the sentence.
+    """
     if rules.control_characters:
         unwanted = _NO_TEXT if language in _WRITTEN_WITH_JOINERS else _NO_TEXT_NOR_JOINERS
-        text = unwanted.sub("", text)
-        yield "control characters", text
-    if rules.unicode != "off":
+        text, removed = unwanted.subn("", text)
+        if removed:
+            note("control characters")
+    if rules.unicode != "off" and not unicodedata.is_normalized(rules.unicode, text):
         text = unicodedata.normalize(rules.unicode, text)
-        yield rules.unicode, text
+        note(rules.unicode)
     if rules.whitespace == "off":
-        text = _BREAK.sub(" ", text)
+        spaced = _BREAK.sub(" ", text)
     else:
-        text = (_SPACES if rules.whitespace == "collapse" else _SPACE).sub(" ", text).strip()
-    yield "white space", text
-    if rules.max_repeats and language == "ko":
-        yield "repeats", _REPEATED_LETTER.sub(lambda run: _shortened(run[0], rules.max_repeats), text)
+        spaced = (_SPACES if rules.whitespace == "collapse" else _SPACE).sub(" ", text).strip()
+    if spaced != text:
+        note("white space")
+    if not rules.max_repeats or language != "ko":
+        return spaced
+    shortened = _REPEATED_LETTER.sub(lambda run: _shortened(run[0], rules.max_repeats), spaced)
+    if shortened != spaced:
+        note("repeats")
+    return shortened
 
 
 def _shortened(run: str, longest: int) -> str:
@@ -65,13 +63,15 @@ def _shortened(run: str, longest: int) -> str:
     return repeat_normalize(run, num_repeats=longest) if len(run) > longest else run
 
 
-def empty_side(source: str, target: str) -> bool:
-    """Whether a side has only white space. Such a pair is dropped from every split."""
-    return not source.strip() or not target.strip()
+def fault_of_pair(source: str, target: str, rules: CleaningConfig, trains: bool) -> str | None:
+    """The name of the first rule that a pair breaks, or None.
 
-
-def fault_of_training_pair(source: str, target: str, rules: CleaningConfig) -> str | None:
-    """The name of the first rule that a training pair breaks, or None."""
+    trains: whether it may become a training pair; other pairs are dropped only if a side has nothing but white space.
+    """
+    if not source.strip() or not target.strip():
+        return "empty side"
+    if not trains:
+        return None
     if max(len(source), len(target)) > rules.max_characters:
         return "too many characters"
     if rules.identical and source == target:
@@ -89,18 +89,22 @@ def fault_of_lengths(source_tokens: int, target_tokens: int, max_length: int, ru
     return None
 
 
-def pair_key(source: str, target: str) -> bytes:
-    """A hash of 16 bytes: equal for equal pairs."""
-    return _digest(f"{source}\t{target}")
+class PairKeys(NamedTuple):
+    """Hashes of 8 bytes. pair: equal for equal pairs. leak, source: equal for pairs, and for source sentences, that
+    differ only in case, spaces and punctuation."""
+
+    pair: bytes
+    leak: bytes
+    source: bytes
 
 
-def leak_key(source: str, target: str, scope: str) -> bytes:
-    """A hash of 16 bytes: equal for pairs that differ only in case, spaces and punctuation.
-
-    scope: "source" compares the source sentences alone, "pair" both sides.
-    """
-    text = source if scope == "source" else f"{source}\t{target}"
-    return _digest("\t".join(_not_words().sub("", side.casefold()) or side for side in text.split("\t")))
+def keys_of_pair(source: str, target: str) -> PairKeys:
+    """What duplicates and leaks are found by."""
+    words = [_not_words().sub("", side.casefold()) or side for side in (source, target)]
+    texts = f"{source}\t{target}", "\t".join(words), words[0]
+    return PairKeys(
+        *(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()[:8] for text in texts)
+    )
 
 
 @functools.cache
@@ -109,7 +113,3 @@ def _not_words() -> re.Pattern[str]:
     combining = (chr(code) for code in range(0x0900, 0xFE00))  # from Devanagari on; not the points of Hebrew
     marks = "".join(mark for mark in combining if unicodedata.category(mark) in ("Mn", "Mc"))
     return re.compile(f"(?:[^\\w{marks}]|_)+")
-
-
-def _digest(text: str) -> bytes:
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
