@@ -205,7 +205,7 @@ def test_a_tokenizer_for_each_side(told) -> None:
         ("a: 1\n---\nb: 1\n", "c.yaml:2", "another document"),
         ("a: 1\nb: !!python/object/apply:os.system [ls]\n", "c.yaml:2", "not valid YAML"),
         ("a: 1\nb: !!int abc\n", "c.yaml:2", "not valid YAML"),
-        ("b: !!float abc\n", "c.yaml", "a tag and its value do not fit"),
+        ("a: 1\nb: !!float abc\n", "c.yaml:2", "not valid YAML"),
         ("b: !!bool maybe\n", "c.yaml", "a tag and its value do not fit"),
         ("b: !!timestamp abc\n", "c.yaml", "a tag and its value do not fit"),
         ("a: 1\nb: " + "9" * 5000, "c.yaml:2", "not valid YAML"),

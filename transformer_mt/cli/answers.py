@@ -63,6 +63,7 @@ class Writer:
             self._stream.write(opening.encode("utf-8", "replace"))
 
     def write(self, line: str, translation: Translation) -> None:
+        """Write what a line was translated into."""
         self.written += 1
         if self._form is None:
             text = f"{',' if self.written > 1 else ''}\n  {as_json(self.written, line, translation)}"

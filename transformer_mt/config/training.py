@@ -112,10 +112,6 @@ class TrainingConfig(Section):
     def kept_last(self) -> int:
         return max(self.keep_last, self.average_checkpoints if self.average == "last" else 0)
 
-    @property
-    def kept_best(self) -> int:
-        return max(self.keep_best, self.average_checkpoints if self.average == "best" else 0)
-
 
 class RuntimeConfig(Section):
     device: Literal["auto", "cpu", "cuda", "mps"] = Field(

@@ -43,20 +43,18 @@ for _tag, _pattern, _first in (
         _class.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first))
 
 
-def _construct_int(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int:
+def _construct_number(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int | float:
+    text = loader.construct_scalar(node).replace("_", "")
     try:
-        return int(loader.construct_scalar(node).replace("_", ""))
+        if node.tag.endswith("int"):
+            return int(text)
+        return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
     except ValueError as error:  # !!int abc, or 5,000 digits
         raise yaml.constructor.ConstructorError(problem=str(error), problem_mark=node.start_mark) from None
 
 
-def _construct_float(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> float:
-    text = loader.construct_scalar(node).replace("_", "").lower()
-    return float(text.replace(".inf", "inf").replace(".nan", "nan"))
-
-
-_Loader.add_constructor("tag:yaml.org,2002:int", _construct_int)
-_Loader.add_constructor("tag:yaml.org,2002:float", _construct_float)
+_Loader.add_constructor("tag:yaml.org,2002:int", _construct_number)
+_Loader.add_constructor("tag:yaml.org,2002:float", _construct_number)
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,7 @@ def find_column(header: Sequence[str], column: str | int, place: str) -> int:
 
 
 def missing_column(column: str, found: Sequence[str], place: str) -> TmtError:
+    """The error for a name that is not among the columns found, with the nearest name if one is near."""
     near = difflib.get_close_matches(column, found, n=1)
     return TmtError(
         f"there is no column '{column}'" + (f"; did you mean '{near[0]}'?" if near else ""),

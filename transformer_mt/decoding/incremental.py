@@ -116,6 +116,7 @@ class IncrementalDecoder:
         attention_NS: list[Tensor] = []
 
         def attend_to_past(x_N1D: Tensor) -> Tensor:
+            """The newest position asks all that were decoded, itself included."""
             query_NH1K, key_NH1K, value_NH1K = layer.self_attention.project(x_N1D, cache.length)
             past = KeyValue(key_NH1K, value_NH1K)
             if cache.past:
@@ -124,6 +125,7 @@ class IncrementalDecoder:
             return layer.self_attention.combine(attention_to_past(query_NH1K, *past))
 
         def attend_to_memory(x_BWD: Tensor) -> Tensor:
+            """All rows of a sentence ask its memory in one product."""
             query_BHWK = layer.cross_attention.project_query(x_BWD)
             if self.with_attention:  # if the values are unit vectors, the contexts are the weights
                 identity_SS = torch.eye(memory.key_BHMK.shape[2], dtype=x_BWD.dtype, device=x_BWD.device)

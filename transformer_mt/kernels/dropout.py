@@ -59,11 +59,8 @@ def bytes_at_least(threshold: int, words: Tensor) -> Tensor:
     into its eighth. PyTorch's own comparison takes six times as long.
     """
     lacking = 128 - threshold if threshold <= 128 else 256 - threshold
-    lower = words.bitwise_and(0x7F * _EACH_BYTE).add_(_signed(lacking * _EACH_BYTE))
+    added = lacking * _EACH_BYTE
+    signed = added - 2**64 if added >= 2**63 else added  # the same 64 bits, as PyTorch takes them
+    lower = words.bitwise_and(0x7F * _EACH_BYTE).add_(signed)
     reached = lower.bitwise_or_(words) if threshold <= 128 else lower.bitwise_and_(words)
     return (reached >> 7).bitwise_and_(_EACH_BYTE).view(torch.uint8)
-
-
-def _signed(word: int) -> int:
-    """The same 64 bits as a signed number."""
-    return word - 2**64 if word >= 2**63 else word

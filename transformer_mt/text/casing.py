@@ -33,6 +33,7 @@ class Casing:
             self._truecaser.train([_WORD.findall(sentence) for sentence in sentences])
 
     def apply(self, text: str) -> str:
+        """The sentence in the case that the tokenizer sees."""
         if self.kind == "lower":
             return text.lower()
         if self._truecaser is not None:

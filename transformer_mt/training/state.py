@@ -108,7 +108,8 @@ class TrainState:
         self.plateau, self.plateau_stale, self.plateau_best = plateau_after(
             self.plateau, self.plateau_stale, self.plateau_best, loss, config
         )
-        self.ranking = sorted([*self.ranking, (badness, self.step)])[: config.kept_best]
+        kept = max(config.keep_best, config.average_checkpoints if config.average == "best" else 0)
+        self.ranking = sorted([*self.ranking, (badness, self.step)])[:kept]
         self.validated = self.step
         self.recent_nll, self.recent_tokens, self.recent_seconds = 0.0, 0, 0.0
         return is_best
