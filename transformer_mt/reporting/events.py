@@ -15,9 +15,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from transformer_mt.errors import TmtError, from_os_error
+from transformer_mt.reporting.bars import bar, is_watched
 from transformer_mt.reporting.plots import plot_curves
 from transformer_mt.reporting.table import sample_line, table_head, table_row
 
@@ -34,7 +33,7 @@ class Events:
 
     def __init__(self, folder: Path, silent: bool = False, tensorboard: bool = False) -> None:
         self.folder, self.silent = folder, silent
-        self._bar: tqdm[Any] | None = None
+        self._bar: Any = None  # of tqdm, while an epoch goes on and somebody watches
         self._epoch, self._rows = 0, 0
         self._told = self._drawn = time.monotonic()
         self._figures = ""
@@ -88,16 +87,9 @@ class Events:
         """Show a new progress bar. updates: those of the epoch; done: how many of them are already done."""
         self.end_epoch()
         self._epoch = epoch
-        if not self.silent and sys.stderr.isatty():
-            self._bar = tqdm(
-                desc=f"epoch {epoch}",
-                total=updates,
-                initial=done,
-                postfix=self._figures or None,
-                bar_format=BAR,
-                dynamic_ncols=True,
-                leave=False,
-            )
+        if not self.silent and is_watched():
+            figures = self._figures or None
+            self._bar = bar(desc=f"epoch {epoch}", total=updates, initial=done, postfix=figures, bar_format=BAR)
 
     def advance(self, step: int, figures: str) -> None:
         """Show one more update, and new figures such as loss and tokens/s if there are any."""
@@ -107,7 +99,7 @@ class Events:
         if self._bar is not None:
             self._bar.set_postfix_str(self._figures, refresh=False)
             self._bar.update()
-        elif figures and time.monotonic() - self._told > PLAIN_SECONDS and not sys.stderr.isatty():
+        elif figures and time.monotonic() - self._told > PLAIN_SECONDS and not is_watched():
             self.say(f"epoch {self._epoch}  step {step:,}  {figures}")
             self._told = time.monotonic()
 

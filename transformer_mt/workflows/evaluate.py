@@ -11,8 +11,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tqdm.auto import tqdm
-
 from transformer_mt.config.load import SCORES
 from transformer_mt.config.schema import Config
 from transformer_mt.config.section import LANGUAGE
@@ -25,6 +23,7 @@ from transformer_mt.evaluation.record import store_scores
 from transformer_mt.evaluation.report import Report, as_json
 from transformer_mt.evaluation.scores import check_parallel, moses_tokenized
 from transformer_mt.files.lines import lines_of, printable
+from transformer_mt.reporting.bars import bar
 from transformer_mt.text.vocabulary import bleu_of_tokens
 from transformer_mt.workflows.engines import load_translator
 from transformer_mt.workflows.models import (
@@ -79,7 +78,7 @@ class Output:
 
 
 def evaluate(
-    models: Sequence[Path] = (),
+    models: str | Path | Sequence[str | Path] = (),
     *,
     split: str | None = None,
     files: TestFiles | None = None,
@@ -92,7 +91,7 @@ def evaluate(
 ) -> Report:
     """Translate a test set and score it; or score the translations of `files.hypothesis`.
 
-    models:    folders; several are an ensemble. Default: the run that finished last
+    models:    a folder, or several for an ensemble. Default: the run that finished last
     split:     of the first model's data, such as validation. Default: its first test set
     baseline:  another system's translations, or its model folder (searched alike): paired bootstrap resampling
     tokenized: also lower-cased BLEU, and BLEU on lower-cased Moses tokens as in papers
@@ -104,7 +103,8 @@ def evaluate(
     _check_files(split, files)
     _check_settings(changes, files.hypothesis, baseline, language)
     needed = models or files.hypothesis is None or files.reference is None
-    folders = find_models(models) if needed else []
+    several = [models] if isinstance(models, (str, Path)) else models
+    folders = find_models([Path(folder) for folder in several]) if needed else []
     config = config_of_model(folders[0]) if folders else None
     target = language or (config.data.target if config else "")
     test_set = _test_set(config, split, files)
@@ -211,7 +211,7 @@ def _test_set(config: Config | None, split: str | None, files: TestFiles) -> Tes
 
 def _translate(translator: Translator, test_set: TestSet, with_loss: bool = False, whose: str = "the model") -> Output:
     lines = translator.translate(test_set.sources)
-    translations = list(tqdm(lines, "translating", len(test_set.sources), leave=False, disable=None))
+    translations = list(bar(iterable=lines, desc="translating", total=len(test_set.sources)))
     loss, cut = None, {"source": sum(translation.is_cut for translation in translations)}
     if with_loss:
         of_references = translator.reference_loss(test_set.sources, test_set.references)

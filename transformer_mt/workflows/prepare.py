@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tqdm.auto import tqdm
-
 from transformer_mt.config.load import ConfigLike, config_of
 from transformer_mt.data.doctor import DataReport as DataReport
 from transformer_mt.data.doctor import Outliers as Outliers
@@ -15,6 +13,7 @@ from transformer_mt.data.prepare import Progress
 from transformer_mt.data.prepare import prepare as prepare_data
 from transformer_mt.data.prepared import Prepared
 from transformer_mt.data.store import SIDES
+from transformer_mt.reporting.bars import bar
 from transformer_mt.reporting.plots import plot_lengths
 
 
@@ -39,14 +38,14 @@ def prepare(config: ConfigLike, force: bool = False) -> Prepared:
 def _progress() -> Iterator[Progress]:
     """A bar for each stage of preparing."""
     stage = ""
-    with tqdm(unit=" pairs", desc="checking data", leave=False, disable=None) as bar:
+    with bar(unit=" pairs", desc="checking data") as shown:
 
         def show(doing: str, pairs: int) -> None:
             nonlocal stage
             if doing != stage:
                 stage = doing
-                bar.reset()
-                bar.set_description_str(doing)
-            bar.update(pairs - bar.n)
+                shown.reset()
+                shown.set_description_str(doing)
+            shown.update(pairs - shown.n)
 
         yield show

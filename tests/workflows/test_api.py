@@ -1,0 +1,95 @@
+"""The program from Python, as a notebook uses it: each command's work is a function with a typed report."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import transformer_mt as tmt
+
+pytestmark = pytest.mark.slow
+
+QUICK = {"batch_tokens": 512, "max_epochs": 6, "learning_rate": 0.01, "keep_last": 2}
+
+
+@pytest.fixture(scope="module")
+def config(numbers: Any, tmp_path_factory: pytest.TempPathFactory) -> tmt.Config:
+    return tmt.load_config(numbers.file(tmp_path_factory.mktemp("api"), **QUICK))
+
+
+@pytest.fixture(scope="module")
+def trained(config: tmt.Config, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return tmt.train(config, tmp_path_factory.mktemp("runs") / "numbers")
+
+
+def test_prepare_gives_a_report(config: tmt.Config) -> None:
+    report = tmt.prepare(config).report
+    assert [report.splits[split].pairs for split in ("train", "validation", "test")] == [400, 40, 20]
+    assert report.languages == {"source": "en", "target": "de"}
+
+
+def test_train_gives_a_report_and_goes_on_where_it_was(config: tmt.Config, trained: Any, numbers: Any) -> None:
+    assert trained.stopped == "max_epochs 6 reached"
+    assert trained.model == trained.run / "model"
+    assert trained.scores["test"].scores["bleu"].value > 0
+    longer = numbers.file(trained.run.parent, **QUICK)
+    further = tmt.train(longer, trained.run, overrides=["training.max_epochs=8"])
+    assert further.steps == trained.steps // 6 * 8
+    assert further.seconds > trained.seconds
+
+
+def test_a_translator_translates(trained: Any) -> None:
+    translator = tmt.Translator.load(trained.model)
+    (answer, silence) = translator.translate(["one two three", ""])
+    assert set(answer.text.split()) <= {"eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben"}
+    assert silence.text == ""
+
+
+def test_evaluate_takes_a_path_or_files(trained: Any, tmp_path: Path) -> None:
+    one, same = tmt.evaluate(trained.model), tmt.evaluate([str(trained.model)], search={"beam": 1})
+    assert one.scores["bleu"].value == same.scores["bleu"].value
+    assert (one.name, one.sentences) == ("test", 20)
+    (tmp_path / "said").write_text("eins zwei drei vier\n", encoding="utf-8")
+    perfect = tmt.evaluate(files=tmt.TestFiles(hypothesis=tmp_path / "said", reference=tmp_path / "said"))
+    assert perfect.scores["bleu"].value == pytest.approx(100)
+
+
+def test_average_replaces_the_model(trained: Any) -> None:
+    report = tmt.average(trained.run, last=2)
+    assert len(report.steps) == 2
+    assert report.model == trained.model
+
+
+def test_export_writes_a_folder_that_translates_alike(trained: Any, tmp_path: Path) -> None:
+    pytest.importorskip("ctranslate2")
+    report = tmt.export(tmp_path / "served", trained.model, sample=20)
+    assert report.sentences == 20
+    assert {search.equal for search in report.searches} == {1.0}
+
+
+def test_a_mistake_is_an_exception_with_place_and_remedy(tmp_path: Path) -> None:
+    with pytest.raises(tmt.TmtError) as caught:
+        tmt.evaluate(tmp_path / "nothing")
+    assert str(tmp_path / "nothing") in str(caught.value)
+    assert caught.value.remedy
+
+
+NOTEBOOK = """
+import sys, types
+sys.modules["ipykernel"] = types.ModuleType("ipykernel")
+import transformer_mt as tmt
+tmt.train(sys.argv[1], sys.argv[2], overrides=["training.max_epochs=1"])
+"""
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_a_notebook_shows_bars_where_a_pipe_shows_none(numbers: Any, tmp_path: Path, watched: bool) -> None:
+    program = NOTEBOOK if watched else NOTEBOOK.replace('sys.modules["ipykernel"] =', "_ =")
+    file = numbers.file(tmp_path, **QUICK)
+    command = [sys.executable, "-c", program, str(file), str(tmp_path / "run")]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stderr
+    assert ("epoch 1" in told and "%|" in told) == watched

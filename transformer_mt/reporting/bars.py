@@ -1,0 +1,18 @@
+"""Progress bars where somebody watches: on a terminal, and in a notebook as widgets."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tqdm.auto import tqdm
+
+
+def is_watched() -> bool:
+    """Whether stderr is a terminal, or this process is the kernel of a notebook."""
+    return "ipykernel" in sys.modules or sys.stderr.isatty()
+
+
+def bar(**options: Any) -> tqdm[Any]:
+    """A bar that leaves nothing behind when it is done; it is not shown if nobody watches. options: those of tqdm."""
+    return tqdm(leave=False, dynamic_ncols=True, disable=not is_watched(), **options)
