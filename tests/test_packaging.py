@@ -43,7 +43,7 @@ NEVER_IMPORTED = {
     "tensorboard",  # what torch.utils.tensorboard needs
 }
 TOOLS = {"ruff", "mypy", "types-pyyaml", "types-tqdm", "pytest-timeout", "hatchling", "editables"}
-FEATURES = sorted(set(PROJECT["optional-dependencies"]) - {"test", "dev"})
+FEATURES = sorted(set(PROJECT["optional-dependencies"]) - {"test", "dev", "mutation"})
 
 
 def _requirements(lines: list[str]) -> dict[str, Requirement]:

@@ -258,3 +258,49 @@ def test_truecase_leaves_words_inside_a_sentence_as_they_are(tiny_model: Path, t
     (answer,) = translator.translate(["ü"])
     assert answer.notes[0] == "1 unknown word: ü"
     assert set(answer.text[1:]) == {"ü"}, "the first letter alone is that of a sentence start"
+
+
+def test_notes_are_exact_at_their_borders(translator: Translator) -> None:
+    longest = translator.max_length - 1  # beside the end mark
+    fits, cut = translator.translate(["a" * longest, "a" * (longest + 1)])
+    assert (fits.is_cut, cut.is_cut) == (False, True)
+    assert not any("cut" in note for note in fits.notes)
+    assert cut.notes[0] == f"cut to {longest} of {longest + 1} tokens (the model's longest sentence)"
+    five, six, long = translator.translate(["ÀÁÂÃÄ", "ÀÁÂÃÄÅ", "Ü"])
+    assert five.notes[0] == "5 unknown words: À, Á, Â, Ã, Ä"
+    assert six.notes[0] == "6 unknown words: À, Á, Â, Ã, Ä, ..."
+    assert long.notes[0] == "1 unknown word: Ü"
+
+
+def test_the_longest_prefix_leaves_room_for_one_token_and_the_end_mark(translator: Translator) -> None:
+    most = translator.max_length - 2
+    (answer,) = translator.translate(["hello"], ["a" * most])
+    assert answer.text.startswith("a" * most)
+    with pytest.raises(TmtError, match=f"the prefix has {most + 1} tokens; the model writes at most {most + 2}"):
+        list(translator.translate(["hello"], ["a" * (most + 1)]))
+
+
+def test_alignments_are_given_to_those_who_ask(translator: Translator) -> None:
+    for align in (True, False):
+        (answer,) = translator.translate(["hello"], align=align)
+        assert (answer.n_best[0].alignment is not None) == align
+    assert [answer.n_best[0].alignment is None for answer in translator.translate(["hello"])] == [True]
+
+
+def test_an_unknown_word_is_short_in_a_note() -> None:
+    from transformer_mt.decoding.interpreter import _note_of_unknown
+
+    assert _note_of_unknown(["x" * 40]) == f"1 unknown word: {'x' * 40}"
+    assert _note_of_unknown(["x" * 41]) == f"1 unknown word: {'x' * 39}…"
+    assert _note_of_unknown(["a\x1b", "a\x1b"]) == "2 unknown words: a\ufffd"
+
+
+def test_each_side_is_cleaned_by_the_rules_of_its_language(tiny_model: Path, tmp_path: Path) -> None:
+    """Runs of letters are cut in Korean only."""
+    cleaning = {"max_repeats": 2}
+    korean = remade(tiny_model, tmp_path / "to", data={"source": "ko", "target": "de", "cleaning": cleaning})
+    backwards = remade(tiny_model, tmp_path / "back", data={"source": "de", "target": "ko", "cleaning": cleaning})
+    (one,), (other,) = (Translator.load(place).translate(["aaaaaaa"]) for place in (korean, backwards))
+    assert len(one.source_tokens) < 7 == len(other.source_tokens)
+    (prefixed,) = Translator.load(backwards).translate(["b"], ["aaaaaaa"])
+    assert not prefixed.text.startswith("aaaaaaa")

@@ -84,3 +84,17 @@ def test_rotary_keeps_lengths_and_turns_pairs_by_position_times_frequency():
         slow = position / 100  # 10000^(-2/4)
         expected = [math.cos(position), math.cos(slow), math.sin(position), math.sin(slow)]
         assert_close(turned[0, 0, row].tolist(), expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("start", "length"), [(0, 9), (8, 2), (9, 1), (7, 20), (40, 3)])
+def test_rotary_positions_beyond_the_table_are_computed(start, length):
+    torch.manual_seed(0)
+    x_BHQK = torch.randn(2, 3, length, 6)
+    short, long = RotaryPositions(6, length=9), RotaryPositions(6, length=99)
+    assert_close(short(x_BHQK, start), long(x_BHQK, start), rtol=0, atol=1e-6)
+    assert short.angle_PI.shape == (9, 3)
+    assert not short.state_dict()
+
+
+def test_rotary_positions_keep_the_precision_of_what_they_turn():
+    assert RotaryPositions(4)(torch.ones(1, 1, 3, 4, dtype=torch.bfloat16), 0).dtype is torch.bfloat16

@@ -10,7 +10,8 @@ from torch.testing import assert_close
 
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.errors import TmtError
-from transformer_mt.model.normalization import LayerNorm
+from transformer_mt.model.normalization import LayerNorm, RMSNorm
+from transformer_mt.model.parts import Dropout, Linear, Parts
 from transformer_mt.model.transformer import Transformer
 
 SMALL = {"d_model": 16, "n_heads": 2, "d_ff": 24, "encoder_layers": 2, "decoder_layers": 1}
@@ -144,3 +145,59 @@ def test_training_drops_and_evaluation_does_not():
     assert not torch.equal(transformer(IDS, IDS), transformer(IDS, IDS))
     transformer.eval()
     assert torch.equal(transformer(IDS, IDS), transformer(IDS, IDS))
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+def test_rotary_positions_turn_self_attention_and_nothing_else(positions):
+    built = model(positions=positions, d_model=24, n_heads=3)
+    turned = [layer.self_attention.rotary for layer in (*built.encoder.layers, *built.decoder.layers)]
+    assert [turn is not None for turn in turned] == [positions == "rotary"] * 3
+    assert all(turn is None or 2 * turn.angle_PI.shape[1] == 8 for turn in turned)
+    assert all(layer.cross_attention.rotary is None for layer in built.decoder.layers)
+
+
+def test_rotary_positions_tell_orders_apart():
+    """Without any positions, attention could not: the mean over a sentence would not depend on the order of words."""
+    one, other = torch.tensor([[5, 6, 7]]), torch.tensor([[7, 6, 5]])
+    built = model(positions="rotary").eval()
+    means = [built.encode(ids)[0].mean(dim=1) for ids in (one, other)]
+    assert (means[0] - means[1]).abs().max() > 1e-4
+
+
+@pytest.mark.parametrize("normalization", ["layer", "rms"])
+def test_every_normalisation_is_of_the_kind_and_epsilon_asked_for(normalization):
+    options = {"epsilon_on": "deviation"} if normalization == "layer" else {}
+    built = model(normalization=normalization, layer_norm_epsilon=1e-3, **options)
+    norms = [module for module in built.modules() if isinstance(module, LayerNorm | RMSNorm)]
+    assert len(norms) == 2 * 2 + 3 + 2  # of two encoder layers and a decoder layer, and the final ones
+    assert {type(norm) for norm in norms} == {LayerNorm if normalization == "layer" else RMSNorm}
+    assert {norm.epsilon for norm in norms} == {1e-3}
+    assert normalization == "rms" or {norm.epsilon_on for norm in norms} == {"deviation"}
+
+
+def test_every_piece_is_one_of_the_parts_handed_in():
+    class OtherLinear(Linear):
+        pass
+
+    class OtherDropout(Dropout):
+        pass
+
+    class OtherNorm(LayerNorm):
+        pass
+
+    parts = Parts(linear=OtherLinear, dropout=OtherDropout, layer_norm=OtherNorm)
+    built = Transformer(ModelConfig(**SMALL, activation="swiglu"), 9, 9, parts=parts)
+    for part, ours in ((Linear, OtherLinear), (Dropout, OtherDropout), (LayerNorm, OtherNorm)):
+        assert {type(module) for module in built.modules() if isinstance(module, part)} == {ours}
+
+
+def test_bias_false_leaves_no_bias_in_the_layers():
+    built = model(bias=False, activation="swiglu")
+    layers = [name for name, _ in built.named_parameters() if ".layers." in name and name.endswith("bias")]
+    assert [name for name in layers if "norm" not in name] == []
+
+
+def test_only_learned_positions_limit_the_length():
+    assert model().max_positions is None
+    assert model(positions="rotary").max_positions is None
+    assert Transformer(ModelConfig(**SMALL, positions="learned"), 9, 9, max_positions=17).max_positions == 17
