@@ -256,6 +256,15 @@ def test_commands_import_only_typer_before_they_are_called() -> None:
     assert not offences, _told(offences)
 
 
+def test_the_table_of_rooms_in_the_docs_is_this_one() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)` \|.*\| ([^|]+) \|$", text, re.MULTILINE))
+    names = {"nothing": "", "every room above": ", ".join(sorted(set(ROOMS) - {"errors", "workflows", "cli"}))}
+    told = {room: {*filter(None, names.get(allowed, allowed).split(", "))} for room, allowed in rows.items()}
+    assert told == {room: allowed - {"errors", room} for room, allowed in ROOMS.items()}
+    assert list(told) == list(ROOMS), "lowest first"
+
+
 def test_help_of_all_commands_loads_nothing_heavy() -> None:
     code = (
         "import json, sys; from transformer_mt.cli import main; main.add_commands('--help');"

@@ -15,7 +15,6 @@ from transformer_mt.kernels.build import build_model
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.S | re.M)
 COMMANDS = [
     line.removeprefix("$ ").partition("   #")[0].strip()
@@ -62,9 +61,13 @@ def test_a_file_named_in_the_readme_exists(name: str) -> None:
     assert (ROOT / name).exists()
 
 
-@pytest.mark.parametrize("name", sorted(set(re.findall(r"\]\(((?!https?:|#)[^)]+)\)", README + CONTRIBUTING))))
-def test_a_link_leads_to_a_file(name: str) -> None:
-    assert (ROOT / name.partition("#")[0]).exists()
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files(page: Path) -> None:
+    links = re.findall(r"\]\(((?!https?:|#)[^)]+)\)", page.read_text(encoding="utf-8"))
+    assert [link for link in links if not (page.parent / link.partition("#")[0]).exists()] == []
 
 
 @pytest.mark.parametrize("image", re.findall(r"!\[[^]]*\]\(([^)]+)\)", README))
