@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 WEIGHTS = "model.bin"
 OURS = re.compile(r"model\.bin|config\.(json|yaml)|\w+_vocabulary\.json|source|target")  # what an export consists of
-POSITIONS = "max_positions"  # key in CTranslate2's config.json: rows of the tables of positions
 QUANTIZATIONS = (
     "float32",
     "float16",

@@ -29,10 +29,10 @@ from transformer_mt.decoding.request import Request, SearchResult, allowed_lengt
 from transformer_mt.decoding.searches.base import Search
 from transformer_mt.decoding.searches.beam import Beam
 from transformer_mt.errors import TmtError
-from transformer_mt.exporting.ctranslate2 import POSITIONS
 from transformer_mt.text.codec import load_codecs
 from transformer_mt.text.vocabulary import BOS, MARKS, PAD
 
+POSITIONS = "max_positions"  # key in CTranslate2's config.json: rows of the tables of positions
 _NEVER = -1e9  # the log-probability of what CTranslate2 puts into a place it could not fill is below this
 _NO_PENALTY = 1e-6  # a length penalty of 0 would also change when CTranslate2's beam search stops
 _AHEAD = 2  # batches queued for each worker while it is busy

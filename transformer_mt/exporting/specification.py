@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.errors import TmtError
-from transformer_mt.exporting.ctranslate2 import POSITIONS
+from transformer_mt.exporting.engine import POSITIONS
 from transformer_mt.model.embedding import Embedding
 from transformer_mt.model.feed_forward import FeedForward
 from transformer_mt.model.layers import Decoder, DecoderLayer, Encoder, EncoderLayer, Residual
