@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -207,3 +208,15 @@ def test_a_model_made_by_average_is_kept_until_there_is_a_newer_checkpoint(run: 
     run.note_shipped(Shipped([1110], "train"))
     assert run.shipped([1110]) == Shipped([1110], "train")
     assert run.shipped([110]) is None
+
+
+def test_what_a_killed_process_had_moved_aside_is_there_again_when_the_run_is_opened(tmp_path: Path):
+    """On systems that cannot exchange two folders: a model, or a checkpoint, was about to be replaced."""
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    for folder in ("", "checkpoints"):
+        (tmp_path / folder).mkdir(exist_ok=True)
+    (tmp_path / f".model.{int(gone.stdout)}.old").mkdir()
+    (tmp_path / "checkpoints" / f".step-0000007.{int(gone.stdout)}.old").mkdir()
+    directory = RunDirectory(tmp_path)
+    assert directory.model.is_dir()
+    assert directory.checkpoints.steps() == [7]

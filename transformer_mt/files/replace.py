@@ -83,12 +83,17 @@ def recover(folder: Path) -> None:
                 aside.replace(folder)
 
 
+def recover_all(folder: Path) -> None:
+    """Bring back every folder in `folder` that a killed process had moved aside and not replaced yet."""
+    for aside in _left_by_killed(folder, "", "old"):
+        recover(folder / _replaced_by(aside))
+
+
 def remove_leftovers(folder: Path, name: str = "") -> None:
     """Remove what killed processes left of replacements in `folder`: of one name, or of all."""
     asides = _left_by_killed(folder, name, "new")
     for aside in _left_by_killed(folder, name, "old"):
-        replaced = re.sub(r"(\.\d+)?\.(new|old)$", "", aside.name[1:])
-        if (folder / replaced).exists():
+        if (folder / _replaced_by(aside)).exists():
             asides.append(aside)
     for aside in asides:
         if aside.is_dir():
@@ -132,6 +137,11 @@ def _exchange(one: Path, other: Path) -> bool:
 
 def _beside(path: Path, state: str) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}.{state}")
+
+
+def _replaced_by(aside: Path) -> str:
+    """The name of what `aside` was moved aside for."""
+    return re.sub(r"(\.\d+)?\.(new|old)$", "", aside.name[1:])
 
 
 def _left_by_killed(folder: Path, name: str, state: str) -> list[Path]:

@@ -16,7 +16,7 @@ from transformer_mt.config.load import CONFIG, differences, dump_config, load_co
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.lock import HeldError, lock
-from transformer_mt.files.replace import replace_text
+from transformer_mt.files.replace import recover_all, replace_text
 from transformer_mt.training.checkpoint import Checkpoints
 
 FACTS, MODEL, SHIPPED = "run.json", "model", ".steps"
@@ -61,6 +61,8 @@ class RunDirectory:
     def __init__(self, folder: Path) -> None:
         self.folder, self.model = folder, folder / MODEL
         self.checkpoints = Checkpoints(folder / "checkpoints")
+        recover_all(folder)
+        recover_all(self.checkpoints.folder)
         self._held = ExitStack()  # holds the lock, if it was taken
 
     def shipped(self, steps: list[int]) -> Shipped | None:

@@ -15,6 +15,7 @@ from transformer_mt.decoding.searches.base import make_search
 from transformer_mt.decoding.searches.beam import Beam
 from transformer_mt.decoding.searches.sampling import Sampling
 from transformer_mt.errors import TmtError
+from transformer_mt.files.replace import recover
 
 RUNS = Path("runs")
 _DRAWS = ("samples", *Sampling.settings)  # settings that matter for samples only
@@ -25,6 +26,9 @@ def find_model(given: Path | None) -> Path:
 
     Raises TmtError if there is none.
     """
+    for run in RUNS.glob("*") if given is None else (given,):
+        recover(run)
+        recover(run / "model")
     if given is not None:
         if not given.exists():
             raise TmtError("no such model folder", place=given, remedy="Check the path; `ls runs/*/model` lists yours.")

@@ -1,0 +1,43 @@
+"""Which model is meant when none is named."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from transformer_mt.errors import TmtError
+from transformer_mt.workflows.models import find_model
+
+
+def finished(folder: Path, age: int = 0) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "model.safetensors").write_bytes(b"")
+    os.utime(folder / "model.safetensors", (10**9 - age, 10**9 - age))
+    return folder
+
+
+def test_the_run_that_finished_last_or_the_one_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TmtError, match="no finished run under runs/"):
+        find_model(None)
+    older, newer = finished(Path("runs/older/model"), age=60), finished(Path("runs/newer/model"))
+    assert find_model(None) == newer
+    assert find_model(Path("runs/older")) == find_model(older) == older
+    with pytest.raises(TmtError, match="no such model folder"):
+        find_model(Path("runs/another"))
+
+
+def test_a_model_that_a_killed_process_had_moved_aside_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+    for given in (None, Path("runs/one"), Path("runs/one/model")):
+        finished(Path("runs/one") / f".model.{int(gone.stdout)}.old")
+        assert find_model(given) == Path("runs/one/model")
+        (Path("runs/one/model") / "model.safetensors").unlink()
+        Path("runs/one/model").rmdir()
