@@ -36,7 +36,7 @@ ROOMS: dict[str, set[str]] = {
     "kernels": {"model", "config"},
     "corpora": {"phrasebook", "text", "config", "files"},
     "data": {"corpora", "text", "config", "files"},
-    "decoding": {"model", "kernels", "text", "config", "files", "runtime.weights"},
+    "decoding": {"model", "kernels", "runtime", "text", "config", "files"},
     "training": {"data", "model", "kernels", "runtime", "reporting", "config", "files"},
     "exporting": {"model", "decoding", "text", "config", "files"},
 }

@@ -130,6 +130,16 @@ def test_the_tokenizer_splits_and_the_search_ranks(clone: Clone) -> None:
     assert len(scores) == 3
 
 
+def test_a_beam_of_the_command_line_is_for_the_models_own_search(clone: Clone) -> None:
+    code = (
+        "from pathlib import Path; from transformer_mt.workflows.models import search_settings;"
+        "settings = search_settings(Path('run/model'), {'beam': 2}); print(settings.method, settings.beam)"
+    )
+    assert clone.run("-c", code).stdout == "per_token 2\n"
+    refused = clone.tmt("translate", "--model", "run", "--top-k", "3", "a k", status=2).stderr
+    assert "--top-k is for sampling" in refused
+
+
 def test_a_line_without_bars_is_an_error_that_names_it(clone: Clone) -> None:
     (clone.folder / "broken.txt").write_text("a ||| b\nno bars\n", encoding="utf-8")
     told = clone.tmt(

@@ -65,7 +65,7 @@ def _imported(folder: Path) -> dict[str, str]:
                 names = [node.module or ""]
             for name in names:
                 found[name.split(".")[0]] = f"{path.relative_to(ROOT)}:{node.lineno}"
-    own = {"transformer_mt", "conftest", *sys.stdlib_module_names}
+    own = {"transformer_mt", "conftest", "tomllib", *sys.stdlib_module_names}
     return {name: place for name, place in found.items() if name not in own}
 
 
@@ -145,6 +145,7 @@ def test_the_wheel_holds_the_package_its_configs_and_its_licence(tmp_path: Path)
     assert sources <= names
     assert configs
     assert configs <= names
+    assert "transformer_mt/py.typed" in names
     assert any(name.endswith("/LICENSE") for name in names)
     assert {name.split("/")[0].split("-")[0] for name in names} == {"transformer_mt"}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_mt.workflows.models import find_model
+from transformer_mt.decoding.finding import find_model
 
 
 def test_the_run_that_finished_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

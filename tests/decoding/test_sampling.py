@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from transformer_mt.decoding.random_sampling import pick, restrict, sample
+from transformer_mt.decoding.random_sampling import SamplingOptions, pick, restrict, sample
 from transformer_mt.decoding.request import SearchResult
 from transformer_mt.decoding.step import Limits
 
@@ -33,7 +33,7 @@ def step(previous_N: Tensor, cache: Nothing) -> tuple[Tensor, Nothing]:
 
 def drawn(seeds: list[int], samples: int, longest: int = 1, **options: float) -> list[list[SearchResult]]:
     limits = Limits.of([0] * len(seeds), [longest] * len(seeds))
-    return sample(step, Nothing(), limits, seeds, samples, **options)
+    return sample(step, Nothing(), limits, seeds, samples, SamplingOptions(**options))
 
 
 def test_frequencies_are_the_probabilities() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
+from transformer_mt.decoding.interpreter import Computing
 from transformer_mt.decoding.model_directory import save_model_directory
 from transformer_mt.decoding.request import SearchResult
 from transformer_mt.decoding.searches.mbr import consensus
@@ -84,7 +85,8 @@ def test_what_is_lost_is_told(translator: Translator) -> None:
 def test_without_scores_greedy_search_says_the_same(tiny_model: Path) -> None:
     decoding, lines = DecodingConfig(beam=1, max_length_ratio=0.5, max_length_offset=2), ["우리는", "집에서 책을", ""]
     scored, plain = (
-        list(Translator.load([tiny_model], decoding, scored=wanted).translate(lines)) for wanted in (True, False)
+        list(Translator.load([tiny_model], decoding, Computing(scored=wanted)).translate(lines))
+        for wanted in (True, False)
     )
     assert [one.text for one in plain] == [one.text for one in scored]
     assert all(one.score < 0 for one in scored if one.text)
@@ -112,7 +114,7 @@ def test_different_texts_are_looked_for_in_all_that_a_beam_search_found(tiny_mod
 def test_sampling_repeats_itself_by_seed(tiny_model: Path, options: dict[str, object]) -> None:
     first, again = (list(with_search(tiny_model, **options).translate(["hello", "ab"])) for _ in range(2))
     assert first == again
-    other = Translator.load([tiny_model], with_search(tiny_model, **options).decoding, seed=99)
+    other = Translator.load([tiny_model], with_search(tiny_model, **options).decoding, Computing(seed=99))
     assert list(other.translate(["hello", "ab"])) != first
 
 

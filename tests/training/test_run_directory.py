@@ -119,7 +119,7 @@ def test_every_start_is_remembered(run: RunDirectory, monkeypatch):
     assert first["python"] == ".".join(map(str, sys.version_info[:3]))
     import torch
 
-    assert first["packages"]["torch"] == torch.__version__
+    assert first["packages"]["torch"].startswith(torch.__version__.partition("+")[0])
     assert {"numpy", "sentencepiece", "sacrebleu", "safetensors", "transformer_mt"} <= set(first["packages"])
     assert first["git"]
 

@@ -43,7 +43,7 @@ def test_train_gives_a_report_and_goes_on_where_it_was(config: tmt.Config, train
 
 
 def test_a_translator_translates(trained: Any) -> None:
-    translator = tmt.Translator.load(trained.model)
+    translator = tmt.Translator.load(trained.run)
     (answer, silence) = translator.translate(["one two three", ""])
     assert set(answer.text.split()) <= {"eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben"}
     assert silence.text == ""

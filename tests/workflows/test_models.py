@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from transformer_mt.decoding.finding import find_model
 from transformer_mt.errors import TmtError
-from transformer_mt.workflows.models import find_model
 
 
 def finished(folder: Path, age: int = 0) -> Path:

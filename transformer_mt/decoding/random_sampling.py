@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -18,21 +19,25 @@ from transformer_mt.decoding.request import SearchResult
 from transformer_mt.decoding.step import C, Limits, Step
 
 
-def sample(
-    step: Step[C],
-    cache: C,
-    limits: Limits,
-    seeds: Sequence[int],
-    samples: int = 1,
-    temperature: float = 1.0,
-    top_k: int = 0,
-    top_p: float = 1.0,
-    alpha: float = 0.0,
-) -> list[list[SearchResult]]:
-    """`samples` independent translations a sentence, in the order they were drawn.
+@dataclass(frozen=True)
+class SamplingOptions:
+    """temperature divides the logits; top_k (0: all) and top_p (1: all) then cut the distribution.
 
-    seeds: one a sentence. temperature divides the logits; top_k (0: all) and top_p (1: all) then cut the
-    distribution. The reported log-probability is that of the model itself.
+    alpha: length penalty of the reported score.
+    """
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    alpha: float = 0.0
+
+
+def sample(
+    step: Step[C], cache: C, limits: Limits, seeds: Sequence[int], samples: int, options: SamplingOptions
+) -> list[list[SearchResult]]:
+    """`samples` independent translations of each sentence, in the order in which they were drawn.
+
+    seeds: one for each sentence. The reported log-probability is that of the model itself.
     """
     device, longest = limits.longest_B.device, int(limits.longest_B.max())
     chances = torch.zeros(len(seeds), samples, longest)
@@ -42,10 +47,10 @@ def sample(
     chance_NT = chances.flatten(0, 1).to(device)
 
     def choose(logits_NV: Tensor, rows_N: Tensor, n_steps: int) -> Tensor:
-        kept_NV = restrict(logits_NV / temperature, top_k, top_p)
+        kept_NV = restrict(logits_NV / options.temperature, options.top_k, options.top_p)
         return pick(kept_NV.softmax(dim=-1), chance_NT[rows_N, n_steps])
 
-    return follow(step, cache, limits, samples, choose, alpha)
+    return follow(step, cache, limits, samples, choose, options.alpha)
 
 
 def seed_of(source: Sequence[int], seed: int) -> int:

@@ -17,14 +17,17 @@ from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.attention_maps import attention_maps
 from transformer_mt.decoding.batches import pad, search
 from transformer_mt.decoding.ensemble import mean_log_probability
-from transformer_mt.decoding.interpreter import Interpreter
+from transformer_mt.decoding.finding import find_model
+from transformer_mt.decoding.interpreter import Computing, Interpreter
 from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
 from transformer_mt.decoding.request import Request, SearchResult, batched
 from transformer_mt.errors import TmtError
 from transformer_mt.model.transformer import Transformer
+from transformer_mt.runtime.device import keep_freed_memory, pick_device
 from transformer_mt.text.cleaning import clean_text
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD
 
+DEFAULT = Computing()
 LOSS_TOKENS = 2048  # of a batch: all its positions have their logits at once
 ALIGN_TOKENS = 12288  # of a batch
 
@@ -58,10 +61,9 @@ class Translator(Interpreter):
         self,
         directories: Sequence[ModelDirectory],
         decoding: DecodingConfig | None = None,
-        seed: int = 0,
-        scored: bool = True,
+        computing: Computing = DEFAULT,
     ) -> None:
-        """seed, scored: see `Computing`. Raises TmtError if the models do not share their vocabularies."""
+        """Raises TmtError if the models do not share their vocabularies."""
         first = directories[0]
         for other in directories[1:]:
             _require_alike(first, other)
@@ -69,23 +71,26 @@ class Translator(Interpreter):
         self.max_length = min(directory.config.data.max_length for directory in directories)
         self.models: list[Transformer] = [directory.model for directory in directories]
         self.device = next(self.models[0].parameters()).device
-        self.seed, self.scored = seed, scored
+        self.seed, self.scored = computing.seed, computing.scored
 
     @classmethod
     def load(
         cls,
         folders: str | Path | Sequence[str | Path],
         decoding: DecodingConfig | None = None,
-        device: str = "cpu",
-        seed: int = 0,
-        scored: bool = True,
+        computing: Computing = DEFAULT,
     ) -> Translator:
-        """folders: a model directory, or several for an ensemble.
+        """folders: a model or the run that made it, or several for an ensemble. decoding: None takes the first model's.
 
-        Raises TmtError if a folder is no model directory, or the models do not fit each other.
+        Raises TmtError if a folder holds no model, or the models do not fit each other.
         """
+        if computing.threads is not None:
+            torch.set_num_threads(computing.threads)
+        keep_freed_memory()
+        device = pick_device(computing.device)
         several = [folders] if isinstance(folders, (str, Path)) else folders
-        return cls([load_model_directory(Path(folder), device) for folder in several], decoding, seed, scored)
+        models = [load_model_directory(find_model(Path(folder)), device) for folder in several]
+        return cls(models, decoding, computing)
 
     def reference_loss(self, sources: Sequence[str], references: Sequence[str]) -> ReferenceLoss:
         """How well the models predict the references, as far as they can read them."""

@@ -30,7 +30,7 @@ class ByteDropout(FusedDropout):
 
     def drop(self, x: Tensor) -> Tensor:
         threshold = min(round(self.p * 256), 255)  # 256 would leave nothing to scale
-        if not threshold or torch.compiler.is_compiling():
+        if not threshold or x.device.type != "cpu" or torch.compiler.is_compiling():
             return super().drop(x)
         return _DropBytes.apply(x, threshold)
 

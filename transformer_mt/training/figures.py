@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -36,6 +37,13 @@ class Figures(NamedTuple):
         return self.tokens / max(1e-9, self.seconds)
 
 
+class LossTable(NamedTuple):
+    """The sums of each update, one update after the other."""
+
+    nll: list[float]
+    smoothed: list[float]
+
+
 class RunningLoss:
     """Loss sums of each update of this process, and the tokens of the whole group."""
 
@@ -54,23 +62,29 @@ class RunningLoss:
         self._sums.append(torch.stack([sums.nll, sums.smoothed]))
         self._tokens += tokens
 
-    def table(self) -> list[float]:
-        """nll and smoothed loss of each update, one update after the other. Waits for the GPU."""
-        return torch.stack(self._sums).flatten().tolist() if self._sums else []
+    def table(self, of_all: Callable[[list[float]], list[float]] = list) -> LossTable:
+        """The sums of each update since the last `forget`. Waits for the GPU.
 
-    def figures(self, table: list[float]) -> Figures:
+        of_all: makes sums over all processes of this one's.
+        """
+        if not self._sums:
+            return LossTable([], [])
+        sums = of_all(torch.stack(self._sums, dim=1).flatten().tolist())
+        return LossTable(sums[: len(self._sums)], sums[len(self._sums) :])
+
+    def figures(self, table: LossTable) -> Figures:
         """Sums over the updates of a `table`, in time since the clock was started."""
-        return Figures(sum(table[::2]), sum(table[1::2]), self._tokens, time.monotonic() - self._since)
+        return Figures(sum(table.nll), sum(table.smoothed), self._tokens, time.monotonic() - self._since)
 
-    def steadied(self, table: list[float]) -> Figures:
+    def steadied(self, table: LossTable) -> Figures:
         """`figures`, with the updates before the last `forget`: the numbers of a few updates alone would jump."""
         now, before = self.figures(table), self._before
         tokens, seconds = now.tokens + before.tokens, now.seconds + before.seconds
         return Figures(now.nll + before.nll, now.smoothed + before.smoothed, tokens, seconds)
 
-    def first_non_finite(self, table: list[float]) -> Place | None:
+    def first_non_finite(self, table: LossTable) -> Place | None:
         """The first update with a loss that is infinite or not a number; None if there is no such update."""
-        for place, nll, smoothed in zip(self._places, table[::2], table[1::2], strict=True):
+        for place, nll, smoothed in zip(self._places, *table, strict=True):
             if not math.isfinite(nll + smoothed):
                 return place
         return None

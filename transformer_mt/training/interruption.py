@@ -10,6 +10,8 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any
 
+from transformer_mt.runtime.distributed import World
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 NOTICE = "stopping after this step, with a checkpoint; Ctrl-C once more leaves at once"
 
@@ -33,6 +35,10 @@ class StopSignal:
     def is_agreed(self) -> bool:
         """Whether training stops after this step."""
         return self.votes > 0 or (self._alone and self.requested)
+
+    def agree(self, world: World) -> None:
+        """Ask all processes whether to stop."""
+        (self.votes,) = world.sums([self.is_agreed or self.requested])
 
     def __enter__(self) -> StopSignal:
         if threading.current_thread() is threading.main_thread():

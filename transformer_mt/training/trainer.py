@@ -19,7 +19,7 @@ from transformer_mt.runtime.weights import load_weights, named_weights
 from transformer_mt.training.average import averaged
 from transformer_mt.training.checkpoint import Checkpoint
 from transformer_mt.training.ending import reason_to_stop, seconds_left
-from transformer_mt.training.figures import Place, RunningLoss
+from transformer_mt.training.figures import LossTable, Place, RunningLoss
 from transformer_mt.training.gradients import Gradients, is_out_of_memory, out_of_memory
 from transformer_mt.training.interruption import NOTICE, StopSignal
 from transformer_mt.training.optimizer import Optimizer
@@ -99,7 +99,7 @@ class Trainer:
             is_due = state.update == 0 if validate_every is None else state.step % validate_every == 0
             if is_due or reason_to_stop(state, self.settings):
                 self._validate()
-                (stop.votes,) = self.world.sums([stop.is_agreed or stop.requested])  # a signal may have come meanwhile
+                stop.agree(self.world)  # a signal may have come meanwhile
             elif checkpoint_every and state.step % checkpoint_every == 0:
                 self._save()
             elif stop.is_agreed:
@@ -139,8 +139,8 @@ class Trainer:
         figures = ""
         if now - self.looked > LOOK_SECONDS and self.world.is_main:
             self.looked = now
-            table = [value * self.world.size for value in self.losses.table()]  # the other processes' are similar
-            recent = self.losses.steadied(table)
+            size = self.world.size  # the sums of the other processes are similar
+            recent = self.losses.steadied(self.losses.table(lambda sums: [value * size for value in sums]))
             loss = recent.nll / max(1, recent.tokens)
             left = duration(seconds_left(state, self.settings, updates))
             figures = f"loss {loss:.3f}  lr {self.rate:.1e}  {recent.tokens_per_second:,.0f} tokens/s  left {left}"
@@ -150,7 +150,7 @@ class Trainer:
         """Add the losses since the last log to the state and to metrics.jsonl."""
         if not len(self.losses):
             return
-        table = self.world.sums(self.losses.table())
+        table = self.losses.table(self.world.sums)
         self._require_numbers(table)
         figures, state = self.losses.figures(table), self.state
         state.add_tokens(figures.tokens, figures.nll)
@@ -165,8 +165,8 @@ class Trainer:
         )
         self.losses.forget(figures)
 
-    def _require_numbers(self, table: list[float]) -> None:
-        """End all processes if a loss is infinite or not a number. table: as RunningLoss.table."""
+    def _require_numbers(self, table: LossTable) -> None:
+        """End all processes if a loss is infinite or not a number."""
         lost = self.losses.first_non_finite(table)
         if lost is not None:
             place = f"step {lost.step:,}, batch {lost.batch:,} of epoch {lost.epoch}"

@@ -5,13 +5,16 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Sequence
-from importlib.abc import Traversable
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from transformer_mt.config.reference import TITLE, json_schema
 from transformer_mt.errors import TmtError
 from transformer_mt.files.replace import replace_text
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable  # another module has it from Python 3.14 on
 
 SCHEMA = "tmt.schema.json"
 

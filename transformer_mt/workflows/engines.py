@@ -41,13 +41,6 @@ def load_translator(
     folders: Sequence[Path], decoding: DecodingConfig | None = None, computing: Computing | None = None
 ) -> Translator:
     """As `load_model`, with our own engine."""
-    import torch
-
     from transformer_mt.decoding.translator import Translator
-    from transformer_mt.runtime.device import keep_freed_memory, pick_device
 
-    computing = computing or Computing()
-    if computing.threads is not None:
-        torch.set_num_threads(computing.threads)
-    keep_freed_memory()
-    return Translator.load(folders, decoding, str(pick_device(computing.device)), computing.seed, computing.scored)
+    return Translator.load(folders, decoding, computing or Computing())

@@ -15,7 +15,9 @@ from transformer_mt.config.load import SCORES
 from transformer_mt.config.schema import Config
 from transformer_mt.config.section import LANGUAGE
 from transformer_mt.data.prepared import open_prepared, prepared_folder
+from transformer_mt.decoding.finding import find_model
 from transformer_mt.decoding.interpreter import Computing
+from transformer_mt.decoding.searches.base import option_of
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.examine import System, Words, examine
 from transformer_mt.evaluation.metrics import METRICS, notice_of
@@ -28,9 +30,7 @@ from transformer_mt.text.vocabulary import bleu_of_tokens
 from transformer_mt.workflows.engines import load_translator
 from transformer_mt.workflows.models import (
     config_of_model,
-    find_model,
     find_models,
-    option_of,
     search_settings,
 )
 

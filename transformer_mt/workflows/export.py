@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from transformer_mt.data.prepared import open_prepared, prepared_folder
+from transformer_mt.decoding.finding import find_model
 from transformer_mt.decoding.interpreter import Computing
 from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
 from transformer_mt.decoding.translator import Translator
@@ -27,7 +28,6 @@ from transformer_mt.exporting.ctranslate2 import (
 from transformer_mt.files.lines import lines_of
 from transformer_mt.runtime.device import keep_freed_memory
 from transformer_mt.text.vocabulary import MARKS
-from transformer_mt.workflows.models import find_model
 
 _SHARED: dict[str, Any] = {"method": "beam", "coverage_penalty": 0.0, "min_length_ratio": 0.0, "no_repeat_ngram": 0}
 

@@ -15,6 +15,7 @@ from transformer_mt.data.batching import Batches, BatchSize, Sampler
 from transformer_mt.data.prepare import samples_segmentations
 from transformer_mt.data.prepared import Prepared
 from transformer_mt.decoding.batches import translate_ids
+from transformer_mt.decoding.finding import RUNS
 from transformer_mt.decoding.model_directory import save_model_directory
 from transformer_mt.errors import INTERRUPTED, TmtError
 from transformer_mt.evaluation.report import Report
@@ -33,7 +34,6 @@ from transformer_mt.training.state import TrainState
 from transformer_mt.training.trainer import Trainer
 from transformer_mt.training.validation import BleuOf, BleuResult, Sample, Validation
 from transformer_mt.workflows.evaluate import evaluate_splits
-from transformer_mt.workflows.models import RUNS
 from transformer_mt.workflows.prepare import prepare
 
 SAMPLES = 3  # translations shown after each validation

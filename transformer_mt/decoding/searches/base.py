@@ -6,11 +6,11 @@ Imports nothing heavy: a config asks a search what contradicts before anything i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from transformer_mt.config.choices import chosen
+from transformer_mt.config.choices import CHOICES, choice, chosen
 
 if TYPE_CHECKING:
     from transformer_mt.config.decoding import DecodingConfig
@@ -45,7 +45,9 @@ class Search(ABC):
     """A way of searching, with the settings of a config's `decoding` section.
 
     settings:        keys of `decoding` that this search reads and others may not
-    engines:         those that can search this way: tmt, ctranslate2
+    elsewhere:       what is wrong if one of these settings (`{option}`) is given to a search that does not read it, and
+                     what to do
+    engines:         those that can search this way: tmt, and ctranslate2 if the proposer is a `Beam` or a `Sampling`
     Options:         keys of its own, if it has any: `method: {kind: NAME, ...}`
     rows:            hypotheses of one sentence that are alive at once
     needs_attention: whether `Sentences.coverage` is needed
@@ -53,6 +55,7 @@ class Search(ABC):
     """
 
     settings: ClassVar[tuple[str, ...]] = ()
+    elsewhere: ClassVar[tuple[str, str]] = ("{option} is for another way of searching", "Leave it out.")
     engines: ClassVar[tuple[str, ...]] = ("tmt",)
     Options: ClassVar[type[Section] | None] = None
     rows: int = 1
@@ -67,6 +70,21 @@ class Search(ABC):
         """What contradicts in these settings, a sentence each that names the keys."""
         return []
 
+    @classmethod
+    def adapt(cls, given: Collection[str]) -> dict[str, Any]:
+        """Settings that follow from those that are given on the command line."""
+        return {}
+
+    def refusal(self, given: Collection[str]) -> tuple[str, str] | None:
+        """If a given setting would have no effect: what is wrong, and what to do."""
+        reads = {*self.settings, *self.proposer.settings}
+        for other in (choice("search", name) for name in CHOICES["search"]):
+            for name in other.settings:
+                if name in given and name not in reads:
+                    problem, remedy = other.elsewhere
+                    return problem.format(option=option_of(name)), remedy
+        return None
+
     @abstractmethod
     def find(self, sentences: Sentences) -> list[list[SearchResult]]:
         """What is found for each sentence, at least one each, best first."""
@@ -79,6 +97,11 @@ class Search(ABC):
         for one in found:
             different.setdefault(decode(one.ids), one)
         return list(different.values())[: self.decoding.n_best]
+
+
+def option_of(setting: str) -> str:
+    """What a setting of a search is called on the command line."""
+    return f"--{setting.replace('_', '-')}"
 
 
 def make_search(decoding: DecodingConfig) -> Search:

@@ -18,6 +18,7 @@ class Beam(Search):
     """
 
     settings = ("beam", "length_penalty", "coverage_penalty")
+    elsewhere = ("{option} is for a beam, but here samples are drawn", "Leave it out, or search by a beam.")
     engines: ClassVar[tuple[str, ...]] = ("tmt", "ctranslate2")
 
     def __init__(self, decoding: DecodingConfig, options: Any = None, n_best: int | None = None) -> None:

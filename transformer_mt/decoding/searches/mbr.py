@@ -8,11 +8,11 @@ from __future__ import annotations
 import math
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from transformer_mt.decoding.searches.base import Search, Sentences
+from transformer_mt.decoding.searches.base import Search, Sentences, option_of
 from transformer_mt.decoding.searches.beam import Beam
 from transformer_mt.decoding.searches.sampling import Sampling
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from transformer_mt.config.decoding import DecodingConfig
     from transformer_mt.decoding.request import SearchResult
 
+DRAWS = ("samples", *Sampling.settings)  # settings that only samples have
 Utility = Callable[[str, str], float]  # (hypothesis, reference) -> 0 ... 100
 
 
@@ -27,6 +28,7 @@ class MinimumBayesRisk(Search):
     """Chooses among samples, or among what a beam finds."""
 
     settings = ("candidates", "samples", "utility")
+    elsewhere = ("{option} is for --mbr", "Add --mbr: of many, the one most like the others.")
     engines = ("tmt", "ctranslate2")
 
     def __init__(self, decoding: DecodingConfig, options: Any = None) -> None:
@@ -42,6 +44,19 @@ class MinimumBayesRisk(Search):
         if decoding.candidates == "beam":
             return Beam.problems(decoding) + ([f"{nothing} a beam of 1"] if decoding.beam == 1 else [])
         return [f"{nothing} one sample"] if decoding.samples == 1 else []
+
+    @classmethod
+    def adapt(cls, given: Collection[str]) -> dict[str, Any]:
+        """A beam that is given finds the candidates; a setting that only samples have means samples."""
+        if "beam" in given:
+            return {"candidates": "beam"}
+        return {"candidates": "samples"} if any(name in given for name in DRAWS) else {}
+
+    def refusal(self, given: Collection[str]) -> tuple[str, str] | None:
+        drawn = [option_of(name) for name in DRAWS if name in given]
+        if "beam" in given and drawn:
+            return f"--mbr chooses among what --beam finds, and {drawn[0]} is for samples", "Leave one of the two out."
+        return super().refusal(given)
 
     def find(self, sentences: Sentences) -> list[list[SearchResult]]:
         return self.proposer.find(sentences)

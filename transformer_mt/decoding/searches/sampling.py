@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from transformer_mt.decoding.searches.base import Search, Sentences
@@ -16,28 +16,29 @@ class Sampling(Search):
     """Independent samples. count: how many of each sentence; None: n_best."""
 
     settings = ("temperature", "top_k", "top_p")
+    elsewhere = (
+        "{option} is for sampling, but this is a search for the best",
+        "Add --sample (draw one) or --mbr (draw many, keep the one the others agree with).",
+    )
     engines = ("tmt", "ctranslate2")
 
     def __init__(self, decoding: DecodingConfig, options: Any = None, count: int | None = None) -> None:
         super().__init__(decoding, options)
         self.rows = count or decoding.n_best
 
+    def refusal(self, given: Collection[str]) -> tuple[str, str] | None:
+        if "beam" in given:
+            return "--sample and --beam are two ways of searching", "Give one of them."
+        return super().refusal(given)
+
     def find(self, sentences: Sentences) -> list[list[SearchResult]]:
         """In the order drawn."""
-        from transformer_mt.decoding.random_sampling import sample, seed_of
+        from transformer_mt.decoding.random_sampling import SamplingOptions, sample, seed_of
 
         own = self.decoding
-        return sample(
-            sentences.step,
-            sentences.cache,
-            sentences.limits,
-            [seed_of(source, sentences.seed) for source in sentences.sources],
-            self.rows,
-            own.temperature,
-            own.top_k,
-            own.top_p,
-            own.length_penalty,
-        )
+        options = SamplingOptions(own.temperature, own.top_k, own.top_p, own.length_penalty)
+        seeds = [seed_of(source, sentences.seed) for source in sentences.sources]
+        return sample(sentences.step, sentences.cache, sentences.limits, seeds, self.rows, options)
 
     def choose(self, found: Sequence[SearchResult], decode: Callable[[Sequence[int]], str]) -> list[SearchResult]:
         """The most probable first; of equal texts, the sample that was drawn first."""
