@@ -3,8 +3,8 @@
     python scripts/follow_sentence.py            the list of both ways
     python scripts/follow_sentence.py --count    how many stops each has
 
-Trains for one epoch on a corpus of its own, in which a sentence is one word many times, and translates a sentence with
-the model. A function sees a sentence if one of its variables, or what it returns, holds that word or one number at
+Trains for a few updates on a corpus of its own, in which a sentence is one word many times, and translates a sentence
+with the model. A function sees a sentence if one of its variables, or what it returns, holds that word or one number at
 least twenty times in a row: as text, as tokens, as ids, or as a row of a tensor of ids. What happens between ids and
 logits is the model, which is read with the paper.
 

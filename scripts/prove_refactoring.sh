@@ -12,7 +12,7 @@
 # MULTI30K=FOLDER   the Multi30k files (default: data/multi30k); without them only the quickstart is compared
 # MODEL=FOLDER      a model directory: its translations are compared as well (a trained model shows more than a new one)
 # UPDATES=200       PYTHON=python (with the dependencies of both commits)   SCRATCH=FOLDER (kept; default: a temporary one)
-set -euo pipefail
+set -Eeuo pipefail
 [ $# -ge 1 ] || { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p;}' "$0"; exit 2; }
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 before=$1 after=${2:-} updates=${UPDATES:-200} python=${PYTHON:-python}
@@ -20,6 +20,11 @@ multi30k=${MULTI30K:-$root/data/multi30k} scratch=${SCRATCH:-$(mktemp -d)}
 export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
 mkdir -p "$scratch"
 scratch=$(cd "$scratch" && pwd)
+[ ! -d "$multi30k" ] || multi30k=$(cd "$multi30k" && pwd)
+[ -z "${MODEL:-}" ] || MODEL=$(cd "$MODEL" && pwd)
+[ "$updates" -ge 100 ] || { echo "prove_refactoring.sh: UPDATES=$updates would compare next to nothing; use 100 or more" >&2; exit 2; }
+commit=$(git -C "$root" rev-parse --verify --quiet "$before^{commit}") || { echo "prove_refactoring.sh: no commit $before" >&2; exit 2; }
+trap 'tail -n 5 "$scratch"/*/*.log >&2; echo "prove_refactoring.sh: stopped; $scratch has the logs" >&2' ERR
 
 checkout() { # NAME COMMIT: the files of a commit, or of the working tree, in scratch/NAME/code
   mkdir -p "$scratch/$1/code"
@@ -115,10 +120,11 @@ sys.exit(1 if bad else 0)
 PY
 }
 
-if [ ! -e "$scratch/before/done" ]; then # SCRATCH keeps the older commit's results for the next time
+if [ "$(cat "$scratch/before/done" 2>/dev/null)" != "$commit $updates" ]; then # kept in SCRATCH for the next time
+  rm -rf "$scratch/before"
   checkout before "$before"
   work before
-  touch "$scratch/before/done"
+  echo "$commit $updates" >"$scratch/before/done"
 fi
 rm -rf "$scratch/after" "$scratch/old-models"
 checkout after "$after"

@@ -61,7 +61,10 @@ OUTSIDE: dict[str, set[str]] = {
     "config": {"pydantic", "yaml"},
     "files": {"filelock", "requests", "urllib3", "tqdm", "zstandard"},
     "phrasebook": set(),
+    "model": {"torch"},
+    "kernels": {"torch"},
 }
+NAMING_MODULES = {"", "config.choices", "cli.main"}  # these import modules by name
 WITHOUT_TORCH = {"errors", "config", "files", "phrasebook", "text", "reporting", "evaluation", "corpora", "cli"}
 LONGEST_FILE = 400
 LONGEST_FUNCTION = 60
@@ -229,6 +232,31 @@ def test_low_rooms_take_only_what_they_may_from_outside() -> None:
         f"{one.place}  {one.by} imports {one.of}"
         for one in _outside()
         if _room(one.of) not in OUTSIDE.get(_room(one.by), {_room(one.of)})
+    ]
+    assert not offences, _told(offences)
+
+
+def test_modules_are_imported_by_name_where_the_table_of_rooms_knows_of_it() -> None:
+    offences = [
+        _place(path, node.lineno)
+        for path in _modules()
+        for node in ast.walk(_tree(path))
+        if isinstance(node, ast.Name)
+        and node.id in ("import_module", "__import__")
+        and _name(path) not in NAMING_MODULES
+    ]
+    assert not offences, _told(offences)
+
+
+def test_only_the_room_files_replaces_locks_and_syncs() -> None:
+    own = re.compile(r"os\.(replace|rename|fsync|link)\b|\bFileLock\b|\bflock\b|\.rename\(")
+    allowed = {"training.run_directory"}  # --fresh gives a whole run another name
+    offences = [
+        _place(path, number)
+        for path in _modules()
+        if _room(_name(path)) != "files" and _name(path) not in allowed
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if own.search(line)
     ]
     assert not offences, _told(offences)
 

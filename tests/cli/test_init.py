@@ -109,7 +109,7 @@ def test_an_older_schema_is_replaced_and_a_stranger_file_is_not(tmt, tmp_path: P
 
 
 def test_a_schema_has_no_place_beside_stdout(tmt) -> None:
-    assert "no file" in _fault(tmt("files", "--schema", "-o", "-")).message
+    assert "writes none" in _fault(tmt("files", "--schema", "-o", "-")).message
 
 
 @pytest.mark.parametrize(("name", "nearest"), [("flies", "files"), ("multi30k-ende", "multi30k-en-de")])

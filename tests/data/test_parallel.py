@@ -77,16 +77,13 @@ def test_two_workers_keep_the_order_read_little_ahead_and_tell_what_goes_wrong()
 
 
 SCRIPT = """
-import os, sys, time
+import time
 from transformer_mt.data.parallel import Workers
+from work import work
 
-def work(number):
-    return os.getpid()
-
-if __name__ == "__main__":
-    with Workers(2) as workers:
-        print(*set(workers.map(work, range(20))), flush=True)
-        time.sleep(60)
+with Workers(2) as workers:  # a plain script, without a guard: workers do not run it again
+    print(*set(workers.map(work, range(20))), flush=True)
+    time.sleep(60)
 """
 
 
@@ -95,6 +92,7 @@ if __name__ == "__main__":
 def test_no_worker_outlives_its_parent(tmp_path: Path, how: signal.Signals) -> None:
     file = tmp_path / "script.py"
     file.write_text(SCRIPT)
+    (tmp_path / "work.py").write_text("import os\n\ndef work(number):\n    return os.getpid()\n")
     with subprocess.Popen(
         [sys.executable, file],
         stdout=subprocess.PIPE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -93,3 +94,61 @@ def test_a_notebook_shows_bars_where_a_pipe_shows_none(numbers: Any, tmp_path: P
     command = [sys.executable, "-c", program, str(file), str(tmp_path / "run")]
     told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stderr
     assert ("epoch 1" in told and "%|" in told) == watched
+
+
+SCRIPT = """
+import sys
+import transformer_mt as tmt
+print("pairs", tmt.prepare(sys.argv[1]).report.splits["train"].pairs)
+"""
+
+
+def test_a_plain_script_prepares_with_several_workers(tmp_path: Path) -> None:
+    """Without `if __name__ == "__main__"`: workers must not run the script again."""
+    rows = [f"one {n} two\teins {n} zwei" for n in range(5_000)]
+    (tmp_path / "pairs.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
+    config = {
+        "name": "script",
+        "data": {"source": "en", "target": "de", "corpus": {"kind": "tsv", "files": "pairs.tsv"}, "workers": 2},
+        "tokenizer": {"kind": "whitespace"},
+        "training": {"max_epochs": 1},
+    }
+    (tmp_path / "c.yaml").write_text(json.dumps(config), encoding="utf-8")
+    command = [sys.executable, "script.py", "c.yaml"]
+    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert told == "pairs 4000\n"
+
+
+@pytest.mark.parametrize(
+    ("mistake", "said"),
+    [
+        (lambda model, folder: tmt.evaluate(model, metrics="blue"), "unknown metric 'blue'"),
+        (lambda model, folder: tmt.evaluate(model, search={"method": "bogus"}), "unknown method 'bogus'"),
+        (lambda model, folder: tmt.evaluate(model, search={"beams": 3}), "unknown setting 'beams'"),
+        (lambda model, folder: tmt.evaluate(model, search={"beam": "x"}), "--beam must be a whole number"),
+        (lambda model, folder: tmt.evaluate(model, baseline=str(folder / "nothing")), "no such file"),
+        (lambda model, folder: tmt.average(model.parent, 0), "the mean of 0 checkpoints"),
+        (lambda model, folder: tmt.export(folder / "out", model, sample=0), "a sample of 0 sentences"),
+        (lambda model, folder: tmt.Computing(threads=0), "0 threads"),
+        (lambda model, folder: tmt.Translator.load([]), "no model is named"),
+        (lambda model, folder: tmt.Translator.load(model, computing=tmt.Computing("tpu")), "'tpu' is no device"),
+    ],
+)
+def test_wrong_arguments_are_told(trained: Any, tmp_path: Path, mistake: Any, said: str) -> None:
+    with pytest.raises(tmt.TmtError, match=said):
+        mistake(trained.model, tmp_path)
+
+
+def test_text_and_paths_are_taken_as_they_come(trained: Any, config: tmt.Config, tmp_path: Path) -> None:
+    translator = tmt.Translator.load(str(trained.run))
+    assert [one.text for one in translator.translate("one two")] == [
+        one.text for one in translator.translate(["one two"])
+    ]
+    (tmp_path / "one").write_text("one two\n", encoding="utf-8")
+    report = tmt.evaluate(
+        trained.model, files=tmt.TestFiles(source=tmp_path / "one", reference=str(tmp_path / "one")), metrics="chrf"
+    )
+    assert list(report.scores) == ["chrf"]
+    with pytest.raises(tmt.TmtError, match=r"unknown key 'training.max_epoch'"):
+        tmt.train(config, tmp_path / "run", overrides="training.max_epoch=3")

@@ -41,15 +41,21 @@ def init(
             f"Wrote {file}. Editors complete a config that begins with\n{configs.header(file)}", end="", file=sys.stderr
         )
         return
+    if not name:
+        raise TmtError(
+            "no config is named", remedy=f"For example:  tmt init {FIRST[0]}   There are: {', '.join(FIRST)}."
+        )
     text = configs.shipped_config(name, FIRST)
-    if to_stdout and schema:
-        raise TmtError("--schema is written beside the config, and - is no file", remedy="Leave one of the two out.")
     if to_stdout:
+        if schema:
+            remedy = "Leave one of the two out."
+            raise TmtError("--schema writes a file beside the config, and -o - writes none", remedy=remedy)
         sys.stdout.write(text)
         return
     file = output or Path(f"{name.removesuffix('.yaml').rsplit('/', 1)[-1]}.yaml")
-    beside = file.with_name(configs.SCHEMA)
-    configs.write_config(file, configs.header(Path(beside.name)) + text if schema else text)
     if schema:
-        configs.write_schema(beside)
+        configs.require_new(file)
+        configs.write_schema(file.parent / configs.SCHEMA)
+        text = configs.header(Path(configs.SCHEMA)) + text
+    configs.write_config(file, text)
     print(f"Wrote {file}. Adapt it, then:  tmt train --config {file}", file=sys.stderr)

@@ -80,10 +80,10 @@ def add_commands(first: str) -> None:
 
 def main(arguments: list[str]) -> int:
     """Run a command. Returns its exit code."""
-    add_commands(arguments[0] if arguments else "")
-    command = typer.main.get_command(app)
     code = 0
     try:
+        add_commands(arguments[0] if arguments else "")
+        command = typer.main.get_command(app)
         try:
             with command.make_context("tmt", arguments) as context:  # not command.main(): it exits 1 on a broken pipe
                 command.invoke(context)

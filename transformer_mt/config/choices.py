@@ -12,7 +12,7 @@ from importlib import import_module
 from operator import or_
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import BeforeValidator, Discriminator, Field, Tag
 
 from transformer_mt.config.section import Section
 
@@ -66,15 +66,17 @@ def section_of(family: str) -> Any:
 
 
 def name_of(family: str) -> Any:
-    """The type of a key that names a choice: `name`, or `{kind: name, ...}` if it has options of its own."""
+    """The type of a key that names a choice: `name` or `{kind: name}`, with options if the choice has its own."""
     plain = Literal[tuple(CHOICES[family])]  # type: ignore[valid-type]
     options = [getattr(choice(family, name), "Options", None) for name in CHOICES[family]]
     if not any(options):
         return plain
     mapping = _any_of([one for one in options if one is not None])
+    plainly = [{"kind": name} for name, one in zip(CHOICES[family], options, strict=True) if one is None]
     return Annotated[
         Annotated[plain, Tag("name")] | Annotated[mapping, Tag("options")],
         Discriminator(lambda value: "options" if isinstance(value, (dict, Section)) else "name"),
+        BeforeValidator(lambda value: value["kind"] if value in plainly else value),
     ]
 
 

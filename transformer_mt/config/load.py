@@ -28,12 +28,24 @@ SCORES = "scores.json"  # what was measured of a model, in its folder
 CONFIG = "config.yaml"  # the resolved config in the folder of a run, of a model, of an export
 
 
-def load_config(file: str | Path, overrides: Sequence[str] = ()) -> Config:
+def load_config(file: str | Path, overrides: str | Sequence[str] = ()) -> Config:
     """Read and check a config. `overrides` are `key.path=value` strings, the values in YAML.
 
     Raises TmtError that lists every mistake with its place.
     """
-    source = _apply(read_yaml(file), overrides)
+    return _checked(read_yaml(file), overrides)
+
+
+def config_of(config: ConfigLike, overrides: str | Sequence[str] = ()) -> Config:
+    """A Config, or the one in a file, with overrides. Raises TmtError as `load_config` does."""
+    if not isinstance(config, Config):
+        return load_config(config, overrides)
+    source = YamlSource(f"the config '{config.name}'", config.model_dump(mode="json"), {})
+    return _checked(source, overrides) if overrides else config
+
+
+def _checked(source: YamlSource, overrides: str | Sequence[str]) -> Config:
+    source = _apply(source, [overrides] if isinstance(overrides, str) else overrides)
     problems = find_problems(source)
     if problems:
         faulty = "this" if len(problems) == 1 else f"these {len(problems)} keys"
@@ -42,14 +54,6 @@ def load_config(file: str | Path, overrides: Sequence[str] = ()) -> Config:
         remedy = f"Mend {faulty} {place}; README.md lists all keys with their ranges."
         raise TmtError("\n".join(problems), remedy=remedy)
     return Config.model_validate(source.values)
-
-
-def config_of(config: ConfigLike, overrides: Sequence[str] = ()) -> Config:
-    """A Config as it is, or read from a file. Raises TmtError as `load_config` does."""
-    if isinstance(config, Config):
-        assert not overrides, "overrides are for a file"
-        return config
-    return load_config(config, overrides)
 
 
 def dump_config(config: Config) -> str:

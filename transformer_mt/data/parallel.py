@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -55,7 +56,7 @@ class Workers:
         pickled, waiting = pickle.dumps(work), deque[Future[Any]]()
         try:
             for item in chain(first, items):
-                with _interruption_ignored():  # processes that start here inherit it: this process answers Ctrl-C
+                with _interruption_ignored(), _main_hidden():  # as long as processes may start here
                     waiting.append(self._pool.submit(_do, pickled, item))
                 if len(waiting) > AHEAD * self.number:
                     yield waiting.popleft().result()
@@ -78,7 +79,20 @@ class Workers:
 
 
 @contextmanager
+def _main_hidden() -> Iterator[None]:
+    """New processes would import the main module again, and a user's script without a guard would run once more."""
+    main = sys.modules["__main__"]
+    hidden: dict[str, Any] = {name: vars(main)[name] for name in ("__file__", "__spec__") if name in vars(main)}
+    vars(main).update(dict.fromkeys(hidden))
+    try:
+        yield
+    finally:
+        vars(main).update(hidden)
+
+
+@contextmanager
 def _interruption_ignored() -> Iterator[None]:
+    """New processes inherit this: their parent answers Ctrl-C."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

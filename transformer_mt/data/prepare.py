@@ -54,7 +54,8 @@ def prepare(config: Config, force: bool = False, progress: Progress = lambda doi
         fingerprint = _fingerprint(config, corpora)
         if not force:
             with suppress(TmtError):
-                if Prepared.open(folder).manifest.get("fingerprint") == fingerprint:
+                ready = Prepared.open(folder)
+                if ready.manifest.get("fingerprint") == fingerprint and ready.report:  # one that can be read
                     return Prepared.open(named)
         _require_ours(folder, corpora)
         try:

@@ -16,9 +16,9 @@ def find_model(given: Path | None) -> Path:
     Raises TmtError if there is none.
     """
     for run in RUNS.glob("*") if given is None else (given,):
-        recover(run)
         recover(run / "model")
     if given is not None:
+        recover(given)
         if not given.exists():
             raise TmtError("no such model folder", place=given, remedy="Check the path; `ls runs/*/model` lists yours.")
         inside = given / "model"

@@ -98,6 +98,11 @@ class Computing:
     seed: int = 1
     scored: bool = True
 
+    def __post_init__(self) -> None:
+        """Raises TmtError if there is no thread to compute with."""
+        if self.threads is not None and self.threads < 1:
+            raise TmtError(f"{self.threads} threads cannot compute anything", remedy="Give 1 or more:  --threads 2")
+
 
 class Interpreter(ABC):
     """Two codecs and search settings around an engine that searches."""
@@ -120,17 +125,20 @@ class Interpreter(ABC):
 
     def translate(
         self,
-        lines: Iterable[str],
+        lines: str | Iterable[str],
         prefixes: Iterable[str] | None = None,
         chunk_size: int = CHUNK,
         align: bool = False,
     ) -> Iterator[Translation]:
-        """One translation for each line, in order. A line of white space becomes an empty one.
+        """One translation for each line, in order; text alone is one line. A line of white space becomes an empty one.
 
         prefixes: what the translations must begin with, one a line. chunk_size: lines taken from `lines` before
         the first answer. align: also say which source token each target token comes from.
         """
-        iterator, starts = iter(lines), iter(prefixes) if prefixes is not None else repeat("")
+        iterator, starts = (
+            iter([lines] if isinstance(lines, str) else lines),
+            iter(prefixes) if prefixes is not None else repeat(""),
+        )
         while chunk := list(islice(iterator, chunk_size)):
             given = list(islice(starts, len(chunk)))
             sources = [self._read(line, prefix) for line, prefix in zip(chunk, given, strict=True)]

@@ -89,6 +89,8 @@ class Translator(Interpreter):
         keep_freed_memory()
         device = pick_device(computing.device)
         several = [folders] if isinstance(folders, (str, Path)) else folders
+        if not several:
+            raise TmtError("no model is named", remedy="Give the folder of a model or of a run.")
         models = [load_model_directory(find_model(Path(folder)), device) for folder in several]
         return cls(models, decoding, computing)
 

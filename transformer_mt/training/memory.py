@@ -40,7 +40,7 @@ def kept_bytes(
     keeps queries, keys, values and contexts, dropout one byte per element. A tensor used by several layers counts once.
     """
     d_model = sizes.d_model
-    wide = FLOAT if on_cpu else narrow  # on a CPU the results of products are widened again (model/linear.py), ...
+    wide = FLOAT if on_cpu else narrow  # on a CPU the results of products are widened again (kernels/linear.py), ...
     copy = narrow if narrow < wide else 0  # ... so that the next product keeps a narrow copy of its input
     between = {"relu": 1, "gelu": 2, "swiglu": 4}[
         sizes.activation

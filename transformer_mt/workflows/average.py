@@ -27,6 +27,8 @@ def average(run: str | Path, last: int = 5) -> AverageReport:
 
     Raises TmtError if there is no usable checkpoint.
     """
+    if last < 1:
+        raise TmtError(f"the mean of {last} checkpoints", remedy="Give a number from 1 on:  --last 5")
     directory = RunDirectory(Path(run))
     if not directory.checkpoints.steps():
         raise TmtError("no checkpoints here", place=run, remedy="Give the folder of a run, such as runs/NAME.")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from importlib.abc import Traversable  # another module has it from Python 3.14 on
 
 SCHEMA = "tmt.schema.json"
+_THERE, _ANOTHER = "this file is there already, and is left as it is", "Choose another:  -o FILE"
 
 
 def shipped_config(name: str, first: Sequence[str] = ()) -> str:
@@ -46,17 +47,22 @@ def shipped_configs(first: Sequence[str] = ()) -> dict[str, Traversable]:
     return {name: found[name] for name in [*known, *(name for name in found if name not in known)]}
 
 
-def write_config(file: Path, text: str) -> None:
-    """Raises TmtError if the file exists, or cannot be written."""
+def require_new(file: Path) -> None:
+    """Raises TmtError if a file or folder with this name exists."""
     if file.is_dir():
         raise TmtError("this is a folder", place=file, remedy=f"Name a file:  -o {file / 'config.yaml'}")
+    if file.exists():
+        raise TmtError(_THERE, place=file, remedy=_ANOTHER)
+
+
+def write_config(file: Path, text: str) -> None:
+    """Raises TmtError if the file exists, or cannot be written."""
+    require_new(file)
     try:
         with file.open("x", encoding="utf-8") as stream:
             stream.write(text)
     except FileExistsError:
-        raise TmtError(
-            "this file is there already, and is left as it is", place=file, remedy="Choose another:  -o FILE"
-        ) from None
+        raise TmtError(_THERE, place=file, remedy=_ANOTHER) from None
     except FileNotFoundError:
         raise TmtError(
             "there is no such folder", place=file.parent, remedy="Make it first, or choose another."

@@ -55,6 +55,10 @@ class TestFiles:
     hypothesis: File = None
     tokenized: File = None
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            object.__setattr__(self, name, Path(value) if value is not None else None)
+
 
 @dataclass(frozen=True)
 class TestSet:
@@ -82,8 +86,8 @@ def evaluate(
     *,
     split: str | None = None,
     files: TestFiles | None = None,
-    baseline: File = None,
-    metrics: Sequence[str] = METRICS,
+    baseline: str | File = None,
+    metrics: str | Sequence[str] = METRICS,
     tokenized: bool = False,
     language: str | None = None,
     search: Mapping[str, Any] | None = None,
@@ -100,6 +104,10 @@ def evaluate(
     Figures of a single model are kept beside it, in scores.json. Raises TmtError if files or settings do not fit.
     """
     files, changes = files or TestFiles(), search or {}
+    baseline = Path(baseline) if baseline is not None else None
+    metrics = [metrics] if isinstance(metrics, str) else metrics
+    if unknown := [name for name in metrics if name not in METRICS]:
+        raise TmtError(f"unknown metric '{unknown[0]}'", remedy=f"Use {', '.join(METRICS)}.")
     _check_files(split, files)
     _check_settings(changes, files.hypothesis, baseline, language)
     needed = models or files.hypothesis is None or files.reference is None

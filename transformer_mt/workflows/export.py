@@ -70,6 +70,10 @@ def export(
     """
     output = Path(output)
     _check_options(format_, quantization, source, reference)
+    if sample < 1:
+        raise TmtError(
+            f"a sample of {sample} sentences proves nothing", remedy="Give a number from 1 on:  --sample 200"
+        )
     require_ctranslate2()
     refuse_foreign(output)
     directory = load_model_directory(find_model(Path(model) if model is not None else None))

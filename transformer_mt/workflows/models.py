@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from transformer_mt.config.choices import chosen
+from transformer_mt.config.choices import CHOICES, chosen
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import CONFIG, load_config
 from transformer_mt.config.schema import Config
@@ -39,6 +39,7 @@ def search_settings(folder: Path, given: Mapping[str, Any]) -> DecodingConfig:
     file = folder / CONFIG
     own = load_config(file).decoding if file.is_file() else DecodingConfig()
     changes = {key: value for key, value in given.items() if value is not None}
+    _require_known(changes)
     if "beam" in changes and "beam" not in make_search(own).settings:
         changes.setdefault("method", DecodingConfig().method)
     cls, _ = chosen("search", changes.get("method", own.method))
@@ -59,3 +60,16 @@ def search_settings(folder: Path, given: Mapping[str, Any]) -> DecodingConfig:
         message = "; ".join(said.removeprefix("Value error, ") for _, said in problems)
         place = option_of(problems[0][0]) if problems[0][0] else ""
         raise TmtError(message[:1].lower() + message[1:], place=place, remedy="See the command's --help.") from None
+
+
+def _require_known(changes: Mapping[str, Any]) -> None:
+    """Raises TmtError for settings that do not exist, and for values that cannot be compared."""
+    for name in changes:
+        if name not in DecodingConfig.model_fields:
+            remedy = f"Use one of: {', '.join(DecodingConfig.model_fields)}."
+            raise TmtError(f"unknown setting '{name}'", remedy=remedy)
+    if (method := changes.get("method", "beam")) not in CHOICES["search"]:
+        raise TmtError(f"unknown method '{method}'", remedy=f"Use one of: {', '.join(CHOICES['search'])}.")
+    for name in ("beam", "n_best"):
+        if not isinstance(changes.get(name, 1), int):
+            raise TmtError(f"{option_of(name)} must be a whole number, not {changes[name]!r}", remedy="For example: 5")

@@ -59,12 +59,12 @@ class TrainReport:
 
 
 def train(
-    config: ConfigLike, run_dir: str | Path | None = None, *, overrides: Sequence[str] = (), fresh: bool = False
+    config: ConfigLike, run_dir: str | Path | None = None, *, overrides: str | Sequence[str] = (), fresh: bool = False
 ) -> TrainReport:
     """Train a model; go on if the run was interrupted; score the result on the test sets.
 
-    config: a Config, or a YAML file with `overrides` as `key=value`. run_dir: default runs/NAME. fresh: start again,
-    and keep a previous run beside the new one. Under `torchrun`, every process calls this.
+    config: a Config or a YAML file, with `overrides` as `key.path=value`. run_dir: default runs/NAME. fresh: start
+    again, and keep a previous run beside the new one. Under `torchrun`, every process calls this.
     Raises TmtError: with exit code 130 if interrupted, after saving; for all else that the user can fix.
     """
     with join_world() as world:
