@@ -24,7 +24,7 @@ Sampler = Callable[[int, random.Random], tuple[Sequence[int], Sequence[int]]]  #
 
 
 class Batch(NamedTuple):
-    """Padded ids. The decoder reads target_in and shall say target_out, which is one position ahead.
+    """Padded ids. The decoder reads target_in and must predict target_out, which is one position ahead.
 
     source_BS:     source ids, end mark included
     target_in_BT:  start mark, then the target

@@ -34,14 +34,14 @@ class DecoderCache(NamedTuple):
     """What decoding remembers of its rows.
 
     memory:       of each layer, cross-attention keys and values of the encoder's output, each [B, H, S, K]
-    memory_mask:  added to scores, [B, 1, 1, S]: 0 at real source positions, -inf elsewhere
+    memory_bias:  added to scores, [B, 1, 1, S]: 0 at real source positions, -inf elsewhere
     past:         of each layer, self-attention keys and values of the positions decoded so far, each [N, H, T, K];
                   empty before the first step
     attention_NS: attention of the newest rows to the source, mean over the heads of the last layer; None unless wanted
     """
 
     memory: tuple[KeyValue, ...]
-    memory_mask: Tensor
+    memory_bias: Tensor
     past: tuple[KeyValue, ...] = ()
     attention_NS: Tensor | None = None
 
@@ -53,10 +53,10 @@ class DecoderCache(NamedTuple):
     def select(self, sentences_B: Tensor) -> DecoderCache:
         """The cache of these sentences, each with all its rows."""
         memory = tuple(layer.select(sentences_B) for layer in self.memory)
-        kept = self._replace(memory=memory, memory_mask=self.memory_mask.index_select(0, sentences_B))
+        kept = self._replace(memory=memory, memory_bias=self.memory_bias.index_select(0, sentences_B))
         if not self.past:
             return kept
-        n_rows, n_sentences = len(self.past[0].key_BHMK), len(self.memory_mask)
+        n_rows, n_sentences = len(self.past[0].key_BHMK), len(self.memory_bias)
         rows_BW = torch.arange(n_rows, device=sentences_B.device).view(n_sentences, -1)
         return kept.reorder(rows_BW[sentences_B].flatten())
 
@@ -129,9 +129,9 @@ class IncrementalDecoder:
             query_BHWK = layer.cross_attention.project_query(x_BWD)
             if self.with_attention:  # if the values are unit vectors, the contexts are the weights
                 identity_SS = torch.eye(memory.key_BHMK.shape[2], dtype=x_BWD.dtype, device=x_BWD.device)
-                weights_BHWS = attention_to_past(query_BHWK, memory.key_BHMK, identity_SS, cache.memory_mask)
+                weights_BHWS = attention_to_past(query_BHWK, memory.key_BHMK, identity_SS, cache.memory_bias)
                 attention_NS.append(weights_BHWS.float().mean(dim=1).flatten(0, 1))
-            return layer.cross_attention.combine(attention_to_past(query_BHWK, *memory, cache.memory_mask))
+            return layer.cross_attention.combine(attention_to_past(query_BHWK, *memory, cache.memory_bias))
 
         x_N1D = layer.around_self_attention(x_N1D, attend_to_past)
         x_BWD = x_N1D.view(len(memory.key_BHMK), -1, x_N1D.shape[-1])  # W rows ask the memory of one sentence

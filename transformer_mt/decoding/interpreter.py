@@ -1,4 +1,4 @@
-"""Text in, text out around any search: lines are read, and what was found for them is told.
+"""Translates lines of text with any search engine: clean, tokenise, search, write as text.
 
 Knows text, ids and `DecodingConfig`; which engine searches, and where, is a subclass's business. Reading files,
 printing and progress are the caller's; lines come and go one by one, in constant memory.

@@ -61,7 +61,7 @@ def save_model_directory(
 ) -> None:
     """Write a model directory. codecs: of source and target; one object where they are shared.
 
-    What a former one at this place holds of others, an export or notes, stays.
+    Other files in an existing folder, such as an export or notes, are kept.
     """
     require_replaceable(folder)
     with replaced_folder(folder) as aside:

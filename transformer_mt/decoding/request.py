@@ -26,7 +26,7 @@ class Request:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """A target sentence as ids, and what the search thinks of it.
+    """A translation as ids, with its log-probability and its score.
 
     ids:             without the start mark; the end mark comes last unless the sentence was stopped
     log_probability: sum over all ids

@@ -1,6 +1,6 @@
-"""A loaded model (or several) that translates, weighs references and shows where it looks.
+"""A loaded model or ensemble: translates lines, computes the loss of references, returns attention maps.
 
-How lines become ids and ids lines again is `interpreter`'s; how is searched, `batches`'.
+`interpreter` turns text into ids and back; `batches` searches.
 """
 
 from __future__ import annotations

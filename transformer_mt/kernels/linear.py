@@ -5,9 +5,8 @@ leaves everything after a product narrow, and attention and element-wise kernels
 result of a product are rounded, the result is widened again at once, and everything else stays float32. (A compiled
 model does what autocast does.)
 
-oneDNN compiles such a product again for each number of rows. That takes as long as the product, and keeps half a
-megabyte in the middle of the memory that the next step wants in one piece. Rows of zeros are added, so that few numbers
-occur.
+oneDNN compiles such a product again for each new number of rows, which takes as long as the product and fragments the
+memory. So rows of zeros are added, and only few numbers of rows occur.
 """
 
 from __future__ import annotations

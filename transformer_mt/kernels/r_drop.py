@@ -1,4 +1,4 @@
-"""R-Drop (Liang et al. 2021, arXiv:2106.14448): two passes with different dropout shall predict alike.
+"""R-Drop (Liang et al. 2021, arXiv:2106.14448): trains two passes with different dropout to predict the same.
 
 With p and q the two predictions of a token y and r the weight, its loss is the mean of both cross-entropies plus
 r / 2 * (KL(p || q) + KL(q || p)), which is half of the paper's with alpha = 2 r. As in `loss`, logits are made for a

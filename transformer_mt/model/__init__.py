@@ -2,7 +2,7 @@
 
 Read the files in this order, with the paper beside them: positions, embedding, masks, attention, feed_forward,
 normalization, layers, transformer, label_smoothing. `parts` names the pieces that all of them are built from; programs
-that need speed hand in faster pieces that compute the same numbers (`transformer_mt.kernels`).
+that need speed hand in faster pieces that compute the same up to rounding (`transformer_mt.kernels`).
 
 Letters for tensors. A tensor that lives longer than a line wears its shape, as in `scores_BHQM`:
 

@@ -23,7 +23,7 @@ def scaled_dot_product_attention(
 
     mask_BHQM: bool, broadcastable to [B, H, Q, M]: True if a query may attend; a query that may attend nowhere gets
     zeros. None: everywhere. causal: a position attends to itself and those before it (section 3.1); excludes a mask.
-    dropout: probability of dropping a weight. Returns the contexts [B, H, Q, K].
+    dropout: probability of dropping a weight, which the paper does not do. Returns the contexts [B, H, Q, K].
     """
     if causal:
         assert mask_BHQM is None, "causal excludes a mask"

@@ -1,4 +1,4 @@
-"""Embeddings (section 3.4): ids to vectors, scaled by sqrt(d_model), positions added, dropout applied."""
+"""Embeddings: ids to vectors, scaled by sqrt(d_model) (section 3.4), positions added (3.5), dropout applied (5.4)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from transformer_mt.model.positions import LearnedPositions, SinusoidalPositions
 
 
 class Embedding(nn.Module):
-    """What enters a stack: Dropout(sqrt(D) * E[id] + P[position]).
+    """What enters a stack: Dropout(sqrt(D) * E[id] + P[position]) (sections 3.4, 3.5 and 5.4).
 
     positions: None if the model learns the order of tokens elsewhere (rotary positions).
     """

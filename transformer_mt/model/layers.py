@@ -37,7 +37,7 @@ class Residual(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward, each inside a residual connection."""
+    """Self-attention, then feed-forward, each inside a residual connection (section 3.1)."""
 
     def __init__(self, config: ModelConfig, parts: Parts = READABLE) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, attention to the encoder's output, then feed-forward."""
+    """Masked self-attention, attention to the encoder's output, then feed-forward (section 3.1)."""
 
     def __init__(self, config: ModelConfig, parts: Parts = READABLE) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class DecoderLayer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """A stack of encoder layers: embeddings [B, S, D] to memory [B, S, D]."""
+    """A stack of encoder layers (section 3.1): embeddings [B, S, D] to memory [B, S, D]."""
 
     def __init__(self, config: ModelConfig, parts: Parts = READABLE) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """A stack of decoder layers: embeddings [B, T, D] and memory to hidden states [B, T, D]."""
+    """A stack of decoder layers (section 3.1): embeddings [B, T, D] and memory to hidden states [B, T, D]."""
 
     def __init__(self, config: ModelConfig, parts: Parts = READABLE) -> None:
         super().__init__()

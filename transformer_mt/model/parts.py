@@ -1,7 +1,7 @@
 """The small parts that the Transformer is built from: linear map, dropout, normalisation, attention.
 
 `READABLE` holds the parts as the paper defines them. A program that needs speed builds the same model from another set,
-which computes the same numbers.
+which computes the same up to rounding.
 """
 
 from __future__ import annotations

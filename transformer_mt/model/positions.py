@@ -29,7 +29,7 @@ def sinusoidal_positions(length: int, d_model: int, start: int = 0) -> Tensor:
 
 
 class SinusoidalPositions(nn.Module):
-    """The paper's encoding: a table without parameters. Positions beyond it are computed when they are met."""
+    """The paper's encoding (section 3.5): a table without parameters. Positions beyond it are computed when needed."""
 
     table_PD: Tensor
 
