@@ -1,4 +1,4 @@
-"""Multi-head attention (section 3.2.2)."""
+"""Attention of several heads at once (section 3.2.2)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from transformer_mt.model.positions import RotaryPositions
 class MultiHeadAttention(nn.Module):
     """MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O, head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V).
 
-    (Section 3.2.2.) The matrices W^Q, W^K and W^V of all heads are stacked in `query_key_value` [3D, D], so that self-attention takes
-    one product; `output` is W^O. bias: added to each product; the formula has none.
+    Section 3.2.2. The matrices W^Q, W^K and W^V of all heads are stacked in `query_key_value` [3D, D], so that
+    self-attention takes one product; `output` is W^O. bias: added to each product; the formula has none.
     """
 
     def __init__(
