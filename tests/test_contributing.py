@@ -116,6 +116,14 @@ def test_the_schedule_decides_the_learning_rate(clone: Clone) -> None:
     assert last["learning_rate"] == pytest.approx(0.01 * 0.5 ** ((last["step"] - 2) / epoch), rel=1e-4)
 
 
+def test_a_choice_without_options_may_be_written_like_one_with_options(clone: Clone) -> None:
+    code = (
+        "from transformer_mt.config.load import load_config;"
+        "print(load_config('config.yaml', 'training.schedule={kind: noam}').training.schedule)"
+    )
+    assert clone.run("-c", code).stdout == "noam\n"
+
+
 def test_the_corpus_is_divided(clone: Clone) -> None:
     (manifest,) = (clone.folder / "data" / "prepared").glob("*/manifest.json")
     splits = json.loads(manifest.read_text("utf-8"))["splits"]
