@@ -119,9 +119,9 @@ def test_the_schedule_decides_the_learning_rate(clone: Clone) -> None:
 def test_a_choice_without_options_may_be_written_like_one_with_options(clone: Clone) -> None:
     code = (
         "from transformer_mt.config.load import load_config;"
-        "print(load_config('config.yaml', 'training.schedule={kind: noam}').training.schedule)"
+        "print(load_config('config.yaml', 'training.schedule={kind: constant}').training.schedule)"
     )
-    assert clone.run("-c", code).stdout == "noam\n"
+    assert clone.run("-c", code).stdout == "constant\n"
 
 
 def test_the_corpus_is_divided(clone: Clone) -> None:
