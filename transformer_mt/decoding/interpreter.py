@@ -108,6 +108,7 @@ class Interpreter(ABC):
     """Two codecs and search settings around an engine that searches."""
 
     def __init__(self, config: Config, source: Codec, target: Codec, decoding: DecodingConfig | None = None) -> None:
+        """decoding: how to search; None takes the config's own section."""
         self.config = config
         self.decoding = decoding or config.decoding
         self.search = make_search(self.decoding)

@@ -100,6 +100,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _table(table: BleuTable) -> str:
+    """BLEU-1 to BLEU-4, of single orders and of all up to one."""
     rows = [
         ("", *(f"BLEU-{n}" for n in ORDERS)),
         ("individual", *(f"{value:.2f}" for value in table.individual)),

@@ -68,6 +68,7 @@ class _NarrowProduct(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight_ED: Tensor, bias_E: Tensor | None, dtype: torch.dtype) -> Tensor:
+        """x W^T + b: [..., D] to [..., E], float32."""
         x_ND, w_ED = x.reshape(-1, x.shape[-1]), weight_ED.to(dtype)
         x_MD = narrowed_rows(x_ND, dtype)
         ctx.save_for_backward(x_MD, w_ED)
@@ -77,6 +78,7 @@ class _NarrowProduct(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        """With respect to x, W and b, float32."""
         x_MD, w_ED = ctx.saved_tensors
         g_NE = gradient.reshape(-1, gradient.shape[-1])
         g_ME = narrowed_rows(g_NE, x_MD.dtype)

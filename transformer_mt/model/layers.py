@@ -28,6 +28,7 @@ class Residual(nn.Module):
         self.pre = pre
 
     def forward(self, x_BTD: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """[B, T, D] to [B, T, D], around a sub-layer that does the same."""
         if self.pre:
             normalized_BTD = self.norm(x_BTD)
             output_BTD = x_BTD + self.dropout(sublayer(normalized_BTD))

@@ -97,6 +97,7 @@ class Transformer(nn.Module):
 
 
 def _embedding(config: ModelConfig, vocab_size: int, max_positions: int, parts: Parts) -> Embedding:
+    """Of one side, with the positions that the config names."""
     positions: SinusoidalPositions | LearnedPositions | None = None
     if config.positions == "sinusoidal":
         positions = SinusoidalPositions(config.d_model, max_positions)

@@ -75,6 +75,7 @@ def mean_nll(model: Transformer, store: Store, tokens: int, machine: Machine) ->
     sizes = np.maximum(store.source.lengths, store.target.lengths)[order]
 
     def sums_of(parts: Sequence[slice]) -> list[float]:
+        """-log p of all target tokens of each of these batches."""
         sums = []
         for part in parts:
             batch = assemble(store, order[part])
