@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -187,3 +188,16 @@ def test_what_is_written_is_on_the_disk_before_it_gets_its_name(
         write(aside, NEW)
     assert {"weights", "notes.txt", "inside", "deep"} <= set(synced)
     assert synced[-1] == tmp_path.name
+
+
+def test_threads_that_replace_the_same_file_leave_it_whole(tmp_path: Path) -> None:
+    texts = [letter * 10_000 for letter in "abcd"]
+
+    def work(text: str) -> None:
+        for _ in range(30):
+            replace_text(tmp_path / "file", text)
+
+    with ThreadPoolExecutor(len(texts)) as threads:
+        list(threads.map(work, texts))
+    assert (tmp_path / "file").read_text() in texts
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

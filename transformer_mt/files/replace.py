@@ -4,8 +4,8 @@ The new content is written beside the old one and forced to the disk. Then the t
 folder by one system call that exchanges two names (Linux, macOS). Systems without that call move the old folder aside
 first; if the process is killed right then, `recover` brings the old folder back.
 
-Names beside NAME carry the number of the process that writes: `.NAME.PID.new` while it is written, `.NAME.PID.old`
-while a folder is moved aside. What killed processes left is removed by the next replacement.
+Names beside NAME carry the numbers of the process and thread that write: `.NAME.PID-TID.new` while it is written,
+`.NAME.PID-TID.old` while a folder is moved aside. What killed processes left is removed by the next replacement.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ import os
 import re
 import shutil
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+_in_use: set[Path] = set()  # what threads of this process are writing
 
 
 @contextmanager
@@ -31,11 +34,13 @@ def replaced_file(file: Path) -> Iterator[Path]:
     aside = _beside(file, "new")
     remove_leftovers(file.parent, file.name)
     try:
+        _in_use.add(aside)
         yield aside
         move_into_place(aside, file)
     finally:
         with suppress(OSError):
             aside.unlink(missing_ok=True)
+        _in_use.discard(aside)
 
 
 def move_into_place(aside: Path, file: Path) -> None:
@@ -64,6 +69,7 @@ def replaced_folder(folder: Path) -> Iterator[Path]:
     aside = _beside(folder, "new")
     aside.mkdir(parents=True)
     try:
+        _in_use.add(aside)
         yield aside
         for path, _, names in os.walk(aside, topdown=False):
             for name in names:
@@ -73,6 +79,7 @@ def replaced_folder(folder: Path) -> Iterator[Path]:
         _sync(folder.parent)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
+        _in_use.discard(aside)
 
 
 def recover(folder: Path) -> None:
@@ -136,25 +143,26 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def _beside(path: Path, state: str) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}.{state}")
+    return path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}.{state}")
 
 
 def _replaced_by(aside: Path) -> str:
     """The name of what `aside` was moved aside for."""
-    return re.sub(r"(\.\d+)?\.(new|old)$", "", aside.name[1:])
+    return re.sub(r"(\.\d+(-\d+)?)?\.(new|old)$", "", aside.name[1:])
 
 
 def _left_by_killed(folder: Path, name: str, state: str) -> list[Path]:
-    """Leftovers in `folder` whose process has ended. Earlier versions wrote no number into the name."""
-    pattern = re.compile(rf"\.{re.escape(name) or '.+?'}(?:\.(\d+))?\.{state}")
+    """Leftovers in `folder` that nobody writes any more. Earlier versions wrote fewer numbers, or none, into names."""
+    pattern = re.compile(rf"\.{re.escape(name) or '.+?'}(?:\.(\d+)(?:-\d+)?)?\.{state}")
     with suppress(OSError):
-        found = ((entry, pattern.fullmatch(entry.name)) for entry in folder.iterdir())
-        return sorted(entry for entry, match in found if match and not (match[1] and _is_running(int(match[1]))))
+        found = ((entry, pattern.fullmatch(entry.name)) for entry in Path(os.path.realpath(folder)).iterdir())
+        left = (entry for entry, match in found if match and not (match[1] and _is_running(int(match[1]))))
+        return sorted(entry for entry in left if entry not in _in_use)
     return []
 
 
 def _is_running(pid: int) -> bool:
-    """Whether another process with this number runs here. Our own leftovers are not in use when this is asked."""
+    """Whether another process with this number runs here."""
     if pid == os.getpid() or sys.platform == "win32":  # os.kill would end the process there
         return pid != os.getpid()
     try:
