@@ -70,6 +70,7 @@ def test_attention_to_a_past_is_the_readable_one(device: str, monkeypatch: pytes
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:Guards may run slower:RuntimeWarning")  # on Python 3.13.0
 def test_a_compiled_model_computes_the_same() -> None:
     torch.manual_seed(0)
     config = ModelConfig(**SIZES, dropout=0.0)

@@ -163,6 +163,8 @@ class _ZstdFile(io.RawIOBase):
     """Decompressed bytes of a .zst file of one or more frames. Unlike zstandard's own reader it raises
     EOFError where the last frame breaks off."""
 
+    _file: Any = None
+
     def __init__(self, path: Path) -> None:
         try:
             import zstandard
@@ -178,7 +180,7 @@ class _ZstdFile(io.RawIOBase):
         return True
 
     def close(self) -> None:
-        if not self.closed:
+        if self._file is not None:  # __init__ may have failed before it was opened
             self._file.close()
         super().close()
 
