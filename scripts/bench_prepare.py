@@ -89,7 +89,7 @@ def _prepare(config: dict[str, Any]) -> int:
 
     wanted = config["data"]["corpus"]["train"]
     prepared = prepare(Config.model_validate(config))
-    read = prepared.manifest["report"]["pairs"]["train"]["read"]
+    read = prepared.manifest.report["pairs"]["train"]["read"]
     assert read == wanted, f"{read} pairs read of {wanted}"
     return 0
 

@@ -153,7 +153,7 @@ class Numbers:
         values["model"].update(model or {})
         config = Config.model_validate(values)
         prepared, machine, directory = prepare(config), set_up(config.runtime), RunDirectory(run)
-        directory.open(config, facts_of(prepared.manifest["files"]))
+        directory.open(config, facts_of([file.model_dump() for file in prepared.manifest.files]))
         directory.close()
         return TrainingJob(config, prepared, directory, machine, Events(run)).trainer()
 

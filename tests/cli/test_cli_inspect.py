@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from transformer_mt.cli.inspect import inspect
 from transformer_mt.config.load import load_config
-from transformer_mt.data.prepared import FORMAT, MANIFEST, settings_of
+from transformer_mt.data.prepared import FORMAT, MANIFEST, Manifest, settings_of
 from transformer_mt.decoding.model_directory import save_model_directory
 from transformer_mt.errors import TmtError
 from transformer_mt.kernels.build import build_model
@@ -172,7 +172,10 @@ def test_a_huge_model_takes_no_memory(tmp_path: Path):
 def prepared_in(folder: Path, source: int, target: int) -> tuple[str, str]:
     """Data of CONFIG in `folder`, with vocabularies of these sizes; the option that leads there."""
     codecs_in(folder / "tiny", source, target)
-    manifest = {"format": FORMAT, "settings": settings_of(load_config(tiny(folder / "tiny")))}
+    settings = settings_of(load_config(tiny(folder / "tiny")))
+    manifest = Manifest(
+        format=FORMAT, settings=settings, fingerprint="", files=[], splits={}, parts=[], report={}
+    ).model_dump()
     (folder / "tiny" / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
     return "--set", f"data.prepared={folder}"
 

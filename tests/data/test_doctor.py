@@ -51,7 +51,7 @@ def report(workshop: Any) -> dict[str, Any]:
     splits = {"train": pairs(50, "abcd"), "test": pairs(30, "abcdxyz")}
     tokenizer = {"kind": "character", "min_frequency": 2}
     prepared = workshop.prepare(workshop.splits(**splits), tokenizer=tokenizer, cleaning={"max_ratio": None})
-    return {**prepared.manifest["report"], "expected": splits}
+    return {**prepared.manifest.report, "expected": splits}
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
@@ -81,7 +81,7 @@ def test_outliers_are_counted_with_their_places(workshop: Any) -> None:
         *((f"kurz {n}", "long " * 30 + str(n)) for n in range(8)),
     ]
     corpus = workshop.splits(train)
-    report = workshop.prepare(corpus).manifest["report"]
+    report = workshop.prepare(corpus).manifest.report
     places = {kind: found["places"] for kind, found in report["outliers"].items()}
     assert {kind: found["pairs"] for kind, found in report["outliers"].items()} == {"script": 2, "length ratio": 9}
     assert places["script"] == [f"{corpus['train']}:4", f"{corpus['train']}:7"]
@@ -94,7 +94,7 @@ def test_sums_add_up_whatever_is_in_the_corpus(workshop: Any) -> None:
     sides = ["", "a", "b", "A!", "gleich", "x " * 200, "lang " * 30, " weit\u00a0 hin "]
     pairs = [(chance.choice(sides), chance.choice(sides)) for _ in range(300)]
     two = workshop.splits(pairs[:150], [*pairs[150:170], ("v", "w")], [*pairs[170:190], ("t", "u")], name="two")
-    report = workshop.prepare(workshop.whole(workshop.numbered(20) + pairs), two).manifest["report"]
+    report = workshop.prepare(workshop.whole(workshop.numbered(20) + pairs), two).manifest.report
     for row in report["pairs"].values():
         assert row["read"] == row["kept"] + sum(row["dropped"].values())
         assert min([*row["dropped"].values(), *row["changed"].values()]) > 0

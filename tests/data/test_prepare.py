@@ -19,7 +19,7 @@ PLAIN = {"kind": "whitespace", "min_frequency": 1}
 
 
 def _funnel(prepared: Any, split: str) -> tuple[int, dict[str, int], int]:
-    row = prepared.manifest["report"]["pairs"][split]
+    row = prepared.manifest.report["pairs"][split]
     return row["read"], dict(row["dropped"]), row["kept"]
 
 
@@ -78,7 +78,7 @@ def test_each_rule_that_changes_sentences_counts_them(
 ) -> None:
     corpus = workshop.splits([*workshop.numbered(4), (text, "Cologne")], validation=[(text, "Cologne on the Rhine")])
     prepared = workshop.prepare(corpus, cleaning=rules, source="ko")
-    pairs = prepared.manifest["report"]["pairs"]
+    pairs = prepared.manifest.report["pairs"]
     assert [pairs[split]["changed"] for split in ("train", "validation", "test")] == [{changed: 1}, {changed: 1}, {}]
 
 
@@ -107,7 +107,7 @@ def test_evaluation_sentences_are_cut_and_told(workshop: Any) -> None:
     exact, long = ("a " * 9).strip(), ("a " * 10).strip()
     test = [(exact, "short"), (long, "short"), ("kurz", long), ("kurz", exact)]
     prepared = workshop.prepare(workshop.splits(workshop.numbered(4), test=test), max_length=10)
-    store, figures = prepared.store("test"), prepared.manifest["report"]["splits"]["test"]
+    store, figures = prepared.store("test"), prepared.manifest.report["splits"]["test"]
     assert store.source.lengths.tolist() == [10, 10, 2, 2]
     assert store.target.lengths.tolist() == [2, 2, 10, 10]
     assert all(store.source[row][-1] == EOS for row in range(4))
@@ -157,7 +157,7 @@ def test_split_sizes_are_shares_or_numbers_of_pairs(workshop: Any) -> None:
     }
     for (validation, test), expected in sizes.items():
         corpus = workshop.whole(workshop.numbered(100), split={"validation": validation, "test": test})
-        splits = workshop.prepare(corpus).manifest["splits"]
+        splits = workshop.prepare(corpus).manifest.splits
         assert (splits["validation"], splits.get("test", 0), sum(splits.values())) == (*expected, 100)
 
 
@@ -185,7 +185,7 @@ def test_several_corpora_are_concatenated_with_their_weights(workshop: Any) -> N
     two = workshop.whole([("doppelt", "twice"), *workshop.numbered(20, 100)], name="two", weight=0.5)
     prepared = workshop.prepare(one, two)
     assert prepared.parts == [(11, 3.0), (16, 0.5)]
-    assert prepared.manifest["splits"] == {"train": 27, "validation": 5, "test": 5}
+    assert prepared.manifest.splits == {"train": 27, "validation": 5, "test": 5}
     assert workshop.sentences(prepared, "train")[:11] == [*workshop.numbered(10), ("doppelt", "twice")]
     assert set(workshop.sentences(prepared, "train")[11:]) < set(workshop.numbered(20, 100))
     assert _funnel(prepared, "train") == (12, {"length ratio": 1}, 11)
@@ -198,7 +198,7 @@ def test_a_corpus_for_training_alone_may_hold_nothing_new(workshop: Any) -> None
     more = workshop.whole(workshop.numbered(8), name="more", split=none)
     prepared = workshop.prepare(workshop.splits(workshop.numbered(6)), again, more)
     assert [pairs for pairs, _ in prepared.parts] == [6, 0, 2]
-    assert prepared.manifest["splits"] == {"train": 8, "validation": 3, "test": 3}
+    assert prepared.manifest.splits == {"train": 8, "validation": 3, "test": 3}
 
 
 def test_leaks_are_found_across_corpora(workshop: Any) -> None:
@@ -207,7 +207,7 @@ def test_leaks_are_found_across_corpora(workshop: Any) -> None:
     prepared = workshop.prepare(one, two)
     assert _funnel(prepared, "train") == (13, {"leak": 2}, 11)
     assert prepared.parts == [(8, 1.0), (3, 1.0)]
-    assert prepared.manifest["report"]["leaks"]["validation"] == {"pair": 2, "source": 2}
+    assert prepared.manifest.report["leaks"]["validation"] == {"pair": 2, "source": 2}
 
 
 def test_test_sets_keep_their_names_whatever_they_are(workshop: Any) -> None:
@@ -290,7 +290,7 @@ def test_a_shared_vocabulary_is_one_folder_and_one_object(workshop: Any) -> None
     assert source is target
     assert not (prepared.folder / "target").exists()
     assert len(source) == 64
-    assert prepared.manifest["report"]["vocabulary"] == {"source": 64, "target": 64}
+    assert prepared.manifest.report["vocabulary"] == {"source": 64, "target": 64}
     assert set(workshop.sentences(prepared, "train")) <= set(workshop.numbered(200))
     for split in prepared.splits:
         assert prepared.store(split).source.ids.max() < 64
@@ -368,5 +368,5 @@ def test_two_processes_write_the_same_bytes_as_one(workshop: Any, tokenizer: dic
     assert _files(one.folder) == _files(two.folder)
     assert {"source/vocabulary.txt", "train/source.ids", "test/target.offsets"} < set(_files(one.folder))
     for manifest in (one.manifest, two.manifest):
-        manifest["report"].pop("seconds")
+        manifest.report.pop("seconds")
     assert one.manifest == two.manifest

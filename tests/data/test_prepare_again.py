@@ -76,7 +76,7 @@ def test_a_changed_file_prepares_again(workshop: Any) -> None:
     corpus = workshop.splits(workshop.numbered(5))
     workshop.prepare(corpus)
     workshop.table("splits-train", workshop.numbered(7))
-    assert workshop.prepare(corpus).manifest["splits"]["train"] == 7
+    assert workshop.prepare(corpus).manifest.splits["train"] == 7
     file = Path(corpus["test"])
     os.utime(file, ns=(0, file.stat().st_mtime_ns + 1))
     assert workshop.prepare(corpus).is_new
@@ -114,11 +114,11 @@ def test_what_cannot_be_read_is_told_and_prepared_again(workshop: Any, spoil: Ca
 
 def test_the_manifest_names_the_files_with_their_sums(workshop: Any) -> None:
     corpus = workshop.splits(workshop.numbered(5))
-    files = workshop.prepare(corpus).manifest["files"]
-    assert [file["path"] for file in files] == [corpus[split] for split in ("train", "validation", "test")]
+    files = workshop.prepare(corpus).manifest.files
+    assert [file.path for file in files] == [corpus[split] for split in ("train", "validation", "test")]
     for file in files:
-        told = subprocess.run(["sha256sum", file["path"]], capture_output=True, text=True, check=True).stdout
-        assert told.split()[0] == file["sha256"]
+        told = subprocess.run(["sha256sum", file.path], capture_output=True, text=True, check=True).stdout
+        assert told.split()[0] == file.sha256
 
 
 # Mishaps
@@ -300,8 +300,8 @@ def test_a_file_name_that_is_no_utf8_does_no_harm(workshop: Any) -> None:
     odd = Path(os.fsdecode(os.fsencode(workshop.folder) + b"/na\xefve.jsonl"))
     Path(corpus["train"]).rename(odd)
     prepared = workshop.prepare({**corpus, "train": str(odd)})
-    assert prepared.manifest["files"][0]["path"].endswith("na\ufffdve.jsonl")
-    assert prepared.manifest["report"]["outliers"]["length ratio"]["places"][0].endswith("na\ufffdve.jsonl:6")
+    assert prepared.manifest.files[0].path.endswith("na\ufffdve.jsonl")
+    assert prepared.manifest.report["outliers"]["length ratio"]["places"][0].endswith("na\ufffdve.jsonl:6")
 
 
 # What is not ours
@@ -376,3 +376,33 @@ def test_home_is_written_as_a_tilde(workshop: Any, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("HOME", str(workshop.folder))
     folder = workshop.prepare(workshop.splits(workshop.numbered(5)), prepared="~/there").folder
     assert folder == workshop.folder / "there" / "work"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("splits", [1]), ("files", None), ("parts", [["a", 1.0]]), ("fingerprint", 3), ("report", [])]
+)
+def test_a_damaged_manifest_is_told_and_prepared_again(workshop: Any, key: str, value: Any) -> None:
+    corpus = workshop.splits(workshop.numbered(5))
+    prepared = workshop.prepare(corpus)
+    file = prepared.folder / "manifest.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), key: value}))
+    with pytest.raises(TmtError, match="the manifest is damaged"):
+        Prepared.open(prepared.folder)
+    assert workshop.prepare(corpus).is_new
+
+
+def test_a_report_of_another_version_is_made_again(workshop: Any) -> None:
+    corpus = workshop.splits(workshop.numbered(5))
+    file = workshop.prepare(corpus).folder / "manifest.json"
+    manifest = json.loads(file.read_text())
+    file.write_text(json.dumps({**manifest, "report": {"other": 1}}))
+    assert workshop.prepare(corpus).is_new
+
+
+@pytest.mark.parametrize(("content", "said"), [(b"\xff\n", "not UTF-8"), (b"one\n", "1 sources and 3 references")])
+def test_a_damaged_text_is_told(workshop: Any, content: bytes, said: str) -> None:
+    prepared = workshop.prepare(workshop.splits(workshop.numbered(5)))
+    (prepared.folder / "test" / "source.txt").write_bytes(content)
+    with pytest.raises(TmtError, match=said) as caught:
+        prepared.raw("test")
+    assert "--force" in caught.value.remedy

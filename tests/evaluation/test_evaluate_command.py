@@ -16,7 +16,7 @@ from transformer_mt.cli import main
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
-from transformer_mt.data.prepared import FORMAT, settings_of
+from transformer_mt.data.prepared import FORMAT, Manifest, settings_of
 from transformer_mt.decoding.model_directory import save_model_directory
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.evaluation.metrics import bleu_tokens
@@ -84,9 +84,16 @@ def model(tmp_path):
         place.mkdir(parents=True)
         (place / "source.txt").write_text("".join(f"{line}\n" for line in SOURCES))
         (place / "target.txt").write_text("".join(f"{line}\n" for line in REFERENCES))
-    (tmp_path / "prepared" / "tiny" / "manifest.json").write_text(
-        json.dumps({"format": FORMAT, "splits": splits, "parts": [], "settings": settings_of(config)})
+    manifest = Manifest(
+        format=FORMAT,
+        settings=settings_of(config),
+        fingerprint="",
+        files=[],
+        splits=dict.fromkeys(splits, len(SOURCES)),
+        parts=[],
+        report={},
     )
+    (tmp_path / "prepared" / "tiny" / "manifest.json").write_text(manifest.model_dump_json())
     return folder
 
 

@@ -25,9 +25,9 @@ def prepare(
     if json:
         print_json(
             {
-                **prepared.manifest["report"],
+                **prepared.manifest.report,
                 "remarks": [remark._asdict() for remark in remarks(report)],
-                "files": prepared.manifest["files"],
+                "files": [file.model_dump() for file in prepared.manifest.files],
                 "folder": str(prepared.folder),
                 "is_new": prepared.is_new,
             }

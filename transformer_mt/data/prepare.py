@@ -55,7 +55,7 @@ def prepare(config: Config, force: bool = False, progress: Progress = lambda doi
         if not force:
             with suppress(TmtError):
                 ready = Prepared.open(folder)
-                if ready.manifest.get("fingerprint") == fingerprint and ready.report:  # one that can be read
+                if ready.manifest.fingerprint == fingerprint and ready.report:  # one that can be read
                     return Prepared.open(named)
         _require_ours(folder, corpora)
         try:

@@ -13,6 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ValidationError
+
 from transformer_mt.config.schema import Config
 from transformer_mt.data.doctor import DataReport
 from transformer_mt.data.store import SIDES, Store
@@ -25,13 +27,33 @@ MANIFEST = "manifest.json"
 FORMAT = 1  # of all that lies in the folder
 
 
+class CorpusFile(BaseModel):
+    """size: in bytes; sha256: in hexadecimal digits."""
+
+    path: str
+    size: int
+    sha256: str
+
+
+class Manifest(BaseModel):
+    """splits: pairs of each; parts: training pairs of each corpus, with its weight; report: DataReport as JSON."""
+
+    format: int
+    settings: dict[str, Any]
+    fingerprint: str
+    files: list[CorpusFile]
+    splits: dict[str, int]
+    parts: list[tuple[int, float]]
+    report: dict[str, Any]
+
+
 class Prepared:
     """One prepared corpus. Opening it reads the manifest only.
 
     is_new: was it made just now, and not found?
     """
 
-    def __init__(self, folder: Path, manifest: dict[str, Any], is_new: bool = False) -> None:
+    def __init__(self, folder: Path, manifest: Manifest, is_new: bool = False) -> None:
         self.folder, self.manifest, self.is_new = folder, manifest, is_new
 
     @classmethod
@@ -49,14 +71,17 @@ class Prepared:
             raise TmtError("the manifest is damaged", place=file, remedy=_PREPARE) from None
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
             raise TmtError("this data was prepared by another version of tmt", place=file, remedy=_PREPARE)
-        return cls(folder, manifest, is_new)
+        try:
+            return cls(folder, Manifest.model_validate(manifest), is_new)
+        except ValidationError:
+            raise TmtError("the manifest is damaged", place=file, remedy=_PREPARE) from None
 
     @cached_property
     def report(self) -> DataReport:
         """What preparing found. Raises TmtError if the manifest does not hold it."""
         try:
-            return DataReport.from_json(self.manifest["report"])
-        except (KeyError, ValueError):
+            return DataReport.from_json(self.manifest.report)
+        except (KeyError, ValueError, TypeError, AttributeError):
             raise TmtError("the manifest is damaged", place=self.folder / MANIFEST, remedy=_PREPARE) from None
 
     @property
@@ -67,7 +92,7 @@ class Prepared:
     @property
     def splits(self) -> tuple[str, ...]:
         """train, validation, and the test sets by name."""
-        return tuple(self.manifest["splits"])
+        return tuple(self.manifest.splits)
 
     @property
     def test_sets(self) -> tuple[str, ...]:
@@ -76,7 +101,7 @@ class Prepared:
     @property
     def parts(self) -> list[tuple[int, float]]:
         """Training pairs of each corpus, with its weight."""
-        return [(size, weight) for size, weight in self.manifest["parts"]]
+        return self.manifest.parts
 
     def named(self, split: str) -> str:
         """A split by its name; `test` is the first test set. Raises TmtError for an unknown one."""
@@ -90,7 +115,7 @@ class Prepared:
         return Store(self.folder / self.named(split))
 
     def raw(self, split: str) -> tuple[list[str], list[str]]:
-        """Sources and references of a split as natural text. Raises TmtError if they were not kept."""
+        """Sources and references of a split as natural text. Raises TmtError if they were not kept, or are damaged."""
         texts = []
         for side in SIDES:
             file = self.folder / self.named(split) / f"{side}.txt"
@@ -100,6 +125,11 @@ class Prepared:
             except FileNotFoundError:
                 remedy = "Only validation and test splits keep theirs."
                 raise TmtError("the text of this split was not kept", place=file, remedy=remedy) from None
+            except UnicodeDecodeError:
+                raise TmtError("this text is damaged: it is not UTF-8", place=file, remedy=_FORCE) from None
+        if len(texts[0]) != len(texts[1]):
+            counts = f"{len(texts[0]):,} sources and {len(texts[1]):,} references"
+            raise TmtError(f"this text is damaged: {counts}", place=file.parent, remedy=_FORCE)
         return texts[0], texts[1]
 
     def codecs(self) -> tuple[Codec, Codec]:
@@ -125,7 +155,7 @@ def open_prepared(config: Config) -> Prepared:
     Raises TmtError where it is not there, or where data of another config was prepared under the same name since.
     """
     prepared = Prepared.open(prepared_folder(config))
-    if prepared.manifest.get("settings") != settings_of(config):
+    if prepared.manifest.settings != settings_of(config):
         raise TmtError(
             "this data was prepared from another config of the same name, so its splits are not those of this model",
             place=prepared.folder,
@@ -141,3 +171,4 @@ def prepared_folder(config: Config) -> Path:
 
 
 _PREPARE = "Prepare it:  tmt prepare --config C"
+_FORCE = "Prepare it again:  tmt prepare --config C --force"

@@ -125,7 +125,7 @@ class RunDirectory:
             history: list[Any] = []  # the facts of all starts of this run, oldest first
             with suppress(OSError, ValueError):  # there is no file yet, or it cannot be read
                 noted = json.loads((self.folder / FACTS).read_text(encoding="utf-8"))
-                history = noted if isinstance(noted, list) else []
+                history = [one for one in noted if isinstance(one, dict)] if isinstance(noted, list) else []
             changed: list[str] = []
             if (self.folder / CONFIG).exists():
                 changed = self._require_same(config)

@@ -96,7 +96,7 @@ def _train(config: Config, folder: Path, fresh: bool, world: World) -> TrainRepo
 def _open(run: RunDirectory, config: Config, prepared: Prepared, fresh: bool, processes: int) -> list[str]:
     """Take the folder of the run; what the user should know of it."""
     aside = run.set_aside() if fresh else None
-    changed = run.open(config, facts_of(prepared.manifest["files"], processes))
+    changed = run.open(config, facts_of([file.model_dump() for file in prepared.manifest.files], processes))
     notes = [f"the former run is kept in {aside}"] if aside is not None else []
     notes += [f"changed since this run was started (there | here): {line}" for line in changed]
     end = ends_with(config.training)
