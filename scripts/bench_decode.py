@@ -37,6 +37,7 @@ from transformer_mt.decoding.model_directory import load_model_directory
 from transformer_mt.decoding.request import Request
 from transformer_mt.errors import TmtError
 from transformer_mt.exporting.ctranslate2 import is_exported
+from transformer_mt.kernels.build import parts_for
 from transformer_mt.model.positions import sinusoidal_positions
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import keep_freed_memory
@@ -139,7 +140,8 @@ def _work(options: argparse.Namespace) -> Work:
             decoding = decoding.model_copy(update={"max_length_ratio": 0.0, "max_length_offset": JOEY_LIMIT})
         return Work(directory.model, sources, decoding, words, None, lines)
     torch.manual_seed(0)
-    model = Transformer(TINY, options.vocabulary, options.vocabulary, PAD).eval()
+    parts = parts_for(TINY, "cpu")
+    model = Transformer(TINY, options.vocabulary, options.vocabulary, PAD, parts=parts).eval()
     shape = (options.sentences, SOURCE_TOKENS)
     sources = [[*row, EOS] for row in torch.randint(len(MARKS), options.vocabulary, shape).tolist()]
     forced = options.forced_length

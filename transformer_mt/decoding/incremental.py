@@ -1,12 +1,15 @@
 """Decoding one token at a time over the paper's modules, with a cache: no prefix is computed twice.
 
-The cache is an argument and a result of `step`, never an attribute of a layer. Rows N are hypotheses, W of each of B
-sentences: row n belongs to sentence n // W.
+The cache is an argument and a result of `step`, never an attribute of a layer. Rows N are hypotheses. Those of one
+sentence mostly begin alike, so their keys and values are kept once: a family G of rows has cells C, one for each
+position that some row of it decoded, and a mask says which row W of the family may attend to which cell. Rows that
+began apart, as samples do, stay families of one and need no mask.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -14,58 +17,182 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_mt.kernels.attention import attention_to_past
+from transformer_mt.model.layers import DecoderLayer
 from transformer_mt.model.masks import padding_mask
 from transformer_mt.model.transformer import Transformer
 
 ENCODE_CHUNK_TOKENS = 1536  # source tokens, padding included, that a CPU encodes at once
+SPARE_STEPS = 4  # steps, at most, until all cells move to a larger place
+MIN_KEYS = 16  # a CPU takes the softmax of fewer keys one by one, which is five times as slow
 
 
 class KeyValue(NamedTuple):
-    """What positions offer to attention: keys and values, each [B, H, M, K]."""
+    """What a position offers to attention: keys and values, each [B, H, M, K]."""
 
     key_BHMK: Tensor
     value_BHMK: Tensor
 
-    def select(self, rows: Tensor) -> KeyValue:
-        return KeyValue(self.key_BHMK.index_select(0, rows), self.value_BHMK.index_select(0, rows))
+
+@dataclass
+class Cells:
+    """Keys and values of the layers, each [G, H, capacity, K] (M = capacity), of which the first `used` are taken.
+
+    Caches that continue each other fill the same cells, one behind the other. If two continue one, the second sees by
+    `used` that the place is taken, and moves. Written in place, so not for backward.
+    """
+
+    layers: tuple[KeyValue, ...]
+    used: int
+
+    @property
+    def n_families(self) -> int:
+        return self.layers[0].key_BHMK.shape[0]
+
+    @property
+    def capacity(self) -> int:
+        return self.layers[0].key_BHMK.shape[2]
 
 
 class DecoderCache(NamedTuple):
-    """What decoding remembers of its rows.
+    """Rows N = B * W of B sentences, in G families: one a sentence, or one a row.
 
     memory:       of each layer, cross-attention keys and values of the encoder's output, each [B, H, S, K]
-    memory_bias:  added to scores, [B, 1, 1, S]: 0 at real source positions, -inf elsewhere
-    past:         of each layer, self-attention keys and values of the positions decoded so far, each [N, H, T, K];
-                  empty before the first step
+    memory_bias:  added to scores, [B, 1, 1, S]: 0 at real source positions, -inf elsewhere; None if all are real
+    cells:        self-attention keys and values of the positions decoded so far; None before the first step
+    n_cells:      how many of them belong to this cache
+    bias_G1WC:    added to scores: 0 at cells that a row may look at, -inf elsewhere; None if each row may look at all
+    padded_bias:  of an opened cache, the same over all cells that are asked, at least MIN_KEYS
+    families_G:   the families of `cells` that are meant; None: all. They move when the next step copies them
+    length:       positions decoded so far
+    n_source:     source positions, without those that fill up to MIN_KEYS
     attention_NS: attention of the newest rows to the source, mean over the heads of the last layer; None unless wanted
     """
 
     memory: tuple[KeyValue, ...]
-    memory_bias: Tensor
-    past: tuple[KeyValue, ...] = ()
+    memory_bias: Tensor | None
+    cells: Cells | None = None
+    n_cells: int = 0
+    bias_G1WC: Tensor | None = None
+    padded_bias: Tensor | None = None
+    families_G: Tensor | None = None
+    length: int = 0
+    n_source: int = 0
     attention_NS: Tensor | None = None
 
+    @classmethod
+    def empty(cls, memory: tuple[KeyValue, ...], may_B11S: Tensor | None) -> DecoderCache:
+        """The cache of an empty target. may_B11S: bool, True at real source positions; None: all are."""
+        example = memory[0].key_BHMK
+        n_source = example.shape[2]
+        missing = MIN_KEYS - n_source
+        if missing > 0:
+            if may_B11S is None:
+                may_B11S = example.new_ones(len(example), 1, 1, example.shape[2], dtype=torch.bool)
+            may_B11S = F.pad(may_B11S, (0, missing), value=False)
+            memory = tuple(KeyValue(*(F.pad(x_BHSK, (0, 0, 0, missing)) for x_BHSK in layer)) for layer in memory)
+        return cls(memory, bias_of(may_B11S, example.dtype), n_source=n_source)
+
     @property
-    def length(self) -> int:
-        """Positions decoded so far."""
-        return self.past[0].key_BHMK.shape[2] if self.past else 0
+    def n_families(self) -> int:
+        assert self.cells is not None, "rows and families begin with the first step"
+        return self.cells.n_families if self.families_G is None else len(self.families_G)
 
     def select(self, sentences_B: Tensor) -> DecoderCache:
         """The cache of these sentences, each with all its rows."""
-        memory = tuple(layer.select(sentences_B) for layer in self.memory)
-        kept = self._replace(memory=memory, memory_bias=self.memory_bias.index_select(0, sentences_B))
-        if not self.past:
+        kept = self._replace(
+            memory=tuple(_select(layer, sentences_B) for layer in self.memory),
+            memory_bias=None if self.memory_bias is None else self.memory_bias.index_select(0, sentences_B),
+        )
+        if self.cells is None:
             return kept
-        n_rows, n_sentences = len(self.past[0].key_BHMK), len(self.memory_bias)
-        rows_BW = torch.arange(n_rows, device=sentences_B.device).view(n_sentences, -1)
-        return kept.reorder(rows_BW[sentences_B].flatten())
+        families_BX = torch.arange(self.n_families, device=sentences_B.device).view(self._n_sentences, -1)
+        families_G = families_BX[sentences_B].flatten()
+        bias_G1WC = None if self.bias_G1WC is None else self.bias_G1WC[families_G]
+        return kept._replace(bias_G1WC=bias_G1WC, families_G=self._among(families_G))
 
     def reorder(self, rows_N: Tensor) -> DecoderCache:
         """The cache in which row n continues row rows_N[n] of the same sentence.
 
-        A row may be continued several times, so there may be more rows than before.
+        A row may be continued several times, so W may grow. Cells stay where they are: only the mask moves, unless
+        each row is a family.
         """
-        return self._replace(past=tuple(layer.select(rows_N) for layer in self.past))
+        if self.cells is None:
+            return self
+        if self.n_families > self._n_sentences:
+            return self._replace(families_G=self._among(rows_N))
+        bias_G1WC = self.bias_G1WC
+        if bias_G1WC is None:
+            bias_G1WC = self.memory[0].key_BHMK.new_zeros(self.n_families, 1, 1, self.n_cells)
+        return self._replace(bias_G1WC=bias_G1WC.flatten(0, 2)[rows_N].view(self.n_families, 1, -1, self.n_cells))
+
+    def opened(self, n_rows: int) -> DecoderCache:
+        """The same with a new cell for each row, which only that row may look at; `write` fills them.
+
+        They are taken of this cache's own cells if there is room and no other cache took them before.
+        """
+        width = 1 if self.cells is None else n_rows // self.n_families
+        cache = self if self._has_room(width) else self._moved(n_rows // width, width)
+        assert cache.cells is not None
+        cache.cells.used += width
+        bias_G1WC = cache.bias_G1WC
+        if bias_G1WC is not None:
+            own_WW = torch.full((width, width), -math.inf, dtype=bias_G1WC.dtype, device=bias_G1WC.device)
+            own_G1WW = own_WW.fill_diagonal_(0.0).expand(len(bias_G1WC), 1, -1, -1)
+            bias_G1WC = torch.cat([bias_G1WC, own_G1WW], dim=3)
+        n_cells, padded_bias = cache.n_cells + width, bias_G1WC
+        if n_cells < MIN_KEYS:
+            padded_bias = cache.memory[0].key_BHMK.new_zeros(1, 1, 1, n_cells) if bias_G1WC is None else bias_G1WC
+            padded_bias = F.pad(padded_bias, (0, MIN_KEYS - n_cells), value=-math.inf)
+        return cache._replace(n_cells=n_cells, bias_G1WC=bias_G1WC, padded_bias=padded_bias, length=cache.length + 1)
+
+    def write(self, layer: int, newest: KeyValue) -> KeyValue:
+        """Fill a layer's newest cells, with keys and values [G, H, W, K]; all its cells to ask, [G, H, C, K]."""
+        assert self.cells is not None
+        for place_GHCK, new_GHWK in zip(self.cells.layers[layer], newest, strict=True):
+            place_GHCK[:, :, self.n_cells - new_GHWK.shape[2] : self.n_cells] = new_GHWK
+        return KeyValue(*(place_GHCK[:, :, : max(self.n_cells, MIN_KEYS)] for place_GHCK in self.cells.layers[layer]))
+
+    def _has_room(self, width: int) -> bool:
+        cells = self.cells
+        if cells is None or self.families_G is not None or cells.used != self.n_cells:
+            return False
+        return self.n_cells + width <= cells.capacity
+
+    def _moved(self, n_families: int, width: int) -> DecoderCache:
+        """To new cells with room for some more of each row; most that no row looks at stay behind."""
+        example = self.memory[0].key_BHMK
+        n_heads, head_width = example.shape[1], example.shape[3]
+        kept_GC, bias_G1WC = self._looked_at(n_families)
+        n_cells = kept_GC.shape[1]
+        capacity = max(n_cells + SPARE_STEPS * width, MIN_KEYS)
+        shape = (n_families, n_heads, capacity, head_width)
+        places = tuple(KeyValue(example.new_zeros(shape), example.new_zeros(shape)) for _ in self.memory)
+        if self.cells is not None:
+            families_G = torch.arange(n_families, device=kept_GC.device) if self.families_G is None else self.families_G
+            heads_GH = families_G[:, None] * n_heads + torch.arange(n_heads, device=kept_GC.device)
+            index = (heads_GH[:, :, None] * self.cells.capacity + kept_GC[:, None]).flatten()
+            for layer, old in zip(places, self.cells.layers, strict=True):
+                for place_GHCK, old_EHCK in zip(layer, old, strict=True):
+                    kept_XK = old_EHCK.flatten(0, 2).index_select(0, index)
+                    place_GHCK[:, :, :n_cells] = kept_XK.view(n_families, n_heads, n_cells, head_width)
+        return self._replace(cells=Cells(places, n_cells), n_cells=n_cells, bias_G1WC=bias_G1WC, families_G=None)
+
+    def _looked_at(self, n_families: int) -> tuple[Tensor, Tensor | None]:
+        """The cells that rows look at, as indices [G, C], filled up with others if a family has fewer; the mask."""
+        bias_G1WC = self.bias_G1WC
+        if bias_G1WC is None:
+            return torch.arange(self.n_cells, device=self.memory[0].key_BHMK.device).expand(n_families, -1), None
+        looked_at_GC = bias_G1WC.amax(dim=(1, 2)) == 0
+        order_GC = looked_at_GC.to(torch.int8).argsort(dim=1, descending=True, stable=True)
+        kept_GC = order_GC[:, : int(looked_at_GC.sum(dim=1).max())]
+        return kept_GC, bias_G1WC.gather(3, kept_GC[:, None, None].expand(-1, 1, bias_G1WC.shape[2], -1))
+
+    @property
+    def _n_sentences(self) -> int:
+        return self.memory[0].key_BHMK.shape[0]
+
+    def _among(self, families_G: Tensor) -> Tensor:
+        return families_G if self.families_G is None else self.families_G[families_G]
 
 
 class IncrementalDecoder:
@@ -80,61 +207,88 @@ class IncrementalDecoder:
     def start(self, source_BS: Tensor) -> DecoderCache:
         """The cache of an empty target: sources encoded, and turned into keys and values, once.
 
-        A CPU takes them in chunks that stay in its own cache, each without padding that none of its sentences needs.
+        A CPU takes them in chunks that stay in its own cache.
         """
         n_sources, width = source_BS.shape
         n_rows = max(ENCODE_CHUNK_TOKENS // width, 1) if source_BS.device.type == "cpu" else n_sources
-        memory: tuple[KeyValue, ...] = ()
+        memory = self._project_sources(source_BS, n_rows)
+        return DecoderCache.empty(memory, padding_mask(source_BS, self.model.padding))
+
+    def step(self, previous_N: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
+        """Read one more target token a row; logits [N, V] of the next, and the longer cache."""
+        model = self.model
+        x_N1D = model.target_embedding(previous_N[:, None], start=cache.length)
+        cache = cache.opened(len(x_N1D))
+        *lower, last = range(len(model.decoder.layers))
+        for index in lower:
+            x_N1D, _ = _layer_step(model.decoder.layers[index], x_N1D, cache, index)
+        x_N1D, attention_NS = _layer_step(model.decoder.layers[last], x_N1D, cache, last, self.with_attention)
+        cache = cache._replace(attention_NS=attention_NS)
+        return model.generate_logits(model.decoder.final_norm(x_N1D))[:, 0], cache
+
+    def _project_sources(self, source_BS: Tensor, n_rows: int) -> tuple[KeyValue, ...]:
+        """Keys and values of the sources, n_rows at a time; a head's lie in one piece, since every step reads them.
+
+        Each time without the padding, on the right, that none of the sentences needs.
+        """
+        n_sources, width = source_BS.shape
+        whole: tuple[KeyValue, ...] = ()
         for first in range(0, n_sources, n_rows):
             rows = slice(first, first + n_rows)
             longest = int((source_BS[rows] != self.model.padding).sum(dim=1).max())
             memory_BSD = F.pad(self.model.encode(source_BS[rows, :longest])[0], (0, 0, 0, width - longest))
             layers = [layer.cross_attention.project_memory(memory_BSD) for layer in self.model.decoder.layers]
-            if not memory:  # contiguous, unlike the projections: every step reads it, head by head
-                shape = (n_sources, *layers[0][0].shape[1:])
-                memory = tuple(KeyValue(*(memory_BSD.new_empty(shape) for _ in layer)) for layer in layers)
-            for place, (key_BHSK, value_BHSK) in zip(memory, layers, strict=True):
-                place.key_BHMK[rows], place.value_BHMK[rows] = key_BHSK, value_BHSK
-        may_B11S = padding_mask(source_BS, self.model.padding)
-        zeros_B11S = memory[0].key_BHMK.new_zeros(may_B11S.shape)
-        return DecoderCache(memory, zeros_B11S.masked_fill_(~may_B11S, -math.inf))
+            whole = whole or tuple(KeyValue(*(x.new_empty(n_sources, *x.shape[1:]) for x in layer)) for layer in layers)
+            for place, layer in zip(whole, layers, strict=True):
+                place.key_BHMK[rows], place.value_BHMK[rows] = layer
+        return whole
 
-    def step(self, previous_N: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
-        """Read one more target token a row; logits [N, V] of the next, and the longer cache."""
-        x_N1D = self.model.target_embedding(previous_N[:, None], start=cache.length)
-        past: list[KeyValue] = []
-        for index in range(len(cache.memory)):
-            x_N1D, longer, attention_NS = self._layer_step(index, x_N1D, cache)
-            past.append(longer)
-        logits_N1V = self.model.generate_logits(self.model.decoder.final_norm(x_N1D))
-        return logits_N1V[:, 0], cache._replace(past=tuple(past), attention_NS=attention_NS)
 
-    def _layer_step(self, index: int, x_N1D: Tensor, cache: DecoderCache) -> tuple[Tensor, KeyValue, Tensor | None]:
-        """The newest positions through one layer: what comes out, the layer's longer past, attention to the source."""
-        layer, memory = self.model.decoder.layers[index], cache.memory[index]
-        longer: list[KeyValue] = []
-        attention_NS: list[Tensor] = []
+def _layer_step(
+    layer: DecoderLayer, x_N1D: Tensor, cache: DecoderCache, index: int, with_attention: bool = False
+) -> tuple[Tensor, Tensor | None]:
+    """The newest position only; it sees itself, whose cell in the opened cache it fills, and its row's past.
 
-        def attend_to_past(x_N1D: Tensor) -> Tensor:
-            """The newest position asks all that were decoded, itself included."""
-            query_NH1K, key_NH1K, value_NH1K = layer.self_attention.project(x_N1D, cache.length)
-            past = KeyValue(key_NH1K, value_NH1K)
-            if cache.past:
-                past = KeyValue(*(torch.cat(both, dim=2) for both in zip(cache.past[index], past, strict=True)))
-            longer.append(past)
-            return layer.self_attention.combine(attention_to_past(query_NH1K, *past))
+    Also returns how it attended to the source, if wanted.
+    """
+    attention_NS: Tensor | None = None
 
-        def attend_to_memory(x_BWD: Tensor) -> Tensor:
-            """All rows of a sentence ask its memory in one product."""
-            query_BHWK = layer.cross_attention.project_query(x_BWD)
-            if self.with_attention:  # if the values are unit vectors, the contexts are the weights
-                identity_SS = torch.eye(memory.key_BHMK.shape[2], dtype=x_BWD.dtype, device=x_BWD.device)
-                weights_BHWS = attention_to_past(query_BHWK, memory.key_BHMK, identity_SS, cache.memory_bias)
-                attention_NS.append(weights_BHWS.float().mean(dim=1).flatten(0, 1))
-            return layer.cross_attention.combine(attention_to_past(query_BHWK, *memory, cache.memory_bias))
+    def attend_to_past(x_N1D: Tensor) -> Tensor:
+        query_NH1K, *new = layer.self_attention.project(x_N1D, cache.length - 1)
+        key_GHCK, value_GHCK = cache.write(index, KeyValue(*(_by_family(x_NH1K, cache.n_families) for x_NH1K in new)))
+        query_GHWK = _by_family(query_NH1K, cache.n_families)
+        context_GHWK = attention_to_past(query_GHWK, key_GHCK, value_GHCK, cache.padded_bias)
+        return layer.self_attention.combine(context_GHWK).view_as(x_N1D)
 
-        x_N1D = layer.around_self_attention(x_N1D, attend_to_past)
-        x_BWD = x_N1D.view(len(memory.key_BHMK), -1, x_N1D.shape[-1])  # W rows ask the memory of one sentence
-        x_BWD = layer.around_cross_attention(x_BWD, attend_to_memory)
-        x_N1D = layer.around_feed_forward(x_BWD, layer.feed_forward).view_as(x_N1D)
-        return x_N1D, longer[0], attention_NS[0] if attention_NS else None
+    def attend_to_memory(x_BWD: Tensor) -> Tensor:
+        nonlocal attention_NS
+        query_BHWK = layer.cross_attention.project_query(x_BWD)
+        if with_attention:  # values that are unit vectors make the contexts the weights
+            identity_SS = torch.eye(memory.key_BHMK.shape[2], dtype=x_BWD.dtype, device=x_BWD.device)
+            weights_BHWS = attention_to_past(query_BHWK, memory.key_BHMK, identity_SS, cache.memory_bias)
+            attention_NS = weights_BHWS.float().mean(dim=1).flatten(0, 1)[:, : cache.n_source]
+        return layer.cross_attention.combine(attention_to_past(query_BHWK, *memory, cache.memory_bias))
+
+    memory = cache.memory[index]
+    x_N1D = layer.around_self_attention(x_N1D, attend_to_past)
+    x_BWD = x_N1D.view(memory.key_BHMK.shape[0], -1, x_N1D.shape[-1])  # W rows ask the memory of one sentence
+    x_BWD = layer.around_cross_attention(x_BWD, attend_to_memory)
+    return layer.around_feed_forward(x_BWD, layer.feed_forward).view_as(x_N1D), attention_NS
+
+
+def _by_family(x_NH1K: Tensor, n_families: int) -> Tensor:
+    """[N, H, 1, K] to [G, H, W, K]: the rows of a family as if they were positions."""
+    x_GHWK: Tensor = x_NH1K.unflatten(0, (n_families, -1)).squeeze(3).transpose(1, 2)
+    return x_GHWK
+
+
+def bias_of(mask_BHQM: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    """A bool mask as numbers to add to scores: 0 where a query may attend, minus infinity elsewhere."""
+    if mask_BHQM is None:
+        return None
+    added_BHQM: Tensor = mask_BHQM.new_zeros(mask_BHQM.shape, dtype=dtype).masked_fill_(~mask_BHQM, -math.inf)
+    return added_BHQM
+
+
+def _select(layer: KeyValue, sentences_B: Tensor) -> KeyValue:
+    return KeyValue(layer.key_BHMK.index_select(0, sentences_B), layer.value_BHMK.index_select(0, sentences_B))
