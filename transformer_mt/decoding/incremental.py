@@ -45,12 +45,9 @@ class Cells:
     used: int
 
     @property
-    def n_families(self) -> int:
-        return self.layers[0].key_BHMK.shape[0]
-
-    @property
-    def capacity(self) -> int:
-        return self.layers[0].key_BHMK.shape[2]
+    def shape(self) -> tuple[int, int]:
+        """Families, and capacity."""
+        return self.layers[0].key_BHMK.shape[0], self.layers[0].key_BHMK.shape[2]
 
 
 class DecoderCache(NamedTuple):
@@ -95,7 +92,7 @@ class DecoderCache(NamedTuple):
     @property
     def n_families(self) -> int:
         assert self.cells is not None, "rows and families begin with the first step"
-        return self.cells.n_families if self.families_G is None else len(self.families_G)
+        return self.cells.shape[0] if self.families_G is None else len(self.families_G)
 
     def select(self, sentences_B: Tensor) -> DecoderCache:
         """The cache of these sentences, each with all its rows."""
@@ -105,7 +102,7 @@ class DecoderCache(NamedTuple):
         )
         if self.cells is None:
             return kept
-        families_BX = torch.arange(self.n_families, device=sentences_B.device).view(self._n_sentences, -1)
+        families_BX = torch.arange(self.n_families, device=sentences_B.device).view(len(self.memory[0].key_BHMK), -1)
         families_G = families_BX[sentences_B].flatten()
         bias_G1WC = None if self.bias_G1WC is None else self.bias_G1WC[families_G]
         return kept._replace(bias_G1WC=bias_G1WC, families_G=self._among(families_G))
@@ -118,7 +115,7 @@ class DecoderCache(NamedTuple):
         """
         if self.cells is None:
             return self
-        if self.n_families > self._n_sentences:
+        if self.n_families > len(self.memory[0].key_BHMK):
             return self._replace(families_G=self._among(rows_N))
         bias_G1WC = self.bias_G1WC
         if bias_G1WC is None:
@@ -156,7 +153,7 @@ class DecoderCache(NamedTuple):
         cells = self.cells
         if cells is None or self.families_G is not None or cells.used != self.n_cells:
             return False
-        return self.n_cells + width <= cells.capacity
+        return self.n_cells + width <= cells.shape[1]
 
     def _moved(self, n_families: int, width: int) -> DecoderCache:
         """To new cells with room for some more of each row; most that no row looks at stay behind."""
@@ -170,7 +167,7 @@ class DecoderCache(NamedTuple):
         if self.cells is not None:
             families_G = torch.arange(n_families, device=kept_GC.device) if self.families_G is None else self.families_G
             heads_GH = families_G[:, None] * n_heads + torch.arange(n_heads, device=kept_GC.device)
-            index = (heads_GH[:, :, None] * self.cells.capacity + kept_GC[:, None]).flatten()
+            index = (heads_GH[:, :, None] * self.cells.shape[1] + kept_GC[:, None]).flatten()
             for layer, old in zip(places, self.cells.layers, strict=True):
                 for place_GHCK, old_EHCK in zip(layer, old, strict=True):
                     kept_XK = old_EHCK.flatten(0, 2).index_select(0, index)
@@ -186,10 +183,6 @@ class DecoderCache(NamedTuple):
         order_GC = looked_at_GC.to(torch.int8).argsort(dim=1, descending=True, stable=True)
         kept_GC = order_GC[:, : int(looked_at_GC.sum(dim=1).max())]
         return kept_GC, bias_G1WC.gather(3, kept_GC[:, None, None].expand(-1, 1, bias_G1WC.shape[2], -1))
-
-    @property
-    def _n_sentences(self) -> int:
-        return self.memory[0].key_BHMK.shape[0]
 
     def _among(self, families_G: Tensor) -> Tensor:
         return families_G if self.families_G is None else self.families_G[families_G]
@@ -207,11 +200,21 @@ class IncrementalDecoder:
     def start(self, source_BS: Tensor) -> DecoderCache:
         """The cache of an empty target: sources encoded, and turned into keys and values, once.
 
-        A CPU takes them in chunks that stay in its own cache.
+        A CPU takes them in chunks that stay in its own cache, each without padding that none of its sentences needs.
         """
         n_sources, width = source_BS.shape
         n_rows = max(ENCODE_CHUNK_TOKENS // width, 1) if source_BS.device.type == "cpu" else n_sources
-        memory = self._project_sources(source_BS, n_rows)
+        memory: tuple[KeyValue, ...] = ()
+        for first in range(0, n_sources, n_rows):
+            rows = slice(first, first + n_rows)
+            longest = int((source_BS[rows] != self.model.padding).sum(dim=1).max())
+            memory_BSD = F.pad(self.model.encode(source_BS[rows, :longest])[0], (0, 0, 0, width - longest))
+            layers = [layer.cross_attention.project_memory(memory_BSD) for layer in self.model.decoder.layers]
+            if not memory:  # contiguous, unlike the projections: every step reads it, head by head
+                shape = (n_sources, *layers[0][0].shape[1:])
+                memory = tuple(KeyValue(*(memory_BSD.new_empty(shape) for _ in layer)) for layer in layers)
+            for place, (key_BHSK, value_BHSK) in zip(memory, layers, strict=True):
+                place.key_BHMK[rows], place.value_BHMK[rows] = key_BHSK, value_BHSK
         return DecoderCache.empty(memory, padding_mask(source_BS, self.model.padding))
 
     def step(self, previous_N: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
@@ -225,23 +228,6 @@ class IncrementalDecoder:
         x_N1D, attention_NS = _layer_step(model.decoder.layers[last], x_N1D, cache, last, self.with_attention)
         cache = cache._replace(attention_NS=attention_NS)
         return model.generate_logits(model.decoder.final_norm(x_N1D))[:, 0], cache
-
-    def _project_sources(self, source_BS: Tensor, n_rows: int) -> tuple[KeyValue, ...]:
-        """Keys and values of the sources, n_rows at a time; a head's lie in one piece, since every step reads them.
-
-        Each time without the padding, on the right, that none of the sentences needs.
-        """
-        n_sources, width = source_BS.shape
-        whole: tuple[KeyValue, ...] = ()
-        for first in range(0, n_sources, n_rows):
-            rows = slice(first, first + n_rows)
-            longest = int((source_BS[rows] != self.model.padding).sum(dim=1).max())
-            memory_BSD = F.pad(self.model.encode(source_BS[rows, :longest])[0], (0, 0, 0, width - longest))
-            layers = [layer.cross_attention.project_memory(memory_BSD) for layer in self.model.decoder.layers]
-            whole = whole or tuple(KeyValue(*(x.new_empty(n_sources, *x.shape[1:]) for x in layer)) for layer in layers)
-            for place, layer in zip(whole, layers, strict=True):
-                place.key_BHMK[rows], place.value_BHMK[rows] = layer
-        return whole
 
 
 def _layer_step(
