@@ -4,8 +4,8 @@ The new content is written beside the old one and forced to the disk. Then the t
 folder by one system call that exchanges two names (Linux, macOS). Systems without that call move the old folder aside
 first; if the process is killed right then, `recover` brings the old folder back.
 
-Names beside NAME carry the numbers of the process and thread that write: `.NAME.PID-TID.new` while it is written,
-`.NAME.PID-TID.old` while a folder is moved aside. What killed processes left is removed by the next replacement.
+Names beside NAME carry the number of the process that writes, and one of their own: `.NAME.PID-N.new` while it is written,
+`.NAME.PID-N.old` while a folder is moved aside. What killed processes left is removed by the next replacement.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import os
 import re
 import shutil
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 
 _in_use: set[Path] = set()  # what threads of this process are writing
+_numbers = count()  # no name is used twice
 
 
 @contextmanager
@@ -143,7 +144,7 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def _beside(path: Path, state: str) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}.{state}")
+    return path.with_name(f".{path.name}.{os.getpid()}-{next(_numbers)}.{state}")
 
 
 def _replaced_by(aside: Path) -> str:
