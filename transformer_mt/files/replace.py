@@ -4,8 +4,8 @@ The new content is written beside the old one and forced to the disk. Then the t
 folder by one system call that exchanges two names (Linux, macOS). Systems without that call move the old folder aside
 first; if the process is killed right then, `recover` brings the old folder back.
 
-Names beside NAME carry the number of the process that writes, and one of their own: `.NAME.PID-N.new` while it is written,
-`.NAME.PID-N.old` while a folder is moved aside. What killed processes left is removed by the next replacement.
+Names beside NAME carry the number of the process that writes, and one of their own: `.NAME.PID-N.new` while it is
+written, `.NAME.PID-N.old` while a folder is moved aside. What killed processes left is removed by the next replacement.
 """
 
 from __future__ import annotations
