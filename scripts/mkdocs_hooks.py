@@ -1,0 +1,68 @@
+"""What mkdocs does to our pages beside its own work: source code by name, and equations as MathML.
+
+In a page, a line `{{ code transformer_mt/model/attention.py scaled_dot_product_attention }}` becomes that function,
+class or method (`MultiHeadAttention.forward`) as it stands in the source, so a page never shows old code; `nodoc` after
+the name leaves its docstring out. `{{ code FILE }}` is the whole file. `$...$` and `$$...$$` become MathML, which
+browsers draw themselves, without a script from elsewhere.
+"""
+
+from __future__ import annotations
+
+import ast
+import html as entities
+import re
+import textwrap
+from pathlib import Path
+
+import latex2mathml.converter
+
+ROOT = Path(__file__).parents[1]
+_CODE = re.compile(r"^\{\{ code (?P<file>\S+)(?: (?P<name>[\w.]+))?(?P<nodoc> nodoc)? \}\}$", re.M)
+_MATH = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.S)
+
+
+def source_of(file: str, name: str = "", nodoc: bool = False) -> str:
+    """The lines of a function, class or method. Raises KeyError where the file has none of that name."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    if not name:
+        return text
+    node: ast.AST = ast.parse(text)
+    for part in name.split("."):
+        found = {
+            child.name: child
+            for child in ast.iter_child_nodes(node)
+            if isinstance(child, ast.ClassDef | ast.FunctionDef)
+        }
+        node = found[part]
+    assert isinstance(node, ast.ClassDef | ast.FunctionDef)
+    lines = text.splitlines()
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    skipped: range = range(0)
+    if nodoc and ast.get_docstring(node) is not None:
+        skipped = range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1)
+    shown = [lines[number - 1] for number in range(first, (node.end_lineno or 0) + 1) if number not in skipped]
+    return textwrap.dedent("\n".join(shown)) + "\n"
+
+
+def with_code(markdown: str) -> str:
+    def block(match: re.Match[str]) -> str:
+        code = source_of(match["file"], match["name"] or "", bool(match["nodoc"]))
+        return f'```python title="{match["file"]}"\n{code}```'
+
+    return _CODE.sub(block, markdown)
+
+
+def with_equations(html: str) -> str:
+    def mathml(match: re.Match[str]) -> str:
+        display = "inline" if match[2] == "(" else "block"
+        return latex2mathml.converter.convert(entities.unescape(match[3].strip()), display=display)
+
+    return _MATH.sub(mathml, html)
+
+
+def on_page_markdown(markdown: str, **_: object) -> str:
+    return with_code(markdown)
+
+
+def on_page_content(html: str, **_: object) -> str:
+    return with_equations(html)
