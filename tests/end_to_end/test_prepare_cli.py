@@ -71,7 +71,7 @@ WORDS = {"kind": "spacy", "case": "lower", "min_frequency": 2}
 
 
 @pytest.mark.corpora
-def test_multi30k_from_nothing_has_the_vocabularies_everyone_reports(tmp_path: Path, server: str, tmt: Run) -> None:
+def test_multi30k_has_the_published_vocabulary_sizes(tmp_path: Path, server: str, tmt: Run) -> None:
     _write(tmp_path, {"kind": "multi30k", "directory": "data/multi30k", "mirror": server}, WORDS)
     done = tmt()
     assert done.returncode == 0, done.stderr
@@ -101,7 +101,7 @@ def test_multi30k_from_nothing_has_the_vocabularies_everyone_reports(tmp_path: P
 
 
 @pytest.mark.corpora
-def test_multi30k_from_its_folder_with_shared_pieces(tmp_path: Path, corpora: Any, tmt: Run) -> None:
+def test_multi30k_with_shared_subwords(tmp_path: Path, corpora: Any, tmt: Run) -> None:
     tokenizer = {"kind": "sentencepiece", "vocab_size": 4_000, "shared": True}
     tests = ["test_2017_flickr", "test_2016_flickr"]
     _write(tmp_path, {"kind": "multi30k", "directory": str(corpora / "multi30k"), "test_sets": tests}, tokenizer)
@@ -149,7 +149,7 @@ def test_aihub_workbooks(tmp_path: Path, corpora: Any, tmt: Run, tokenizer: dict
     assert len(report["files"]) == 2
 
 
-def test_the_phrasebook_needs_no_files_and_two_runs_say_the_same(tmp_path: Path, tmt: Run) -> None:
+def test_the_phrasebook_needs_no_files_and_two_runs_print_the_same(tmp_path: Path, tmt: Run) -> None:
     corpus = {"kind": "phrasebook", "train": 5_000, "validation": 50, "test": 60}
     _write(tmp_path, corpus, {"kind": "whitespace", "min_frequency": 1}, source="ko")
     first, second = tmt(), tmt()
@@ -159,7 +159,7 @@ def test_the_phrasebook_needs_no_files_and_two_runs_say_the_same(tmp_path: Path,
     assert first.stderr == second.stderr == ""  # no bar where nobody watches, no word of the workers
 
 
-def test_a_mistake_in_the_data_is_one_message_with_file_and_line(tmp_path: Path, tmt: Run) -> None:
+def test_an_error_in_the_data_is_one_message_with_file_and_line(tmp_path: Path, tmt: Run) -> None:
     (tmp_path / "pairs.tsv").write_text("one\teins\ntwo zwei\n")
     _write(tmp_path, {"kind": "tsv", "files": "pairs.tsv"}, {"kind": "whitespace"})
     done = tmt()

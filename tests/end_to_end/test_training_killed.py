@@ -135,7 +135,7 @@ def runs(numbers: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
     return folder, json.loads(done.stdout)
 
 
-def test_it_was_killed_thirteen_times_and_asked_to_stop_twice(runs: tuple[Path, dict[str, Any]]):
+def test_it_was_killed_thirteen_times_and_interrupted_twice(runs: tuple[Path, dict[str, Any]]):
     _, codes = runs
     assert (codes["whole"], codes["resumed"]) == (0, 0)
     assert codes["killed"] == [-9] * 13
@@ -163,7 +163,7 @@ def test_metrics_and_log_were_appended_to(runs: tuple[Path, dict[str, Any]]):
     assert len(json.loads((folder / "hit" / "run.json").read_text(encoding="utf-8"))) == 16  # every start
 
 
-def test_it_tells_what_it_does_and_never_shows_a_traceback(runs: tuple[Path, dict[str, Any]]):
+def test_it_reports_what_it_does_and_never_shows_a_traceback(runs: tuple[Path, dict[str, Any]]):
     folder, _ = runs
     told = (folder / "hit.output").read_text(encoding="utf-8")
     assert "Traceback" not in told

@@ -98,7 +98,7 @@ def test_the_last_update_of_an_epoch_was_uneven(together: tuple[Path, str, str],
     assert any(plan % 2 for plan in plans)
 
 
-def test_only_one_process_talks_and_writes(together: tuple[Path, str, str]):
+def test_only_one_process_prints_and_writes(together: tuple[Path, str, str]):
     folder, out, told = together
     assert "2 processes" in told
     assert told.count("done: max_epochs 4 reached") == 1
@@ -142,7 +142,7 @@ def wait_for(happened: Any, process: subprocess.Popen[str]) -> None:
         time.sleep(0.02)
 
 
-def test_one_process_goes_on_where_two_were(together: tuple[Path, str, str], capfd):
+def test_one_process_continues_a_run_of_two(together: tuple[Path, str, str], capfd):
     folder, _, _ = together
     train(folder / "numbers.yaml", [*STEADY, "training.max_epochs=5"], folder / "two")
     told = capfd.readouterr().err
@@ -150,7 +150,7 @@ def test_one_process_goes_on_where_two_were(together: tuple[Path, str, str], cap
     assert "resumed at step" in told
 
 
-def test_a_mistake_is_told_once(together: tuple[Path, str, str]):
+def test_an_error_is_printed_once(together: tuple[Path, str, str]):
     folder, _, _ = together
     code, _, told = finished(under_torchrun(folder / "numbers.yaml", folder / "two", "model.d_model=32"))
     assert code == 1  # torchrun's own

@@ -57,7 +57,7 @@ def translate(model: Path, *arguments: str, stdin: bytes = b"", code: int = 0) -
     return done.stdout, error
 
 
-def test_exactly_one_line_out_for_each_line_in_whatever_stands_in_it(tiny_model: Path, tmp_path: Path) -> None:
+def test_exactly_one_output_line_for_each_input_line(tiny_model: Path, tmp_path: Path) -> None:
     text = "\n".join(NASTY).encode()
     piped, error = translate(tiny_model, stdin=text)
     assert piped.count(b"\n") == len(NASTY)
@@ -94,7 +94,7 @@ def test_arguments_scores_and_n_best(tiny_model: Path) -> None:
         assert scores == sorted(scores, reverse=True)
 
 
-def test_one_line_out_for_each_line_in_also_where_the_model_lists_several(tiny_model: Path, tmp_path: Path) -> None:
+def test_one_output_line_for_each_input_line_even_if_the_model_has_n_best(tiny_model: Path, tmp_path: Path) -> None:
     lister = tmp_path / "lister"
     shutil.copytree(tiny_model, lister)
     settings = yaml.safe_load((lister / "config.yaml").read_text())
@@ -108,7 +108,7 @@ def test_one_line_out_for_each_line_in_also_where_the_model_lists_several(tiny_m
     assert len(told["translations"][0]["n_best"]) == 3
 
 
-def test_json_is_one_object_that_tells_all(tiny_model: Path) -> None:
+def test_json_is_one_object_with_all_results(tiny_model: Path) -> None:
     value = json.loads(translate(tiny_model, "--json", "abcÜ", "")[0])
     first, second = value["translations"]
     assert (first["line"], first["source"], first["source_tokens"]) == (1, "abcÜ", ["a", "b", "c", "Ü"])
@@ -142,7 +142,7 @@ def test_a_pipe_is_answered_line_by_line(tiny_model: Path) -> None:
     assert b"".join(answers) + rest == expected
 
 
-def test_bytes_that_are_no_utf8(tiny_model: Path, tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf8(tiny_model: Path, tmp_path: Path) -> None:
     piped, error = translate(tiny_model, stdin=b"one\n\xff\xfe two\nthree\n")
     assert piped.count(b"\n") == 3
     assert "line 2: not UTF-8" in error
@@ -153,7 +153,7 @@ def test_bytes_that_are_no_utf8(tiny_model: Path, tmp_path: Path) -> None:
     assert not target.exists()
 
 
-def test_a_killed_translation_leaves_no_half_file(tiny_model: Path, tmp_path: Path) -> None:
+def test_a_killed_translation_leaves_no_partial_file(tiny_model: Path, tmp_path: Path) -> None:
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("some words here\n" * 20_000)
     for stop in (signal.SIGKILL, signal.SIGINT):
@@ -175,7 +175,7 @@ def test_a_killed_translation_leaves_no_half_file(tiny_model: Path, tmp_path: Pa
             assert not list(tmp_path.glob(f".*{process.pid}*"))
 
 
-def test_what_is_open_already_is_written_to_and_never_replaced(tiny_model: Path, tmp_path: Path) -> None:
+def test_an_output_that_is_already_open_is_not_replaced(tiny_model: Path, tmp_path: Path) -> None:
     written, _ = translate(tiny_model, "--output", "/dev/stdout", "ab")
     assert written.count(b"\n") == 1
     file = tmp_path / "all.txt"
@@ -186,12 +186,12 @@ def test_what_is_open_already_is_written_to_and_never_replaced(tiny_model: Path,
     assert file.read_bytes() == b"old\n" + written
 
 
-def test_a_prefix_that_is_no_utf8_is_read_as_sentences_are(tiny_model: Path) -> None:
+def test_a_prefix_that_is_not_utf8_is_read_like_a_sentence(tiny_model: Path) -> None:
     written, _ = translate(tiny_model, "--prefix", os.fsdecode(b"a\xff"), "ab")
     assert written.count(b"\n") == 1
 
 
-def test_whoever_stops_reading_is_left_in_peace(tiny_model: Path) -> None:
+def test_a_closed_pipe_ends_the_command_quietly(tiny_model: Path) -> None:
     process = subprocess.Popen(
         [*TMT, "-m", str(tiny_model), "--beam", "1"],
         stdin=subprocess.PIPE,
@@ -241,7 +241,7 @@ def test_whoever_stops_reading_is_left_in_peace(tiny_model: Path) -> None:
         ([], "no finished run"),
     ],
 )
-def test_mistakes_are_told_with_exit_code_2(tiny_model: Path, tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_user_errors_have_exit_code_2(tiny_model: Path, tmp_path: Path, arguments: list[str], said: str) -> None:
     (tmp_path / "in.txt").write_text("hello\n")
     model = [] if not arguments or "--model" in arguments else ["--model", str(tiny_model)]
     done = subprocess.run(
@@ -255,7 +255,7 @@ def test_mistakes_are_told_with_exit_code_2(tiny_model: Path, tmp_path: Path, ar
 
 
 @pytest.mark.parametrize("closing", [">&-", "2>&-"])
-def test_a_closed_stdout_or_stderr_is_no_mishap(tiny_model: Path, closing: str) -> None:
+def test_a_closed_stdout_or_stderr_is_not_an_error(tiny_model: Path, closing: str) -> None:
     command = ["sh", "-c", f'exec "$@" {closing}', "sh", *TMT, "--model", str(tiny_model), "hello"]
     done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False)
     assert done.returncode == 0, done.stderr
@@ -270,7 +270,7 @@ def test_sampling_ensembles_and_prefixes_from_the_command_line(tiny_model: Path)
     assert [line[:3] for line in ensemble.split(b"\n")] == [b"abc", b"abc", b""]
 
 
-def test_attention_is_drawn(tiny_model: Path, tmp_path: Path) -> None:
+def test_attention_is_plotted(tiny_model: Path, tmp_path: Path) -> None:
     picture = tmp_path / "map.png"
     stdout, error = translate(tiny_model, "hello", "--attention", str(picture))
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -278,7 +278,7 @@ def test_attention_is_drawn(tiny_model: Path, tmp_path: Path) -> None:
     assert str(picture) in error
 
 
-def test_a_picture_follows_a_link(tiny_model: Path, tmp_path: Path) -> None:
+def test_a_picture_is_written_through_a_link(tiny_model: Path, tmp_path: Path) -> None:
     link, picture = tmp_path / "link.png", tmp_path / "map.png"
     link.symlink_to(picture)
     translate(tiny_model, "hello", "--attention", str(link))
@@ -286,7 +286,7 @@ def test_a_picture_follows_a_link(tiny_model: Path, tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_prompt_answers_remembers_and_leaves(tiny_model: Path) -> None:
+def test_the_prompt_translates_keeps_a_history_and_quits(tiny_model: Path) -> None:
     prompt = "en > de: "
     expected = translate(tiny_model, "hello")[0].decode().strip()
     child = pexpect.spawn(TMT[0], [*TMT[1:], "-m", str(tiny_model)], env=ENVIRONMENT, encoding="utf-8", timeout=30)
@@ -306,7 +306,7 @@ def test_the_prompt_answers_remembers_and_leaves(tiny_model: Path) -> None:
     assert child.exitstatus == 0
 
 
-def test_a_person_sees_how_far_a_file_is(tiny_model: Path, tmp_path: Path) -> None:
+def test_progress_is_shown_on_a_terminal(tiny_model: Path, tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
     source.write_text("hello\n" * 30)
     arguments = ["-m", str(tiny_model), "--input", str(source), "--output", str(tmp_path / "out.txt")]
@@ -317,7 +317,7 @@ def test_a_person_sees_how_far_a_file_is(tiny_model: Path, tmp_path: Path) -> No
     assert child.exitstatus == 0
 
 
-def test_ctrl_c_leaves_the_prompt_with_130(tiny_model: Path) -> None:
+def test_ctrl_c_quits_the_prompt_with_130(tiny_model: Path) -> None:
     child = pexpect.spawn(TMT[0], [*TMT[1:], "-m", str(tiny_model)], env=ENVIRONMENT, encoding="utf-8", timeout=30)
     child.expect_exact("en > de: ")
     time.sleep(0.5)  # on a busy machine one that came the moment the prompt appeared was missed once
@@ -328,7 +328,7 @@ def test_ctrl_c_leaves_the_prompt_with_130(tiny_model: Path) -> None:
     assert child.exitstatus == 130
 
 
-def test_the_prompt_lives_on_after_bytes_that_are_no_utf8(tiny_model: Path) -> None:
+def test_the_prompt_continues_after_bytes_that_are_not_utf8(tiny_model: Path) -> None:
     environment = {**ENVIRONMENT, "PYTHONIOENCODING": "utf-8:strict"}
     child = pexpect.spawn(TMT[0], [*TMT[1:], "-m", str(tiny_model)], env=environment, timeout=30)
     child.expect_exact("en > de: ")

@@ -61,7 +61,7 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], place: str | P
         if name in weights and weights[name].shape != own[name].shape
     ]
     problems += [
-        f"not finite: {name}"
+        f"not finite floats: {name}"
         for name, tensor in weights.items()
         if not (tensor.is_floating_point() and tensor.isfinite().all())
     ]
