@@ -1,4 +1,4 @@
-"""`tmt train` and `tmt average` as they are used: what they print, what they leave, what they refuse."""
+"""`tmt train` and `tmt average` as users run them: output, files and errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WEIGHTS = "model.safetensors"
 
 @pytest.fixture(scope="module")
 def finished(numbers: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a finished run of two epochs; its config stands beside it."""
+    """A folder with a finished run of two epochs and its config."""
     folder = tmp_path_factory.mktemp("finished")
     train(numbers.file(folder, bleu_sentences=6, keep_last=2), None, folder / "run")
     return folder
@@ -39,7 +39,7 @@ def finished(numbers: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(finished: Path, tmp_path: Path) -> Path:
-    """A finished run of one's own."""
+    """A copy of the finished run."""
     return Path(shutil.copytree(finished / "run", tmp_path / "run"))
 
 
@@ -138,7 +138,7 @@ def test_a_damaged_best_checkpoint_does_not_become_the_model(finished: Path, run
     shutil.rmtree(run / "model")
     newest = run / "checkpoints" / "step-0000022" / WEIGHTS
     newest.write_bytes(newest.read_bytes()[:-1] + b"?")
-    train(finished / "numbers.yaml", None, run)  # from the checkpoint before, the second epoch comes again
+    train(finished / "numbers.yaml", None, run)  # repeats the second epoch, from the checkpoint before
     told = capfd.readouterr().err
     assert "is damaged (its checksum differs); using the checkpoint before it" in told
     assert "resumed at step 11" in told
@@ -185,7 +185,7 @@ def test_average_keeps_other_files_in_the_model_folder(run: Path):
     assert not all(torch.equal(before[name], after[name]) for name in before)
     assert (run / "model" / "NOTES.txt").read_text() == (run / "model" / ".gitattributes").read_text() == "mine"
     assert (run / "model" / "served" / "model.bin").read_bytes() == b"exported"
-    assert not (run / "model" / "scores.json").exists(), "measured of the former weights"
+    assert not (run / "model" / "scores.json").exists(), "they belong to the previous weights"
 
 
 def test_average_leaves_out_an_old_best_checkpoint(run: Path, capfd):
@@ -207,8 +207,8 @@ def test_average_leaves_out_a_checkpoint_with_an_unknown_state(run: Path, capfd)
     newest = run / "checkpoints" / "step-0000022"
     (newest / "state.json").write_text("{}")
     sums = [line.split("  ") for line in (newest / "SHA256SUMS").read_text().splitlines()]
-    right = [f"{hashlib.sha256((newest / name).read_bytes()).hexdigest()}  {name}\n" for _, name in sums]
-    (newest / "SHA256SUMS").write_text("".join(right))
+    correct = [f"{hashlib.sha256((newest / name).read_bytes()).hexdigest()}  {name}\n" for _, name in sums]
+    (newest / "SHA256SUMS").write_text("".join(correct))
     average(run, last=2)
     out, told = capfd.readouterr()
     assert "mean of steps 11\n" in out
@@ -227,16 +227,16 @@ def test_average_leaves_out_a_damaged_checkpoint_in_the_middle(run: Path, capfd)
 
 
 def test_a_model_keeps_its_vocabulary_if_other_data_is_prepared(numbers: Any, tmp_path: Path, monkeypatch):
-    config, learn = numbers.file(tmp_path), Trainer.train
+    config, train_model = numbers.file(tmp_path), Trainer.train
     place = [f"data.prepared={tmp_path / 'prepared'}"]
 
-    def meanwhile(trainer: Trainer) -> TrainState:
-        state = learn(trainer)
+    def train_then_prepare(trainer: Trainer) -> TrainState:
+        state = train_model(trainer)
         prepare(load_config(config, [*place, "tokenizer.max_size=4"]))
         return state
 
     train(config, place, tmp_path / "before")
-    monkeypatch.setattr(Trainer, "train", meanwhile)
+    monkeypatch.setattr(Trainer, "train", train_then_prepare)
     with pytest.raises(TmtError, match="prepared with another config of the same name"):
         train(config, place, tmp_path / "run")
     for file in ("source/vocabulary.txt", "model.safetensors"):
@@ -248,7 +248,7 @@ def test_average_reports_a_folder_without_checkpoints(tmp_path: Path):
         average(tmp_path, last=3)
 
 
-# ---------------------------------------------------------------- a process of its own
+# ---------------------------------------------------------------- in another process
 
 LIMITED = """
 import resource, sys
@@ -289,7 +289,7 @@ def test_training_continues_if_stderr_is_closed(numbers: Any, tmp_path: Path):
 
 
 def test_a_file_size_limit_leaves_the_last_checkpoint_intact(finished: Path, run: Path):
-    """A quota: a limit on the size of files lets the weights through, but not the optimizer's moments."""
+    """The limit is large enough for the weights, but not for the moments of the optimizer."""
     weights = run / "checkpoints" / "step-0000022" / WEIGHTS
     config, more = finished / "numbers.yaml", ["--set", "training.max_epochs=3", "--run-dir", str(run)]
     limit = weights.stat().st_size + 500
@@ -309,23 +309,23 @@ def test_a_full_disk_leaves_the_last_checkpoint_intact(finished: Path, run: Path
     size = sum(path.stat().st_size + 4096 for path in run.rglob("*") if path.is_file()) + 30_000
     command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
     if shutil.which("unshare") is None or tmt([*command, 'mount -t tmpfs tmpfs "$0"', str(mounted)]).returncode:
-        pytest.skip("this system lets no user mount a small file system")
-    look = (
+        pytest.skip("users cannot mount a file system here")
+    program = (
         "import sys; from pathlib import Path; from transformer_mt.training.checkpoint import Checkpoints;"
         "from transformer_mt.cli import main; code = main.main(sys.argv[2:]);"
-        "kept = Checkpoints(Path(sys.argv[1], 'checkpoints')); print('WHOLE', kept.undamaged()[0]); sys.exit(code)"
+        "saved = Checkpoints(Path(sys.argv[1], 'checkpoints')); print('STEPS', saved.undamaged()[0]); sys.exit(code)"
     )
     script = 'mount -t tmpfs -o size="$0" tmpfs "$1" && cp -r "$2"/. "$1" && shift 2 && exec "$@"'
     arguments = ["train", "--config", str(finished / "numbers.yaml"), "--run-dir", str(mounted)]
     arguments += ["--set", "training.max_epochs=9", "--set", "training.keep_last=9"]
     failed = tmt(
-        [*command, script, str(size), str(mounted), str(run), sys.executable, "-c", look, str(mounted), *arguments]
+        [*command, script, str(size), str(mounted), str(run), sys.executable, "-c", program, str(mounted), *arguments]
     )
     assert failed.returncode == 2, failed.stderr
     assert "the disk is full while writing" in failed.stderr
     assert "Traceback" not in failed.stderr
-    whole = json.loads(failed.stdout.split("WHOLE ")[1])
-    assert {11, 22} <= set(whole)
+    steps = json.loads(failed.stdout.split("STEPS ")[1])
+    assert {11, 22} <= set(steps)
 
 
 def test_tensorboard_events_are_written_if_configured(numbers: Any, tmp_path: Path):
