@@ -130,9 +130,8 @@ class RunDirectory:
             if (self.folder / CONFIG).exists():
                 changed = self._require_same(config)
                 self._require_same_corpus(history, facts)
-            replace_text(
-                self.folder / FACTS, json.dumps([*history, facts], indent=1)
-            )  # first, because this file marks a run directory
+            # run.json first: it marks the folder as a run directory
+            replace_text(self.folder / FACTS, json.dumps([*history, facts], indent=1))
             replace_text(self.folder / CONFIG, dump_config(config))
             return changed
         except OSError as error:

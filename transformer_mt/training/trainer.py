@@ -50,7 +50,7 @@ class Trainer:
         self.model, self.batches, self.validation = model, batches, validation
         self.run, self.machine, self.world, self.events = run, machine, machine.world, events
         self.state = TrainState(world=self.world.size)
-        self.epoch_updates = batches.updates(1)  # `batches` makes a new plan for each epoch
+        self.epoch_updates = batches.updates(1)  # stored, because `batches` remembers only one epoch
         self.schedule = make_schedule(self.settings, config.model.d_model, self.epoch_updates)
         self.optimizer = Optimizer(model, self.settings, machine)
         if config.runtime.compile:
@@ -125,8 +125,8 @@ class Trainer:
     def _scheduled_step(self) -> int:
         """The step number of the next update for the schedule.
 
-        If the schedule ends with the last epoch, the number follows from the position in the data. The number of steps
-        differs: an epoch has more or fewer of them after the run continues with another number of processes.
+        If the schedule ends with the last epoch, the number follows from the position in the data, not from the steps
+        so far: an epoch has more or fewer steps if the run continues with another number of processes.
         """
         state = self.state
         if self.schedule.ends_with(self.settings) == "max_epochs":
@@ -136,17 +136,16 @@ class Trainer:
     def _show(self, updates: int) -> None:
         """Advance the progress bar, with a new loss about once a second."""
         state, now = self.state, time.monotonic()
-        figures = ""
+        status = ""
         if now - self.loss_shown > SHOW_LOSS_SECONDS and self.world.is_main:
             self.loss_shown = now
             size = self.world.size  # assumes that the other processes have similar sums
             recent = self.losses.recent_totals(self.losses.table(lambda sums: [value * size for value in sums]))
             loss = recent.nll / max(1, recent.tokens)
             left = duration(seconds_left(state, self.settings, updates))
-            figures = (
-                f"loss {loss:.3f}  lr {self.learning_rate:.1e}  {recent.tokens_per_second:,.0f} tokens/s  left {left}"
-            )
-        self.events.advance(state.step, figures)
+            speed = f"{recent.tokens_per_second:,.0f} tokens/s"
+            status = f"loss {loss:.3f}  lr {self.learning_rate:.1e}  {speed}  left {left}"
+        self.events.advance(state.step, status)
 
     def _log(self) -> None:
         """Add the losses since the last call to the state and to metrics.jsonl."""
@@ -175,7 +174,7 @@ class Trainer:
             self.world.exit_all(self._diverged(f"the loss is not a finite number at {where}"))
 
     def _diverged(self, message: str) -> TmtError:
-        """The error after training has diverged; it names the last good checkpoint."""
+        """The error for diverged training; it names the last good checkpoint."""
         saved = self.run.checkpoints.steps()
         last = f"The last good checkpoint is {self.run.checkpoints.path(saved[-1])}. " if saved else ""
         remedy = (
@@ -202,7 +201,7 @@ class Trainer:
             "seconds": round(state.recent_seconds, 3),
         }
         values["best"] = state.record_validation(result.loss, result.bleu, self.settings)
-        state.stopped = self.world.from_main(lambda: reason_to_stop(state, self.settings))  # their clocks differ
+        state.stopped = self.world.from_main(lambda: reason_to_stop(state, self.settings))  # clocks differ
         samples = [(one.source, one.translation, one.reference) for one in result.samples]
         self.events.validated(values, samples)  # before saving: a run that is killed here prints the line again
         self._save()
