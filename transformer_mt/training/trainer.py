@@ -277,8 +277,8 @@ class Trainer:
         steps = self.run.checkpoints.steps()
         self.damaged = {step for step in steps if step > self.state.step}
         if not self.state.recent:  # checkpoints of older versions do not record them
-            own = [step for step in steps if step <= self.state.step and step not in self.state.interrupted]
-            self.state.recent = own[-self.settings.kept_last :]
+            regular = [step for step in steps if step <= self.state.step and step not in self.state.interrupted]
+            self.state.recent = regular[-self.settings.kept_last :]
         load_weights(self.model, checkpoint.weights, self.run.checkpoints.path(self.state.step))
         self.optimizer.load(checkpoint.moments)
         if self.optimizer.average is not None:
@@ -290,12 +290,12 @@ class Trainer:
 
     def _require_same_checkpoint(self, checkpoint: Checkpoint | None) -> None:
         """Raises TmtError if the processes found different checkpoints: some do not see the run directory."""
-        found = self.world.gather(checkpoint.state.step if checkpoint is not None else 0)
-        if len(set(found)) > 1:
-            seen = ", ".join(f"process {rank}: step {step:,}" for rank, step in enumerate(found))
+        steps = self.world.gather(checkpoint.state.step if checkpoint is not None else 0)
+        if len(set(steps)) > 1:
+            listed = ", ".join(f"process {rank}: step {step:,}" for rank, step in enumerate(steps))
             self.world.exit_all(
                 TmtError(
-                    f"not all machines see the same checkpoints ({seen})",
+                    f"not all machines see the same checkpoints ({listed})",
                     place=self.run.folder,
                     remedy="Share data/ and runs/ between the machines: process 0 writes them, all others read them.",
                 )
