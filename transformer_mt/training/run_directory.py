@@ -17,6 +17,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.lock import HeldError, lock
 from transformer_mt.files.replace import recover_all, replace_text
+from transformer_mt.files.system import IS_WINDOWS
 from transformer_mt.training.checkpoint import Checkpoints
 
 FACTS, MODEL, STEPS = "run.json", "model", ".steps"
@@ -106,6 +107,8 @@ class RunDirectory:
         number = 1
         while (place := self.folder.with_name(f"{self.folder.name}.{number}")).exists():
             number += 1
+        if IS_WINDOWS:
+            self.close()  # a folder with an open file cannot be renamed there
         try:
             return self.folder.rename(place)
         except OSError as error:

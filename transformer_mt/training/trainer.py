@@ -143,8 +143,7 @@ class Trainer:
             recent = self.losses.recent_totals(self.losses.table(lambda sums: [value * size for value in sums]))
             loss = recent.nll / max(1, recent.tokens)
             left = duration(seconds_left(state, self.settings, updates))
-            speed = f"{recent.tokens_per_second:,.0f} tokens/s"
-            status = f"loss {loss:.3f}  lr {self.learning_rate:.1e}  {speed}  left {left}"
+            status = f"loss {loss:.3f}  {recent.tokens_per_second:,.0f} tokens/s  left {left}"
         self.events.advance(state.step, status)
 
     def _log(self) -> None:
