@@ -109,6 +109,20 @@ def test_a_corpus_that_has_changed_is_refused(run: RunDirectory):
         run.open(config_of(), facts_of(changed))
 
 
+@pytest.mark.parametrize("corpus", ["text", 3, None, [1], [{"path": "pairs.tsv"}]])
+def test_damaged_facts_of_an_earlier_start_do_not_stop_a_run(run: RunDirectory, corpus: object):
+    run.open(config_of(), facts_of(FILES))
+    (run.folder / "run.json").write_text(json.dumps([{"corpus": corpus}]), encoding="utf-8")
+    run.open(config_of(), facts_of(FILES))
+
+
+@pytest.mark.parametrize("note", ["5", '{"steps": 5, "by": "average"}', '{"steps": [5]}', "[]", "{"])
+def test_a_damaged_note_on_the_model_means_that_it_is_written_again(run: RunDirectory, note: str):
+    run.model.mkdir(parents=True)
+    (run.model / ".steps").write_text(note, encoding="utf-8")
+    assert run.shipped([5]) is None
+
+
 def test_every_start_is_remembered(run: RunDirectory, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["tmt", "train", "--config", "c.yaml"])
     run.open(config_of(), facts_of(FILES))

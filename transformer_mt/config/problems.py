@@ -10,7 +10,7 @@ import copy
 import difflib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -133,6 +133,12 @@ def _sentence(item: dict[str, Any], path: KeyPath, values: Any) -> str:
         near = difflib.get_close_matches(str(context["tag"]), tags, n=1, cutoff=0.4)
         hint = f"; did you mean '{near[0]}'?" if near else ""
         return f"'{name}.kind' is '{context['tag']}', but must be one of {', '.join(tags)}{hint}"
+    return f"'{name}' {value_problem(item)}"
+
+
+def value_problem(item: Mapping[str, Any]) -> str:
+    """What an error of pydantic says of a value, to follow the name of its key: `is 0, but must be at least 1`."""
+    kind, context = item["type"], item.get("ctx", {})
     try:
         value = json.dumps(item.get("input"), ensure_ascii=False, default=str)
     except TypeError:  # YAML knows keys that JSON does not, such as dates
@@ -142,7 +148,7 @@ def _sentence(item: dict[str, Any], path: KeyPath, values: Any) -> str:
         wanted = f"must be one of {str(context['expected']).replace(' or ', ', ')}"
     else:
         wanted = _WANTED[kind].format(**context) if kind in _WANTED else item["msg"][:1].lower() + item["msg"][1:]
-    return f"'{name}' is {value}, but {wanted}"
+    return f"is {value}, but {wanted}"
 
 
 def _unknown_key(path: KeyPath, values: Any) -> str:

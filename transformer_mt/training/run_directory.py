@@ -71,8 +71,9 @@ class RunDirectory:
         It is still final as the mean of `steps`, or if `tmt average` made it with the newest checkpoint in it.
         """
         try:
-            shipped = Shipped(**json.loads((self.model / SHIPPED).read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
+            noted = json.loads((self.model / SHIPPED).read_text(encoding="utf-8"))
+            shipped = Shipped([int(step) for step in noted["steps"]], str(noted["by"]))
+        except (OSError, ValueError, TypeError, KeyError):  # there is no such note, or it is damaged
             return None
         was_chosen = shipped.by == "average" and shipped.steps[-1:] == self.checkpoints.steps()[-1:]
         return shipped if was_chosen or shipped.steps == steps else None
@@ -166,8 +167,7 @@ class RunDirectory:
 
     def _require_same_corpus(self, history: list[Any], facts: dict[str, Any]) -> None:
         """Raises TmtError if the content of the corpus differs from the last start; its files may have moved."""
-        latest: dict[str, Any] = history[-1] if history else {}
-        before, now = ({file["path"]: file["sha256"] for file in one.get("corpus", [])} for one in (latest, facts))
+        before, now = _checksums(history[-1] if history else {}), _checksums(facts)
         changed = [path for path, digest in now.items() if before and before.get(path) != digest]
         if changed and sorted(before.values()) != sorted(now.values()):
             raise TmtError(
@@ -190,6 +190,14 @@ class RunDirectory:
                 " (the old run is kept beside it).",
             )
         return changed
+
+
+def _checksums(facts: dict[str, Any]) -> dict[str, str]:
+    """The checksum of each file of the corpus, by path; none if the facts of a start are damaged."""
+    try:
+        return {str(file["path"]): str(file["sha256"]) for file in facts["corpus"]}
+    except (TypeError, KeyError):
+        return {}
 
 
 def facts_of(files: list[dict[str, Any]], processes: int = 1) -> dict[str, Any]:
