@@ -21,8 +21,8 @@ def message_of(action) -> str:
 def test_a_file_instead_of_a_folder_and_a_folder_instead_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("text")
-    folder_needed = "this is a file, and a folder is needed (trying)"
+    folder_needed = "found a file instead of a folder while trying"
     assert folder_needed in message_of(file.mkdir)
     assert folder_needed in message_of((file / "inside").read_bytes)
-    assert "this is a folder, and a file is needed (trying)" in message_of(tmp_path.read_bytes)
+    assert "found a folder instead of a file while trying" in message_of(tmp_path.read_bytes)
     assert message_of((tmp_path / "nothing").read_bytes).startswith(f"{tmp_path / 'nothing'}: no such file or folder")

@@ -39,9 +39,9 @@ def at(file: str | Path, line: int) -> str:
 
 
 _KINDS = {
-    errno.EISDIR: "this is a folder, and a file is needed",
-    errno.EEXIST: "this is a file, and a folder is needed",
-    errno.ENOTDIR: "this is a file, and a folder is needed",
+    errno.EISDIR: "found a folder instead of a file",
+    errno.EEXIST: "found a file instead of a folder",
+    errno.ENOTDIR: "found a file instead of a folder",
 }
 
 
@@ -63,5 +63,5 @@ def from_os_error(error: OSError, doing: str) -> TmtError:
     if error.errno == errno.ENOENT:
         return TmtError(f"no such file or folder while {doing}", place=file, remedy="Check the path.")
     if error.errno in _KINDS:
-        return TmtError(f"{_KINDS[error.errno]} ({doing})", place=file, remedy="Choose another path.")
+        return TmtError(f"{_KINDS[error.errno]} while {doing}", place=file, remedy="Choose another path.")
     return TmtError(f"{error.strerror or error} while {doing}", place=file)

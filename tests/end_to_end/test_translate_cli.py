@@ -226,7 +226,7 @@ def test_whoever_stops_reading_is_left_in_peace(tiny_model: Path) -> None:
         (["--attention", ".", "one"], "not a regular file"),
         (["--attention", "/dev/null", "one"], "not a regular file"),
         (["--attention", "map.png", "--output", "./map.png", "one"], "are the same file"),
-        (["--engine", "steam", "x"], "is no engine"),
+        (["--engine", "steam", "x"], "unknown engine 'steam'"),
         (["--sample", "--mbr", "x"], "--sample and --mbr cannot be combined"),
         (["--sample", "--beam", "3", "x"], "two ways of searching"),
         (["--mbr", "--beam", "3", "--samples", "8", "x"], "--samples is for samples"),

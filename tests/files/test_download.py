@@ -367,7 +367,7 @@ def test_the_command_leaves_out_optional_test_sets_and_no_others(
         ("aihub", "aihub.or.kr"),
         ("multi30", "did you mean 'multi30k'?"),
         ("phrasebook", "is part of tmt"),
-        ("x", "no corpus"),
+        ("x", "unknown corpus"),
     ],
 )
 def test_the_command_knows_the_way_for_other_corpora(name: str, says: str) -> None:

@@ -1,4 +1,4 @@
-"""Which models are meant (if none is named: that of the run that finished last), and how they search."""
+"""Finds models (by default that of the run that finished last) and their search settings."""
 
 from __future__ import annotations
 
@@ -21,23 +21,25 @@ _HELP = "`tmt translate --help` lists the options and what they do."
 
 
 def find_models(given: Sequence[Path] | None) -> list[Path]:
-    """The given folders, at least one. Raises TmtError as `find_model` does."""
+    """The model folders, at least one. Raises TmtError as `find_model` does."""
     return [find_model(folder) for folder in given] if given else [find_model(None)]
 
 
 def config_of_model(folder: Path) -> Config:
-    """Raises TmtError if the folder holds no model."""
+    """The config in a model folder. Raises TmtError if the folder has no model."""
     file = folder / CONFIG
     if not file.is_file():
-        raise TmtError("this is no model folder", place=folder, remedy="Give the `model` folder of a finished run.")
+        raise TmtError(
+            "not a model folder", place=folder, remedy="Name a run folder, such as runs/NAME, or its folder `model`."
+        )
     return load_config(file)
 
 
 def search_settings(folder: Path, given: Mapping[str, Any]) -> DecodingConfig:
-    """A model's own search settings, with what is `given`; None changes nothing.
+    """The search settings of a model with those that are given; None keeps the setting of the model.
 
-    A beam that is given without a method means beam search, unless the model's own method reads it. Raises TmtError, in
-    words of the command line, if a setting would have no effect, settings contradict, or a value is out of range.
+    A beam without a method means beam search, unless the method of the model uses a beam. Raises TmtError, with options
+    of the command line, if a setting has no effect, if settings contradict each other, or if a value is wrong.
     """
     file = folder / CONFIG
     own = load_config(file).decoding if file.is_file() else DecodingConfig()
@@ -51,12 +53,12 @@ def search_settings(folder: Path, given: Mapping[str, Any]) -> DecodingConfig:
     if refusal := search.refusal(given.keys() & changes):
         raise TmtError(refusal[0], remedy=refusal[1])
     if changes.get("n_best", 1) > own.beam and "beam" not in changes:
-        changes["beam"] = changes["n_best"]  # a beam as wide as what is asked of it
+        changes["beam"] = changes["n_best"]  # a beam that is wide enough
     if "beam" in search.proposer.settings and "n_best" not in changes:
         changes["n_best"] = min(own.n_best, changes.get("beam", own.beam))
     try:
         return DecodingConfig.model_validate({**own.model_dump(), **changes})
-    except ValidationError as error:  # each value is right, so it is the section's own check of contradictions
+    except ValidationError as error:  # all values are right, so the settings contradict each other
         problems = str(error.errors()[0]["ctx"]["error"]).splitlines()
         raise TmtError("; ".join(problems), remedy=_HELP) from None
 
@@ -66,7 +68,7 @@ def _check_values(changes: Mapping[str, Any]) -> None:
     try:
         DecodingConfig.model_validate(changes)
     except ValidationError as error:
-        # An error without a key is a contradiction, which only shows beside the model's own settings.
+        # An error without a key is a contradiction. Those are checked later, with the settings of the model.
         if problems := [_problem(item) for item in error.errors() if item["loc"]]:
             raise TmtError("; ".join(problems), remedy=_HELP) from None
 
