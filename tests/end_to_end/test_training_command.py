@@ -85,8 +85,8 @@ def test_a_cosine_that_has_ended_suggests_fresh(numbers: Any, tmp_path: Path, ca
     assert "to train on" not in told
     train(tmp_path / "numbers.yaml", ["training.max_epochs=2"], tmp_path / "run")
     told = capfd.readouterr().err
-    assert "changed since this run was started (there | here): training.max_epochs: 1 | 2" in told
-    assert "the learning rate falls to its end at another step now, so it leaps from where it was" in told
+    assert "changed since the run started (old | new): training.max_epochs: 1 | 2" in told
+    assert "the learning rate jumps here, because its schedule now ends at another step" in told
 
 
 def test_a_cosine_with_another_end_is_reported(numbers: Any, tmp_path: Path, capfd):
@@ -96,7 +96,7 @@ def test_a_cosine_with_another_end_is_reported(numbers: Any, tmp_path: Path, cap
     train(file, ["training.max_steps=null"], tmp_path / "run")
     told = capfd.readouterr().err
     assert "training.max_steps: 11 | None" in told
-    assert "so it leaps from where it was" in told
+    assert "the learning rate jumps here" in told
 
 
 def test_a_finished_run_says_so_and_can_continue(finished: Path, run: Path, capfd):
@@ -111,7 +111,7 @@ def test_a_finished_run_says_so_and_can_continue(finished: Path, run: Path, capf
     train(config, ["training.max_epochs=3"], run)
     told = capfd.readouterr().err
     assert "resumed at step 22 (epoch 3, 0 of 11 updates done)" in told
-    assert "changed since this run was started (there | here): training.max_epochs: 2 | 3" in told
+    assert "changed since the run started (old | new): training.max_epochs: 2 | 3" in told
     assert "leaps" not in told
     assert "max_epochs 3 reached" in told
     after = (run / "metrics.jsonl").read_text(encoding="utf-8")
@@ -123,7 +123,7 @@ def test_a_finished_run_says_so_and_can_continue(finished: Path, run: Path, capf
 def test_a_finished_run_accepts_another_decoding_config(finished: Path, run: Path, capfd):
     weights = (run / "model" / WEIGHTS).read_bytes()
     train(finished / "numbers.yaml", ["decoding.beam=3"], run)
-    assert "changed since this run was started (there | here): decoding.beam: 1 | 3" in capfd.readouterr().err
+    assert "changed since the run started (old | new): decoding.beam: 1 | 3" in capfd.readouterr().err
     assert load_config(run / "model" / "config.yaml").decoding.beam == 3
     assert (run / "model" / WEIGHTS).read_bytes() == weights
 
@@ -135,7 +135,7 @@ def test_another_config_is_refused_and_fresh_keeps_the_old_run(finished: Path, r
         train(config, ["model.d_ff=64"], run)
     assert (run / "model" / WEIGHTS).read_bytes() == old
     train(config, ["model.d_ff=64", "training.max_epochs=1"], run, fresh=True)
-    assert "the former run is kept in" in capfd.readouterr().err
+    assert "previous run moved to" in capfd.readouterr().err
     assert (run.with_name("run.1") / "model" / WEIGHTS).read_bytes() == old
     assert (run / "model" / WEIGHTS).read_bytes() != old
 
@@ -157,9 +157,7 @@ def test_a_damaged_checkpoint_of_an_average_is_reported(finished: Path, run: Pat
     older.write_bytes(older.read_bytes()[:-1] + b"?")
     train(finished / "numbers.yaml", ["training.average=last", "training.average_checkpoints=2"], run)
     told = capfd.readouterr().err
-    assert (
-        f"{older} is damaged (its checksum differs): this checkpoint cannot become the model, nor a part of it" in told
-    )
+    assert f"{older} is damaged (its checksum differs): not used for the final model" in told
     assert "(checkpoint of step 22)" in told
 
 
@@ -177,7 +175,7 @@ def test_average_writes_the_mean_of_the_last_checkpoints(run: Path, capfd):
     for name, tensor in load_file(run / "model" / WEIGHTS).items():
         torch.testing.assert_close(tensor, (parts[0][name] + parts[1][name]) / 2)
     average(run, last=9)
-    assert "only the newest 2 checkpoints are kept" in capfd.readouterr().err
+    assert "averaged only the newest 2 checkpoints" in capfd.readouterr().err
 
 
 def test_average_keeps_other_files_in_the_model_folder(run: Path):
@@ -206,7 +204,7 @@ def test_average_reports_a_damaged_checkpoint(run: Path, capfd):
     average(run, last=1)
     out, told = capfd.readouterr()
     assert "mean of steps 11\n" in out
-    assert f"tmt: {newest} is damaged (its checksum differs): left out" in told
+    assert f"tmt: {newest} is damaged (its checksum differs): not averaged" in told
 
 
 def test_average_leaves_out_a_checkpoint_with_an_unknown_state(run: Path, capfd):
@@ -229,7 +227,7 @@ def test_average_leaves_out_a_damaged_checkpoint_in_the_middle(run: Path, capfd)
     average(run, last=2)
     out, told = capfd.readouterr()
     assert "mean of steps 22\n" in out
-    assert f"{older} is damaged (its checksum differs): left out" in told
+    assert f"{older} is damaged (its checksum differs): not averaged" in told
 
 
 def test_a_model_keeps_its_vocabulary_if_other_data_is_prepared(numbers: Any, tmp_path: Path, monkeypatch):
@@ -250,7 +248,7 @@ def test_a_model_keeps_its_vocabulary_if_other_data_is_prepared(numbers: Any, tm
 
 
 def test_average_reports_a_folder_without_checkpoints(tmp_path: Path):
-    with pytest.raises(TmtError, match="no checkpoints here"):
+    with pytest.raises(TmtError, match="no checkpoints in this folder"):
         average(tmp_path, last=3)
 
 

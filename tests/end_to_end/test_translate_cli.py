@@ -226,7 +226,7 @@ def test_a_closed_pipe_ends_the_command_quietly(tiny_model: Path) -> None:
         (["--attention", ".", "one"], "not a regular file"),
         (["--attention", "/dev/null", "one"], "not a regular file"),
         (["--attention", "map.png", "--output", "./map.png", "one"], "are the same file"),
-        (["--engine", "steam", "x"], "is no engine"),
+        (["--engine", "steam", "x"], "unknown engine 'steam'"),
         (["--sample", "--mbr", "x"], "--sample and --mbr cannot be combined"),
         (["--sample", "--beam", "3", "x"], "two ways of searching"),
         (["--mbr", "--beam", "3", "--samples", "8", "x"], "--samples is for samples"),
@@ -237,7 +237,7 @@ def test_a_closed_pipe_ends_the_command_quietly(tiny_model: Path) -> None:
         (["--sample", "--seed", "9223372036854775808", "x"], "'--seed'"),
         (["--top-p", "7", "x"], "--top-p"),
         (["--n-best", "4", "--beam", "2", "x"], "n_best 4 is more than the beam of 2"),
-        (["--n-best", "300", "x"], "tmt: --n-best: input should be less than or equal to 256\n"),
+        (["--n-best", "300", "x"], "tmt: --n-best is 300, but must be at most 256\n"),
         ([], "no finished run"),
     ],
 )

@@ -369,7 +369,7 @@ def test_the_command_leaves_out_only_optional_test_sets(
         ("aihub", "aihub.or.kr"),
         ("multi30", "did you mean 'multi30k'?"),
         ("phrasebook", "is part of tmt"),
-        ("x", "no corpus"),
+        ("x", "unknown corpus"),
     ],
 )
 def test_the_command_says_how_to_get_other_corpora(name: str, expected: str) -> None:

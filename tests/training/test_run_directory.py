@@ -109,6 +109,20 @@ def test_a_corpus_that_has_changed_is_refused(run: RunDirectory):
         run.open(config_of(), facts_of(changed))
 
 
+@pytest.mark.parametrize("corpus", ["text", 3, None, [1], [{"path": "pairs.tsv"}]])
+def test_damaged_facts_of_an_earlier_start_do_not_stop_a_run(run: RunDirectory, corpus: object):
+    run.open(config_of(), facts_of(FILES))
+    (run.folder / "run.json").write_text(json.dumps([{"corpus": corpus}]), encoding="utf-8")
+    run.open(config_of(), facts_of(FILES))
+
+
+@pytest.mark.parametrize("record", ["5", '{"steps": 5, "by": "average"}', '{"steps": [5]}', "[]", "{"])
+def test_a_damaged_record_of_the_model_means_that_it_is_written_again(run: RunDirectory, record: str):
+    run.model.mkdir(parents=True)
+    (run.model / ".steps").write_text(record, encoding="utf-8")
+    assert run.final_model([5]) is None
+
+
 def test_every_start_is_recorded(run: RunDirectory, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["tmt", "train", "--config", "c.yaml"])
     run.open(config_of(), facts_of(FILES))
