@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from operator import attrgetter
 
 import torch
-from torch import Tensor
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.beam_search import Coverage
@@ -17,7 +16,7 @@ from transformer_mt.decoding.ensemble import Ensemble
 from transformer_mt.decoding.incremental import IncrementalDecoder
 from transformer_mt.decoding.request import Request, SearchResult, allowed_lengths, batched
 from transformer_mt.decoding.searches.base import Sentences, make_search
-from transformer_mt.decoding.step import Limits
+from transformer_mt.decoding.step import Limits, pad
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.text.vocabulary import PAD
 
@@ -72,9 +71,3 @@ def translate_ids(
     finally:
         model.train(training)
     return [list(found[0].tokens) for found in results]
-
-
-def pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Tensor:
-    """Ids [B, T], filled up with PAD on the right."""
-    width = max(map(len, rows))
-    return torch.tensor([[*row, *[PAD] * (width - len(row))] for row in rows], device=device)

@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from transformer_mt.decoding.attention_maps import attention_weights
 from transformer_mt.kernels.attention import attention_to_past
 from transformer_mt.model.layers import DecoderLayer
 from transformer_mt.model.masks import padding_mask
@@ -45,9 +46,8 @@ class Cells:
     used: int
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Families, and capacity."""
-        return self.layers[0].key_BHMK.shape[0], self.layers[0].key_BHMK.shape[2]
+    def capacity(self) -> int:
+        return self.layers[0].key_BHMK.shape[2]
 
 
 class DecoderCache(NamedTuple):
@@ -92,7 +92,7 @@ class DecoderCache(NamedTuple):
     @property
     def n_families(self) -> int:
         assert self.cells is not None, "rows and families begin with the first step"
-        return self.cells.shape[0] if self.families_G is None else len(self.families_G)
+        return len(self.cells.layers[0].key_BHMK if self.families_G is None else self.families_G)
 
     def select(self, sentences_B: Tensor) -> DecoderCache:
         """The cache of these sentences, each with all its rows."""
@@ -153,7 +153,7 @@ class DecoderCache(NamedTuple):
         cells = self.cells
         if cells is None or self.families_G is not None or cells.used != self.n_cells:
             return False
-        return self.n_cells + width <= cells.shape[1]
+        return self.n_cells + width <= cells.capacity
 
     def _moved(self, n_families: int, width: int) -> DecoderCache:
         """To new cells with room for some more of each row; most that no row looks at stay behind."""
@@ -167,7 +167,7 @@ class DecoderCache(NamedTuple):
         if self.cells is not None:
             families_G = torch.arange(n_families, device=kept_GC.device) if self.families_G is None else self.families_G
             heads_GH = families_G[:, None] * n_heads + torch.arange(n_heads, device=kept_GC.device)
-            index = (heads_GH[:, :, None] * self.cells.shape[1] + kept_GC[:, None]).flatten()
+            index = (heads_GH[:, :, None] * self.cells.capacity + kept_GC[:, None]).flatten()
             for layer, old in zip(places, self.cells.layers, strict=True):
                 for place_GHCK, old_EHCK in zip(layer, old, strict=True):
                     kept_XK = old_EHCK.flatten(0, 2).index_select(0, index)
@@ -249,9 +249,8 @@ def _layer_step(
     def attend_to_memory(x_BWD: Tensor) -> Tensor:
         nonlocal attention_NS
         query_BHWK = layer.cross_attention.project_query(x_BWD)
-        if with_attention:  # values that are unit vectors make the contexts the weights
-            identity_SS = torch.eye(memory.key_BHMK.shape[2], dtype=x_BWD.dtype, device=x_BWD.device)
-            weights_BHWS = attention_to_past(query_BHWK, memory.key_BHMK, identity_SS, cache.memory_bias)
+        if with_attention:
+            weights_BHWS = attention_weights(attention_to_past, query_BHWK, memory.key_BHMK, cache.memory_bias)
             attention_NS = weights_BHWS.float().mean(dim=1).flatten(0, 1)[:, : cache.n_source]
         return layer.cross_attention.combine(attention_to_past(query_BHWK, *memory, cache.memory_bias))
 

@@ -136,10 +136,8 @@ class Interpreter(ABC):
         prefixes: what the translations must begin with, one a line. chunk_size: lines taken from `lines` before
         the first answer. align: also say which source token each target token comes from.
         """
-        iterator, starts = (
-            iter([lines] if isinstance(lines, str) else lines),
-            iter(prefixes) if prefixes is not None else repeat(""),
-        )
+        iterator = iter([lines] if isinstance(lines, str) else lines)
+        starts = iter(prefixes) if prefixes is not None else repeat("")
         while chunk := list(islice(iterator, chunk_size)):
             given = list(islice(starts, len(chunk)))
             sources = [self._read(line, prefix) for line, prefix in zip(chunk, given, strict=True)]

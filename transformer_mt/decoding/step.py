@@ -36,6 +36,13 @@ C = TypeVar("C", bound=Cache)
 Step = Callable[[Tensor, C], tuple[Tensor, C]]  # (previous_N, cache) -> (logits_NV, longer cache)
 
 
+def pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Tensor:
+    """Ids [B, T], filled up with PAD on the right."""
+    width = max(map(len, rows), default=0)
+    padded = [[*row, *[PAD] * (width - len(row))] for row in rows]
+    return torch.tensor(padded, dtype=torch.long, device=device).view(len(rows), width)
+
+
 def coverage_penalty(coverage_S: Tensor, beta: float) -> Tensor:
     """cp(X; Y) = beta * sum_i log(min(attention that source position i received, 1)) (Wu et al. 2016, section 7; the
     other penalty there is `request.length_penalty`).
@@ -71,14 +78,10 @@ class Limits:
         no_repeat_ngram: int = 0,
         device: torch.device | str = "cpu",
     ) -> Limits:
-        prefixes = prefixes or [()] * len(longest)
-        width = max(map(len, prefixes), default=0)
-        padded = [[*prefix, *[PAD] * (width - len(prefix))] for prefix in prefixes]
-        prefix_BP = torch.tensor(padded, dtype=torch.long, device=device).view(len(prefixes), width)
         return cls(
             torch.tensor(list(shortest), device=device),
             torch.tensor(list(longest), device=device),
-            prefix_BP,
+            pad(prefixes or [()] * len(longest), device),
             no_repeat_ngram,
             max(shortest, default=0),
         )

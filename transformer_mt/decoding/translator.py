@@ -15,12 +15,13 @@ import torch.nn.functional as F
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.attention_maps import attention_maps
-from transformer_mt.decoding.batches import pad, search
+from transformer_mt.decoding.batches import search
 from transformer_mt.decoding.ensemble import mean_log_probability
 from transformer_mt.decoding.finding import find_model
 from transformer_mt.decoding.interpreter import Computing, Interpreter
 from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
 from transformer_mt.decoding.request import Request, SearchResult, batched
+from transformer_mt.decoding.step import pad
 from transformer_mt.errors import TmtError
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import keep_freed_memory, pick_device

@@ -90,13 +90,18 @@ class Search(ABC):
         """What is found for each sentence, at least one each, best first."""
 
     def choose(self, found: Sequence[SearchResult], decode: Callable[[Sequence[int]], str]) -> list[SearchResult]:
-        """Of what was found for a sentence, the `n_best` with different texts, best first. decode: ids to text."""
+        """Of the results for a sentence, the `n_best` with different texts, best first. decode: ids to text."""
         if self.decoding.n_best == 1:
             return [found[0]]
-        different: dict[str, SearchResult] = {}
-        for one in found:
-            different.setdefault(decode(one.ids), one)
-        return list(different.values())[: self.decoding.n_best]
+        return different_texts(found, decode)[: self.decoding.n_best]
+
+
+def different_texts(found: Sequence[SearchResult], decode: Callable[[Sequence[int]], str]) -> list[SearchResult]:
+    """The first result of each text, in the given order."""
+    first: dict[str, SearchResult] = {}
+    for result in found:
+        first.setdefault(decode(result.ids), result)
+    return list(first.values())
 
 
 def option_of(setting: str) -> str:

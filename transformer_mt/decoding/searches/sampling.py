@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from transformer_mt.decoding.searches.base import Search, Sentences
+from transformer_mt.decoding.searches.base import Search, Sentences, different_texts
 
 if TYPE_CHECKING:
     from transformer_mt.config.decoding import DecodingConfig
@@ -42,7 +42,4 @@ class Sampling(Search):
 
     def choose(self, found: Sequence[SearchResult], decode: Callable[[Sequence[int]], str]) -> list[SearchResult]:
         """The most probable first; of equal texts, the sample that was drawn first."""
-        different: dict[str, SearchResult] = {}
-        for one in found:
-            different.setdefault(decode(one.ids), one)
-        return sorted(different.values(), key=lambda one: -one.score)[: self.decoding.n_best]
+        return sorted(different_texts(found, decode), key=lambda one: -one.score)[: self.decoding.n_best]
