@@ -1,4 +1,4 @@
-"""How long a translation may be, and which sentences are searched together: known answers at every border."""
+"""How long a translation may be, and which sentences form a batch: known answers at every limit."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_batch_takes_sentences_until_its_budget_is_exactly_full() -> None:
     assert list(batched([], rows=1, batch_tokens=10)) == []
 
 
-def test_a_batch_of_short_sentences_has_an_end_too() -> None:
+def test_a_batch_of_short_sentences_has_a_limit_too() -> None:
     sizes = [len(batch) for batch in batched([1] * (MOST_SENTENCES + 3), rows=1, batch_tokens=10**9)]
     assert sizes == [MOST_SENTENCES, 3]
 

@@ -44,7 +44,7 @@ def test_the_inventory_is_as_large_as_asked_and_begins_with_the_marks(algorithm:
     assert Vocabulary(pieces).tokens == pieces
 
 
-def test_a_corpus_too_small_says_so() -> None:
+def test_a_corpus_that_is_too_small_is_an_error() -> None:
     with pytest.raises(TmtError, match="too small for 8000 pieces") as error:
         tokenizer(vocab_size=8000)
     assert error.value.place == "tokenizer.vocab_size"
@@ -153,7 +153,7 @@ def test_a_codec_samples_ids_with_the_end_mark() -> None:
     assert {made.decode(ids) for ids in drawn} == {"the tower rose"}
 
 
-def test_pieces_of_another_tokenizer_are_no_vocabulary(tmp_path: Path) -> None:
+def test_a_vocabulary_of_another_tokenizer_is_refused(tmp_path: Path) -> None:
     codec().save(tmp_path)
     file = tmp_path / "vocabulary.txt"
     lines = file.read_text(encoding="utf-8").split("\n")
@@ -184,7 +184,7 @@ def test_morphemes_are_split_and_joined_back() -> None:
     assert made.morphemes.split("학교에서 책을") == "학교 에서 \u2583 책 을"
 
 
-def test_morphemes_are_a_matter_of_korean() -> None:
+def test_morphemes_apply_to_korean_only() -> None:
     assert tokenizer("en", morphemes="mecab").morphemes is None
 
 
