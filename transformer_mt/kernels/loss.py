@@ -43,7 +43,7 @@ class LossSums(NamedTuple):
 def smoothed_cross_entropy(
     hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, target_N: Tensor, smoothing: float
 ) -> LossSums:
-    """Loss of the generator, logits = hidden @ weight^T + bias, summed over N tokens; padding must be left out before.
+    """Loss of the generator, logits = hidden @ weight^T + bias, summed over N tokens, without padding.
 
     hidden: [N, D]; weight: [V, D]; bias: [V] or None; target: ids [N]; smoothing: epsilon.
     Equals F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum").

@@ -59,7 +59,7 @@ class DecoderLayer(nn.Module):
     def __init__(self, config: ModelConfig, parts: Parts = READABLE) -> None:
         super().__init__()
         self.self_attention = _attention(config, parts, rotary=config.positions == "rotary")
-        self.cross_attention = _attention(config, parts)  # never rotary: the two sides share no positions
+        self.cross_attention = _attention(config, parts)  # never rotary: the two sides count positions apart
         self.feed_forward = _feed_forward(config, parts)
         self.around_self_attention = _residual(config, parts)
         self.around_cross_attention = _residual(config, parts)
@@ -76,7 +76,10 @@ class DecoderLayer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """A stack of encoder layers (section 3.1): embeddings [B, S, D] to memory [B, S, D]."""
+    """A stack of encoder layers (section 3.1): embeddings [B, S, D] to memory [B, S, D].
+
+    `final_norm` is for pre-norm, which leaves the sum of the last residual connection without normalisation.
+    """
 
     def __init__(self, config: ModelConfig, parts: Parts = READABLE) -> None:
         super().__init__()
@@ -93,7 +96,10 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """A stack of decoder layers (section 3.1): embeddings [B, T, D] and memory [B, S, D] to hidden states [B, T, D]."""
+    """A stack of decoder layers (section 3.1): embeddings [B, T, D] and memory [B, S, D] to hidden states [B, T, D].
+
+    `final_norm`: see `Encoder`.
+    """
 
     def __init__(self, config: ModelConfig, parts: Parts = READABLE) -> None:
         super().__init__()
