@@ -76,16 +76,14 @@ class DecoderLayer(nn.Module):
 
 
 class Encoder(nn.Module):
-    """A stack of encoder layers (section 3.1): embeddings [B, S, D] to memory [B, S, D].
-
-    `final_norm` is for pre-norm, which leaves the sum of the last residual connection without normalisation.
-    """
+    """A stack of encoder layers (section 3.1): embeddings [B, S, D] to memory [B, S, D]."""
 
     def __init__(self, config: ModelConfig, parts: Parts = READABLE) -> None:
         super().__init__()
         self.layers: Sequence[EncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
             EncoderLayer(config, parts) for _ in range(config.encoder_layers)
         )
+        # With pre-norm, nothing else normalises the sum of the last residual connection.
         self.final_norm = _norm(config, parts) if config.has_final_norm else nn.Identity()
 
     def forward(self, x_BSD: Tensor, mask_BHQM: Tensor | None) -> Tensor:
@@ -96,10 +94,7 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """A stack of decoder layers (section 3.1): embeddings [B, T, D] and memory [B, S, D] to hidden states [B, T, D].
-
-    `final_norm`: see `Encoder`.
-    """
+    """A stack of decoder layers (section 3.1): embeddings [B, T, D] and memory [B, S, D] to hidden states [B, T, D]."""
 
     def __init__(self, config: ModelConfig, parts: Parts = READABLE) -> None:
         super().__init__()
