@@ -52,11 +52,10 @@ class Ctranslate2Engine(Interpreter):
     def __init__(self, folder: Path, decoding: DecodingConfig | None, computing: Computing) -> None:
         """folder: an export.
 
-        Raises TmtError if a file is damaged or CTranslate2 does not support an option, RuntimeError if it cannot load
-        the model or use the device, ValueError if its vocabularies do not match the tokenizers.
+        Raises TmtError if a file is damaged, RuntimeError if CTranslate2 cannot load the model or use the device,
+        ValueError if its vocabularies do not match the tokenizers.
         """
         super().__init__(load_config(folder / CONFIG), *load_codecs(folder), decoding)
-        _refuse_unsupported(self.search, folder)
         self._by_beam = isinstance(self.search.proposer, Beam)
         self._scored = computing.scored or not self._by_beam or self.decoding.beam > 1
         source, target = self.source.vocabulary.tokens, self.target.vocabulary.tokens
@@ -218,8 +217,8 @@ class Ctranslate2Engine(Interpreter):
         return aligned
 
 
-def _refuse_unsupported(search: Search, folder: Path) -> None:
-    """Raises TmtError for a search method, or a setting, that CTranslate2 does not support."""
+def refuse_unsupported(search: Search, folder: Path) -> None:
+    """Raises TmtError for a search method, or a setting, that CTranslate2 does not support. folder: of the model."""
     decoding, by_beam = search.decoding, isinstance(search.proposer, Beam)
     refusals = (
         (
