@@ -22,6 +22,10 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 OUTPUT = r"(?:run|data|model|machine|plots|done:|epoch) |Wrote |\w+: \w+ and verified"  # results, not messages
 
+_SAME_TEXT = {  # methods that a reader of the message need not know of
+    *("strip", "splitlines", "removeprefix", "removesuffix", "lower", "upper", "rstrip", "keys", "as_posix"),
+    *("replace", "format"),
+}
 PATHS = {"FOLDER", "FILE", "PARENT", "RUN", "MODEL", "DIRECTORY", "OUTPUT", "PLACE"}
 
 # What a reader understands better than the name in the code.
@@ -358,7 +362,7 @@ def _known_texts(node: ast.expr, scope: Scope, depth: int) -> list[str]:
         return _joined([texts_of(part, scope, depth + 1) for part in node.values])
     if isinstance(node, ast.FormattedValue):
         return texts_of(node.value, scope, depth + 1)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and _is_text(node) and not _is_sum(node):
         return _joined([texts_of(node.left, scope, depth + 1), texts_of(node.right, scope, depth + 1)])
     if (
         isinstance(node, ast.BinOp)
@@ -382,6 +386,11 @@ def _known_texts(node: ast.expr, scope: Scope, depth: int) -> list[str]:
         if isinstance(table, ast.Dict) and all(isinstance(one, ast.Constant | ast.JoinedStr) for one in table.values):
             return [text for one in table.values for text in texts_of(one, scope, depth + 1)]
     return []
+
+
+def _is_sum(node: ast.BinOp) -> bool:
+    """Whether a number is added."""
+    return any(isinstance(one, ast.Constant) and isinstance(one.value, int) for one in (node.left, node.right))
 
 
 def _is_text(node: ast.expr) -> bool:
@@ -418,18 +427,7 @@ def placeholder(node: ast.expr) -> str:
             return placeholder(node.args[-1]) if node.args else called.upper()
         if called == "join":
             return f"{placeholder(node.args[0])}, ..."
-        if called in (
-            "strip",
-            "splitlines",
-            "removeprefix",
-            "removesuffix",
-            "lower",
-            "rstrip",
-            "keys",
-            "as_posix",
-            "replace",
-            "format",
-        ):
+        if called in _SAME_TEXT:
             return placeholder(node.func.value) if isinstance(node.func, ast.Attribute) else "TEXT"
         return _word(called.removesuffix("_of"))
     if isinstance(node, ast.Name):
@@ -442,6 +440,8 @@ def placeholder(node: ast.expr) -> str:
         return placeholder(node.elt)
     if isinstance(node, ast.IfExp):
         return placeholder(node.body)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and not _is_sum(node):
+        return placeholder(node.left)
     if isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare):
         return "N"
     return "TEXT"

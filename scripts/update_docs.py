@@ -37,7 +37,7 @@ $ tmt train --config configs/quickstart.yaml --set training.max_epochs=20 --set 
 
 def configuration() -> str:
     """The reference: a section for each section of the config, with a table of its keys."""
-    tables = re.sub(r"^####", "##", reference_table().strip(), flags=re.M)
+    tables = re.sub(r"^####", "##", reference_table().strip(), flags=re.M).replace(f"{2**63}", "2^63")
     return NOTE + CONFIGURATION + tables + "\n"
 
 
