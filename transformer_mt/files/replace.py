@@ -21,6 +21,9 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
+from transformer_mt.files.system import is_running, rename
+from transformer_mt.files.system import sync as _sync
+
 _in_use: set[Path] = set()  # paths that threads of this process are writing
 _numbers = count()  # makes each temporary name unique
 
@@ -47,7 +50,7 @@ def replaced_file(file: Path) -> Iterator[Path]:
 def move_into_place(aside: Path, file: Path) -> None:
     """Rename a complete file to `file` and sync it to the disk. Raises OSError; `file` then stays as it was."""
     _sync(aside)
-    aside.replace(file)
+    rename(aside, file)
     _sync(file.parent)
 
 
@@ -88,7 +91,7 @@ def recover(folder: Path) -> None:
     if not folder.exists():
         for aside in _left_by_killed(folder.parent, folder.name, "old"):
             with suppress(OSError):  # another process may bring it back at the same time
-                aside.replace(folder)
+                rename(aside, folder)
 
 
 def recover_all(folder: Path) -> None:
@@ -112,14 +115,14 @@ def remove_leftovers(folder: Path, name: str = "") -> None:
 
 def _swap(aside: Path, folder: Path) -> None:
     if not folder.exists():
-        aside.replace(folder)
+        rename(aside, folder)
     elif not _exchange(aside, folder):
         old = _beside(folder, "old")
-        folder.replace(old)
+        rename(folder, old)
         try:
-            aside.replace(folder)
+            rename(aside, folder)
         except BaseException:
-            old.replace(folder)
+            rename(old, folder)
             raise
         shutil.rmtree(old, ignore_errors=True)
 
@@ -157,33 +160,11 @@ def _left_by_killed(folder: Path, name: str, state: str) -> list[Path]:
     pattern = re.compile(rf"\.{re.escape(name) or '.+?'}(?:\.(\d+)(?:-\d+)?)?\.{state}")
     with suppress(OSError):
         found = ((entry, pattern.fullmatch(entry.name)) for entry in Path(os.path.realpath(folder)).iterdir())
-        left = (entry for entry, match in found if match and not (match[1] and _is_running(int(match[1]))))
+        left = (entry for entry, match in found if match and not (match[1] and _is_another_process(int(match[1]))))
         return sorted(entry for entry in left if entry not in _in_use)
     return []
 
 
-def _is_running(pid: int) -> bool:
-    """Whether another process with this number is running."""
-    if pid == os.getpid() or sys.platform == "win32":  # os.kill would end the process there
-        return pid != os.getpid()
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
-
-
-def _sync(path: Path) -> None:
-    """Make the system write a file, or the entries of a folder, to the disk now."""
-    if path.is_symlink() or (path.is_dir() and sys.platform == "win32"):
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP) or not path.is_dir():
-            raise  # some file systems cannot sync a folder
-    finally:
-        os.close(descriptor)
+def _is_another_process(pid: int) -> bool:
+    """Whether a process other than this one is running with this number."""
+    return pid != os.getpid() and is_running(pid)

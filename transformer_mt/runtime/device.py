@@ -5,8 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import random
-import resource
-import sys
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -17,6 +15,7 @@ from transformer_mt.config.cores import cores
 from transformer_mt.config.training import RuntimeConfig
 from transformer_mt.errors import TmtError
 from transformer_mt.runtime.distributed import ALONE, World
+from transformer_mt.runtime.peak_memory import peak_process_bytes
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -154,5 +153,4 @@ def peak_memory(device: torch.device) -> int:
     """The largest number of bytes in use so far: on the device, or by this process on a CPU."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return used if sys.platform == "darwin" else used * 1024
+    return peak_process_bytes()

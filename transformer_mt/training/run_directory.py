@@ -17,6 +17,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.lock import HeldError, lock
 from transformer_mt.files.replace import recover_all, replace_text
+from transformer_mt.files.system import IS_WINDOWS
 from transformer_mt.training.checkpoint import Checkpoints
 
 FACTS, MODEL, STEPS = "run.json", "model", ".steps"
@@ -107,6 +108,8 @@ class RunDirectory:
         number = 1
         while (place := self.folder.with_name(f"{self.folder.name}.{number}")).exists():
             number += 1
+        if IS_WINDOWS:
+            self.close()  # a folder with an open file cannot be renamed there
         try:
             return self.folder.rename(place)
         except OSError as error:
@@ -131,9 +134,8 @@ class RunDirectory:
             if (self.folder / CONFIG).exists():
                 changed = self._require_same(config)
                 self._require_same_corpus(history, facts)
-            replace_text(
-                self.folder / FACTS, json.dumps([*history, facts], indent=1)
-            )  # first, because this file marks a run directory
+            # run.json first: it marks the folder as a run directory
+            replace_text(self.folder / FACTS, json.dumps([*history, facts], indent=1))
             replace_text(self.folder / CONFIG, dump_config(config))
             return changed
         except OSError as error:

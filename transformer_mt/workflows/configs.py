@@ -70,7 +70,7 @@ def write_config(file: Path, text: str) -> None:
 
 def header(schema: Path) -> str:
     """The first line of a config, which tells editors with yaml-language-server where its schema is."""
-    return f"# yaml-language-server: $schema={schema}\n"
+    return f"# yaml-language-server: $schema={schema.as_posix()}\n"
 
 
 def write_schema(file: Path) -> None:
