@@ -236,7 +236,7 @@ def test_a_closed_pipe_ends_the_command_quietly(tiny_model: Path) -> None:
         (["--threads", "100000", "x"], "'--threads'"),
         (["--sample", "--seed", "9223372036854775808", "x"], "'--seed'"),
         (["--top-p", "7", "x"], "--top-p"),
-        (["--n-best", "4", "--beam", "2", "x"], "n_best 4 is more than the beam of 2"),
+        (["--n-best", "4", "--beam", "2", "x"], "n_best 4 needs a beam of at least 4, not 2"),
         (["--n-best", "300", "x"], "tmt: --n-best is 300, but must be at most 256\n"),
         ([], "no finished run"),
     ],

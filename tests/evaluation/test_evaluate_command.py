@@ -140,7 +140,7 @@ class TestFiles:
         for one in (*ours["best"], *ours["worst"]):
             assert one["chrf"] == pytest.approx(float(lines[one["line"] - 1].split(" = ")[1]), abs=1e-7)
 
-    def test_only_the_metrics_asked_for(self, tmt, files):
+    def test_only_the_requested_metrics(self, tmt, files):
         _, out, _ = tmt(*files, "--chrf")
         assert out.startswith("chrF2|")
         assert "BLEU|" not in out
@@ -188,10 +188,10 @@ class TestFiles:
         korean, english = ["나는 책을 읽었다."], ["I read a book."]
         code, _, err = tmt("--hypothesis", write("h", korean), "--reference", write("r", korean), "--bleu")
         assert code == 0
-        assert "the language is not known, so BLEU is tokenised by 13a; name it:  --language ko" in err
+        assert "the language is unknown, so BLEU is tokenised by 13a; set it:  --language ko" in err
         assert tmt("--hypothesis", write("h", english), "--reference", write("r", english), "--bleu")[2] == ""
 
-    def test_torch_stays_outside_where_no_table_is_asked_for(self, systems, write):
+    def test_torch_is_not_imported_without_the_table(self, systems, write):
         arguments = [
             "--hypothesis",
             write("good", systems.good),
@@ -238,7 +238,7 @@ class TestModel:
         assert (stored["decoding"]["beam"], stored["decoding"]["length_penalty"]) == (1, 0.0)
         assert "bleu" not in stored
 
-    def test_minimum_bayes_risk_among_what_a_beam_finds(self, tmt, model):
+    def test_minimum_bayes_risk_among_the_results_of_a_beam(self, tmt, model):
         _, out, _ = tmt("--model", model, "--mbr", "--beam", 3, "--chrf", "--json", "--device", "cpu")
         decoding = DecodingConfig(method="mbr", candidates="beam", beam=3, max_length_ratio=1.0, max_length_offset=2)
         translations = [one.text for one in Translator.load([model], decoding).translate(SOURCES)]
@@ -252,7 +252,7 @@ class TestModel:
         assert json.loads(out)["loss"] is None
         assert not (model / "scores.json").exists(), "these are not the model's translations"
 
-    def test_files_of_ones_own(self, tmt, model, tmp_path, monkeypatch):
+    def test_own_files(self, tmt, model, tmp_path, monkeypatch):
         """Two files of the same name in two folders are two test sets; the name of a folder need not be UTF-8."""
         folders = [tmp_path / name for name in ("news", os.fsdecode(b"Gespr\xe4che"))]
         for folder in folders:
@@ -378,7 +378,7 @@ def test_a_model_without_its_data_says_what_to_do(tmt, model, tmp_path):
     assert "--source FILE --reference FILE" in err
 
 
-def test_data_prepared_again_from_another_config_is_no_test_set_of_the_model(tmt, model, tmp_path):
+def test_data_prepared_again_from_another_config_is_not_a_test_set_of_the_model(tmt, model, tmp_path):
     """The name is the same, but the sentences are others: the model may have seen them in training."""
     manifest = tmp_path / "prepared" / "tiny" / "manifest.json"
     values = json.loads(manifest.read_text())

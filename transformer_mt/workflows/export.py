@@ -16,12 +16,12 @@ from transformer_mt.decoding.model_directory import ModelDirectory, load_model_d
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.scores import check_parallel, score
-from transformer_mt.exporting.agreement import ENOUGH, compare, made_up_lines
+from transformer_mt.exporting.agreement import ENOUGH, compare, random_lines
 from transformer_mt.exporting.ctranslate2 import (
     QUANTIZATIONS,
     load_engine,
-    refuse_foreign,
     require_ctranslate2,
+    require_export_folder,
     write_export,
 )
 from transformer_mt.files.lines import lines_of
@@ -77,7 +77,7 @@ def export(
     if sample < 1:
         raise TmtError(f"cannot compare on {sample} sentences", remedy="Use a number of at least 1:  --sample 200")
     require_ctranslate2()
-    refuse_foreign(output)
+    require_export_folder(output)
     directory = load_model_directory(find_model(Path(model) if model is not None else None))
     lines, references = _sample(directory, sample, source, reference)
     searches: list[SearchAgreement] = []
@@ -119,7 +119,7 @@ def _sample(
     if not sources:
         note(f"{why}; comparing on sentences of random tokens")
         tokens = directory.source.vocabulary.tokens[len(MARKS) :]
-        sources = made_up_lines(tokens, directory.source.segmenter.detokenize, count, min(20, data.max_length - 1))
+        sources = random_lines(tokens, directory.source.segmenter.detokenize, count, min(20, data.max_length - 1))
     return sources[:count], references[:count]
 
 
