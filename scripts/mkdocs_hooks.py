@@ -1,9 +1,9 @@
-"""What mkdocs does to our pages beside its own work: source code by name, and equations as MathML.
+"""What mkdocs does to our pages in addition: source code by name, whole files as pages, and equations as MathML.
 
 In a page, a line `{{ code transformer_mt/model/attention.py scaled_dot_product_attention }}` becomes that function,
 class or method (`MultiHeadAttention.forward`) as it stands in the source, so a page never shows old code; `nodoc` after
-the name leaves its docstring out. `{{ code FILE }}` is the whole file. `$...$` and `$$...$$` become MathML, which
-browsers draw themselves, without a script from elsewhere.
+the name leaves its docstring out. `{{ code FILE }}` is the whole file. A page that begins with `<!-- page FILE -->`
+shows FILE of the repository's root instead. `$...$` and `$$...$$` become MathML, which browsers draw without a script.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ import latex2mathml.converter
 
 ROOT = Path(__file__).parents[1]
 _CODE = re.compile(r"^\{\{ code (?P<file>\S+)(?: (?P<name>[\w.]+))?(?P<nodoc> nodoc)? \}\}$", re.M)
+_PAGE = re.compile(r"\A<!-- page (\S+) -->")
+_LINK = re.compile(r"(\]\()(?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
+REPOSITORY = "https://github.com/transformer-mt/transformer_mt/blob/main/"
 _MATH = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.S)
 
 
@@ -52,6 +55,20 @@ def with_code(markdown: str) -> str:
     return _CODE.sub(block, markdown)
 
 
+def with_file(markdown: str) -> str:
+    """The page, or the file of the root that it stands for, with links that work from docs/."""
+    match = _PAGE.match(markdown)
+    if match is None:
+        return markdown
+
+    def link(found: re.Match[str]) -> str:
+        inside = found[2].startswith("docs/") and found[2].endswith(".md")
+        target = found[2].removeprefix("docs/") if inside else REPOSITORY + found[2]
+        return f"{found[1]}{target}{found[3] or ''})"
+
+    return _LINK.sub(link, (ROOT / match[1]).read_text(encoding="utf-8"))
+
+
 def with_equations(html: str) -> str:
     def mathml(match: re.Match[str]) -> str:
         display = "inline" if match[2] == "(" else "block"
@@ -61,7 +78,7 @@ def with_equations(html: str) -> str:
 
 
 def on_page_markdown(markdown: str, **_: object) -> str:
-    return with_code(markdown)
+    return with_code(with_file(markdown))
 
 
 def on_page_content(html: str, **_: object) -> str:

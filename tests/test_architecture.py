@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import importlib.util
 import json
 import re
 import subprocess
@@ -14,6 +15,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -292,6 +294,34 @@ def test_the_table_of_rooms_in_the_docs_is_this_one() -> None:
     told = {room: {*filter(None, names.get(allowed, allowed).split(", "))} for room, allowed in rows.items()}
     assert told == {room: allowed - {"errors", room} for room, allowed in ROOMS.items()}
     assert list(told) == list(ROOMS), "lowest first"
+
+
+def _drawn() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("draw_architecture", ROOT / "scripts" / "draw_architecture.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_boxes_of_the_pictures_are_functions_of_the_code() -> None:
+    boxes = {box for groups in _drawn().PATHS.values() for _, rows in groups for row in rows for box in row}
+    missing = []
+    for file, name in boxes:
+        path = PACKAGE / f"{file}.py"
+        place: ast.AST | None = _tree(path) if path.exists() else None
+        for part in name.split("."):
+            children = ast.iter_child_nodes(place) if place is not None else ()
+            place = next((one for one in children if getattr(one, "name", "") == part), None)
+        if place is None:
+            missing.append(f"{file}.py has no {name}")
+    assert not missing, "change scripts/draw_architecture.py: " + "; ".join(missing)
+
+
+def test_the_pictures_are_drawn_by_the_script() -> None:
+    old = [file.name for file, text in _drawn().pictures().items() if file.read_text(encoding="utf-8") != text]
+    assert not old, f"{old}: run python scripts/draw_architecture.py"
 
 
 def test_help_of_all_commands_loads_nothing_heavy() -> None:
