@@ -13,6 +13,7 @@ from transformer_mt.cli.options import (
     DeviceOption,
     MbrOption,
     SamplesOption,
+    ThemeOption,
     ThreadsOption,
     UtilityOption,
 )
@@ -22,6 +23,10 @@ _OUTPUT = "File to write; it appears once it is whole."
 _N_BEST = "Up to N translations of each line, one a line: line number, tab, score, tab, text."
 _TOP_P = "Sample from the fewest tokens whose probabilities sum to this."
 _SCORES = "Write score, tab, text. With --mbr the score is the likeness to the others, 0 to 100."
+_ATTENTION = "Draw the attention of one sentence, as .png or .svg."
+_ATTENTION_OF = (
+    "Draw only encoder, decoder or cross; with a layer, and a head or mean: cross.2, cross.2.1, cross.2.mean."
+)
 
 
 def translate(
@@ -51,7 +56,9 @@ def translate(
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of sampling.")] = SEED,
     scores: Annotated[bool, typer.Option("--scores", help=_SCORES)] = False,
     json: Annotated[bool, typer.Option("--json", help="One JSON object with tokens, scores and alignments.")] = False,
-    attention: Annotated[Path | None, typer.Option(metavar="PNG", help="Draw the attention of one sentence.")] = None,
+    attention: Annotated[Path | None, typer.Option(metavar="FILE", help=_ATTENTION)] = None,
+    attention_of: Annotated[str, typer.Option(metavar="WHICH", help=_ATTENTION_OF)] = "all",
+    theme: ThemeOption = "light",
     threads: ThreadsOption = None,
     engine: Annotated[
         str, typer.Option(help="tmt or ctranslate2; a folder of `tmt export` always uses the second.")
@@ -61,9 +68,11 @@ def translate(
     """Translate sentences: one line out for each line in, in order (--n-best: several)."""
     from transformer_mt.cli.streaming import translate_all
     from transformer_mt.files.lines import printable
-    from transformer_mt.workflows.translate import Computing, draw_attention, open_translator
+    from transformer_mt.workflows.translate import Computing, check_drawing, draw_attention, open_translator
 
     _check_usage(len(text or ()), input_, output, attention)
+    if attention is not None:
+        check_drawing(attention, attention_of)
     if sample and mbr:
         raise TmtError("--sample and --mbr are two ways of searching", remedy="Give one of them.")
     prefix = printable(prefix)
@@ -74,7 +83,8 @@ def translate(
     computing = Computing(device, threads, seed, scored=scores or json)
     translator, folders = open_translator(model, search, computing, engine)
     if attention is not None and text is not None:
-        print(f"tmt: wrote {draw_attention(translator, printable(text[0]), prefix, attention)}", file=sys.stderr)
+        picture = draw_attention(translator, printable(text[0]), prefix, attention, attention_of, theme)
+        print(f"tmt: wrote {picture}", file=sys.stderr)
     names = [str(folder) for folder in folders]
     head = {"model": names if len(names) > 1 else names[0]} if json else None
     translate_all(translator, text, input_, output, prefix, scores, head)
@@ -98,7 +108,5 @@ def _check_usage(sentences: int, input_: Path | None, output: Path | None, atten
         raise TmtError(
             "--attention draws exactly one sentence", remedy='For example:  tmt translate "..." --attention map.png'
         )
-    if attention is not None and attention.exists() and not attention.is_file():
-        raise TmtError("this is no file to draw in", place=attention, remedy="Name a file:  --attention map.png")
     if attention and output and attention.resolve() == output.resolve():
         raise TmtError("--attention and --output are the same file", place=output, remedy="Name two files.")
