@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -67,7 +68,11 @@ def test_results_go_to_stdout_and_the_rest_to_stderr(numbers: Any, tmp_path: Pat
     for line in ("run        ", "400 training pairs en-de", "parameters", "a step needs about", "epoch       step"):
         assert line in told
     assert told.count("  ->  ") == 6  # three samples after each of two validations
-    assert "done: max_epochs 2 reached. To train on, raise it: --set training.max_epochs=..." in told
+    *_, done, model, translate, longer = told.splitlines()
+    assert re.fullmatch(r"done       max_epochs 2 reached: 22 updates in 0:\d\d, best valid loss \d\.\d\d\d", done)
+    assert model == f"model      {tmp_path / 'run' / 'model'} (checkpoint of step 22); see plots/"
+    assert translate == f"next       tmt translate --model {tmp_path / 'run'}"
+    assert longer == "           to train on, repeat the command with --set training.max_epochs=4"
     assert not {"\r", "\x1b", "\x08"} & set(out + told)
     assert max(map(len, told.splitlines())) <= max(120, len(str(tmp_path)) + 60)
 
@@ -76,8 +81,8 @@ def test_a_cosine_that_has_ended_is_not_to_be_trained_on(numbers: Any, tmp_path:
     train(numbers.file(tmp_path, schedule="cosine", max_epochs=1, warmup_steps=11), None, tmp_path / "run")
     told = capfd.readouterr().err
     assert "the learning rate only rises: training ends with update 11, and training.warmup_steps is 11" in told
-    assert "its end; for a longer run start anew: --fresh --set training.max_epochs=..." in told
-    assert "To train on" not in told
+    assert "for a longer run, start again with --fresh --set training.max_epochs=2\n" in told
+    assert "to train on" not in told
     train(tmp_path / "numbers.yaml", ["training.max_epochs=2"], tmp_path / "run")
     told = capfd.readouterr().err
     assert "changed since this run was started (there | here): training.max_epochs: 1 | 2" in told
@@ -100,7 +105,8 @@ def test_a_finished_run_says_so_and_can_go_further(finished: Path, run: Path, ca
     out, told = capfd.readouterr()
     assert "nothing is left to train" in told
     assert "changed since" not in told
-    assert "max_epochs 2 reached. To train on, raise it: --set training.max_epochs=..." in told
+    assert "done       max_epochs 2 reached: 22 updates in 0:" in told
+    assert "to train on, repeat the command with --set training.max_epochs=4" in told
     assert "BLEU" in out
     train(config, ["training.max_epochs=3"], run)
     told = capfd.readouterr().err

@@ -101,7 +101,7 @@ def test_the_last_update_of_an_epoch_was_uneven(together: tuple[Path, str, str],
 def test_only_one_process_talks_and_writes(together: tuple[Path, str, str]):
     folder, out, told = together
     assert "2 processes" in told
-    assert told.count("done: max_epochs 4 reached") == 1
+    assert told.count("done       max_epochs 4 reached") == 1
     assert told.count("training pairs") == 1
     assert out.count("BLEU|") == 1
     events = [json.loads(line) for line in (folder / "two" / "metrics.jsonl").read_text("utf-8").splitlines()]

@@ -446,7 +446,7 @@ class TestCommand:
         ("options", "said"),
         [
             ([], "nothing to draw"),
-            (["--run", "one", "--config", "c.yaml"], "exclude each other"),
+            (["--run", "one", "--config", "c.yaml"], "cannot be combined"),
             (["--run", "one", "--set", "seed=1"], "--set needs --config"),
             (["--run", "one", "--output", "one.jpg"], "cannot be written as .jpg"),
             (["--run", "one", "--output", "/dev/null"], "not a regular file"),

@@ -143,7 +143,7 @@ class Trainer:
             recent = self.losses.steadied(self.losses.table(lambda sums: [value * size for value in sums]))
             loss = recent.nll / max(1, recent.tokens)
             left = duration(seconds_left(state, self.settings, updates))
-            figures = f"loss {loss:.3f}  lr {self.rate:.1e}  {recent.tokens_per_second:,.0f} tokens/s  left {left}"
+            figures = f"loss {loss:.3f}  {recent.tokens_per_second:,.0f} tokens/s  left {left}"
         self.events.advance(state.step, figures)
 
     def _log(self) -> None:

@@ -25,10 +25,16 @@ def open_translator(
     return load_model(folders, search_settings(folders[0], search), computing, engine), folders
 
 
-def check_drawing(file: Path, which: str) -> None:
-    """Raises TmtError, before a model is loaded, if `draw_attention` cannot write this file or read `which`."""
-    picture_format(file)
-    check_which(which)
+def check_drawing(file: Path | None, which: str) -> None:
+    """Raises TmtError, before a model is loaded, if `draw_attention` cannot write this file or read `which`.
+
+    file: None to draw nothing; `which` must then be `all`.
+    """
+    if file is not None:
+        picture_format(file)
+        check_which(which)
+    elif which != "all":
+        raise TmtError("--attention-of needs --attention", remedy="Add a file to draw in:  --attention map.png")
 
 
 def draw_attention(
