@@ -21,13 +21,14 @@ from tqdm import tqdm
 
 from transformer_mt.cli.answers import Notes, Writer, form_of, opened
 from transformer_mt.files.lines import BYTE_ORDER_MARK, printable, read_lines
+from transformer_mt.files.system import BINARY, IS_WINDOWS
 
 if TYPE_CHECKING:
     from transformer_mt.workflows.translate import Interpreter
 
 BATCH = 2048  # lines
 _PIECE = 1 << 16  # bytes read from a pipe at once
-_LEAVE = "Ctrl-Z and Enter" if sys.platform == "win32" else "Ctrl-D"
+_LEAVE = "Ctrl-Z and Enter" if IS_WINDOWS else "Ctrl-D"
 
 
 def translate_all(
@@ -71,7 +72,7 @@ def _batches(input_: Path | None, checked: bool, notes: Notes, translator: Inter
     if input_ is not None and checked:
         return file_batches(input_)
     if input_ is not None:
-        return pipe_batches(os.open(input_, os.O_RDONLY), warn)
+        return pipe_batches(os.open(input_, os.O_RDONLY | BINARY), warn)
     if sys.stdin is None:
         return iter(())
     if sys.stdin.isatty():

@@ -31,8 +31,8 @@ from transformer_mt.runtime.distributed import World, join_world
 from transformer_mt.training.ending import final_steps
 from transformer_mt.training.gradients import is_out_of_memory
 from transformer_mt.training.memory import step_bytes
-from transformer_mt.training.run_directory import RunDirectory, Shipped, facts_of
-from transformer_mt.training.schedules.base import ends_with, only_rises
+from transformer_mt.training.run_directory import FinalModel, RunDirectory, facts_of
+from transformer_mt.training.schedules.base import ends_in_warmup, ends_with
 from transformer_mt.training.state import TrainState
 from transformer_mt.training.trainer import Trainer
 from transformer_mt.training.validation import BleuOf, BleuResult, Sample, Validation
@@ -76,7 +76,7 @@ def train(
             return _train(settings, Path(run_dir or RUNS / settings.name), fresh, world)
         except KeyboardInterrupt:
             error = TmtError("interrupted", remedy="The same command goes on from here.", exit_code=INTERRUPTED)
-            world.leave(error)
+            world.exit_all(error)
 
 
 def _train(config: Config, folder: Path, fresh: bool, world: World) -> TrainReport:
@@ -98,7 +98,7 @@ def _train(config: Config, folder: Path, fresh: bool, world: World) -> TrainRepo
 
 def _open(run: RunDirectory, config: Config, prepared: Prepared, fresh: bool, processes: int) -> list[str]:
     """Take the folder of the run; what the user should know of it."""
-    aside = run.set_aside() if fresh else None
+    aside = run.move_aside() if fresh else None
     changed = run.open(config, facts_of([file.model_dump() for file in prepared.manifest.files], processes))
     notes = [f"the former run is kept in {aside}"] if aside is not None else []
     notes += [f"changed since this run was started (there | here): {line}" for line in changed]
@@ -177,7 +177,7 @@ class TrainingJob:
         greedy = config.decoding.model_copy(update={"method": "beam", "beam": 1, "n_best": 1})
 
         def bleu_of(model: Transformer) -> BleuResult:
-            found = world.shared(ids, lambda own: translate_ids(model, own, greedy, self.machine.device))
+            found = world.split_work(ids, lambda own: translate_ids(model, own, greedy, self.machine.device))
             translations = [target.decode(one) for one in found]
             bleu = world.from_main(lambda: score(translations, references, config.data.target, ["bleu"])["bleu"].value)
             shown = [len(ids) * place // SAMPLES for place in range(min(SAMPLES, len(ids)))]
@@ -197,7 +197,7 @@ class TrainingJob:
         vocabulary = " and ".join(f"{size:,}" for size in sizes)
         events.say(f"model      {sum(p.numel() for p in model.parameters()):,} parameters; vocabulary {vocabulary}")
         events.say(f"machine    {machine.describe()}; a step needs about {-(-needed // 2**20):,} MiB")
-        if last := only_rises(config.training, updates):
+        if last := ends_in_warmup(config.training, updates):
             events.say(
                 f"note       the learning rate only rises: training ends with update {last:,}, and"
                 f" training.warmup_steps is {config.training.warmup_steps:,}"
@@ -241,19 +241,19 @@ class TrainingJob:
             return f"for a longer run, start again with --fresh {more}"
         return f"to train on, repeat the command with {more}"
 
-    def _ship(self, state: TrainState) -> Shipped:
+    def _ship(self, state: TrainState) -> FinalModel:
         """Write the final model, unless it is there."""
         run = self.run
-        whole, problems = run.checkpoints.whole()
+        whole, problems = run.checkpoints.undamaged()
         for problem in problems:
             self.events.say(f"{problem}: this checkpoint cannot become the model, nor a part of it")
         steps = final_steps(state, self.config.training, whole)
-        shipped = run.shipped(steps)
+        shipped = run.final_model(steps)
         if shipped is not None:
-            run.ship_config(self.config)
+            run.update_model_config(self.config)
             return shipped
         weights = run.checkpoints.mean_weights(steps)
         save_model_directory(run.model, self.config, weights, self.prepared.codecs())
-        shipped = Shipped(steps, "train")
-        run.note_shipped(shipped)
+        shipped = FinalModel(steps, "train")
+        run.record_final_model(shipped)
         return shipped
