@@ -11,7 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 read -ra tmt <<< "${TMT:-tmt}"
 run=runs/quickstart
 pictures=docs/pictures
-sentence="우리는 내일 제 친구와 함께 이 재미있는 신문을 읽을 거예요."
+sentence="실례지만 백화점에서 램프를 몇 개 샀습니까?"
 mkdir -p "$pictures"
 
 for theme in light dark; do

@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 import unicodedata
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -53,7 +54,7 @@ class Recording:
 
 
 class Screen:
-    """The part of a terminal that these programs use: lines, \\r, \\b, colours, erasing and moving within the screen."""
+    """The part of a terminal that these programs use: lines, \\r, \\b, colours, erasing and moving."""
 
     CODE = re.compile(r"\x1b\[([?\d;]*)([A-Za-z])|\x1b\][^\x07]*\x07|\x1b[=>]")
 
@@ -138,7 +139,7 @@ class Screen:
 
 
 def record(commands: tuple[str, ...], folder: Path, seconds: float = 3600) -> Recording:
-    """Run commands at a terminal in `folder`, and record what it shows. Raises an error if one of them fails."""
+    """Run commands at a terminal in `folder`, and record what it shows. Exits if one of them fails."""
     import pexpect
 
     program = folder / ".bin" / "tmt"
@@ -147,6 +148,7 @@ def record(commands: tuple[str, ...], folder: Path, seconds: float = 3600) -> Re
     program.chmod(0o755)
     environment = {
         **os.environ, "PS1": PROMPT, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "HISTFILE": "/dev/null",
+        "PROMPT_COMMAND": f"echo $? >> '{folder}/.status'",
         "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]),
     }  # fmt: skip
@@ -159,10 +161,8 @@ def record(commands: tuple[str, ...], folder: Path, seconds: float = 3600) -> Re
         nonlocal text
         until = time.monotonic() + (seconds if for_prompt else 0.3)
         while time.monotonic() < until:
-            try:
+            with suppress(pexpect.TIMEOUT):
                 text += shell.read_nonblocking(4096, timeout=0.2)
-            except pexpect.TIMEOUT:
-                pass
             whole, text = _whole_codes(text)
             if whole:
                 recording.events.append((time.monotonic() - started, whole))
@@ -179,6 +179,9 @@ def record(commands: tuple[str, ...], folder: Path, seconds: float = 3600) -> Re
         shell.send("\r")
         time.sleep(0.5)
         wait(for_prompt=True)
+    status = (folder / ".status").read_text(encoding="utf-8").split()[1:]
+    if status != ["0"] * len(commands):
+        sys.exit(f"the commands ended with {', '.join(status)}, and the terminal with:\n{recording.events[-1][1]}")
     shell.sendline("exit")
     shell.close()
     return recording
@@ -259,16 +262,16 @@ def svg_of(frames: list[tuple[float, tuple[Line, ...]]], title: str) -> str:
 
 
 def _line(line: Line) -> str:
-    """A line as texts that keep their columns whatever the font: words of one style and one width, and bars as boxes."""
+    """A line as texts of one style and one width, which keep their columns in every font, and bars as boxes."""
     parts, column = [], 0
     while column < len(line):
         character, style = line[column]
         if character in EIGHTHS:
             end = column + 1
-            while character == "█" and end < len(line) and line[end] == line[column]:
+            while character != " " and line[end - 1][0] == "█" and end < len(line) and line[end][0] in EIGHTHS[1:]:
                 end += 1
             if character != " ":
-                wide = (end - column - 1 + EIGHTHS.index(character) / 8) * CELL
+                wide = (end - column - 1 + EIGHTHS.index(line[end - 1][0]) / 8) * CELL
                 parts.append(
                     f'<rect x="{column * CELL:.4g}" y="2" width="{wide:.4g}" height="14"'
                     f' fill="{COLORS[style[0]] if style[0] >= 0 else QUIET}"/>'

@@ -1,4 +1,4 @@
-"""Pictures exist, show something, say Korean without a warning, and follow a run through its interruptions."""
+"""Plots show what was measured, draw Korean without a warning, and follow a run through its interruptions."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _attention(rows, columns, layers=2, heads=3):
 
 
 class TestHistory:
-    def test_after_a_resume_what_was_done_twice_counts_once(self, tmp_path):
+    def test_updates_that_a_resumed_run_repeats_count_once(self, tmp_path):
         file = _write(
             tmp_path / "m",
             [_step(10, 9.0), _step(20, 8.0), _validation(20), _step(30, 7.0), _validation(40, loss=7.5),
@@ -114,18 +114,18 @@ class TestHistory:
         assert points(records, "step", "loss") == ([10, 20, 30], [9.0, 8.0, 1.0])
         assert points(records, "validation", "loss") == ([20, 40], [2.0, 1.5])
 
-    def test_even_where_the_line_that_says_so_was_cut_off(self, tmp_path):
+    def test_even_if_the_line_that_says_so_is_incomplete(self, tmp_path):
         file = tmp_path / "m"
         lines = [json.dumps(record) for record in (_step(10, 9.0), _step(20, 8.0), _step(30, 7.0))]
         file.write_text("\n".join([*lines, '{"event": "resu', json.dumps(_step(20, 1.0)), '{"event": "step", "st']))
         assert points(read_history(file), "step", "loss") == ([10, 20], [9.0, 1.0])
 
-    def test_a_validation_stands_beside_the_step_it_follows(self, tmp_path):
+    def test_a_validation_is_kept_beside_the_step_it_follows(self, tmp_path):
         records = read_history(_write(tmp_path / "m", [_step(10), _validation(10, bleu=3.0), _step(20)]))
         assert points(records, "validation", "bleu") == ([10], [3.0])
         assert points(records, "step", "loss")[0] == [10, 20]
 
-    def test_what_is_no_record_or_no_number_is_passed_over(self, tmp_path):
+    def test_lines_without_a_record_or_a_number_are_skipped(self, tmp_path):
         file = tmp_path / "m"
         records = [_step(10), _step(20, None), {"event": "started"}, [1], 7, _step(30, float("nan")), _step(40, 3.0)]
         file.write_bytes(b"\xff\xfe\n\n" + _write(file, records).read_bytes())
@@ -133,7 +133,7 @@ class TestHistory:
 
 
 class TestCurves:
-    def test_a_picture_for_each_thing_measured(self, tmp_path):
+    def test_a_picture_of_each_measurement(self, tmp_path):
         records = [_step(step, 9 / step + 1) for step in range(1, 120)]
         records += [_validation(step, bleu=step / 10, loss=9 / step + 1.2) for step in range(120, 400, 40)]
         files = draw_curves(_write(tmp_path / "metrics.jsonl", records), tmp_path / "plots")
@@ -151,12 +151,12 @@ class TestCurves:
         assert "best: 30.25 at 200" in shown
         assert "best: 1.75 at 200" in shown
 
-    def test_no_bleu_no_picture_of_it(self, tmp_path):
+    def test_without_bleu_there_is_no_picture_of_it(self, tmp_path):
         files = draw_curves(_write(tmp_path / "m", [_step(1), _validation(1)]), tmp_path / "plots")
         assert "bleu.png" not in [file.name for file in files]
 
     @pytest.mark.parametrize("records", [[], [{"event": "started", "step": 0}]])
-    def test_a_run_that_has_measured_nothing_is_told_so(self, tmp_path, records):
+    def test_a_run_without_measurements_is_an_error(self, tmp_path, records):
         with pytest.raises(TmtError, match="nothing is measured yet"):
             draw_curves(_write(tmp_path / "m", records), tmp_path / "plots")
 
@@ -185,7 +185,7 @@ class TestComparison:
         assert "BLEU of the validation set" not in shown
 
     def test_runs_have_different_colours(self, tmp_path):
-        """Each colour of the theme, and no other, is that of a curve."""
+        """Each colour of the theme is that of a curve."""
         runs = [_run(tmp_path / str(number), steps=100 + number, bleu=number + 1.0) for number in range(7)]
         for theme, colors in COLORS.items():
             picture = compare_runs(runs, tmp_path / f"{theme}.svg", theme).read_text()
@@ -208,7 +208,7 @@ class TestAttention:
         assert "\u25a1" not in "".join(shown)
 
     def test_hangul_is_drawn_by_a_font_that_has_it(self, tmp_path):
-        """Were it missing, all syllables would be the same box and the two pictures equal."""
+        """Without such a font, all syllables would be the same box, and the two pictures equal."""
         one, other = (
             plot_attention(*_attention(["a", "b"], [syllable, "."], 1, 1), tmp_path / f"{n}.png", "t")
             for n, syllable in enumerate("각힣")
@@ -242,7 +242,7 @@ class TestAttention:
         assert any(text.startswith("Donaudampf") and text.endswith("…") for text in shown)
         assert "w1" not in shown, "only as many tokens are written as there is room for"
 
-    def test_what_no_font_can_draw_becomes_a_box(self, tmp_path):
+    def test_a_character_that_no_font_has_becomes_a_box(self, tmp_path):
         assert drawable("a\u0d05\U0001f9ff\n가▁ß") == "a\u25a1\u25a1\u25a1가▁ß"
         odd = ["\u0d05", "\U0001f9ff", "a\nb", "$x$", "\\frac", ""]
         plot_attention(*_attention(odd, odd, 1, 1), tmp_path / "map.png", "\u0d05 $\\alpha")
@@ -276,13 +276,13 @@ class TestAttention:
             ("encoder.1.mean", ["mean of 3 heads"], {"layer 1"}),
         ],
     )
-    def test_only_what_is_wanted_is_drawn(self, tmp_path, shown, which, heads, layers):
+    def test_only_the_chosen_maps_are_drawn(self, tmp_path, shown, which, heads, layers):
         plot_attention(*_attention(GERMAN, KOREAN), tmp_path / "map.svg", "t", which=which)
         assert [text for text in shown if "head" in text] == heads
         assert {text for text in shown if text.startswith("layer")} == layers
 
     @pytest.mark.parametrize("which", ["crosses", "cross.0", "cross.3", "cross.1.4", "cross.1.all", "all.1", ""])
-    def test_what_is_not_there_is_refused(self, tmp_path, which):
+    def test_an_unknown_map_is_refused(self, tmp_path, which):
         with pytest.raises(TmtError, match="no attention map") as failure:
             plot_attention(*_attention(GERMAN, KOREAN), tmp_path / "map.svg", "t", which=which)
         assert "cross.2.1" in failure.value.remedy
@@ -301,12 +301,12 @@ class TestLengths:
         assert 0.02 < _ink(file) < 0.6
         assert {"source (ko): mean 1.5", "target (en): mean 3.0"} <= set(shown)
 
-    def test_a_few_very_long_sentences_do_not_press_the_rest_into_a_corner(self, tmp_path, shown):
+    def test_a_few_very_long_sentences_do_not_squeeze_the_rest(self, tmp_path, shown):
         plot_lengths({"source": [0, *[100] * 20, *[0] * 479, 1]}, tmp_path / "lengths.png")
         assert "tokens (the longest: 500)" in shown
 
     @pytest.mark.parametrize("counts", [[], [0], [0, 1]])
-    def test_next_to_nothing(self, tmp_path, counts):
+    def test_very_few_numbers(self, tmp_path, counts):
         assert plot_lengths({"source": counts}, tmp_path / "lengths.png").exists()
 
 
@@ -314,11 +314,11 @@ class TestVocabulary:
     def test_entries_and_their_share_are_named(self, tmp_path, shown):
         frequencies = {"source (ko)": [0, 1, 80, 15, 4], "target (en)": [1] * 10}
         plot_vocabulary(frequencies, tmp_path / "vocabulary.png")
-        assert "source (ko): 4 entries,\n2 make up 90% of tokens" in shown
-        assert "target (en): 10 entries,\n9 make up 90% of tokens" in shown
+        assert "source (ko): 4 entries in use,\n2 make up 90% of tokens" in shown
+        assert "target (en): 10 entries in use,\n9 make up 90% of tokens" in shown
 
     @pytest.mark.parametrize("counts", [[], [0], [1]])
-    def test_next_to_nothing(self, tmp_path, counts):
+    def test_very_few_numbers(self, tmp_path, counts):
         assert plot_vocabulary({"source": counts, "target": [1, 2]}, tmp_path / "vocabulary.svg").exists()
 
 
@@ -412,7 +412,7 @@ class TestCommand:
         assert out.splitlines() == [str(tmp_path / "plots" / f"{name}.png") for name in names]
 
     @pytest.mark.parametrize("run", ["here", "nowhere"])
-    def test_what_is_no_run_is_refused(self, tmp_path, monkeypatch, capsys, run):
+    def test_a_folder_without_a_run_is_refused(self, tmp_path, monkeypatch, capsys, run):
         (tmp_path / "here").mkdir()
         code, out, err = self.tmt(monkeypatch, capsys, "--run", tmp_path / run)
         assert (code, out) == (2, "")

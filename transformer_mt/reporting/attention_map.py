@@ -158,6 +158,7 @@ def _spread(block: Block, cell: float) -> Block:
         return block
     sizes = range(1, len(maps) + 1)
     each = next(n for n in sizes if n * across > 0.8 * math.ceil(len(maps) / n) * block.row_height(cell))
+    each = math.ceil(len(maps) / math.ceil(len(maps) / each))  # no row is much shorter than the others
     spread = [(name, maps[start : start + each]) for start in range(0, len(maps), each)]
     return Block(block.name, spread, block.queries, block.keys)
 

@@ -105,7 +105,7 @@ def _draw_vocabulary(axes: Axes, frequencies: Frequencies) -> None:
             continue
         so_far = list(accumulate(ranked))
         rank = bisect_left(so_far, _COVERED * so_far[-1]) + 1
-        label = f"{drawable(side)}: {len(ranked):,} entries,\n{rank:,} make up {_COVERED:.0%} of tokens"
+        label = f"{drawable(side)}: {len(ranked):,} entries in use,\n{rank:,} make up {_COVERED:.0%} of tokens"
         axes.plot(range(1, len(ranked) + 1), ranked, "o-", color=f"C{place}", markevery=[rank - 1], label=label)
     for axis, scale in ((axes.xaxis, axes.set_xscale), (axes.yaxis, axes.set_yscale)):
         scale("log")
