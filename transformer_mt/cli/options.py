@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -91,6 +91,7 @@ ModelsOption = Annotated[
         autocompletion=completion.models,
     ),
 ]
+ThemeOption = Annotated[Literal["light", "dark"], typer.Option("--theme", help="Colours of the picture.")]
 
 
 def print_json(value: object) -> None:
