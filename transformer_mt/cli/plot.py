@@ -7,31 +7,25 @@ from typing import Annotated
 
 import typer
 
+from transformer_mt.cli import completion
 from transformer_mt.cli.options import SetOption, ThemeOption
-from transformer_mt.errors import TmtError
 
-_RUN = "Run folder, such as runs/NAME. Several: loss and BLEU of all of them in one picture."
-_CONFIG = "YAML config: draw sentence lengths and vocabulary of its prepared training data."
-_OUTPUT = (
-    "One picture, .png or .svg. Default: PNG files in `plots` of the run or data; for several runs learning-curves.png."
-)
+_RUNS = "Folder of the run, such as runs/NAME; repeatable, to compare runs in learning-curves.png."
+_DATA = "YAML config: draw lengths and vocabulary of its prepared data."
+_RUN = typer.Option("--run", metavar="DIR", help=_RUNS, autocompletion=completion.runs)
+_CONFIG = typer.Option("--config", "-c", metavar="FILE", help=_DATA, autocompletion=completion.config_files)
+_OUTPUT = "Draw one picture, .png or .svg. Default: PNG files in plots/ of the run or data."
 
 
 def plot(
-    run: Annotated[list[Path] | None, typer.Option("--run", metavar="DIR", help=_RUN, show_default=False)] = None,
-    config: Annotated[Path | None, typer.Option("--config", "-c", metavar="FILE", help=_CONFIG)] = None,
+    run: Annotated[list[Path] | None, _RUN] = None,
+    config: Annotated[Path | None, _CONFIG] = None,
     set_: SetOption = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT)] = None,
     theme: ThemeOption = "light",
 ) -> None:
     """Draw the learning curves of one run or several, or the lengths and the vocabulary of prepared data."""
-    from transformer_mt.workflows.plot import plot_prepared, plot_runs
+    from transformer_mt.workflows.plot import plot as work
 
-    if bool(run) == (config is not None):
-        what = "--run and --config cannot be combined" if run else "nothing to draw is named"
-        raise TmtError(what, remedy="For a run:  tmt plot --run runs/NAME      For prepared data:  tmt plot --config C")
-    if set_ and config is None:
-        raise TmtError("--set needs --config", remedy="Leave --set out: a run keeps the settings it was trained with.")
-    files = plot_runs(run, output, theme) if run else plot_prepared(config or "", set_ or (), output, theme)
-    for file in files:
+    for file in work(run or (), config, set_ or (), output, theme):
         print(file)
