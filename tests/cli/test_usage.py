@@ -1,4 +1,4 @@
-"""A stranger's first mistakes on the command line: the last line says what to type instead, where that is known."""
+"""First mistakes on the command line: the message says what to type instead."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
         (["train", "-c", "c.yaml", "d.yaml"], "Error: Got unexpected extra argument(s) (d.yaml)"),
     ],
 )
-def test_it_is_told_with_a_remedy(arguments: list[str], remedy: str) -> None:
+def test_mistakes_get_a_remedy(arguments: list[str], remedy: str) -> None:
     command = [sys.executable, "-m", "transformer_mt.cli.main", *arguments]
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
     assert done.returncode == 2

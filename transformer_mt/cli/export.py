@@ -1,4 +1,4 @@
-"""`tmt export`: a trained model for another program, proved to translate as before."""
+"""`tmt export`: convert a model for CTranslate2, and check that it translates as before."""
 
 from __future__ import annotations
 
@@ -15,22 +15,24 @@ if TYPE_CHECKING:
 
 
 def export(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.", show_default=False)],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder to write the exported model to.", show_default=False)
+    ],
     model: ModelOption = None,
-    format_: Annotated[str, typer.Option("--format", help="The format: ctranslate2.")] = "ctranslate2",
+    format_: Annotated[str, typer.Option("--format", help="Format: ctranslate2.")] = "ctranslate2",
     quantization: Annotated[
         str,
-        typer.Option(help="Numbers of the weights: float32, float16, bfloat16, int16, int8, int8_float32 and so on."),
+        typer.Option(help="Type of the weights: float32, float16, bfloat16, int16, int8, int8_float32, ..."),
     ] = "float32",
-    sample: Annotated[int, typer.Option(min=1, help="Sentences to compare the two engines on.")] = 200,
+    sample: Annotated[int, typer.Option(min=1, help="Number of sentences to compare.")] = 200,
     input_: Annotated[
-        Path | None, typer.Option("--input", "-i", help="Compare on these sentences. Default: the validation split.")
+        Path | None, typer.Option("--input", "-i", help="Sentences to compare. Default: the validation split.")
     ] = None,
-    reference: Annotated[Path | None, typer.Option(help="Translations of --input by people, for BLEU.")] = None,
+    reference: Annotated[Path | None, typer.Option(help="Reference translations of --input, for BLEU.")] = None,
     threads: ThreadsOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Turn a model into a CTranslate2 folder, and compare the two on a sample before reporting success."""
+    """Convert a model for CTranslate2, and compare the two on a sample."""
     from transformer_mt import export as work
 
     report = work(
