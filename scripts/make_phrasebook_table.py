@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Write a table of sentence pairs to practise on: made by the program's grammar, with the faults that real tables have.
+"""Write a table of sentence pairs to practise on: sentences of a grammar, with faults that real tables have.
 
-    python scripts/make_phrasebook_table.py [--to data/sentences.tsv] [--pairs 4000] [--seed 1] [--source de] [--target en]
+    python scripts/make_phrasebook_table.py [--to FILE] [--pairs 4000] [--seed 1] [--source de] [--target en]
 
-The first row names the columns. In every hundred rows, five have a fault: see `FAULTS` and `REPEATED`. Another seed gives other
-sentences. Languages: ko, en, de.
+The first row names the columns. Of every hundred rows, five have a fault: see `FAULTS` and `REPEATED`. Another seed
+gives other sentences. Languages: ko, en, de.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ FAULTS: dict[int, Callable[[str, str], Row]] = {  # by the last two digits of th
     10: lambda source, target: (source, ""),  # not translated yet
     25: lambda source, target: (source, source),  # the source copied into both columns
     40: lambda source, target: (f"  {source} ", target),  # spaces around a sentence
-    55: lambda source, target: (unicodedata.normalize("NFD", source), target),  # ü as u and two dots, as macOS writes it
+    55: lambda source, target: (
+        unicodedata.normalize("NFD", source),
+        target,
+    ),  # ü as u and two dots
 }
 REPEATED = 70  # this row is the row before it again
 

@@ -183,6 +183,7 @@ def _merged(below: Any, above: Any) -> Any:
         not isinstance(below, dict)
         or not isinstance(above, dict)
         or above.get("kind", below.get("kind")) != below.get("kind")
+        or ("kind" in below and "source" in above)  # a tokenizer for each side instead of one
     ):
         return above
     return {**below, **{key: _merged(below.get(key), value) for key, value in above.items()}}
