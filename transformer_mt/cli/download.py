@@ -22,5 +22,5 @@ def download(
     for name, outcome in work(corpus, folder, mirror):
         print(f"{folder / name}: {outcome}", file=sys.stderr)
         outcomes.append(outcome)
-    if "fetched and verified" not in outcomes:
+    if "downloaded and verified" not in outcomes:
         print(f"Nothing to fetch: {outcomes.count('verified')} files are already there.", file=sys.stderr)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +9,9 @@ from transformer_mt.config.load import CONFIG, load_config
 from transformer_mt.data.prepared import open_prepared
 from transformer_mt.decoding.model_directory import save_model_directory
 from transformer_mt.errors import TmtError
+from transformer_mt.reporting.notes import note
 from transformer_mt.text.codec import load_codecs
-from transformer_mt.training.run_directory import RunDirectory, Shipped
+from transformer_mt.training.run_directory import FinalModel, RunDirectory
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,15 @@ def average(run: str | Path, last: int = 5) -> AverageReport:
     checkpoint, problems = directory.checkpoints.newest()
     if checkpoint is None:
         raise TmtError("no checkpoint of this run can be used", place=run, remedy="\n  ".join(problems))
-    whole, damaged = directory.checkpoints.whole()
+    whole, damaged = directory.checkpoints.undamaged()
     for problem in dict.fromkeys([*problems, *damaged]):
-        print(f"tmt: {problem}: left out", file=sys.stderr)
+        note(f"{problem}: left out")
     usable = [step for step in whole if step <= checkpoint.state.step]
     steps = checkpoint.state.latest(usable)[-min(last, config.training.kept_last) :]
     if len(steps) < last:
         newest = "the newest checkpoint is" if len(steps) == 1 else f"the newest {len(steps)} checkpoints are"
-        print(f"tmt: only {newest} kept (training.keep_last)", file=sys.stderr)
+        note(f"only {newest} kept (training.keep_last)")
     codecs = load_codecs(directory.model) if directory.model.is_dir() else open_prepared(config).codecs()
     save_model_directory(directory.model, config, directory.checkpoints.mean_weights(steps), codecs)
-    directory.note_shipped(Shipped(steps, "average"))
+    directory.record_final_model(FinalModel(steps, "average"))
     return AverageReport(directory.model, steps)

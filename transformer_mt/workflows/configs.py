@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from importlib.abc import Traversable  # another module has it from Python 3.14 on
 
 SCHEMA = "tmt.schema.json"
-_THERE, _ANOTHER = "this file is there already, and is left as it is", "Choose another:  -o FILE"
 
 
 def shipped_config(name: str, first: Sequence[str] = ()) -> str:
@@ -52,17 +51,19 @@ def require_new(file: Path) -> None:
     if file.is_dir():
         raise TmtError("this is a folder", place=file, remedy=f"Name a file:  -o {file / 'config.yaml'}")
     if file.exists():
-        raise TmtError(_THERE, place=file, remedy=_ANOTHER)
+        raise TmtError(
+            "this file is there already, and is left as it is", place=file, remedy="Choose another:  -o FILE"
+        )
 
 
 def write_config(file: Path, text: str) -> None:
     """Raises TmtError if the file exists, or cannot be written."""
-    require_new(file)
     try:
         with file.open("x", encoding="utf-8") as stream:
             stream.write(text)
-    except FileExistsError:
-        raise TmtError(_THERE, place=file, remedy=_ANOTHER) from None
+    except (FileExistsError, PermissionError):  # a file or a folder; Windows denies permission for a folder
+        require_new(file)
+        raise
     except FileNotFoundError:
         raise TmtError(
             "there is no such folder", place=file.parent, remedy="Make it first, or choose another."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -26,6 +25,7 @@ from transformer_mt.evaluation.report import Report, as_json
 from transformer_mt.evaluation.scores import check_parallel, moses_tokenized
 from transformer_mt.files.lines import lines_of, printable
 from transformer_mt.reporting.bars import bar
+from transformer_mt.reporting.notes import note
 from transformer_mt.text.vocabulary import bleu_of_tokens
 from transformer_mt.workflows.engines import load_translator
 from transformer_mt.workflows.models import (
@@ -128,7 +128,7 @@ def evaluate(
     else:
         output = _translate(load_translator(folders, decoding, computing), test_set, with_loss=True)
     if notice := notice_of(target, test_set.references):
-        print(f"tmt: {notice}", file=sys.stderr)
+        note(notice)
     report = _examine(test_set, output, target, metrics, others, published)
     if len(folders) == 1 and files.hypothesis is None:
         _store(folders[0], test_set.key, report, output.settings)
@@ -229,7 +229,7 @@ def _translate(translator: Translator, test_set: TestSet, with_loss: bool = Fals
             only = ", for the loss alone" if what == "reference" else ""
             many = f"{number:,} {what}{'' if number == 1 else 's'}"
             told = f"{many} cut to the {translator.max_length} tokens that {whose} reads{only}"
-            print(f"tmt: {test_set.name}: {told}", file=sys.stderr)
+            note(f"{test_set.name}: {told}")
     segmenter, words = translator.target.segmenter, None
     if segmenter.tokenizer.finds_words:  # the table of n-gram orders then counts these, not BLEU's own tokens
         name, hypotheses = f"the model's {segmenter.config.kind} words", [one.tokens for one in translations]
@@ -276,10 +276,10 @@ def _baseline(
 def _store(folder: Path, key: str, report: Report, settings: dict[str, Any]) -> None:
     """Keep the figures beside the model; if that folder cannot be written, say so and go on. key: empty for none."""
     elsewhere = ("test_set", "buckets", "best", "worst", "comparison", "signature")
-    figures = {key: value for key, value in as_json(report).items() if key not in elsewhere}
+    figures = {name: value for name, value in as_json(report).items() if name not in elsewhere}
     figures["date"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
     try:
         if key:
             store_scores(folder / SCORES, key, settings, figures)
     except OSError as error:
-        print(f"tmt: the scores were not stored with the model: {error}", file=sys.stderr)
+        note(f"the scores were not stored with the model: {error}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +25,7 @@ from transformer_mt.exporting.ctranslate2 import (
     write_export,
 )
 from transformer_mt.files.lines import lines_of
+from transformer_mt.reporting.notes import note
 from transformer_mt.runtime.device import keep_freed_memory
 from transformer_mt.text.vocabulary import MARKS
 
@@ -115,7 +115,7 @@ def _sample(
     if source is not None and not any(line.strip() for line in sources):
         raise TmtError("this file holds no sentence", place=source, remedy="Give a file of sentences, one a line.")
     if not sources:
-        print(f"tmt: {why}; comparing on sentences of random tokens", file=sys.stderr)
+        note(f"{why}; comparing on sentences of random tokens")
         tokens = directory.source.vocabulary.tokens[len(MARKS) :]
         sources = made_up_lines(tokens, directory.source.segmenter.detokenize, count, min(20, data.max_length - 1))
     return sources[:count], references[:count]
@@ -130,11 +130,11 @@ def _compared(
         torch.set_num_threads(threads)
     own, language = directory.config.decoding, directory.config.data.target
     if any(getattr(own, key) != value for key, value in _SHARED.items()):
-        print("tmt: compared by plain beam search; the two cannot agree on the config's", file=sys.stderr)
+        note("compared by plain beam search; the two cannot agree on the config's")
     searches = []
     for beam in (1, own.beam if own.beam > 1 else 5):
         decoding = own.model_copy(update={**_SHARED, "beam": beam, "n_best": 1})
-        print(f"tmt: translating {len(lines)} sentences with both, beam {beam}", file=sys.stderr)
+        note(f"translating {len(lines)} sentences with both, beam {beam}")
         engine = load_engine(exported, decoding, Computing(device="cpu", threads=threads or torch.get_num_threads()))
         result = compare(Translator([directory], decoding), engine, lines)
         bleu = None

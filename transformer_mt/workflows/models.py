@@ -8,13 +8,16 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from transformer_mt.config.choices import CHOICES, chosen
+from transformer_mt.config.choices import chosen
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import CONFIG, load_config
+from transformer_mt.config.problems import value_problem
 from transformer_mt.config.schema import Config
 from transformer_mt.decoding.finding import find_model
 from transformer_mt.decoding.searches.base import make_search, option_of
 from transformer_mt.errors import TmtError
+
+_HELP = "`tmt translate --help` lists the options and what they do."
 
 
 def find_models(given: Sequence[Path] | None) -> list[Path]:
@@ -39,7 +42,7 @@ def search_settings(folder: Path, given: Mapping[str, Any]) -> DecodingConfig:
     file = folder / CONFIG
     own = load_config(file).decoding if file.is_file() else DecodingConfig()
     changes = {key: value for key, value in given.items() if value is not None}
-    _require_known(changes)
+    _check_values(changes)
     if "beam" in changes and "beam" not in make_search(own).settings:
         changes.setdefault("method", DecodingConfig().method)
     cls, _ = chosen("search", changes.get("method", own.method))
@@ -53,23 +56,23 @@ def search_settings(folder: Path, given: Mapping[str, Any]) -> DecodingConfig:
         changes["n_best"] = min(own.n_best, changes.get("beam", own.beam))
     try:
         return DecodingConfig.model_validate({**own.model_dump(), **changes})
+    except ValidationError as error:  # each value is right, so it is the section's own check of contradictions
+        problems = str(error.errors()[0]["ctx"]["error"]).splitlines()
+        raise TmtError("; ".join(problems), remedy=_HELP) from None
+
+
+def _check_values(changes: Mapping[str, Any]) -> None:
+    """Raises TmtError if a setting does not exist, or its value has the wrong type or is out of range."""
+    try:
+        DecodingConfig.model_validate(changes)
     except ValidationError as error:
-        problems = [(".".join(map(str, item["loc"])), item["msg"]) for item in error.errors()]
-        # By the options that were given: a beam made as wide as --n-best is no option of the user's
-        problems = [(name, said) for name, said in problems if given.get(name) is not None] or problems
-        message = "; ".join(said.removeprefix("Value error, ") for _, said in problems)
-        place = option_of(problems[0][0]) if problems[0][0] else ""
-        raise TmtError(message[:1].lower() + message[1:], place=place, remedy="See the command's --help.") from None
+        # An error without a key is a contradiction, which only shows beside the model's own settings.
+        if problems := [_problem(item) for item in error.errors() if item["loc"]]:
+            raise TmtError("; ".join(problems), remedy=_HELP) from None
 
 
-def _require_known(changes: Mapping[str, Any]) -> None:
-    """Raises TmtError for settings that do not exist, and for values that cannot be compared."""
-    for name in changes:
-        if name not in DecodingConfig.model_fields:
-            remedy = f"Use one of: {', '.join(DecodingConfig.model_fields)}."
-            raise TmtError(f"unknown setting '{name}'", remedy=remedy)
-    if (method := changes.get("method", "beam")) not in CHOICES["search"]:
-        raise TmtError(f"unknown method '{method}'", remedy=f"Use one of: {', '.join(CHOICES['search'])}.")
-    for name in ("beam", "n_best"):
-        if not isinstance(changes.get(name, 1), int):
-            raise TmtError(f"{option_of(name)} must be a whole number, not {changes[name]!r}", remedy="For example: 5")
+def _problem(item: Mapping[str, Any]) -> str:
+    name = str(item["loc"][0])
+    if item["type"] == "extra_forbidden":
+        return f"unknown setting '{name}'; the settings are {', '.join(DecodingConfig.model_fields)}"
+    return f"{name if name == 'method' else option_of(name)} {value_problem(item)}"
