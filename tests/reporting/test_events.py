@@ -124,7 +124,7 @@ def test_the_head_of_the_table_comes_again(tmp_path: Path, capsys):
 
 def test_curves_are_drawn_after_a_while_and_when_asked(tmp_path: Path, monkeypatch):
     drawn: list[Path] = []
-    monkeypatch.setattr(events_module, "plot_curves", lambda file, folder: drawn.append(folder))
+    monkeypatch.setattr(events_module, "draw_curves", lambda file, folder: drawn.append(folder))
     events = Events(tmp_path)
     events.validated(ROW, [])
     assert drawn == []

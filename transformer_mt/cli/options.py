@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -40,6 +40,7 @@ ModelOption = Annotated[
     Path | None,
     typer.Option("--model", "-m", help="Run or model folder. Default: the newest finished run.", show_default=False),
 ]
+ThemeOption = Annotated[Literal["light", "dark"], typer.Option("--theme", help="Colours of the picture.")]
 
 
 def print_json(value: object) -> None:
