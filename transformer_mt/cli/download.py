@@ -8,11 +8,23 @@ from typing import Annotated
 
 import typer
 
+from transformer_mt.cli.completion import corpora
+
+_CORPUS = "Corpus to download: multi30k."
+_TO = "Folder for the files. Default: data/multi30k."
+_MIRROR = "Another URL, or a folder, that has the files."
+
 
 def download(
-    corpus: Annotated[str, typer.Argument(metavar="CORPUS", help="Corpus to download: multi30k.")],
-    to: Annotated[Path | None, typer.Option("--to", help="Folder for the files. Default: data/multi30k.")] = None,
-    mirror: Annotated[str | None, typer.Option(help="Another URL, or a folder, that has the files.")] = None,
+    corpus: Annotated[
+        str, typer.Argument(metavar="CORPUS", help="Corpus to download: multi30k.", autocompletion=corpora)
+    ],
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="DIR", help="Folder for the files. Default: data/multi30k.")
+    ] = None,
+    mirror: Annotated[
+        str | None, typer.Option(metavar="URL", help="Another URL, or a folder, that has the files.")
+    ] = None,
 ) -> None:
     """Download a public corpus and verify every file."""
     from transformer_mt.workflows.download import download as work

@@ -12,6 +12,7 @@ from transformer_mt.cli.options import (
     DeviceOption,
     JsonOption,
     MbrOption,
+    ModelsOption,
     SamplesOption,
     ThemeOption,
     ThreadsOption,
@@ -20,7 +21,6 @@ from transformer_mt.cli.options import (
 )
 
 File = Path | None
-_MODEL = "Model folder; repeat it for an ensemble. Default: the newest finished run."
 _SPLIT = "Split of the model's data, such as validation. Default: the first test set."
 _SOURCE = "Sentences to translate instead of a split."
 _REFERENCE = "Reference translations of --source, line by line."
@@ -38,17 +38,17 @@ def evaluate(
     bleu: Annotated[bool, typer.Option("--bleu", help="BLEU. Default: BLEU, chrF and TER.")] = False,
     chrf: Annotated[bool, typer.Option("--chrf", help="chrF.")] = False,
     ter: Annotated[bool, typer.Option("--ter", help="TER (translation edit rate).")] = False,
-    model: Annotated[list[Path] | None, typer.Option("--model", "-m", metavar="DIR", help=_MODEL)] = None,
+    model: ModelsOption = None,
     split: Annotated[str | None, typer.Option("--split", metavar="NAME", help=_SPLIT)] = None,
     source: Annotated[File, typer.Option("--source", metavar="FILE", help=_SOURCE)] = None,
     reference: Annotated[File, typer.Option("--reference", metavar="FILE", help=_REFERENCE)] = None,
     hypothesis: Annotated[File, typer.Option("--hypothesis", metavar="FILE", help=_HYPOTHESIS)] = None,
-    baseline: Annotated[File, typer.Option("--baseline", metavar="FILE", help=_BASELINE)] = None,
+    baseline: Annotated[File, typer.Option("--baseline", metavar="PATH", help=_BASELINE)] = None,
     tokenized: Annotated[bool, typer.Option("--tokenized", help=_TOKENIZED)] = False,
     tokenized_reference: Annotated[File, typer.Option("--tokenized-reference", metavar="FILE", help=_PUBLISHED)] = None,
-    language: Annotated[str | None, typer.Option("--language", help=_LANGUAGE)] = None,
-    beam: Annotated[int | None, typer.Option("--beam", min=1, help=_BEAM)] = None,
-    length_penalty: Annotated[float | None, typer.Option("--length-penalty", help=_LENGTH_PENALTY)] = None,
+    language: Annotated[str | None, typer.Option("--language", metavar="CODE", help=_LANGUAGE)] = None,
+    beam: Annotated[int | None, typer.Option("--beam", min=1, metavar="N", help=_BEAM)] = None,
+    length_penalty: Annotated[float | None, typer.Option("--length-penalty", metavar="X", help=_LENGTH_PENALTY)] = None,
     mbr: MbrOption = False,
     samples: SamplesOption = None,
     utility: UtilityOption = None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from transformer_mt.cli.completion import quantizations
 from transformer_mt.cli.options import JsonOption, ModelOption, ThreadsOption, print_json
 
 if TYPE_CHECKING:
@@ -15,20 +16,25 @@ if TYPE_CHECKING:
 
 
 def export(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="Folder to write the exported model to.", show_default=False)
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write.", show_default=False)],
     model: ModelOption = None,
-    format_: Annotated[str, typer.Option("--format", help="Format: ctranslate2.")] = "ctranslate2",
+    format_: Annotated[str, typer.Option("--format", metavar="NAME", help="Format: ctranslate2.")] = "ctranslate2",
     quantization: Annotated[
         str,
-        typer.Option(help="Type of the weights: float32, float16, bfloat16, int16, int8, int8_float32, ..."),
+        typer.Option(
+            metavar="TYPE",
+            help="Type of the weights: float32, float16, bfloat16, int16, int8, int8_float32, ...",
+            autocompletion=quantizations,
+        ),
     ] = "float32",
-    sample: Annotated[int, typer.Option(min=1, help="Number of sentences to compare.")] = 200,
+    sample: Annotated[int, typer.Option(min=1, metavar="N", help="Number of sentences to compare.")] = 200,
     input_: Annotated[
-        Path | None, typer.Option("--input", "-i", help="Sentences to compare. Default: the validation split.")
+        Path | None,
+        typer.Option("--input", "-i", metavar="FILE", help="Sentences to compare. Default: the validation split."),
     ] = None,
-    reference: Annotated[Path | None, typer.Option(help="Reference translations of --input, for BLEU.")] = None,
+    reference: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Reference translations of --input, for BLEU.")
+    ] = None,
     threads: ThreadsOption = None,
     json: JsonOption = False,
 ) -> None:

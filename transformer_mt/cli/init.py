@@ -8,18 +8,27 @@ from typing import Annotated
 
 import typer
 
+from transformer_mt.cli.completion import configs as configs_to_copy
 from transformer_mt.cli.options import print_json
 from transformer_mt.errors import TmtError
+from transformer_mt.reporting.program import program_name, quoted
 
 FIRST = ("quickstart", "multi30k-de-en", "multi30k-en-de", "aihub-ko-en", "files")
 
 
 def init(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help=f"{', '.join(FIRST)}, or classics/NAME.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help=f"{', '.join(FIRST)}, or classics/NAME.",
+            show_default=False,
+            autocompletion=configs_to_copy,
+        ),
     ] = "",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write; - for stdout. Default: NAME.yaml.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="File to write; - for stdout. Default: NAME.yaml."),
     ] = None,
     schema: Annotated[
         bool,
@@ -63,4 +72,4 @@ def init(
         configs.write_schema(file.parent / configs.SCHEMA)
         text = configs.header(Path(configs.SCHEMA)) + text
     configs.write_config(file, text)
-    print(f"Wrote {file}. Edit it, then:  tmt train --config {file}", file=sys.stderr)
+    print(f"Wrote {file}. Edit it, then:  {program_name()} train --config {quoted(file)}", file=sys.stderr)

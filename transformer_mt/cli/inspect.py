@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from transformer_mt.cli.completion import config_files
 from transformer_mt.cli.options import JsonOption, ModelOption, SetOption, print_json
 from transformer_mt.errors import TmtError
 
@@ -20,7 +21,12 @@ VocabularySize = Annotated[
 
 
 def inspect(
-    config: Annotated[Path | None, typer.Option("--config", "-c", help="YAML config; needs no trained model.")] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", "-c", metavar="FILE", help="YAML config; needs no trained model.", autocompletion=config_files
+        ),
+    ] = None,
     model: ModelOption = None,
     source_vocab: VocabularySize = None,
     target_vocab: VocabularySize = None,

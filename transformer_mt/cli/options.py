@@ -9,16 +9,41 @@ from typing import Annotated, Literal
 
 import typer
 
+from transformer_mt.cli import completion
+
 SEED = 1  # default seed of sampling
 
-ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="YAML config of the run.", show_default=False)]
+ConfigOption = Annotated[
+    Path,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        help="YAML config of the run.",
+        show_default=False,
+        autocompletion=completion.config_files,
+    ),
+]
+RunOption = Annotated[
+    Path,
+    typer.Option(
+        "--run",
+        metavar="DIR",
+        help="Folder of the run, such as runs/NAME.",
+        show_default=False,
+        autocompletion=completion.runs,
+    ),
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
         "--set", metavar="KEY=VALUE", help="Override a config key, such as training.max_epochs=5; repeatable."
     ),
 ]
-DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
+DeviceOption = Annotated[
+    str,
+    typer.Option("--device", metavar="NAME", help="auto, cpu, cuda or mps.", autocompletion=completion.devices),
+]
 MbrOption = Annotated[
     bool,
     typer.Option(
@@ -26,19 +51,45 @@ MbrOption = Annotated[
     ),
 ]
 SamplesOption = Annotated[
-    int | None, typer.Option("--samples", min=1, help="Number of samples for --mbr.", show_default=False)
+    int | None, typer.Option("--samples", min=1, metavar="N", help="Number of samples for --mbr.", show_default=False)
 ]
 UtilityOption = Annotated[
-    str | None, typer.Option("--utility", help="Similarity for --mbr: chrf or bleu. Default: the model's.")
+    str | None,
+    typer.Option(
+        "--utility",
+        metavar="NAME",
+        help="Similarity for --mbr: chrf or bleu. Default: the model's.",
+        autocompletion=completion.utilities,
+    ),
 ]
 ThreadsOption = Annotated[
     int | None,
-    typer.Option("--threads", min=1, max=1024, help="CPU threads. Default: one per core.", show_default=False),
+    typer.Option(
+        "--threads", min=1, max=1024, metavar="N", help="CPU threads. Default: one per core.", show_default=False
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 ModelOption = Annotated[
     Path | None,
-    typer.Option("--model", "-m", help="Run or model folder. Default: the newest finished run.", show_default=False),
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="DIR",
+        help="Run or model folder. Default: the newest finished run.",
+        show_default=False,
+        autocompletion=completion.models,
+    ),
+]
+ModelsOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="DIR",
+        help="Run or model folder; repeat it for an ensemble. Default: the newest finished run.",
+        show_default=False,
+        autocompletion=completion.models,
+    ),
 ]
 ThemeOption = Annotated[Literal["light", "dark"], typer.Option("--theme", help="Colours of the picture.")]
 

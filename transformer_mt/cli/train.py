@@ -8,11 +8,18 @@ from typing import Annotated
 
 import typer
 
+from transformer_mt.cli.completion import devices, runs
 from transformer_mt.cli.options import ConfigOption, SetOption
 
 DeviceChoice = Annotated[
     str | None,
-    typer.Option("--device", help="auto, cpu, cuda or mps. Default: the config's runtime.device.", show_default=False),
+    typer.Option(
+        "--device",
+        metavar="NAME",
+        help="auto, cpu, cuda or mps. Default: the config's runtime.device.",
+        show_default=False,
+        autocompletion=devices,
+    ),
 ]
 
 
@@ -20,7 +27,14 @@ def train(
     config: ConfigOption,
     set_: SetOption = None,
     run_dir: Annotated[
-        Path | None, typer.Option("--run-dir", help="Folder of the run. Default: runs/NAME.", show_default=False)
+        Path | None,
+        typer.Option(
+            "--run-dir",
+            metavar="DIR",
+            help="Folder of the run. Default: runs/NAME.",
+            show_default=False,
+            autocompletion=runs,
+        ),
     ] = None,
     device: DeviceChoice = None,
     fresh: Annotated[

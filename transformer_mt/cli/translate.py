@@ -8,10 +8,12 @@ from typing import Annotated
 
 import typer
 
+from transformer_mt.cli.completion import engines
 from transformer_mt.cli.options import (
     SEED,
     DeviceOption,
     MbrOption,
+    ModelsOption,
     SamplesOption,
     ThemeOption,
     ThreadsOption,
@@ -19,6 +21,11 @@ from transformer_mt.cli.options import (
 )
 from transformer_mt.errors import TmtError
 
+_INPUT = "File with one sentence per line."
+_BEAM = "Beam width; 1: greedy. Default: the model's."
+_LENGTH_PENALTY = "GNMT length penalty; 0: none. Default: the model's."
+_TOP_K = "Sample from the k most likely tokens; 0: all."
+_ENGINE = "tmt or ctranslate2; exported folders always use ctranslate2."
 _OUTPUT = "File to write; it appears once it is complete."
 _N_BEST = "Up to N translations per line, written as: line number, tab, score, tab, text."
 _TOP_P = "Sample from the fewest tokens with this total probability."
@@ -32,20 +39,13 @@ def translate(
     text: Annotated[
         list[str] | None, typer.Argument(metavar="TEXT", help="Sentences. Default: read stdin, or prompt for them.")
     ] = None,
-    model: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--model", "-m", help="Run or model folder; repeat it for an ensemble. Default: the newest finished run."
-        ),
-    ] = None,
-    input_: Annotated[Path | None, typer.Option("--input", "-i", help="File with one sentence per line.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help=_OUTPUT)] = None,
-    beam: Annotated[int | None, typer.Option(min=1, help="Beam width; 1: greedy. Default: the model's.")] = None,
-    n_best: Annotated[int | None, typer.Option(min=1, help=_N_BEST)] = None,
-    length_penalty: Annotated[
-        float | None, typer.Option(help="GNMT length penalty; 0: none. Default: the model's.")
-    ] = None,
-    prefix: Annotated[str, typer.Option(help="Every translation starts with this text.")] = "",
+    model: ModelsOption = None,
+    input_: Annotated[Path | None, typer.Option("--input", "-i", metavar="FILE", help=_INPUT)] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT)] = None,
+    beam: Annotated[int | None, typer.Option(min=1, metavar="N", help=_BEAM)] = None,
+    n_best: Annotated[int | None, typer.Option(min=1, metavar="N", help=_N_BEST)] = None,
+    length_penalty: Annotated[float | None, typer.Option(metavar="X", help=_LENGTH_PENALTY)] = None,
+    prefix: Annotated[str, typer.Option(metavar="TEXT", help="Every translation starts with this text.")] = "",
     replace_unknown: Annotated[
         bool | None, typer.Option("--replace-unknown", help="Replace <unk> by the source word it attends to most.")
     ] = None,
@@ -53,17 +53,17 @@ def translate(
     mbr: MbrOption = False,
     samples: SamplesOption = None,
     utility: UtilityOption = None,
-    temperature: Annotated[float | None, typer.Option(help="Sampling: divides the logits.")] = None,
-    top_k: Annotated[int | None, typer.Option(min=0, help="Sample from the k most likely tokens; 0: all.")] = None,
-    top_p: Annotated[float | None, typer.Option(help=_TOP_P)] = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of sampling.")] = SEED,
+    temperature: Annotated[float | None, typer.Option(metavar="X", help="Sampling: divides the logits.")] = None,
+    top_k: Annotated[int | None, typer.Option(min=0, metavar="N", help=_TOP_K)] = None,
+    top_p: Annotated[float | None, typer.Option(metavar="X", help=_TOP_P)] = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, metavar="N", help="Seed of sampling.")] = SEED,
     scores: Annotated[bool, typer.Option("--scores", help=_SCORES)] = False,
     json: Annotated[bool, typer.Option("--json", help=_JSON)] = False,
     attention: Annotated[Path | None, typer.Option(metavar="FILE", help=_ATTENTION)] = None,
     attention_of: Annotated[str, typer.Option(metavar="WHICH", help=_ATTENTION_OF)] = "all",
     theme: ThemeOption = "light",
     threads: ThreadsOption = None,
-    engine: Annotated[str, typer.Option(help="tmt or ctranslate2; exported folders always use ctranslate2.")] = "tmt",
+    engine: Annotated[str, typer.Option(metavar="NAME", help=_ENGINE, autocompletion=engines)] = "tmt",
     device: DeviceOption = "auto",
 ) -> None:
     """Translate sentences: one line out for each line in."""

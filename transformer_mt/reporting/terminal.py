@@ -43,9 +43,11 @@ def wrapped(text: str, columns: int) -> str:
     """The text in lines of at most `columns` characters; further lines are indented. Words are never broken."""
     label = LABEL.match(text)
     indent = LABEL_COLUMNS if label and label.end() == LABEL_COLUMNS else 2
-    options = {"break_long_words": False, "break_on_hyphens": False, "replace_whitespace": False}
-    lines = (
-        [line] if len(line) <= columns else textwrap.wrap(line, columns, subsequent_indent=" " * indent, **options)
-        for line in text.split("\n")
+    wrapper = textwrap.TextWrapper(
+        columns,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
     )
-    return "\n".join(part for parts in lines for part in parts)
+    return "\n".join(line if len(line) <= columns else wrapper.fill(line) for line in text.split("\n"))
