@@ -110,7 +110,7 @@ def test_options_of_a_script_exist(command: str) -> None:
 
 def test_files_that_a_page_names_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    names = set(re.findall(r"(?<![\w/])(?:configs|scripts)/[A-Za-z0-9_./-]+\w", text))
+    names = set(re.findall(r"(?<![\w/])(?:configs|scripts)/[a-z0-9_./-]+[a-z0-9]", text))
     prose = re.sub(r"^ *```.*?^ *```", "", text, flags=re.M | re.S)
     names |= set(re.findall(r"`((?:transformer_mt|tests|docs)/[A-Za-z0-9_./-]+\w)`", prose))
     assert [name for name in sorted(names) if not (ROOT / name).exists()] == []
