@@ -1,0 +1,452 @@
+"""Every message of the program, read off its source: what is printed, where it says the problem is, and what to do.
+
+A message is a call of `TmtError` or of a class below it, a contradiction that a section of the config names, a refusal
+that a search names, or a note on stderr. Parts that are known only at run time become words in capitals: `FILE:LINE`.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "transformer_mt"
+MOST = 8  # forms of one message that are written out; above, capitals stand for what differs
+DEEPEST = 8
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+OUTPUT = r"(?:run|data|model|machine|plots|done:|epoch) |Wrote |\w+: \w+ and verified"  # results, not messages
+
+PATHS = {"FOLDER", "FILE", "PARENT", "RUN", "MODEL", "DIRECTORY", "OUTPUT", "PLACE"}
+
+# What a reader understands better than the name in the code.
+READABLE = {
+    "path": "FILE",
+    "number": "LINE",
+    "error": "REASON",
+    "problem": "REASON",
+    "len": "N",
+    "count": "N",
+    "size": "N",
+    "options": "OPTION",
+    "given": "OPTION",
+    "told": "DETAILS",
+    "at": "FILE:LINE",
+    "whose": "WHO",
+    "direction": "LANGUAGES",
+    "netloc": "HOST",
+    "address": "ADDRESS",
+}
+
+
+@dataclass(frozen=True)
+class Message:
+    """kind: error, config or note; home: module and function it comes from."""
+
+    kind: str
+    text: str
+    place: str
+    remedy: str
+    home: str
+
+    @property
+    def printed(self) -> str:
+        place = self.place
+        if self.kind == "config":
+            place = "FILE:LINE" if self.home.startswith("config.problems") else "FILE:LINE: SECTION"
+        head = f"{place}: {self.text}" if place and not self.text.startswith("FILE:LINE") else self.text
+        return "\n  ".join([head, *self.remedy.splitlines()])
+
+
+@dataclass(frozen=True, eq=False)
+class Module:
+    name: str
+    tree: ast.Module
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where an expression stands: its module, the functions around it, and what is known of their names."""
+
+    module: Module
+    functions: tuple[Function, ...] = ()
+    known: Mapping[str, tuple[ast.expr, Scope]] = field(default_factory=dict)
+
+    @property
+    def home(self) -> str:
+        return ".".join([self.module.name, *(one.name for one in self.functions)])
+
+
+@cache
+def modules() -> dict[str, Module]:
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = [part for part in path.relative_to(PACKAGE).with_suffix("").parts if part != "__init__"]
+        found[".".join(parts)] = Module(".".join(parts), ast.parse(path.read_text(encoding="utf-8")))
+    return found
+
+
+@cache
+def error_classes() -> frozenset[str]:
+    """TmtError and the other errors that the package defines: what they say reaches the user too."""
+    return frozenset(
+        node.name
+        for module in modules().values()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.ClassDef) and node.name.endswith("Error")
+    )
+
+
+def sites() -> Iterator[tuple[str, ast.AST, Scope]]:
+    """Every place in the source that makes a message, with its kind."""
+
+    def walk(node: ast.AST, scope: Scope) -> Iterator[tuple[str, ast.AST, Scope]]:
+        for child in ast.iter_child_nodes(node):
+            inner = Scope(scope.module, (*scope.functions, child)) if isinstance(child, Function) else scope
+            if kind := _kind_of(child, inner):
+                yield kind, child, inner
+            yield from walk(child, inner)
+
+    for module in modules().values():
+        yield from walk(module.tree, Scope(module))
+
+
+def _kind_of(node: ast.AST, scope: Scope) -> str:
+    """error, note or config; with what its arguments are, where they differ; "" for what is no message."""
+    function = scope.functions[-1].name if scope.functions else ""
+    if isinstance(node, ast.Call) and node.args:
+        return _kind_of_call(node, scope)
+    if isinstance(node, ast.Return) and function == "refusal" and isinstance(node.value, ast.Tuple):
+        return "error pair"
+    if isinstance(node, ast.Return) and function == "problems" and isinstance(node.value, ast.List | ast.IfExp):
+        return "config values"
+    if scope.module.name == "config.problems":
+        if isinstance(node, ast.Return) and node.value is not None and function in ("_sentence", "_unknown_key"):
+            return "config values"
+        if isinstance(node, ast.AnnAssign | ast.Assign) and isinstance(node.value, ast.Dict) and not function:
+            return "config table"
+    named = isinstance(node, ast.Assign | ast.AugAssign) and "notes" in ast.unparse(node).partition("=")[0]
+    return "note values" if named and function else ""
+
+
+def _kind_of_call(node: ast.Call, scope: Scope) -> str:
+    called, function = _called(node), scope.functions[-1] if scope.functions else None
+    if called in error_classes():
+        return "error"
+    if called == "ValueError" and not _is_joined_list(node.args[0]):
+        validates = function is not None and "validator" in " ".join(map(ast.unparse, function.decorator_list))
+        return "config" if validates or scope.module.name.startswith("config.") else ""
+    if called == "append" and "problems" in ast.unparse(node.func) and function is not None:
+        is_config = scope.module.name.startswith("config.") or function.name == "problems"
+        return "config" if is_config else ""
+    if called == "Remark" or (called == "BleuTokenizer" and len(node.args) > 1):
+        return "note pair"
+    to_stderr = called == "print" and any("stderr" in ast.unparse(one) for one in node.keywords)
+    return "note" if to_stderr or called in ("say", "warn") or ast.unparse(node.func) == "notes.append" else ""
+
+
+def _is_joined_list(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and _called(node) == "join"
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+
+
+def messages() -> list[Message]:
+    """All messages, without repetitions, in the order of the source."""
+    found: dict[str, Message] = {}
+    for kind, node, scope in sites():
+        for one in _forms(kind, node, scope):
+            found.setdefault(re.sub(r"\b[A-Z_]{2,}\b", "X", f"{one.text}|{one.remedy}"), one)
+    return list(found.values())
+
+
+def _forms(kind: str, node: ast.AST, scope: Scope) -> Iterator[Message]:
+    for known in _surroundings(node, scope):
+        texts, places, remedies = _contents(kind, node, Scope(scope.module, scope.functions, known))
+        for number, text in enumerate(texts):
+            remedy = remedies[number if len(remedies) == len(texts) else 0]
+            place = places[number if len(places) == len(texts) else 0]
+            if any(map(_says_something, (text, remedy))) and not re.match(OUTPUT, text):
+                yield Message(kind.split()[0], text.strip(), place, remedy, scope.home)
+
+
+def _says_something(text: str) -> bool:
+    """Whether there are words in it, beside what is known only at run time and paths."""
+    return re.search(r"[a-z]{3}", re.sub(r"^tmt: |\S+/\S+", "", text)) is not None
+
+
+def _contents(kind: str, node: ast.AST, scope: Scope) -> tuple[list[str], list[str], list[str]]:
+    """The forms of the message, of its place and of its remedy."""
+    if isinstance(node, ast.Call) and "pair" not in kind:
+        given = {one.arg: one.value for one in node.keywords if kind == "error"}
+        places, remedies = (texts_of(given[name], scope) if name in given else [""] for name in ("place", "remedy"))
+        return texts_of(node.args[0], scope), places, remedies
+    if "pair" in kind:
+        pair = node.args if isinstance(node, ast.Call) else node.value.elts  # type: ignore[attr-defined]
+        remedies = texts_of(pair[1], scope) if len(pair) > 1 else [""]
+        return (
+            (texts_of(pair[0], scope), [""], remedies)
+            if _called_if(node) != "BleuTokenizer"
+            else (remedies, [""], [""])
+        )
+    if kind == "config table":
+        wanted = [one for one in node.value.values if isinstance(one, ast.Constant)]  # type: ignore[attr-defined]
+        capitals = [re.sub(r"\{(\w+)\}", lambda match: match[1].upper(), str(one.value)) for one in wanted]
+        return [f"'KEY' is VALUE, but {text}" for text in dict.fromkeys(capitals)], [""], [""]
+    parts = _parts(node.value)  # type: ignore[attr-defined]
+    return [text for part in parts for text in texts_of(part, scope)], [""], [""]
+
+
+def _called_if(node: ast.AST) -> str:
+    return _called(node) if isinstance(node, ast.Call) else ""
+
+
+def _parts(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.List):
+        return list(node.elts)
+    if isinstance(node, ast.ListComp):
+        return [node.elt]
+    if isinstance(node, ast.IfExp) and isinstance(node.body, ast.List):
+        return [*_parts(node.body), *(_parts(node.orelse) if isinstance(node.orelse, ast.List) else [])]
+    return [node]
+
+
+def _surroundings(node: ast.AST, scope: Scope) -> list[dict[str, tuple[ast.expr, Scope]]]:
+    """What the names around a message can stand for: rows of a table in a loop, arguments of the callers."""
+    found: list[dict[str, tuple[ast.expr, Scope]]] = [{}]
+    for function in scope.functions:
+        for loop in ast.walk(function):
+            if isinstance(loop, ast.For) and isinstance(loop.target, ast.Tuple) and _holds(loop, node):
+                rows = [one for one in _table(loop.iter, scope) if isinstance(one, ast.Tuple)]
+                names = [one.id if isinstance(one, ast.Name) else "" for one in loop.target.elts]
+                fitting = [row for row in rows if len(row.elts) == len(names)]
+                if fitting:
+                    tables = [dict(zip(names, ((cell, scope) for cell in row.elts), strict=True)) for row in fitting]
+                    found = [{**known, **table} for known in found for table in tables]
+        calls = _calls_of(function, scope.module)
+        parameters = {one.arg for one in (*function.args.args, *function.args.kwonlyargs)} - {"self", "cls"}
+        used = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+        if parameters & _with_origins(used, function) and 0 < len(calls) <= MOST:
+            found = [{**known, **bound} for known in found for bound in calls]
+    return found
+
+
+def _holds(loop: ast.For, node: ast.AST) -> bool:
+    return loop.lineno <= getattr(node, "lineno", 0) <= (loop.end_lineno or 0)
+
+
+def _with_origins(names: set[str], function: Function) -> set[str]:
+    """The names, and those that they are made of inside the function."""
+    for _ in range(3):
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign) and any(
+                isinstance(one, ast.Name) and one.id in names for one in node.targets
+            ):
+                names = names | {one.id for one in ast.walk(node.value) if isinstance(one, ast.Name)}
+    return names
+
+
+def _table(node: ast.expr, scope: Scope) -> list[ast.expr]:
+    node = _definition(node, scope) or node
+    return list(node.elts) if isinstance(node, ast.Tuple | ast.List) else []
+
+
+def _definition(node: ast.expr, scope: Scope) -> ast.expr | None:
+    """The one expression that a name is bound to in its function or module."""
+    if not isinstance(node, ast.Name):
+        return None
+    values = [value for value, _ in _values_of(node.id, scope)]
+    return values[0] if len(values) == 1 else None
+
+
+@cache
+def _calls_of(function: Function, module: Module) -> tuple[dict[str, tuple[ast.expr, Scope]], ...]:
+    """The arguments of every call of a function, by the names of its parameters."""
+    found = []
+    for other in modules().values():
+        if other is not module and function.name not in _imported(other):
+            continue
+        for call, scope in _called_in(other, function.name):
+            names = [one.arg for one in function.args.args if one.arg not in ("self", "cls")]
+            bound = dict(zip(names, call.args, strict=False))
+            bound |= {one.arg: one.value for one in call.keywords if one.arg}
+            defaults = dict(zip(reversed(names), reversed(function.args.defaults), strict=False))
+            defaults |= {
+                one.arg: value
+                for one, value in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
+                if value is not None
+            }
+            found.append({name: (value, scope) for name, value in {**defaults, **bound}.items()})
+    return tuple(found)
+
+
+@cache
+def _imported(module: Module) -> frozenset[str]:
+    imports = [node for node in ast.walk(module.tree) if isinstance(node, ast.ImportFrom)]
+    return frozenset(alias.name for node in imports for alias in node.names)
+
+
+def _called_in(module: Module, name: str) -> list[tuple[ast.Call, Scope]]:
+    return [(call, scope) for call, scope in _all_calls(module) if _called(call) == name]
+
+
+@cache
+def _all_calls(module: Module) -> tuple[tuple[ast.Call, Scope], ...]:
+    def walk(node: ast.AST, scope: Scope) -> Iterator[tuple[ast.Call, Scope]]:
+        for child in ast.iter_child_nodes(node):
+            inner = Scope(module, (*scope.functions, child)) if isinstance(child, Function) else scope
+            if isinstance(child, ast.Call):
+                yield child, inner
+            yield from walk(child, inner)
+
+    return tuple(walk(module.tree, Scope(module)))
+
+
+def _values_of(name: str, scope: Scope) -> list[tuple[ast.expr, Scope]]:
+    """What a name may be bound to: by a caller, in its function, in its module, or in the module it comes from."""
+    if name in scope.known:
+        return [scope.known[name]]
+    for function in reversed(scope.functions):
+        if found := [(value, scope) for value in _assigned(name, function)]:
+            return found
+        if any(one.arg == name for one in (*function.args.args, *function.args.kwonlyargs)):
+            return []
+    top = Scope(scope.module)
+    for node in scope.module.tree.body:
+        if found := [(value, top) for value in _assigned(name, ast.Module([node], []))]:
+            return found
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("transformer_mt."):
+            origin = modules().get((node.module or "").removeprefix("transformer_mt."))
+            for alias in node.names:
+                if origin is not None and (alias.asname or alias.name) == name:
+                    return _values_of(alias.name, Scope(origin))
+    return []
+
+
+def _assigned(name: str, within: ast.AST) -> list[ast.expr]:
+    found = []
+    for node in ast.walk(within):
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        if isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+            targets = [node.target]
+        for target in targets:
+            if isinstance(target, ast.Name) and target.id == name:
+                found.append(node.value)
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                pairs = zip(target.elts, node.value.elts, strict=False)
+                found += [value for one, value in pairs if isinstance(one, ast.Name) and one.id == name]
+    return found
+
+
+def texts_of(node: ast.expr, scope: Scope, depth: int = 0) -> list[str]:
+    """The forms of a text, with capitals for what is known only at run time."""
+    texts = list(dict.fromkeys(_known_texts(node, scope, depth))) if depth < DEEPEST else []
+    return texts if 0 < len(texts) <= MOST else [placeholder(node)]
+
+
+def _known_texts(node: ast.expr, scope: Scope, depth: int) -> list[str]:
+    if isinstance(node, ast.Constant):
+        return [str(node.value)]
+    if isinstance(node, ast.JoinedStr):
+        return _joined([texts_of(part, scope, depth + 1) for part in node.values])
+    if isinstance(node, ast.FormattedValue):
+        return texts_of(node.value, scope, depth + 1)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return _joined([texts_of(node.left, scope, depth + 1), texts_of(node.right, scope, depth + 1)])
+    if (
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Div)
+        and not isinstance(node.right, ast.Constant | ast.BinOp)
+    ):
+        right = [text for text in texts_of(node.right, scope, depth + 1) if "." in text]
+        left = placeholder(node.left)
+        return [f"{left}/{text}" for text in right] or (["FILE"] if left in PATHS else [])
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.Constant):
+        return [str(node.left.value)] if isinstance(node.left.value, str) else []
+    if isinstance(node, ast.IfExp):
+        return [*texts_of(node.body, scope, depth + 1), *texts_of(node.orelse, scope, depth + 1)]
+    if isinstance(node, ast.Name):
+        values = [value for value in _values_of(node.id, scope) if _is_text(value[0])]
+        if node.id in scope.known and not any(_has_words(value) for value, _ in values):
+            return []
+        return [text for value, origin in values for text in texts_of(value, origin, depth + 1)]
+    if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+        table = _definition(node.value, scope)
+        if isinstance(table, ast.Dict) and all(isinstance(one, ast.Constant | ast.JoinedStr) for one in table.values):
+            return [text for one in table.values for text in texts_of(one, scope, depth + 1)]
+    return []
+
+
+def _is_text(node: ast.expr) -> bool:
+    """Whether an expression is text that is at least partly known."""
+    if isinstance(node, ast.IfExp):
+        return _is_text(node.body) or _is_text(node.orelse)
+    if isinstance(node, ast.BinOp):
+        return _is_text(node.left) or _is_text(node.right)
+    return isinstance(node, ast.JoinedStr | ast.Name) or (
+        isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+
+
+def _has_words(node: ast.expr) -> bool:
+    """Whether an argument says something by itself; the name of a parameter says more than a bare name."""
+    constants = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    return any(" " in one or len(one) > 6 for one in constants)
+
+
+def _joined(parts: list[list[str]]) -> list[str]:
+    forms = 1
+    for part in parts:
+        forms *= len(part)
+    if forms > MOST:  # as few as possible: each part's forms in turn, not all their products
+        return ["".join(part[0] for part in parts)]
+    return ["".join(chosen) for chosen in itertools.product(*parts)]
+
+
+def placeholder(node: ast.expr) -> str:
+    """A word in capitals for what is known only at run time."""
+    if isinstance(node, ast.Call):
+        called = _called(node)
+        if called in ("str", "repr", "sorted", "min", "max", "list", "set", "int", "fspath", "map"):
+            return placeholder(node.args[-1]) if node.args else called.upper()
+        if called == "join":
+            return f"{placeholder(node.args[0])}, ..."
+        if called in (
+            "strip",
+            "splitlines",
+            "removeprefix",
+            "removesuffix",
+            "lower",
+            "rstrip",
+            "keys",
+            "as_posix",
+            "replace",
+            "format",
+        ):
+            return placeholder(node.func.value) if isinstance(node.func, ast.Attribute) else "TEXT"
+        return _word(called.removesuffix("_of"))
+    if isinstance(node, ast.Name):
+        return _word(node.id)
+    if isinstance(node, ast.Attribute):
+        return _word(node.attr)
+    if isinstance(node, ast.Subscript | ast.Starred | ast.FormattedValue):
+        return placeholder(node.value)
+    if isinstance(node, ast.GeneratorExp | ast.ListComp):
+        return placeholder(node.elt)
+    if isinstance(node, ast.IfExp):
+        return placeholder(node.body)
+    if isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare):
+        return "N"
+    return "TEXT"
+
+
+def _word(name: str) -> str:
+    bare = name.strip("_")
+    return READABLE.get(bare, bare.upper() or "TEXT")

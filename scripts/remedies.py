@@ -1,0 +1,117 @@
+"""What the page of messages says beside the messages: groups by what the user was doing, and causes.
+
+A cause belongs to a function of the package, whatever the words of its message are.
+"""
+
+from __future__ import annotations
+
+INTRODUCTION = """# Troubleshooting
+
+Every message of the program, with its remedy. Search for a few words of yours: the key `/` opens the search.
+
+A message says what is wrong, where, and what to do next:
+
+```text
+tmt: FILE:LINE: what is wrong
+  What to do next.
+```
+
+Words in capitals stand for what the program fills in: `FILE:LINE` is a file and a line, `N` a number, `REASON` what the
+operating system or a library said. Errors end the command with exit code 2 and leave earlier results as they were; code
+130 means that the command was interrupted. A traceback (exit code 1) is a bug: please
+[report it](https://github.com/transformer-mt/transformer_mt/issues) with the command and the config.
+
+"""
+
+# Title, sentence, and the modules whose messages belong there; the longest prefix that fits decides.
+GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("The command line", "", ("cli",)),
+    (
+        "The config",
+        "All mistakes of a config are listed at once, each with its file and line, under one remedy. "
+        "[The reference](configuration.md) has every key with its type and range.",
+        ("config", "workflows.configs", "cli.init"),
+    ),
+    ("Files and downloads", "", ("errors", "files", "workflows.download", "cli.download")),
+    (
+        "Preparing data",
+        "",
+        ("corpora", "data", "text", "phrasebook", "workflows.prepare", "cli.prepare", "cli.prepare_tables"),
+    ),
+    ("Training", "", ("training", "workflows.train", "kernels", "model", "runtime", "cli.train")),
+    (
+        "Models and checkpoints",
+        "",
+        (
+            *("decoding.finding", "decoding.model_directory", "runtime.weights", "text.codec", "training.checkpoint"),
+            *("workflows.models", "workflows.average", "cli.average", "cli.inspect", "workflows.inspect"),
+        ),
+    ),
+    ("Translating", "", ("decoding", "workflows.translate", "workflows.engines", "cli.translate", "cli.streaming")),
+    ("Evaluating", "", ("evaluation", "workflows.evaluate", "cli.evaluate")),
+    ("Exporting", "", ("exporting", "workflows.export", "cli.export")),
+    ("Plots and logs", "", ("reporting", "cli.plot")),
+)
+
+# What the library of the command line says itself.
+_USAGE = (
+    ("No such option: OPTION", "The command does not have this option. `tmt COMMAND --help` lists those it has."),
+    ("No such command 'NAME'.", "`tmt --help` lists the commands."),
+    (
+        "Missing option 'OPTION'.",
+        "The command cannot work without this option; for `--config` a second line shows how.",
+    ),
+    ("Missing argument 'NAME'.", "`tmt COMMAND --help` shows which arguments the command takes, and in which order."),
+    ("Option 'OPTION' requires an argument.", "Write the value after the option: `--beam 5`."),
+    (
+        "Invalid value for 'OPTION': 'VALUE' is not a valid integer.",
+        "The option takes a whole number; other options ask for a number or for one of a list.",
+    ),
+    (
+        "Got unexpected extra argument (VALUE)",
+        "Quote a sentence that has spaces: `tmt translate 'Guten Tag.'`. Each `KEY=VALUE` needs a `--set` before it.",
+    ),
+)
+_SHOWN = "```text\nUsage: tmt COMMAND [OPTIONS]\nTry 'tmt COMMAND -h' for help.\n\nError: {}\n```"
+USAGE = [f"#### {text}\n\n{_SHOWN.format(text)}\n\n{cause}\n\n" for text, cause in _USAGE]
+
+CAUSES = {
+    "config.load._put": "`--set` names a key below something that is a value, not a section.",
+    "config.yaml_source._syntax_error": "The line is where the reader noticed; the mistake may stand a line above.",
+    "config.yaml_source._walk": "YAML would silently take the last of the two.",
+    "corpora.tables.of_one_width": "Usually a separator stands inside a sentence that is not quoted.",
+    "corpora.text.read_parallel": "Usually one file lost its empty lines, or a sentence holds a line break.",
+    "data.parallel.map": "The operating system ends processes when memory runs out.",
+    "data.prepared.open_prepared": "A model must be scored with the splits that it was trained with.",
+    "data.selection._divide": "Validation and test together must leave pairs for training.",
+    "data.store._damaged": "A copy was cut short, or the files were changed after `tmt prepare`.",
+    "decoding.translator._require_alike": "An ensemble adds the scores of its models token by token.",
+    "exporting.specification._refuse_inexpressible": "CTranslate2 implements a fixed set of Transformer variants.",
+    "files.receiving.run": "`tmt` tries several times, and continues a download where it stopped.",
+    "files.lines.web_page": "The address has moved, or asks for a login.",
+    "runtime.distributed.join_world": "When one process of `torchrun` fails, the others cannot continue.",
+    "runtime.weights.load_weights": "Config and weights come from different runs, or a key of `model` was changed.",
+    "text.tokenizers.sentencepiece._untrainable": "SentencePiece needs enough different text for the vocabulary size.",
+    "training.gradients.out_of_memory": "One batch and its intermediate results need more memory than the device has.",
+    "training.run_directory._lock": "Two trainings in one folder would overwrite each other's checkpoints.",
+    "training.run_directory._require_same": "A resumed run must continue the same experiment; few keys, such as "
+    "`training.max_epochs`, may change.",
+    "training.run_directory._require_same_corpus": "A resumed run must continue on the same data.",
+    "training.trainer._lost": "A number overflowed. Usually the learning rate is too high.",
+    "training.trainer._require_one_state": "The machines do not share the folder of runs.",
+    "workflows.export._require_agreement": "A float32 export has to give nearly the same translations as `tmt`; "
+    "an export that does not is wrong.",
+}
+
+
+def group_of(home: str) -> str:
+    """The title of the group that a function's messages belong to. Raises KeyError for a room without a group."""
+    fitting = [
+        (len(prefix), title)
+        for title, _, prefixes in GROUPS
+        for prefix in prefixes
+        if f"{home}.".startswith(f"{prefix}.")
+    ]
+    if not fitting:
+        raise KeyError(home)
+    return max(fitting)[1]
