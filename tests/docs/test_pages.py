@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from contextlib import suppress
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +18,7 @@ import typer
 import yaml
 
 from transformer_mt.cli.main import COMMANDS
+from transformer_mt.config.choices import CHOICES
 from transformer_mt.config.load import load_config
 from transformer_mt.config.reference import keys_at
 from transformer_mt.kernels.build import build_model
@@ -86,11 +88,15 @@ def test_options_of_a_command_exist(command: str) -> None:
 
 
 def _assert_key_exists(path: list[str], where: str) -> None:
+    """Of a section that has a `kind`, the keys of all kinds exist: a command does not show the config it changes."""
     section: list[str | int] = list(path[:-1])
-    try:
-        known = keys_at(section)
-    except KeyError:
-        known = []
+    known: set[str] = set()
+    for kind in (None, *CHOICES["tokenizer"], *CHOICES["corpus"]):
+        values: dict[Any, Any] = {"kind": kind}
+        for part in reversed(section):
+            values = {part: values}
+        with suppress(KeyError):
+            known |= set(keys_at(section, values))
     assert path[-1] in known, f"no key {'.'.join(path)}: {where}"
 
 
@@ -183,6 +189,7 @@ def _merged(below: Any, above: Any) -> Any:
         not isinstance(below, dict)
         or not isinstance(above, dict)
         or above.get("kind", below.get("kind")) != below.get("kind")
+        or ("kind" in below and "source" in above)  # a tokenizer for each side instead of one
     ):
         return above
     return {**below, **{key: _merged(below.get(key), value) for key, value in above.items()}}
