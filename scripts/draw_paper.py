@@ -159,8 +159,8 @@ def masks(ink: Ink) -> Figure:
     for axes, (title, (rows, columns, mask_QM)) in zip(figure.subplots(1, 3), panels.items(), strict=True):
         axes.imshow(mask_QM, cmap=ink.shades, vmin=0, vmax=1)
         axes.set_title(title, fontsize=10)
-        axes.set_xticks(range(4), columns, rotation=90)
-        axes.set_yticks(range(4), rows)
+        axes.set_xticks(range(4), columns, fontsize=8.5)
+        axes.set_yticks(range(4), rows, fontsize=8.5)
         axes.set_xticks(np.arange(0.5, 3), minor=True)
         axes.set_yticks(np.arange(0.5, 3), minor=True)
         axes.grid(visible=False)
@@ -265,8 +265,10 @@ def attention(ink: Ink, model: Path) -> Figure:
     for head, (axes, weights_QM) in enumerate(shown, start=1):
         axes.imshow(weights_QM, cmap=ink.shades, vmin=0, vmax=1)
         axes.set_title(f"head {head}", fontsize=10)
-        axes.set_xticks(range(len(source)), source, rotation=90)
-        axes.set_yticks(range(len(target)), target)
+        axes.set_xticks(
+            range(len(source)), ["\n".join(token) if token[0] != "<" else token for token in source], fontsize=9
+        )
+        axes.set_yticks(range(len(target)), target, fontsize=9)
         axes.grid(visible=False)
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
