@@ -33,7 +33,7 @@ from transformer_mt.model.transformer import Transformer
 from transformer_mt.training.schedules.base import make_schedule
 
 SENTENCE = "누가 열 시에 이 코트를 입었습니까?"  # made by the grammar of the phrasebook
-WIDTH = 6.6  # inches; a picture is about as wide as the text
+WIDTH = 5.8  # inches; a picture is about as wide as the text
 
 
 @dataclass(frozen=True)
@@ -159,8 +159,8 @@ def masks(ink: Ink) -> Figure:
     for axes, (title, (rows, columns, mask_QM)) in zip(figure.subplots(1, 3), panels.items(), strict=True):
         axes.imshow(mask_QM, cmap=ink.shades, vmin=0, vmax=1)
         axes.set_title(title, fontsize=10)
-        axes.set_xticks(range(4), columns, fontsize=8.5)
-        axes.set_yticks(range(4), rows, fontsize=8.5)
+        axes.set_xticks(range(4), columns, fontsize=7)
+        axes.set_yticks(range(4), rows, fontsize=7)
         axes.set_xticks(np.arange(0.5, 3), minor=True)
         axes.set_yticks(np.arange(0.5, 3), minor=True)
         axes.grid(visible=False)
@@ -260,14 +260,12 @@ def attention(ink: Ink, model: Path) -> Figure:
     maps = translator.attention(SENTENCE)
     last = f"decoder.layers.{translator.config.model.decoder_layers - 1}.cross_attention"
     weights_HQM, source, target = maps.maps[last], maps.columns[last], maps.rows[last]
-    figure = Figure(figsize=(WIDTH, 6.4))
+    figure = Figure(figsize=(WIDTH, 5.9))
     shown = zip(figure.subplots(2, 2, sharex=True, sharey=True).flat, weights_HQM, strict=True)
     for head, (axes, weights_QM) in enumerate(shown, start=1):
         axes.imshow(weights_QM, cmap=ink.shades, vmin=0, vmax=1)
         axes.set_title(f"head {head}", fontsize=10)
-        axes.set_xticks(
-            range(len(source)), ["\n".join(token) if token[0] != "<" else token for token in source], fontsize=9
-        )
+        axes.set_xticks(range(len(source)), ["\n".join(token) for token in source], fontsize=9)  # from top to bottom
         axes.set_yticks(range(len(target)), target, fontsize=9)
         axes.grid(visible=False)
         axes.tick_params(length=0)

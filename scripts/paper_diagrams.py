@@ -20,7 +20,7 @@ from transformer_mt.text.vocabulary import BOS, MARKS
 if TYPE_CHECKING:
     from draw_paper import Ink
 
-WIDTH = 6.6
+WIDTH = 5.8
 WORDS = [*MARKS, "a", "the", "cat", "dog", "bird", "sleeps"]
 NEXT = {  # what may follow a prefix, and how likely it is: the toy model of the page "Decoding"
     "": {"a": 0.5, "the": 0.4, "cat": 0.1},
@@ -158,8 +158,8 @@ def beam(ink: Ink) -> Figure:
 
     (found,) = beam_search(step, Prefixes([[]]), Limits.of([0], [5]), BeamOptions(beam=2, early=False))
     done = [[WORDS[word] for word in one.ids] for one in found]
-    figure = Figure(figsize=(WIDTH, 3.6))
-    axes = figure.add_subplot(xlim=(-0.35, 4.6), ylim=(8.6, -1.0))
+    figure = Figure(figsize=(WIDTH, 3.9))
+    axes = figure.add_subplot(xlim=(-0.35, 4.6), ylim=(7.5, -1.2))
     axes.axis("off")
     free = iter(range(100))
 
@@ -171,16 +171,16 @@ def beam(ink: Ink) -> Figure:
         y = sum(heights) / len(heights) if heights else float(next(free))
         for (word, _), below in zip(children, heights, strict=True):
             kept = [*row, word] in asked or [*row, word] in done
-            line(axes, [(len(row) + 0.33, y), (len(row) + 0.67, below)], ink.first if kept else ink.faint)
+            line(axes, [(len(row) + 0.3, y), (len(row) + 0.7, below)], ink.first if kept else ink.faint)
         colour = ink.third if is_done else ink.text
-        label = f"{row[-1]} {p:.3f}{' ✓' if is_done else ''}" if row else "<s>"
+        label = f"{row[-1]}\n{p:.3f}{' ✓' if is_done else ''}" if row else "<s>"
         opacity = 1.0 if alive or is_done else 0.6
         axes.text(len(row), y, label, ha="center", va="center", fontsize=9, color=colour, alpha=opacity)
         return y
 
     place([], 1.0)
     for column in range(1, 5):
-        axes.text(column, -1.0, f"step {column}", ha="center", va="center", fontsize=9)
+        axes.text(column, -1.1, f"step {column}", ha="center", va="center", fontsize=9)
     return figure
 
 
