@@ -63,7 +63,7 @@ def test_a_sound_config_is_read(tmp_path: Path) -> None:
         ("batch_tokens: 9", "'batch_tokens'; did you mean 'training.batch_tokens' or 'decoding.batch_tokens'?"),
         ("model: {d_model: 10, n_heads: 3}", "model: d_model 10 is not divisible by n_heads 3"),
         ("model: {tie_embeddings: true}", "needs one vocabulary for both sides"),
-        ("decoding: {beam: 4, n_best: 8}", "n_best 8 is more than the beam of 4 can hold"),
+        ("decoding: {beam: 4, n_best: 8}", "n_best 8 needs a beam of at least 8, not 4"),
         ("1: 3", "unknown key '1'; known here: name, seed"),
         ("seed: 9223372036854775808", "must be less than 9223372036854775808"),
         ("model: {d_model: 1000000000}", "'model.d_model' is 1000000000, but must be at most 1048576"),

@@ -55,19 +55,23 @@ def test_a_batch_of_short_sentences_has_an_end_too() -> None:
     ("search", "options", "problems"),
     [
         (Beam, {"beam": 4, "n_best": 4}, []),
-        (Beam, {"beam": 4, "n_best": 5}, ["n_best 5 is more than the beam of 4 can hold"]),
+        (Beam, {"beam": 4, "n_best": 5}, ["n_best 5 needs a beam of at least 5, not 4"]),
         (MinimumBayesRisk, {"samples": 2}, []),
-        (MinimumBayesRisk, {"samples": 1}, ["minimum Bayes risk has nothing to choose from in one sample"]),
+        (
+            MinimumBayesRisk,
+            {"samples": 1},
+            ["minimum Bayes risk chooses among candidates, so samples must be at least 2"],
+        ),
         (MinimumBayesRisk, {"candidates": "beam", "beam": 2}, []),
         (
             MinimumBayesRisk,
             {"candidates": "beam", "beam": 1},
-            ["minimum Bayes risk has nothing to choose from in a beam of 1"],
+            ["minimum Bayes risk chooses among candidates, so beam must be at least 2"],
         ),
         (
             MinimumBayesRisk,
             {"candidates": "beam", "beam": 4, "n_best": 5},
-            ["n_best 5 is more than the beam of 4 can hold"],
+            ["n_best 5 needs a beam of at least 5, not 4"],
         ),
     ],
 )

@@ -245,7 +245,7 @@ def test_an_ensemble_keeps_to_the_shortest_table_of_positions(tiny_model: Path, 
 
 def test_a_prefix_that_the_model_cannot_write_is_told(translator: Translator) -> None:
     (answer,) = translator.translate(["hello"], ["xÜ"])
-    assert "the prefix is not all known" in answer.notes[0]
+    assert "the prefix has tokens that the model does not know" in answer.notes[0]
 
 
 def test_truecase_leaves_words_inside_a_sentence_as_they_are(tiny_model: Path, tmp_path: Path) -> None:

@@ -236,7 +236,7 @@ def test_whoever_stops_reading_is_left_in_peace(tiny_model: Path) -> None:
         (["--threads", "100000", "x"], "'--threads'"),
         (["--sample", "--seed", "9223372036854775808", "x"], "'--seed'"),
         (["--top-p", "7", "x"], "--top-p"),
-        (["--n-best", "4", "--beam", "2", "x"], "n_best 4 is more than the beam of 2"),
+        (["--n-best", "4", "--beam", "2", "x"], "n_best 4 needs a beam of at least 4, not 2"),
         (["--n-best", "300", "x"], "tmt: --n-best: input should be less than or equal to 256\n"),
         ([], "no finished run"),
     ],

@@ -188,7 +188,7 @@ class TestFiles:
         korean, english = ["나는 책을 읽었다."], ["I read a book."]
         code, _, err = tmt("--hypothesis", write("h", korean), "--reference", write("r", korean), "--bleu")
         assert code == 0
-        assert "the language is not known, so BLEU is tokenised by 13a; name it:  --language ko" in err
+        assert "the language is unknown, so BLEU is tokenised by 13a; set it:  --language ko" in err
         assert tmt("--hypothesis", write("h", english), "--reference", write("r", english), "--bleu")[2] == ""
 
     def test_torch_stays_outside_where_no_table_is_asked_for(self, systems, write):

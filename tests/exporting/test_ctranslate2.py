@@ -298,7 +298,7 @@ def test_a_foreign_vocabulary_is_told(model: ModelDirectory, tmp_path: Path) -> 
     write_export(model, tmp_path / "out")
     for file in (tmp_path / "out").glob("*_vocabulary.json"):
         file.write_text("[]")
-    with pytest.raises(TmtError, match="not the vocabulary of the tokenizer beside it"):
+    with pytest.raises(TmtError, match="does not match the tokenizer in this folder"):
         load_engine(tmp_path / "out")
 
 

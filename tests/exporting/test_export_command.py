@@ -123,7 +123,7 @@ def test_an_export_takes_the_place_of_an_export_and_of_nothing_else(
     Path("first/NOTES.md").write_text("mine")
     code, _, error = tmt("export", *options)
     assert code == 2
-    assert "holds something else (NOTES.md); nothing was written" in error
+    assert "contains other files (NOTES.md); nothing was written" in error
     assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "in.txt", "served"]
 
 

@@ -55,7 +55,7 @@ def test_a_corpus_too_small_says_so() -> None:
 @pytest.mark.parametrize("values", [{"vocab_size": 40}, {"vocab_size": 200, "byte_fallback": True}])
 def test_more_characters_than_pieces_ask_for_more_pieces(values: dict[str, object]) -> None:
     every = [chr(0xAC00 + number) for number in range(100)]
-    with pytest.raises(TmtError, match="fewer than the characters") as error:
+    with pytest.raises(TmtError, match="pieces are too few") as error:
         tokenizer(sentences=[" ".join(every)] * 5, **values)
     assert error.value.remedy.startswith("Raise tokenizer.vocab_size")
 
@@ -159,7 +159,7 @@ def test_pieces_of_another_tokenizer_are_no_vocabulary(tmp_path: Path) -> None:
     lines = file.read_text(encoding="utf-8").split("\n")
     lines[-3:-1] = lines[-2], lines[-3]
     file.write_text("\n".join(lines), encoding="utf-8")
-    with pytest.raises(TmtError, match="not that of the tokenizer beside it"):
+    with pytest.raises(TmtError, match="does not match the tokenizer in this folder"):
         Codec.load(tmp_path)
 
 

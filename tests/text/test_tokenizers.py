@@ -231,7 +231,7 @@ def test_training_reads_no_more_than_it_may() -> None:
 
 
 def test_spacy_without_a_language_says_what_to_use() -> None:
-    with pytest.raises(TmtError, match="no tokenizer of its own for 'xq'") as error:
+    with pytest.raises(TmtError, match="no tokenizer for 'xq'") as error:
         Segmenter(TypeAdapter(OneTokenizer).validate_python({"kind": "spacy"}), "xq")
     assert "sentencepiece" in error.value.remedy
 

@@ -17,12 +17,12 @@ from transformer_mt.decoding.model_directory import ModelDirectory, load_model_d
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.scores import check_parallel, score
-from transformer_mt.exporting.agreement import ENOUGH, compare, made_up_lines
+from transformer_mt.exporting.agreement import ENOUGH, compare, random_lines
 from transformer_mt.exporting.ctranslate2 import (
     QUANTIZATIONS,
     load_engine,
-    refuse_foreign,
     require_ctranslate2,
+    require_export_folder,
     write_export,
 )
 from transformer_mt.files.lines import lines_of
@@ -75,7 +75,7 @@ def export(
             f"a sample of {sample} sentences proves nothing", remedy="Give a number from 1 on:  --sample 200"
         )
     require_ctranslate2()
-    refuse_foreign(output)
+    require_export_folder(output)
     directory = load_model_directory(find_model(Path(model) if model is not None else None))
     lines, references = _sample(directory, sample, source, reference)
     searches: list[SearchAgreement] = []
@@ -117,7 +117,7 @@ def _sample(
     if not sources:
         print(f"tmt: {why}; comparing on sentences of random tokens", file=sys.stderr)
         tokens = directory.source.vocabulary.tokens[len(MARKS) :]
-        sources = made_up_lines(tokens, directory.source.segmenter.detokenize, count, min(20, data.max_length - 1))
+        sources = random_lines(tokens, directory.source.segmenter.detokenize, count, min(20, data.max_length - 1))
     return sources[:count], references[:count]
 
 
