@@ -1,4 +1,4 @@
-"""What options of the command line make of a model's own search settings."""
+"""How options of the command line change a model's own search settings."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def with_own(tiny_model: Path, tmp_path: Path):
         (BY_BEAM, {"temperature": 0.5}, {"method": "mbr", "candidates": "samples", "temperature": 0.5}),
     ],
 )
-def test_options_change_what_they_say(with_own, own: dict[str, Any], given: dict[str, Any], expected: dict[str, Any]):
+def test_options_change_their_settings(with_own, own: dict[str, Any], given: dict[str, Any], expected: dict[str, Any]):
     settings = search_settings(with_own(own), {"n_best": None, **given}).model_dump()
     assert {key: settings[key] for key in expected} == expected
 
@@ -73,6 +73,6 @@ def test_options_change_what_they_say(with_own, own: dict[str, Any], given: dict
         ({}, {"method": "mbr", "utility": "rouge"}, "--utility: input should be 'chrf' or 'bleu'"),
     ],
 )
-def test_an_option_that_would_say_nothing_is_refused(with_own, own: dict[str, Any], given: dict[str, Any], said: str):
+def test_an_option_without_effect_is_refused(with_own, own: dict[str, Any], given: dict[str, Any], said: str):
     with pytest.raises(TmtError, match=said):
         search_settings(with_own(own), given)

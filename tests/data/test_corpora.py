@@ -188,7 +188,7 @@ def test_a_sentence_cut_by_its_own_commas_is_reported(tmp_path: Path, row: str, 
     file = _file(tmp_path, "cut.csv", f"de,en\neins,one\n\n{row}\n")
     error = _complaint(_corpus(kind="csv", files=file, source_column="de", target_column="en"))
     assert error.place == f"{file}:4"
-    assert f"the row has {found} columns, and the first row 2" in error.message
+    assert f"the row has {found} columns, but the first row has 2" in error.message
 
 
 def test_further_columns_of_a_tsv_may_come_and_go(tmp_path: Path) -> None:

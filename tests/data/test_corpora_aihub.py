@@ -96,7 +96,7 @@ def test_a_sheet_without_a_header_is_skipped_and_reported(tmp_path: Path) -> Non
     corpus = _corpus(file)
     for _ in range(2):  # each reading reports it again
         assert _sides(corpus) == PAIRS
-        assert corpus.passed() == [(f"{file}[Sheet2]", 2)]
+        assert corpus.skipped() == [(f"{file}[Sheet2]", 2)]
 
 
 def test_what_excel_writes_for_control_characters_and_failures_is_no_text(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_json_that_is_broken_or_holds_no_pairs(tmp_path: Path) -> None:
     assert _complaint(broken).place == f"{broken}:3"
     assert "no list of pairs" in _complaint(_json(tmp_path / "b.json", {"items": 3})).message
     assert _complaint(_json(tmp_path / "c.json", [{"ko": "하나", "en": "one"}, 5])).place.endswith("c.json:2")
-    assert "where a sentence" in _complaint(_json(tmp_path / "d.json", [{"ko": ["하나"], "en": "one"}])).message
+    assert "not a sentence" in _complaint(_json(tmp_path / "d.json", [{"ko": ["하나"], "en": "one"}])).message
 
 
 def test_csv_in_an_unknown_encoding_is_reported_with_its_line(tmp_path: Path) -> None:

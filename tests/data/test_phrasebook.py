@@ -146,7 +146,7 @@ def test_every_direction_streams():
 
 
 def test_an_exhausted_grammar_says_so(monkeypatch):
-    monkeypatch.setattr(phrasebook, "_PATIENCE", 3)
-    monkeypatch.setattr(phrasebook, "_SEEN_BITS", 6)
+    monkeypatch.setattr(phrasebook, "_MAX_REPEATS", 3)
+    monkeypatch.setattr(phrasebook, "_HASH_BITS", 6)
     with pytest.raises(TmtError, match="no more train sentences"):
         list(generate("ko", "en", "train", 1_000, 1))

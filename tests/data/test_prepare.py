@@ -164,7 +164,7 @@ def test_split_sizes_are_shares_or_numbers_of_pairs(workshop: Any) -> None:
 @pytest.mark.parametrize(("validation", "test"), [(5, 5), (0.5, 5), (10, 0.1)])
 def test_splits_that_leave_no_training_pair_are_refused(workshop: Any, validation: float, test: float) -> None:
     corpus = workshop.whole(workshop.numbered(10), split={"validation": validation, "test": test})
-    with pytest.raises(TmtError, match="a corpus of 10 pairs cannot give"):
+    with pytest.raises(TmtError, match="a corpus of 10 pairs is too small"):
         workshop.prepare(corpus)
 
 
@@ -223,7 +223,7 @@ def test_test_sets_keep_their_names_whatever_they_are(workshop: Any) -> None:
 @pytest.mark.parametrize("name", ["source", "target", "scratch", "plots", "manifest.json"])
 def test_test_sets_cannot_take_the_names_of_other_folders(workshop: Any, name: str) -> None:
     corpus = {**workshop.splits(workshop.numbered(5)), "test": {name: workshop.table("other", workshop.numbered(2))}}
-    with pytest.raises(ValueError, match=f"'{name}' cannot name a test set"):
+    with pytest.raises(ValueError, match=f"'{name}' cannot be the name of a test set"):
         workshop.config(corpus)
 
 
@@ -336,7 +336,7 @@ def test_text_for_sampling_stands_in_the_order_of_the_ids_even_after_drops(works
 
 def test_training_text_is_not_kept_where_nothing_is_sampled(workshop: Any) -> None:
     prepared = workshop.prepare(workshop.splits(workshop.numbered(5)))
-    with pytest.raises(TmtError, match="the text of this split was not kept"):
+    with pytest.raises(TmtError, match="the text of this split is not stored"):
         prepared.raw("train")
 
 

@@ -192,7 +192,7 @@ def test_old_data_that_a_killed_run_had_moved_away_is_found_again(workshop: Any)
 
 def test_a_folder_that_cannot_be_made_is_told(workshop: Any) -> None:
     (workshop.folder / "prepared").write_text("a file is in the way")
-    with pytest.raises(TmtError, match="making the folder") as caught:
+    with pytest.raises(TmtError, match="creating the folder") as caught:
         workshop.prepare(workshop.splits(workshop.numbered(5)))
     assert caught.value.place
 
@@ -261,7 +261,7 @@ def test_of_two_processes_one_prepares_and_the_other_waits_for_it(
         waited = time.monotonic() - started
         assert other.stdout.read() == "True\n"
     assert not ours.is_new
-    assert told == ["waiting for another process that prepares the same"]
+    assert told == ["waiting for another process that prepares this data"]
     assert waited > 0.3
 
 
@@ -314,7 +314,7 @@ def test_what_prepare_did_not_write_is_never_replaced(workshop: Any, made: str) 
     mine.parent.mkdir(parents=True)
     mine.write_text("three days of work")
     for force in (False, True):
-        with pytest.raises(TmtError, match=f"{made if made == 'a file' else 'holds files'}") as caught:
+        with pytest.raises(TmtError, match=f"{made if made == 'a file' else 'contains files'}") as caught:
             prepare(workshop.config(workshop.splits(workshop.numbered(5))), force)
         assert "data.prepared" in caught.value.remedy
     assert mine.read_text() == "three days of work"
@@ -335,7 +335,7 @@ def test_a_corpus_inside_the_folder_of_prepared_data_is_never_replaced(workshop:
     folder = prepare(config).folder
     inside = folder / "mine.jsonl"
     Path(config.data.corpus[0].train[0]).rename(inside)
-    with pytest.raises(TmtError, match="a file of the corpus lies in the folder of prepared data") as caught:
+    with pytest.raises(TmtError, match="a file of the corpus is inside the folder of prepared data") as caught:
         workshop.prepare({**workshop.splits([]), "train": str(inside)})
     assert caught.value.place == str(inside)
     assert inside.exists()
@@ -346,7 +346,7 @@ def test_a_corpus_where_nothing_was_prepared_is_not_told_to_be_deleted(workshop:
     inside = workshop.folder / "prepared" / "work" / "mine.jsonl"
     inside.parent.mkdir(parents=True)
     Path(corpus["train"]).rename(inside)
-    with pytest.raises(TmtError, match="a file of the corpus lies") as caught:
+    with pytest.raises(TmtError, match="a file of the corpus is inside") as caught:
         workshop.prepare({**corpus, "train": str(inside)})
     assert "rm -r" not in caught.value.remedy
 

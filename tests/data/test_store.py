@@ -74,8 +74,8 @@ def test_an_opened_store_stays_on_disk(tmp_path: Path) -> None:
         (lambda folder: (folder / "source.offsets").write_bytes(b""), "disagree"),
         (lambda folder: _offsets(folder / "source.offsets", [1, 2, 3, 7]), "disagree"),
         (lambda folder: _offsets(folder / "source.offsets", [0, 2, 7]), "different size"),
-        (lambda folder: _offsets(folder / "source.offsets", [0, 5, 3, 7]), "without a token"),
-        (lambda folder: _offsets(folder / "source.offsets", [0, 2, 2, 7]), "without a token"),
+        (lambda folder: _offsets(folder / "source.offsets", [0, 5, 3, 7]), "no tokens"),
+        (lambda folder: _offsets(folder / "source.offsets", [0, 2, 2, 7]), "no tokens"),
     ],
 )
 def test_a_damaged_store_is_told_with_the_way_out(tmp_path: Path, damage: Callable[[Path], None], told: str) -> None:

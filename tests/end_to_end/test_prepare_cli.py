@@ -154,7 +154,7 @@ def test_the_phrasebook_needs_no_files_and_two_runs_say_the_same(tmp_path: Path,
     _write(tmp_path, corpus, {"kind": "whitespace", "min_frequency": 1}, source="ko")
     first, second = tmt(), tmt()
     assert first.returncode == second.returncode == 0, first.stderr
-    assert "up to date; --force prepares it again" in second.stdout
+    assert "up to date; --force prepares again" in second.stdout
     assert first.stdout.splitlines()[:-2] == second.stdout.splitlines()[:-2]
     assert first.stderr == second.stderr == ""  # no bar where nobody watches, no word of the workers
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -67,7 +68,11 @@ def test_results_go_to_stdout_and_the_rest_to_stderr(numbers: Any, tmp_path: Pat
     for line in ("run        ", "400 training pairs en-de", "parameters", "a step needs about", "epoch       step"):
         assert line in told
     assert told.count("  ->  ") == 6  # three samples after each of two validations
-    assert "done: max_epochs 2 reached. To train on, raise it: --set training.max_epochs=..." in told
+    *_, done, model, translate, longer = told.splitlines()
+    assert re.fullmatch(r"done       max_epochs 2 reached: 22 updates in 0:\d\d, best valid loss \d\.\d\d\d", done)
+    assert model == f"model      {tmp_path / 'run' / 'model'} (checkpoint of step 22); see plots/"
+    assert translate == f"next       tmt translate --model {tmp_path / 'run'}"
+    assert longer == "           to train on, repeat the command with --set training.max_epochs=4"
     assert not {"\r", "\x1b", "\x08"} & set(out + told)
     assert max(map(len, told.splitlines())) <= max(120, len(str(tmp_path)) + 60)
 
@@ -76,8 +81,8 @@ def test_a_cosine_that_has_ended_is_not_to_be_trained_on(numbers: Any, tmp_path:
     train(numbers.file(tmp_path, schedule="cosine", max_epochs=1, warmup_steps=11), None, tmp_path / "run")
     told = capfd.readouterr().err
     assert "the learning rate only rises: training ends with update 11, and training.warmup_steps is 11" in told
-    assert "its end; for a longer run start anew: --fresh --set training.max_epochs=..." in told
-    assert "To train on" not in told
+    assert "for a longer run, start again with --fresh --set training.max_epochs=2\n" in told
+    assert "to train on" not in told
     train(tmp_path / "numbers.yaml", ["training.max_epochs=2"], tmp_path / "run")
     told = capfd.readouterr().err
     assert "changed since this run was started (there | here): training.max_epochs: 1 | 2" in told
@@ -98,9 +103,10 @@ def test_a_finished_run_says_so_and_can_go_further(finished: Path, run: Path, ca
     config, before = finished / "numbers.yaml", (run / "metrics.jsonl").read_text(encoding="utf-8")
     train(config, None, run)
     out, told = capfd.readouterr()
-    assert "nothing is left to train" in told
+    assert "training is already complete" in told
     assert "changed since" not in told
-    assert "max_epochs 2 reached. To train on, raise it: --set training.max_epochs=..." in told
+    assert "done       max_epochs 2 reached: 22 updates in 0:" in told
+    assert "to train on, repeat the command with --set training.max_epochs=4" in told
     assert "BLEU" in out
     train(config, ["training.max_epochs=3"], run)
     told = capfd.readouterr().err
@@ -140,7 +146,7 @@ def test_a_damaged_best_checkpoint_does_not_become_the_model(finished: Path, run
     newest.write_bytes(newest.read_bytes()[:-1] + b"?")
     train(finished / "numbers.yaml", None, run)  # from the checkpoint before, the second epoch comes again
     told = capfd.readouterr().err
-    assert "is damaged (its checksum differs): the checkpoint before it is used" in told
+    assert "is damaged (its checksum differs); using the checkpoint before it" in told
     assert "resumed at step 11" in told
     assert load_file(run / "model" / WEIGHTS).keys() == load_file(finished / "run" / "model" / WEIGHTS).keys()
     assert (run / "model" / WEIGHTS).read_bytes() == (finished / "run" / "model" / WEIGHTS).read_bytes()
@@ -239,7 +245,7 @@ def test_a_model_keeps_its_vocabulary_whatever_is_prepared_under_its_name_meanwh
 
     train(config, place, tmp_path / "before")
     monkeypatch.setattr(Trainer, "train", meanwhile)
-    with pytest.raises(TmtError, match="prepared from another config of the same name"):
+    with pytest.raises(TmtError, match="prepared with another config of the same name"):
         train(config, place, tmp_path / "run")
     for file in ("source/vocabulary.txt", "model.safetensors"):
         assert (tmp_path / "run" / "model" / file).read_bytes() == (tmp_path / "before" / "model" / file).read_bytes()
@@ -315,7 +321,7 @@ def test_a_full_disk_stops_it_with_the_last_checkpoint_intact(finished: Path, ru
     look = (
         "import sys; from pathlib import Path; from transformer_mt.training.checkpoint import Checkpoints;"
         "from transformer_mt.cli import main; code = main.main(sys.argv[2:]);"
-        "kept = Checkpoints(Path(sys.argv[1], 'checkpoints')); print('WHOLE', kept.whole()[0]); sys.exit(code)"
+        "kept = Checkpoints(Path(sys.argv[1], 'checkpoints')); print('WHOLE', kept.undamaged()[0]); sys.exit(code)"
     )
     script = 'mount -t tmpfs -o size="$0" tmpfs "$1" && cp -r "$2"/. "$1" && shift 2 && exec "$@"'
     arguments = ["train", "--config", str(finished / "numbers.yaml"), "--run-dir", str(mounted)]

@@ -167,8 +167,8 @@ def test_it_tells_what_it_does_and_never_shows_a_traceback(runs: tuple[Path, dic
     folder, _ = runs
     told = (folder / "hit.output").read_text(encoding="utf-8")
     assert "Traceback" not in told
-    assert told.count("all is saved in") == 2
-    assert told.count("The same command goes on from there.") == 2
+    assert told.count("everything is saved in") == 2
+    assert told.count("Run the same command to continue from there") == 2
     assert not {"\r", "\x1b"} & set(told)
 
 

@@ -101,7 +101,7 @@ def test_the_last_update_of_an_epoch_was_uneven(together: tuple[Path, str, str],
 def test_only_one_process_talks_and_writes(together: tuple[Path, str, str]):
     folder, out, told = together
     assert "2 processes" in told
-    assert told.count("done: max_epochs 4 reached") == 1
+    assert told.count("done       max_epochs 4 reached") == 1
     assert told.count("training pairs") == 1
     assert out.count("BLEU|") == 1
     events = [json.loads(line) for line in (folder / "two" / "metrics.jsonl").read_text("utf-8").splitlines()]
@@ -126,7 +126,7 @@ def test_a_killed_process_ends_the_job_and_the_same_command_resumes(together: tu
         os.kill(workers_of(process.pid)[-1], signal.SIGKILL)
         _, told = process.communicate(timeout=100)
     assert process.returncode not in (0, None)
-    assert "lost the others: one of them has ended" in told
+    assert "has lost the others: one of them has ended" in told
     kept = max(int(path.name.removeprefix("step-")) for path in checkpoints.glob("step-*"))
     code, _, told = finished(under_torchrun(config, folder / "killed", f"training.max_steps={kept + 2}"))
     assert code == 0, told
@@ -146,7 +146,7 @@ def test_one_process_goes_on_where_two_were(together: tuple[Path, str, str], cap
     folder, _, _ = together
     train(folder / "numbers.yaml", [*STEADY, "training.max_epochs=5"], folder / "two")
     told = capfd.readouterr().err
-    assert "1 processes now, 2 before: an update takes 0.5 x the data" in told
+    assert "now 1 instead of 2 processes: each update takes 0.5 times the data" in told
     assert "resumed at step" in told
 
 
@@ -154,6 +154,6 @@ def test_a_mistake_is_told_once(together: tuple[Path, str, str]):
     folder, _, _ = together
     code, _, told = finished(under_torchrun(folder / "numbers.yaml", folder / "two", "model.d_model=32"))
     assert code == 1  # torchrun's own
-    assert told.count("this folder holds a run of another config") == 1
+    assert told.count("this folder contains a run with another config") == 1
     assert "exitcode  : 2" in told
     assert "transformer_mt/runtime" not in told  # no traceback of ours

@@ -335,7 +335,7 @@ class TestModel:
             "short has 1 lines, the test set {r}",
         ),
         (("--model", "{missing}"), "no such model folder"),
-        (("--model", "{model}", "--split", "nowhere"), "no split 'nowhere'"),
+        (("--model", "{model}", "--split", "nowhere"), "unknown split 'nowhere'"),
         (("--model", "{model}", "--beam", "0"), "--beam"),
         (("--model", "{model}", "--source", "{short}", "--reference", "{r}"), "has 1 lines"),
     ],

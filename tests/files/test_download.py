@@ -20,13 +20,13 @@ from transformer_mt.corpora.multi30k import Multi30kCorpus
 from transformer_mt.errors import TmtError
 from transformer_mt.files import receiving
 from transformer_mt.files.download import fetch
-from transformer_mt.files.receiving import MissingError, Patience
+from transformer_mt.files.receiving import MissingError, RetryPolicy
 
 pytestmark = pytest.mark.slow
 
 DATA = hashlib.sha512(b"seed").digest() * 4_000  # 256,000 bytes
 SUM = hashlib.sha256(DATA).hexdigest()
-HASTE = Patience(tries=3, pause=0.0, connect=2.0, read=0.5)
+HASTE = RetryPolicy(tries=3, pause=0.0, connect=2.0, read=0.5)
 
 
 @dataclass
@@ -93,8 +93,8 @@ def host() -> Iterator[Host]:
     server.server_close()
 
 
-def _fetch(base: str, file: Path, sha256: str = SUM, patience: Patience = HASTE) -> bool:
-    return fetch(base, file, sha256, remedy="try the mirror", progress=False, patience=patience)
+def _fetch(base: str, file: Path, sha256: str = SUM, retries: RetryPolicy = HASTE) -> bool:
+    return fetch(base, file, sha256, remedy="try the mirror", progress=False, retries=retries)
 
 
 def _complaint(base: str, file: Path, sha256: str = SUM) -> TmtError:
@@ -152,8 +152,8 @@ def test_a_later_run_goes_on_with_what_an_earlier_one_left(host: Host, file: Pat
 def test_of_two_downloads_one_fetches_and_the_other_waits_for_it(host: Host, file: Path) -> None:
     host.breaks, host.stalls = [100_000], True
     with ThreadPoolExecutor(2) as pool:
-        patience = Patience(tries=3, pause=0.0, connect=2.0, read=1.0)
-        one, other = (pool.submit(_fetch, host.address, file, SUM, patience) for _ in range(2))
+        retries = RetryPolicy(tries=3, pause=0.0, connect=2.0, read=1.0)
+        one, other = (pool.submit(_fetch, host.address, file, SUM, retries) for _ in range(2))
         assert {one.result(20), other.result(20)} == {True}, "both had to wait for it"
     assert file.read_bytes() == DATA
     assert [wanted for _, wanted in host.asked] == ["", "bytes=98304-"], "one connection, and what it had is kept"
@@ -340,7 +340,7 @@ def test_the_command_fetches_everything_and_says_so_only_on_stderr(
     download("multi30k", to=tmp_path, mirror=small_multi30k.address)
     first = capsys.readouterr()
     assert first.out == ""
-    assert first.err.count("fetched and verified") == 12
+    assert first.err.count("downloaded and verified") == 12
     assert set(_left(tmp_path / "any")) == set(multi30k.SUMS)
     small_multi30k.asked.clear()
     download("multi30k", to=tmp_path, mirror=small_multi30k.address)
@@ -366,7 +366,7 @@ def test_the_command_leaves_out_optional_test_sets_and_no_others(
     [
         ("aihub", "aihub.or.kr"),
         ("multi30", "did you mean 'multi30k'?"),
-        ("phrasebook", "comes with"),
+        ("phrasebook", "is part of tmt"),
         ("x", "no corpus"),
     ],
 )

@@ -85,8 +85,8 @@ def test_out_of_memory_splits_batches_and_changes_nothing_else(numbers: Any, tmp
     for name, weight in weights(whole).items():
         torch.testing.assert_close(weights(split)[name], weight, rtol=1e-3, atol=1e-5)
     told = capsys.readouterr().err
-    assert "out of memory: each batch is computed in 2 parts" in told
-    assert "in 4 parts from now on; the updates stay the same" in told
+    assert "out of memory: each batch is now computed in 2 parts" in told
+    assert "in 4 parts; the result stays the same" in told
     assert "in 4 parts" in (tmp_path / "split" / "train.log").read_text(encoding="utf-8")
 
 
@@ -105,6 +105,6 @@ def test_memory_that_runs_out_while_validating_is_told_too(numbers: Any, tmp_pat
     def fail(model: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(trainer.validation, "judge", fail)
+    monkeypatch.setattr(trainer.validation, "evaluate", fail)
     with pytest.raises(TmtError, match="out of memory"):
         trainer.train()

@@ -75,7 +75,7 @@ def test_without_a_terminal_there_are_plain_lines_now_and_then(tmp_path: Path, c
     events = Events(tmp_path)
     clock = iter(range(0, 10_000, 4))  # seconds; each update takes some
     monkeypatch.setattr(events_module.time, "monotonic", lambda: float(next(clock)))
-    events._told = 0.0
+    events._shown = 0.0
     events.start_epoch(3, 100, 0)
     for step in range(40):
         events.advance(step, "loss 2.000")
@@ -124,7 +124,7 @@ def test_the_head_of_the_table_comes_again(tmp_path: Path, capsys):
 
 def test_curves_are_drawn_after_a_while_and_when_asked(tmp_path: Path, monkeypatch):
     drawn: list[Path] = []
-    monkeypatch.setattr(events_module, "plot_curves", lambda file, folder: drawn.append(folder))
+    monkeypatch.setattr(events_module, "draw_curves", lambda file, folder: drawn.append(folder))
     events = Events(tmp_path)
     events.validated(ROW, [])
     assert drawn == []

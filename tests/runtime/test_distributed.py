@@ -29,11 +29,11 @@ def test_a_process_alone_asks_nobody(monkeypatch):
         assert world.sums([1, 2.5]) == [1, 2.5]
         assert world.gather("x") == ["x"]
         assert world.from_main(lambda: 7) == 7
-        assert world.shared([3, 1, 2], lambda items: [-item for item in items]) == [-3, -1, -2]
+        assert world.split_work([3, 1, 2], lambda items: [-item for item in items]) == [-3, -1, -2]
         module = torch.nn.Linear(2, 2)
         assert world.parallel(module, torch.device("cpu")) is module
         with pytest.raises(TmtError):
-            world.leave(TmtError("enough"))
+            world.exit_all(TmtError("enough"))
 
 
 def test_a_group_knows_who_shares_a_machine(monkeypatch):
@@ -66,7 +66,7 @@ def test_a_gpu_process_that_fails_alone_waits_for_nobody(monkeypatch, failing: s
             if failing == "alone":
                 raise TmtError("no memory")
             if failing:
-                world.leave(TmtError("interrupted"))
+                world.exit_all(TmtError("interrupted"))
     assert ended == ([] if failing == "alone" else [True])
 
 
@@ -89,7 +89,7 @@ def learn(world):
     weights(torch.tensor([[2.0 * world.rank]])).sum().backward()
     assert weights.module.weight.grad.item() == 1  # the mean of 0 and 2
     if FAILING:
-        world.leave(TmtError("learnt enough"))
+        world.exit_all(TmtError("learnt enough"))
 
 def threads():  # of Linux; elsewhere none are seen
     for file in glob("/proc/self/task/*/comm"):
@@ -102,13 +102,13 @@ def talk(world):
     assert world.gather(f"rank {world.rank}") == ["rank 0", "rank 1"]
     assert world.from_main(lambda: {"from": world.rank}) == {"from": 0}
     for count in range(4):  # fewer than the processes, as many, uneven shares
-        done = world.shared(list(range(count)), lambda own: [(item, world.rank) for item in own])
+        done = world.split_work(list(range(count)), lambda own: [(item, world.rank) for item in own])
         assert done == [(item, item % 2) for item in range(count)]
     outcomes = []
     for failing in (
         lambda: world.from_main(fail),
-        lambda: world.leave(TmtError("no", exit_code=130)),
-        lambda: world.shared(range(2), lambda own: [fail() if item == 0 else item for item in own]),
+        lambda: world.exit_all(TmtError("no", exit_code=130)),
+        lambda: world.split_work(range(2), lambda own: [fail() if item == 0 else item for item in own]),
     ):
         try:
             failing()

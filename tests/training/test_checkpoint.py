@@ -94,7 +94,7 @@ def test_a_damaged_checkpoint_is_told_and_the_one_before_it_used(tmp_path: Path,
     assert found.state.step == 10
     assert len(problems) == 1
     assert "step-0000020" in problems[0]
-    assert checkpoints.whole() == ([10], problems)
+    assert checkpoints.undamaged() == ([10], problems)
     with pytest.raises(DamagedError):
         checkpoints.read(20)
 

@@ -15,7 +15,7 @@ from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
 from transformer_mt.training import run_directory
-from transformer_mt.training.run_directory import CHANGEABLE, RunDirectory, Shipped, facts_of
+from transformer_mt.training.run_directory import CHANGEABLE, FinalModel, RunDirectory, facts_of
 
 FILES = [{"path": "pairs.tsv", "size": 3, "sha256": "abc"}]
 
@@ -47,7 +47,7 @@ def test_the_resolved_config_alone_repeats_the_run(run: RunDirectory):
 def test_another_config_is_refused_with_the_keys_that_differ(run: RunDirectory):
     run.open(config_of(), facts_of(FILES))
     other = config_of(warmup_steps=9, label_smoothing=0.2, max_epochs=5)
-    with pytest.raises(TmtError, match="a run of another config") as failure:
+    with pytest.raises(TmtError, match="a run with another config") as failure:
         run.open(other, facts_of(FILES))
     message = str(failure.value)
     assert "training.warmup_steps: 4000 | 9" in message
@@ -105,7 +105,7 @@ def test_a_corpus_that_has_changed_is_refused(run: RunDirectory):
     moved = [{**FILES[0], "path": "elsewhere/pairs.tsv"}]
     run.open(config_of(), facts_of(moved))
     changed = [{**moved[0], "sha256": "abd"}]
-    with pytest.raises(TmtError, match=r"the corpus has changed since this run was started: elsewhere/pairs\.tsv"):
+    with pytest.raises(TmtError, match=r"the corpus has changed since this run started: elsewhere/pairs\.tsv"):
         run.open(config_of(), facts_of(changed))
 
 
@@ -128,7 +128,7 @@ def test_two_processes_cannot_train_in_one_folder(run: RunDirectory):
     pytest.importorskip("fcntl")
     run.open(config_of(), facts_of(FILES))
     other = RunDirectory(run.folder)
-    for attempt in (lambda: other.open(config_of(), facts_of(FILES)), other.set_aside):
+    for attempt in (lambda: other.open(config_of(), facts_of(FILES)), other.move_aside):
         with pytest.raises(TmtError, match="another process is training here"):
             attempt()
     run.close()
@@ -137,10 +137,10 @@ def test_two_processes_cannot_train_in_one_folder(run: RunDirectory):
 
 
 def test_fresh_keeps_every_former_run(run: RunDirectory):
-    assert run.set_aside() is None
+    assert run.move_aside() is None
     for number in (1, 2, 3):
         run.open(config_of(warmup_steps=number), facts_of(FILES))
-        assert run.set_aside() == run.folder.with_name(f"one.{number}")
+        assert run.move_aside() == run.folder.with_name(f"one.{number}")
         assert not run.folder.exists()
     assert "warmup_steps: 2" in (run.folder.with_name("one.2") / "config.yaml").read_text(encoding="utf-8")
 
@@ -151,8 +151,8 @@ def test_fresh_does_not_move_the_folder_one_is_in(run: RunDirectory, monkeypatch
     (run.folder / "plots").mkdir()
     for place, name in ((run.folder, "."), (run.folder / "plots", "..")):
         monkeypatch.chdir(place)
-        with pytest.raises(TmtError, match="you are in this folder"):
-            RunDirectory(Path(name)).set_aside()
+        with pytest.raises(TmtError, match="--fresh would rename the current folder"):
+            RunDirectory(Path(name)).move_aside()
     assert run.folder.is_dir()
 
 
@@ -181,7 +181,7 @@ def test_a_run_killed_while_it_was_opened_can_be_opened(run: RunDirectory, monke
 
 def test_a_file_in_the_way_is_told(tmp_path: Path):
     (tmp_path / "runs").write_text("", encoding="utf-8")
-    with pytest.raises(TmtError, match="while opening the folder of the run"):
+    with pytest.raises(TmtError, match="while opening the run directory"):
         RunDirectory(tmp_path / "runs" / "one").open(config_of(), facts_of(FILES))
 
 
@@ -192,7 +192,7 @@ def test_a_folder_that_holds_something_else_is_neither_used_nor_moved(tmp_path: 
     with pytest.raises(TmtError, match="no run"):
         directory.open(config_of(), facts_of(FILES))
     with pytest.raises(TmtError, match="no run"):
-        directory.set_aside()
+        directory.move_aside()
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
 
 
@@ -200,14 +200,14 @@ def test_a_model_made_by_average_is_kept_until_there_is_a_newer_checkpoint(run: 
     for step in (10, 110):
         run.checkpoints.path(step).mkdir(parents=True)
     run.model.mkdir()
-    assert run.shipped([110]) is None
-    run.note_shipped(Shipped([10, 110], "average"))
-    assert run.shipped([110]) == Shipped([10, 110], "average")
+    assert run.final_model([110]) is None
+    run.record_final_model(FinalModel([10, 110], "average"))
+    assert run.final_model([110]) == FinalModel([10, 110], "average")
     run.checkpoints.path(1110).mkdir()
-    assert run.shipped([1110]) is None
-    run.note_shipped(Shipped([1110], "train"))
-    assert run.shipped([1110]) == Shipped([1110], "train")
-    assert run.shipped([110]) is None
+    assert run.final_model([1110]) is None
+    run.record_final_model(FinalModel([1110], "train"))
+    assert run.final_model([1110]) == FinalModel([1110], "train")
+    assert run.final_model([110]) is None
 
 
 def test_what_a_killed_process_had_moved_aside_is_there_again_when_the_run_is_opened(tmp_path: Path):

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_mt.config.training import TrainingConfig
-from transformer_mt.training.schedules.base import make_schedule, only_rises
+from transformer_mt.training.schedules.base import ends_in_warmup, make_schedule
 from transformer_mt.training.schedules.constant import constant
 from transformer_mt.training.schedules.cosine import cosine
 from transformer_mt.training.schedules.inverse_sqrt import inverse_sqrt
@@ -116,8 +116,8 @@ def test_a_cosine_ends_with_the_training_unless_told_otherwise(limits: dict[str,
 
 def test_a_training_that_ends_within_its_warmup_is_known():
     config = TrainingConfig(schedule="cosine", warmup_steps=300, max_epochs=3)
-    assert [only_rises(config, updates) for updates in (40, 100, 101)] == [120, 300, 0]
-    assert only_rises(config.model_copy(update={"max_steps": 70}), 101) == 70
+    assert [ends_in_warmup(config, updates) for updates in (40, 100, 101)] == [120, 300, 0]
+    assert ends_in_warmup(config.model_copy(update={"max_steps": 70}), 101) == 70
     early = TrainingConfig(schedule="noam", max_epochs=3)
-    assert [only_rises(early, updates) for updates in (100, 2_000)] == [300, 0]
-    assert only_rises(TrainingConfig(schedule="plateau", max_minutes=3), 100) == 0, "nobody knows its last update"
+    assert [ends_in_warmup(early, updates) for updates in (100, 2_000)] == [300, 0]
+    assert ends_in_warmup(TrainingConfig(schedule="plateau", max_minutes=3), 100) == 0, "nobody knows its last update"

@@ -22,7 +22,7 @@ from transformer_mt.text.vocabulary import BOS
 from transformer_mt.training.optimizer import Optimizer
 from transformer_mt.training.schedules.cosine import cosine
 from transformer_mt.training.state import TrainState
-from transformer_mt.training.validation import BleuResult, Judgement, Sample, mean_nll
+from transformer_mt.training.validation import BleuResult, Sample, ValidationResult, mean_nll
 from transformer_mt.workflows.average import average
 
 pytestmark = pytest.mark.slow
@@ -44,7 +44,7 @@ def records(run: Path, event: str) -> list[dict[str, Any]]:
 def judging(trainer: Any, *losses: float) -> None:
     """Let validation find these losses, one after the other."""
     found = iter(losses)
-    trainer.validation.judge = lambda model: Judgement(next(found))
+    trainer.validation.evaluate = lambda model: ValidationResult(next(found))
 
 
 def test_it_learns(numbers: Any, tmp_path: Path):
@@ -225,7 +225,7 @@ def test_muon_moves_queries_keys_and_values_alike_however_large_their_gradients(
 def test_muon_refuses_float16(numbers: Any, tmp_path: Path):
     """Its loss scaling would have to stop two optimizers at once."""
     trainer = numbers.trainer(tmp_path, optimizer="muon")
-    with pytest.raises(TmtError, match="muon does not train in float16"):
+    with pytest.raises(TmtError, match="muon does not support float16"):
         Optimizer(trainer.model, trainer.settings, Machine(torch.device("cpu"), torch.float16))
 
 
@@ -233,11 +233,11 @@ def test_the_moving_average_is_what_is_judged_and_shipped(numbers: Any, tmp_path
     trainer = numbers.trainer(tmp_path, max_steps=30, max_epochs=None, ema_decay=0.9, validate_every=10)
     expected, judged = None, []
 
-    def judge(model: Any) -> Judgement:
+    def judge(model: Any) -> ValidationResult:
         judged.append(model.generator.weight.detach().clone())
-        return Judgement(1.0)
+        return ValidationResult(1.0)
 
-    trainer.validation.judge = judge
+    trainer.validation.evaluate = judge
     update = trainer.optimizer.update
 
     def followed(step: int, rate: float) -> None:
@@ -288,7 +288,7 @@ def test_r_drop_is_as_published(numbers: Any, tmp_path: Path):
 
 def test_validation_sees_neither_dropout_nor_smoothing(numbers: Any, tmp_path: Path):
     trainer = numbers.trainer(tmp_path, {"dropout": 0.5}, label_smoothing=0.3)
-    found = [trainer.validation.judge(trainer.model).loss for _ in range(2)]
+    found = [trainer.validation.evaluate(trainer.model).loss for _ in range(2)]
     assert found[0] == found[1]
     assert trainer.model.training
     store, total, count = trainer.validation.store, 0.0, 0
@@ -338,7 +338,7 @@ def test_processes_share_validation_to_the_bit(numbers: Any, tmp_path: Path):
 def test_a_loss_that_is_no_number_is_told_with_step_and_batch(numbers: Any, tmp_path: Path):
     trainer = numbers.trainer(tmp_path, max_epochs=3, checkpoint_every=5)
     spoil(trainer, 14)
-    with pytest.raises(TmtError, match="the loss is not a number at step 14, batch 3 of epoch 2") as failure:
+    with pytest.raises(TmtError, match="the loss is not a finite number at step 14, batch 3 of epoch 2") as failure:
         trainer.train()
     assert failure.value.exit_code == 2
     assert "The last good checkpoint is" in failure.value.remedy
@@ -347,23 +347,23 @@ def test_a_loss_that_is_no_number_is_told_with_step_and_batch(numbers: Any, tmp_
     assert all(torch.isfinite(weight).all() for weight in kept.weights.values())
 
 
-def test_a_gpu_that_is_not_asked_each_step_still_names_the_right_one(numbers: Any, tmp_path: Path, monkeypatch):
+def test_a_loss_that_is_read_every_20_steps_still_names_the_right_step(numbers: Any, tmp_path: Path, monkeypatch):
     trainer = numbers.trainer(tmp_path, max_epochs=3)
-    monkeypatch.setattr(trainer, "_require_numbers", lambda table, own=trainer._require_numbers: None)
+    monkeypatch.setattr(trainer, "_require_finite", lambda table, own=trainer._require_finite: None)
     spoil(trainer, 14)
-    place = None
+    position = None
 
-    def note(table: list[float]) -> None:
-        nonlocal place
-        place = place or trainer.losses.first_non_finite(table)
-        if place and len(trainer.losses) == 9:  # what a look at step 20 finds
-            raise TmtError("lost")
+    def check(table: list[float]) -> None:
+        nonlocal position
+        position = position or trainer.losses.first_non_finite(table)
+        if position and len(trainer.losses) == 9:  # at step 20
+            raise TmtError("not finite")
 
-    monkeypatch.setattr(trainer, "_require_numbers", note)
-    with pytest.raises(TmtError, match="lost"):
+    monkeypatch.setattr(trainer, "_require_finite", check)
+    with pytest.raises(TmtError, match="not finite"):
         trainer.train()
-    assert place is not None
-    assert (place.step, place.epoch, place.batch) == (14, 2, 3)
+    assert position is not None
+    assert (position.step, position.epoch, position.batch) == (14, 2, 3)
 
 
 def test_weights_that_are_no_numbers_are_never_saved(numbers: Any, tmp_path: Path):
@@ -377,7 +377,7 @@ def test_weights_that_are_no_numbers_are_never_saved(numbers: Any, tmp_path: Pat
 
     trainer.optimizer.update = ruin
     judging(trainer, 1.0)
-    with pytest.raises(TmtError, match="the weights are not numbers any more at step 8"):
+    with pytest.raises(TmtError, match="the weights are not finite numbers at step 8"):
         trainer.train()
     assert trainer.run.checkpoints.steps() == [4]
 
@@ -385,7 +385,7 @@ def test_weights_that_are_no_numbers_are_never_saved(numbers: Any, tmp_path: Pat
 def test_a_validation_loss_that_is_no_number_ends_it(numbers: Any, tmp_path: Path):
     trainer = numbers.trainer(tmp_path, max_steps=8, validate_every=4)
     judging(trainer, 1.0, float("nan"))
-    with pytest.raises(TmtError, match="the validation loss is not a number at step 8"):
+    with pytest.raises(TmtError, match="the validation loss is not a finite number at step 8"):
         trainer.train()
     assert trainer.run.checkpoints.steps() == [4]
 
@@ -424,10 +424,10 @@ def test_interrupted_and_resumed_is_never_interrupted(numbers: Any, tmp_path: Pa
     for step in (4, 9):
         parted = numbers.trainer(tmp_path / "parted", max_epochs=3, **options)
         interrupt_at(parted, step, kind)
-        with pytest.raises(TmtError, match=r"interrupted at step \d+; all is saved in .*step-00000") as failure:
+        with pytest.raises(TmtError, match=r"interrupted at step \d+; everything is saved in .*step-00000") as failure:
             parted.train()
         assert failure.value.exit_code == 130
-        assert "The same command goes on from there" in failure.value.remedy
+        assert "Run the same command to continue from there" in failure.value.remedy
         assert "stopping after this step" in capfd.readouterr().err
     resumed = numbers.trainer(tmp_path / "parted", max_epochs=3, **options)
     state = resumed.train()
@@ -485,13 +485,13 @@ def test_a_damaged_checkpoint_is_never_one_of_the_last(numbers: Any, tmp_path: P
 
 def test_a_signal_while_validating_is_heeded_at_once(numbers: Any, tmp_path: Path):
     trainer = numbers.trainer(tmp_path, max_epochs=9)
-    judge = trainer.validation.judge
+    judge = trainer.validation.evaluate
 
-    def slow(model: Any) -> Judgement:
+    def slow(model: Any) -> ValidationResult:
         os.kill(os.getpid(), signal.SIGTERM)
         return judge(model)
 
-    trainer.validation.judge = slow
+    trainer.validation.evaluate = slow
     with pytest.raises(TmtError, match="interrupted at step 11;"):
         trainer.train()
     assert trainer.state.validated == 11
@@ -528,10 +528,10 @@ def test_a_damaged_checkpoint_is_told_and_training_goes_on_from_the_one_before(n
     capsys.readouterr()
     resumed.train()
     told = capsys.readouterr().err
-    assert f"{newest} is damaged (its checksum differs): the checkpoint before it is used" in told
+    assert f"{newest} is damaged (its checksum differs); using the checkpoint before it" in told
     assert "resumed at step 15" in told
     assert same(weights(whole), weights(resumed))
-    assert resumed.run.checkpoints.whole() == ([20], [])
+    assert resumed.run.checkpoints.undamaged() == ([20], [])
 
 
 def test_a_run_none_of_whose_checkpoints_can_be_used_is_not_trained_over(numbers: Any, tmp_path: Path):
@@ -539,7 +539,7 @@ def test_a_run_none_of_whose_checkpoints_can_be_used_is_not_trained_over(numbers
     states = sorted(tmp_path.glob("checkpoints/*/state.json"))
     for state in states:
         state.write_text("{}")
-    with pytest.raises(TmtError, match="no checkpoint of this run can be used") as failure:
+    with pytest.raises(TmtError, match="every checkpoint of this run is damaged") as failure:
         numbers.trainer(tmp_path, max_steps=10).train()
     assert "--fresh" in failure.value.remedy
     assert sorted(tmp_path.glob("checkpoints/*/state.json")) == states
@@ -572,7 +572,7 @@ def test_a_finished_run_says_so_and_more_epochs_continue_it(numbers: Any, tmp_pa
     capsys.readouterr()
     again = numbers.trainer(tmp_path / "parts", max_epochs=2)
     assert again.train().stopped == "max_epochs 2 reached"
-    assert "nothing is left to train" in capsys.readouterr().err
+    assert "training is already complete" in capsys.readouterr().err
     more = numbers.trainer(tmp_path / "parts", max_epochs=3)
     assert more.train().step == 33
     assert same(weights(whole), weights(more))

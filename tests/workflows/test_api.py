@@ -132,7 +132,7 @@ def test_a_plain_script_prepares_with_several_workers(tmp_path: Path) -> None:
         (lambda model, folder: tmt.export(folder / "out", model, sample=0), "a sample of 0 sentences"),
         (lambda model, folder: tmt.Computing(threads=0), "0 threads"),
         (lambda model, folder: tmt.Translator.load([]), "no model is named"),
-        (lambda model, folder: tmt.Translator.load(model, computing=tmt.Computing("tpu")), "'tpu' is no device"),
+        (lambda model, folder: tmt.Translator.load(model, computing=tmt.Computing("tpu")), "unknown device 'tpu'"),
     ],
 )
 def test_wrong_arguments_are_told(trained: Any, tmp_path: Path, mistake: Any, said: str) -> None:

@@ -11,7 +11,7 @@ from transformer_mt.data.prepared import open_prepared
 from transformer_mt.decoding.model_directory import save_model_directory
 from transformer_mt.errors import TmtError
 from transformer_mt.text.codec import load_codecs
-from transformer_mt.training.run_directory import RunDirectory, Shipped
+from transformer_mt.training.run_directory import FinalModel, RunDirectory
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def average(run: str | Path, last: int = 5) -> AverageReport:
     checkpoint, problems = directory.checkpoints.newest()
     if checkpoint is None:
         raise TmtError("no checkpoint of this run can be used", place=run, remedy="\n  ".join(problems))
-    whole, damaged = directory.checkpoints.whole()
+    whole, damaged = directory.checkpoints.undamaged()
     for problem in dict.fromkeys([*problems, *damaged]):
         print(f"tmt: {problem}: left out", file=sys.stderr)
     usable = [step for step in whole if step <= checkpoint.state.step]
@@ -46,5 +46,5 @@ def average(run: str | Path, last: int = 5) -> AverageReport:
         print(f"tmt: only {newest} kept (training.keep_last)", file=sys.stderr)
     codecs = load_codecs(directory.model) if directory.model.is_dir() else open_prepared(config).codecs()
     save_model_directory(directory.model, config, directory.checkpoints.mean_weights(steps), codecs)
-    directory.note_shipped(Shipped(steps, "average"))
+    directory.record_final_model(FinalModel(steps, "average"))
     return AverageReport(directory.model, steps)

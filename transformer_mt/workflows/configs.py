@@ -71,7 +71,7 @@ def write_config(file: Path, text: str) -> None:
 
 def header(schema: Path) -> str:
     """The first line of a config that names its schema to editors (to those that use yaml-language-server)."""
-    return f"# yaml-language-server: $schema={schema}\n"
+    return f"# yaml-language-server: $schema={schema.as_posix()}\n"
 
 
 def write_schema(file: Path) -> None:

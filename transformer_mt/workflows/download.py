@@ -10,6 +10,11 @@ from transformer_mt.config.choices import CHOICES, choice
 from transformer_mt.errors import TmtError
 
 
+def public_corpora() -> list[str]:
+    """Kinds of corpora that `download` can fetch."""
+    return [kind for kind in CHOICES["corpus"] if choice("corpus", kind).is_public]
+
+
 def download(corpus: str, folder: Path, mirror: str | None = None) -> Iterator[tuple[str, str]]:
     """Fetch and verify every file; yields each name and what became of it.
 
@@ -26,7 +31,7 @@ def download(corpus: str, folder: Path, mirror: str | None = None) -> Iterator[t
     known = [kind for kind, cls in kinds.items() if cls.is_public or cls.no_download]
     near = difflib.get_close_matches(corpus, known, n=1)
     hint = f"; did you mean '{near[0]}'?" if near else ""
-    public = " and ".join(f"`tmt download {kind}`" for kind, cls in kinds.items() if cls.is_public)
+    public = " and ".join(f"`tmt download {kind}`" for kind in public_corpora())
     *own, last = (kind for kind in kinds if kind not in known)
     raise TmtError(
         f"there is no corpus '{corpus}' to download{hint}",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.interpreter import Computing, Interpreter
 from transformer_mt.errors import TmtError
+from transformer_mt.exporting.ctranslate2 import QUANTIZATIONS as QUANTIZATIONS
 from transformer_mt.exporting.ctranslate2 import is_exported, load_engine
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -23,13 +24,15 @@ from transformer_mt.evaluation.scores import score
 from transformer_mt.kernels.build import build_model
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.reporting.events import Events
+from transformer_mt.reporting.program import program_name, quoted
+from transformer_mt.reporting.table import duration
 from transformer_mt.runtime.device import Machine, seed_everything, set_up
 from transformer_mt.runtime.distributed import World, join_world
 from transformer_mt.training.ending import final_steps
 from transformer_mt.training.gradients import is_out_of_memory
 from transformer_mt.training.memory import step_bytes
-from transformer_mt.training.run_directory import RunDirectory, Shipped, facts_of
-from transformer_mt.training.schedules.base import ends_with, only_rises
+from transformer_mt.training.run_directory import FinalModel, RunDirectory, facts_of
+from transformer_mt.training.schedules.base import ends_in_warmup, ends_with
 from transformer_mt.training.state import TrainState
 from transformer_mt.training.trainer import Trainer
 from transformer_mt.training.validation import BleuOf, BleuResult, Sample, Validation
@@ -73,7 +76,7 @@ def train(
             return _train(settings, Path(run_dir or RUNS / settings.name), fresh, world)
         except KeyboardInterrupt:
             error = TmtError("interrupted", remedy="The same command goes on from here.", exit_code=INTERRUPTED)
-            world.leave(error)
+            world.exit_all(error)
 
 
 def _train(config: Config, folder: Path, fresh: bool, world: World) -> TrainReport:
@@ -82,7 +85,7 @@ def _train(config: Config, folder: Path, fresh: bool, world: World) -> TrainRepo
     run = RunDirectory(folder)
     try:
         notes = world.from_main(lambda: _open(run, config, prepared, fresh, world.size))
-        events = Events(folder, silent=not world.is_main, tensorboard=config.runtime.tensorboard)
+        events = Events(folder, not world.is_main, config.runtime.tensorboard, config.training.max_epochs)
         for note in notes:
             events.say(note)
         with closing(events):
@@ -95,7 +98,7 @@ def _train(config: Config, folder: Path, fresh: bool, world: World) -> TrainRepo
 
 def _open(run: RunDirectory, config: Config, prepared: Prepared, fresh: bool, processes: int) -> list[str]:
     """Take the folder of the run; what the user should know of it."""
-    aside = run.set_aside() if fresh else None
+    aside = run.move_aside() if fresh else None
     changed = run.open(config, facts_of([file.model_dump() for file in prepared.manifest.files], processes))
     notes = [f"the former run is kept in {aside}"] if aside is not None else []
     notes += [f"changed since this run was started (there | here): {line}" for line in changed]
@@ -174,7 +177,7 @@ class TrainingJob:
         greedy = config.decoding.model_copy(update={"method": "beam", "beam": 1, "n_best": 1})
 
         def bleu_of(model: Transformer) -> BleuResult:
-            found = world.shared(ids, lambda own: translate_ids(model, own, greedy, self.machine.device))
+            found = world.split_work(ids, lambda own: translate_ids(model, own, greedy, self.machine.device))
             translations = [target.decode(one) for one in found]
             bleu = world.from_main(lambda: score(translations, references, config.data.target, ["bleu"])["bleu"].value)
             shown = [len(ids) * place // SAMPLES for place in range(min(SAMPLES, len(ids)))]
@@ -189,12 +192,12 @@ class TrainingJob:
         sizes = dict.fromkeys(self.prepared.report.vocabulary.values())  # source, target; one if they are equal
         events.say(f"run        {self.run.folder}")
         events.say(
-            f"data       {len(batches.store):,} training pairs {config.data.direction},"
-            f" vocabulary {' and '.join(f'{size:,}' for size in sizes)}; {updates:,} updates an epoch"
+            f"data       {len(batches.store):,} training pairs {config.data.direction}; {updates:,} updates per epoch"
         )
-        events.say(f"model      {sum(p.numel() for p in model.parameters()):,} parameters")
+        vocabulary = " and ".join(f"{size:,}" for size in sizes)
+        events.say(f"model      {sum(p.numel() for p in model.parameters()):,} parameters; vocabulary {vocabulary}")
         events.say(f"machine    {machine.describe()}; a step needs about {-(-needed // 2**20):,} MiB")
-        if last := only_rises(config.training, updates):
+        if last := ends_in_warmup(config.training, updates):
             events.say(
                 f"note       the learning rate only rises: training ends with update {last:,}, and"
                 f" training.warmup_steps is {config.training.warmup_steps:,}"
@@ -205,18 +208,14 @@ class TrainingJob:
     def finish(self, state: TrainState) -> TrainReport:
         """Average, ship, draw, and score on the test sets."""
         run, events = self.run, self.events
-        limit = state.stopped.split(" ")[0]
-        if limit == ends_with(self.config.training):
-            further = "Its learning rate has come to its end; for a longer run start anew: --fresh"
-        else:
-            further = "To train on, raise it:"
-        events.say(f"done: {state.stopped}. {further} --set training.{limit}=...")
+        events.say(f"done       {self._reached(state)}", "green")
         shipped = self._ship(state)
         steps = ", ".join(f"{step:,}" for step in shipped.steps)
         made = f"checkpoint of step {steps}" if len(shipped.steps) == 1 else f"mean of the checkpoints of steps {steps}"
-        kept = ", kept as `tmt average` made it" if shipped.by == "average" else ""
-        events.say(f"model      {run.model} ({made}{kept})")
-        events.say(f"plots      {events.draw()}")
+        kept = ", made by `tmt average` and kept" if shipped.by == "average" else ""
+        events.say(f"model      {run.model} ({made}{kept}); see {events.draw().name}/")
+        events.say(f"next       {program_name()} translate --model {quoted(run.folder)}")
+        events.say(f"           {self._how_to_train_on(state)}")
         events.record(
             "finished", step=state.step, reason=state.stopped, seconds=round(state.seconds, 1), averaged=shipped.steps
         )
@@ -226,19 +225,35 @@ class TrainingJob:
             scores[name] = report
         return TrainReport(run.folder, run.model, state.step, state.seconds, state.stopped, shipped.steps, scores)
 
-    def _ship(self, state: TrainState) -> Shipped:
+    def _reached(self, state: TrainState) -> str:
+        """Why training ended, and how good the best checkpoint is."""
+        spent = f"{state.stopped}: {state.step:,} updates in {duration(state.seconds)}"
+        if not math.isfinite(state.best):
+            return spent
+        settings = self.config.training
+        by_bleu = settings.monitor == "bleu" and settings.bleu_sentences > 0
+        return f"{spent}, best valid {f'BLEU {-state.best:.2f}' if by_bleu else f'loss {state.best:.3f}'}"
+
+    def _how_to_train_on(self, state: TrainState) -> str:
+        limit = state.stopped.split(" ")[0]
+        more = f"--set training.{limit}={2 * getattr(self.config.training, limit)}"
+        if limit == ends_with(self.config.training):  # its learning rate has come to its end
+            return f"for a longer run, start again with --fresh {more}"
+        return f"to train on, repeat the command with {more}"
+
+    def _ship(self, state: TrainState) -> FinalModel:
         """Write the final model, unless it is there."""
         run = self.run
-        whole, problems = run.checkpoints.whole()
+        whole, problems = run.checkpoints.undamaged()
         for problem in problems:
             self.events.say(f"{problem}: this checkpoint cannot become the model, nor a part of it")
         steps = final_steps(state, self.config.training, whole)
-        shipped = run.shipped(steps)
+        shipped = run.final_model(steps)
         if shipped is not None:
-            run.ship_config(self.config)
+            run.update_model_config(self.config)
             return shipped
         weights = run.checkpoints.mean_weights(steps)
         save_model_directory(run.model, self.config, weights, self.prepared.codecs())
-        shipped = Shipped(steps, "train")
-        run.note_shipped(shipped)
+        shipped = FinalModel(steps, "train")
+        run.record_final_model(shipped)
         return shipped
