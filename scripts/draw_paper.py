@@ -12,9 +12,7 @@ import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import matplotlib
 import numpy as np
 import paper_diagrams
 import torch
@@ -30,17 +28,17 @@ from transformer_mt.model.label_smoothing import smoothed_cross_entropy
 from transformer_mt.model.masks import causal_mask, padding_mask
 from transformer_mt.model.positions import sinusoidal_positions
 from transformer_mt.model.transformer import Transformer
+from transformer_mt.reporting.canvas import COLORS, Theme, canvas
 from transformer_mt.training.schedules.base import make_schedule
 
 SENTENCE = "누가 열 시에 이 코트를 입었습니까?"  # made by the grammar of the phrasebook
-WIDTH = 6.6  # inches; a picture is about as wide as the text
+WIDTH = 5.8  # inches: narrow, so that letters stay legible on a telephone
 
 
 @dataclass(frozen=True)
 class Ink:
-    """The colours of a page: Okabe and Ito's, which people with colour blindness can tell apart."""
+    """What a page's theme draws with: lines in three colours, a faint one, and a fill for nothing."""
 
-    name: str
     page: str
     text: str
     faint: str
@@ -48,7 +46,11 @@ class Ink:
     first: str
     second: str
     third: str
-    fourth: str
+
+    @classmethod
+    def of(cls, theme: Theme) -> Ink:
+        colors = COLORS[theme]
+        return cls(colors.paper, colors.ink, colors.frame, colors.grid, *colors.series[:3])
 
     @property
     def shades(self) -> LinearSegmentedColormap:
@@ -61,52 +63,17 @@ class Ink:
         return LinearSegmentedColormap.from_list("signed", [self.second, self.page, self.first])
 
 
-INKS = (
-    Ink("light", "#FFFFFF", "#222222", "#BBBBBB", "#EEF2F6", "#0072B2", "#D55E00", "#009E73", "#AA5C8F"),
-    Ink("dark", "#1E2129", "#E4E4E8", "#5A5F6B", "#2B303B", "#56B4E9", "#E69F00", "#3DC79F", "#CC79A7"),
-)
-
-
-def style(ink: Ink) -> dict[str, Any]:
-    return {
-        "axes.edgecolor": ink.faint,
-        "axes.facecolor": "none",
-        "axes.grid": True,
-        "axes.axisbelow": True,
-        "axes.labelcolor": ink.text,
-        "axes.spines.right": False,
-        "axes.spines.top": False,
-        "axes.titlecolor": ink.text,
-        "axes.titlelocation": "left",
-        "axes.titlesize": 11,
-        "figure.facecolor": "none",
-        "figure.constrained_layout.use": True,
-        "font.family": ["DejaVu Sans", "NanumGothic"],
-        "font.size": 10.5,
-        "grid.color": ink.fill,
-        "legend.frameon": False,
-        "legend.labelcolor": ink.text,
-        "svg.hashsalt": "paper",  # the same picture has the same bytes
-        "text.color": ink.text,
-        "xtick.color": ink.text,
-        "ytick.color": ink.text,
-    }
-
-
-def positions(ink: Ink) -> Figure:
+def positions(figure: Figure, ink: Ink) -> None:
     """Section 3.5: the table that is added to the embeddings."""
-    figure = Figure(figsize=(WIDTH, 3.4))
     axes = figure.add_subplot(xlabel="coordinate i of the vector", ylabel="position")
     image = axes.imshow(sinusoidal_positions(50, 128), cmap=ink.signed, aspect="auto", vmin=-1, vmax=1)
     axes.grid(visible=False)
     bar = figure.colorbar(image, ticks=[-1, 0, 1])
     bar.outline.set_visible(False)  # type: ignore[operator]
-    return figure
 
 
-def position_products(ink: Ink) -> Figure:
+def position_products(figure: Figure, ink: Ink) -> None:
     """Section 3.5: how alike two positions are."""
-    figure = Figure(figsize=(WIDTH, 3.2))
     axes = figure.add_subplot(xlabel="distance k between the two positions", ylabel="dot product / (d_model / 2)")
     distances = torch.arange(-60, 61)
     for d_model, colour in ((32, ink.second), (128, ink.third), (512, ink.first)):
@@ -114,7 +81,6 @@ def position_products(ink: Ink) -> Figure:
         axes.plot(distances, table_PD @ table_PD[60] / (d_model / 2), color=colour, label=f"d_model {d_model}")
     axes.set_ylim(bottom=0)
     axes.legend()
-    return figure
 
 
 def weights_of(query_QK: Tensor, key_MK: Tensor) -> Tensor:
@@ -124,10 +90,9 @@ def weights_of(query_QK: Tensor, key_MK: Tensor) -> Tensor:
     ]
 
 
-def scaling(ink: Ink) -> Figure:
+def scaling(figure: Figure, ink: Ink) -> None:
     """Section 3.2.1: what dividing by sqrt(d_k) is for."""
     torch.manual_seed(1)
-    figure = Figure(figsize=(WIDTH, 3.2))
     axes = figure.add_subplot(xlabel="width of a head d_k", ylabel="largest of 16 weights, mean")
     widths = [2**power for power in range(1, 11)]
     divided, plain = [], []
@@ -143,10 +108,9 @@ def scaling(ink: Ink) -> Figure:
     axes.set_ylim(0, 1.3)
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1])
     axes.legend(loc="upper left")
-    return figure
 
 
-def masks(ink: Ink) -> Figure:
+def masks(figure: Figure, ink: Ink) -> None:
     """Section 3.2.3: who may look at whom."""
     source, target = ["나는", "왔어요", "</s>", "<pad>"], ["<s>", "I", "came", "."]
     may_look = padding_mask(torch.tensor([[5, 6, 3, 0]]), 0)[0, 0].expand(4, -1)
@@ -155,24 +119,21 @@ def masks(ink: Ink) -> Figure:
         "decoder, itself": (target, target, causal_mask(torch.empty(1, 1, 4, 1))[0, 0]),
         "decoder, source": (target, source, may_look),
     }
-    figure = Figure(figsize=(WIDTH, 2.7))
     for axes, (title, (rows, columns, mask_QM)) in zip(figure.subplots(1, 3), panels.items(), strict=True):
         axes.imshow(mask_QM, cmap=ink.shades, vmin=0, vmax=1)
         axes.set_title(title, fontsize=10)
-        axes.set_xticks(range(4), columns, rotation=90)
-        axes.set_yticks(range(4), rows)
+        axes.set_xticks(range(4), columns, fontsize=7)
+        axes.set_yticks(range(4), rows, fontsize=8.5)
         axes.set_xticks(np.arange(0.5, 3), minor=True)
         axes.set_yticks(np.arange(0.5, 3), minor=True)
         axes.grid(visible=False)
         axes.grid(which="minor", color=ink.page, linewidth=2)
         axes.tick_params(length=0, which="both")
         axes.spines[:].set_visible(False)
-    return figure
 
 
-def gradients(ink: Ink) -> Figure:
+def gradients(figure: Figure, ink: Ink) -> None:
     """Section 3.1: how the gradient arrives at the layers of a deep decoder that nobody has trained yet."""
-    figure = Figure(figsize=(WIDTH, 3.2))
     axes = figure.add_subplot(xlabel="layer of the decoder (18 is next to the loss)", ylabel="norm of the gradient")
     for norm, colour in (("post", ink.second), ("pre", ink.first)):
         torch.manual_seed(1)
@@ -187,14 +148,12 @@ def gradients(ink: Ink) -> Figure:
     axes.set_yticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
     axes.set_xticks(range(1, 19, 2))
     axes.legend()
-    return figure
 
 
-def padding(ink: Ink) -> Figure:
+def padding(figure: Figure, ink: Ink) -> None:
     """Section 5.1: what batches of similar lengths save."""
     lengths = np.random.default_rng(4).poisson(9, 120) + 1
     orders = {"in random order": np.arange(len(lengths)), "by length": by_length(lengths, lengths)}
-    figure = Figure(figsize=(WIDTH, 3.0))
     for axes, (title, order) in zip(figure.subplots(1, 2, sharey=True), orders.items(), strict=True):
         ordered, row, filled = lengths[order], 0, 0
         for part in cut(ordered, BatchSize(tokens=200)):
@@ -209,12 +168,10 @@ def padding(ink: Ink) -> Figure:
         axes.grid(visible=False)
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
-    return figure
 
 
-def noam(ink: Ink) -> Figure:
+def noam(figure: Figure, ink: Ink) -> None:
     """Section 5.3, equation 3."""
-    figure = Figure(figsize=(WIDTH, 3.2))
     axes = figure.add_subplot(xlabel="step", ylabel="learning rate")
     settings = ((512, 4000, ink.first), (512, 8000, ink.third), (256, 4000, ink.second))
     steps = range(1, 20_001, 50)
@@ -226,13 +183,11 @@ def noam(ink: Ink) -> Figure:
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
     axes.legend()
-    return figure
 
 
-def smoothing(ink: Ink) -> Figure:
+def smoothing(figure: Figure, ink: Ink) -> None:
     """Section 5.4: what the model is asked for, and what it pays for being too sure."""
     vocabulary, epsilon = 8, 0.1
-    figure = Figure(figsize=(WIDTH, 3.0))
     left, right = figure.subplots(1, 2)
     asked = np.full(vocabulary, epsilon / vocabulary)
     asked[3] += 1 - epsilon
@@ -249,10 +204,9 @@ def smoothing(ink: Ink) -> Figure:
     right.set(title="loss", xlabel="probability of the right token")
     right.set_ylim(0, 1.3)
     right.legend(loc="lower left")
-    return figure
 
 
-def attention(ink: Ink, model: Path) -> Figure:
+def attention(figure: Figure, ink: Ink, model: Path) -> None:
     """Section 3.2.3: how the decoder of a trained model looks at the source."""
     from transformer_mt.decoding.translator import Translator
 
@@ -260,48 +214,46 @@ def attention(ink: Ink, model: Path) -> Figure:
     maps = translator.attention(SENTENCE)
     last = f"decoder.layers.{translator.config.model.decoder_layers - 1}.cross_attention"
     weights_HQM, source, target = maps.maps[last], maps.columns[last], maps.rows[last]
-    figure = Figure(figsize=(WIDTH, 6.4))
     shown = zip(figure.subplots(2, 2, sharex=True, sharey=True).flat, weights_HQM, strict=True)
     for head, (axes, weights_QM) in enumerate(shown, start=1):
         axes.imshow(weights_QM, cmap=ink.shades, vmin=0, vmax=1)
         axes.set_title(f"head {head}", fontsize=10)
-        axes.set_xticks(range(len(source)), source, rotation=90)
-        axes.set_yticks(range(len(target)), target)
+        axes.set_xticks(range(len(source)), ["\n".join(token) for token in source], fontsize=9)  # from top to bottom
+        axes.set_yticks(range(len(target)), target, fontsize=9)
         axes.grid(visible=False)
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
     figure.supylabel("token to be written", fontsize=10)
-    return figure
 
 
-PICTURES: dict[str, Callable[..., Figure]] = {
-    "attention": attention,
-    "beam": paper_diagrams.beam,
-    "cache": paper_diagrams.cache,
-    "gradients": gradients,
-    "masks": masks,
-    "model": paper_diagrams.model,
-    "noam": noam,
-    "norms": paper_diagrams.norms,
-    "padding": padding,
-    "position_products": position_products,
-    "positions": positions,
-    "scaling": scaling,
-    "smoothing": smoothing,
+PICTURES: dict[str, tuple[Callable[..., None], float]] = {  # with their height in inches
+    "attention": (attention, 5.9),
+    "beam": (paper_diagrams.beam, 3.9),
+    "cache": (paper_diagrams.cache, 3.0),
+    "gradients": (gradients, 3.2),
+    "masks": (masks, 2.7),
+    "model": (paper_diagrams.model, 6.0),
+    "noam": (noam, 3.2),
+    "norms": (paper_diagrams.norms, 3.6),
+    "padding": (padding, 3.0),
+    "position_products": (position_products, 3.2),
+    "positions": (positions, 3.4),
+    "scaling": (scaling, 3.2),
+    "smoothing": (smoothing, 3.0),
 }
 
 
-def draw(name: str, folder: Path, model: Path | None = None) -> list[Path]:
-    """Draw one picture for light and dark pages."""
-    from transformer_mt.reporting.canvas import drawable
-
-    drawable("")  # makes the Hangul font known to matplotlib
+def draw(name: str, folder: Path, *arguments: Path) -> list[Path]:
+    """Draw a picture for light and dark pages, without a background. arguments: the trained model, if it needs one."""
+    function, height = PICTURES[name]
     files = []
-    for ink in INKS:
-        with matplotlib.rc_context(style(ink)):
-            figure = PICTURES[name](ink) if model is None else PICTURES[name](ink, model)
-            files.append(folder / f"{name}-{ink.name}.svg")
-            figure.savefig(files[-1], metadata={"Date": None})
+    for theme in COLORS:
+        files.append(folder / f"{name}-{theme}.svg")
+        with canvas(files[-1], (WIDTH, height), theme) as figure:
+            figure.set_layout_engine("constrained")
+            function(figure, Ink.of(theme), *arguments)
+            for patch in (figure.patch, *(axes.patch for axes in figure.axes)):
+                patch.set_alpha(0)
     return files
 
 
@@ -314,7 +266,7 @@ def main() -> None:
     arguments.to.mkdir(parents=True, exist_ok=True)
     for name in arguments.only or PICTURES:
         if name != "attention" or arguments.model is not None:
-            for file in draw(name, arguments.to, arguments.model if name == "attention" else None):
+            for file in draw(name, arguments.to, *([arguments.model] if name == "attention" else [])):
                 print(f"{file}  {file.stat().st_size / 1024:.0f} KiB")
 
 

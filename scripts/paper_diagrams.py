@@ -20,7 +20,6 @@ from transformer_mt.text.vocabulary import BOS, MARKS
 if TYPE_CHECKING:
     from draw_paper import Ink
 
-WIDTH = 6.6
 WORDS = [*MARKS, "a", "the", "cat", "dog", "bird", "sleeps"]
 NEXT = {  # what may follow a prefix, and how likely it is: the toy model of the page "Decoding"
     "": {"a": 0.5, "the": 0.4, "cat": 0.1},
@@ -53,9 +52,8 @@ def line(axes: Axes, points: list[tuple[float, float]], colour: str) -> None:
     axes.plot([x for x, _ in points], [y for _, y in points], color=colour, linewidth=1.2)
 
 
-def norms(ink: Ink) -> Figure:
+def norms(figure: Figure, ink: Ink) -> None:
     """Section 3.1: two places for the normalisation."""
-    figure = Figure(figsize=(WIDTH, 3.6))
     axes = bare(figure, 10, 5.2)
     orders = {
         "post-norm (the paper)": ["sub-layer", "dropout", "+", "norm"],
@@ -73,12 +71,10 @@ def norms(ink: Ink) -> Figure:
         line(axes, [(middle, 0.3), (middle + 1.8, 0.3), (middle + 1.8, place)], ink.first)
         arrow(axes, (middle + 1.8, place), (middle + 0.32, place), ink.first)
         axes.text(middle + 1.92, (place + 0.3) / 2, "x", va="center", color=ink.first)
-    return figure
 
 
-def model(ink: Ink) -> Figure:
+def model(figure: Figure, ink: Ink) -> None:
     """Figure 1, with the names of our modules."""
-    figure = Figure(figsize=(WIDTH, 6.0))
     axes = bare(figure, 10, 9.2)
     left, right, wide = 2.4, 7.4, 3.6
     rows = {
@@ -105,12 +101,10 @@ def model(ink: Ink) -> Figure:
     line(axes, [(left, 6.0), (left, 7.3), (4.9, 7.3), (4.9, 4.7)], ink.text)
     arrow(axes, (4.9, 4.7), (right - wide / 2, 4.7), ink.text)
     axes.text(left + 0.1, 7.4, "memory [B, S, D]", va="bottom")
-    return figure
 
 
-def cache(ink: Ink) -> Figure:
+def cache(figure: Figure, ink: Ink) -> None:
     """Which positions a decoder computes to write six tokens."""
-    figure = Figure(figsize=(WIDTH, 3.0))
     for axes, title, cached in zip(
         figure.subplots(1, 2), ("without a cache: 21", "with a cache: 6"), (0, 1), strict=True
     ):
@@ -126,7 +120,6 @@ def cache(ink: Ink) -> Figure:
         axes.grid(visible=False)
         axes.tick_params(length=0)
         axes.spines[:].set_visible(False)
-    return figure
 
 
 @dataclass(frozen=True)
@@ -142,7 +135,7 @@ class Prefixes:
         return Prefixes([self.rows[row] for row in rows_N.tolist()])
 
 
-def beam(ink: Ink) -> Figure:
+def beam(figure: Figure, ink: Ink) -> None:
     """The tree of a beam search with beam 2 over a toy model."""
     asked: list[list[str]] = []
 
@@ -158,8 +151,7 @@ def beam(ink: Ink) -> Figure:
 
     (found,) = beam_search(step, Prefixes([[]]), Limits.of([0], [5]), BeamOptions(beam=2, early=False))
     done = [[WORDS[word] for word in one.ids] for one in found]
-    figure = Figure(figsize=(WIDTH, 3.6))
-    axes = figure.add_subplot(xlim=(-0.35, 4.6), ylim=(8.6, -1.0))
+    axes = figure.add_subplot(xlim=(-0.35, 4.6), ylim=(7.5, -1.2))
     axes.axis("off")
     free = iter(range(100))
 
@@ -171,17 +163,16 @@ def beam(ink: Ink) -> Figure:
         y = sum(heights) / len(heights) if heights else float(next(free))
         for (word, _), below in zip(children, heights, strict=True):
             kept = [*row, word] in asked or [*row, word] in done
-            line(axes, [(len(row) + 0.33, y), (len(row) + 0.67, below)], ink.first if kept else ink.faint)
+            line(axes, [(len(row) + 0.3, y), (len(row) + 0.7, below)], ink.first if kept else ink.faint)
         colour = ink.third if is_done else ink.text
-        label = f"{row[-1]} {p:.3f}{' ✓' if is_done else ''}" if row else "<s>"
+        label = f"{row[-1]}\n{p:.3f}{' ✓' if is_done else ''}" if row else "<s>"
         opacity = 1.0 if alive or is_done else 0.6
         axes.text(len(row), y, label, ha="center", va="center", fontsize=9, color=colour, alpha=opacity)
         return y
 
     place([], 1.0)
     for column in range(1, 5):
-        axes.text(column, -1.0, f"step {column}", ha="center", va="center", fontsize=9)
-    return figure
+        axes.text(column, -1.1, f"step {column}", ha="center", va="center", fontsize=9)
 
 
 def following(row: list[str]) -> dict[str, float]:
