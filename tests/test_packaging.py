@@ -43,7 +43,7 @@ NEVER_IMPORTED = {
     "tensorboard",  # what torch.utils.tensorboard needs
 }
 TOOLS = {"ruff", "mypy", "types-pyyaml", "types-tqdm", "pytest-timeout", "hatchling", "editables"}
-FEATURES = sorted(set(PROJECT["optional-dependencies"]) - {"test", "dev", "mutation"})
+FEATURES = sorted(set(PROJECT["optional-dependencies"]) - {"test", "docs", "dev", "mutation"})
 
 
 def _requirements(lines: list[str]) -> dict[str, Requirement]:
@@ -116,7 +116,7 @@ def test_the_constraints_pin_each_direct_dependency_once_within_its_range(python
             assert specifier.operator == "==", one
             assert canonicalize_name(one.name) not in pins, one
             pins[canonicalize_name(one.name)] = Version(specifier.version)
-    for name, wanted in _declared(*FEATURES, "test", "dev").items():
+    for name, wanted in _declared(*FEATURES, "test", "docs", "dev").items():
         if wanted.marker and not wanted.marker.evaluate({"python_version": python}):
             continue
         assert name in pins, f"{name} is declared, but not pinned in scripts/constraints.txt"

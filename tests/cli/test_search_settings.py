@@ -70,7 +70,7 @@ def test_options_change_their_settings(with_own, own: dict[str, Any], given: dic
         ({}, {"method": "sample", "length_penalty": 1.0}, "--length-penalty is for a beam"),
         ({}, {"utility": "bleu"}, "--utility is for --mbr"),
         ({}, {"method": "sample", "utility": "bleu"}, "--utility is for --mbr"),
-        ({}, {"method": "mbr", "utility": "rouge"}, "--utility: input should be 'chrf' or 'bleu'"),
+        ({}, {"method": "mbr", "utility": "rouge"}, "--utility is \"rouge\", but must be one of 'chrf', 'bleu'"),
     ],
 )
 def test_an_option_without_effect_is_refused(with_own, own: dict[str, Any], given: dict[str, Any], said: str):

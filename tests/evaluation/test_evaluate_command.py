@@ -293,8 +293,8 @@ class TestModel:
         code, _, error = tmt("--model", model, "--source", source, "--reference", reference, "--threads", 1)
         most = load_config(model / "config.yaml").data.max_length
         assert code == 0
-        assert f"1 source cut to the {most} tokens that the model reads\n" in error
-        assert f"2 references cut to the {most} tokens that the model reads, for the loss alone" in error
+        assert f"1 source cut to {most} tokens, the limit of the model\n" in error
+        assert f"2 references cut to {most} tokens, the limit of the model, for the loss only" in error
 
     def test_the_score_after_training_is_the_same(self, tmt, model):
         ((name, report),) = evaluate_splits(model, ["test_one"], "cpu")
@@ -325,12 +325,12 @@ class TestModel:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--source", "{r}"), "has no --reference"),
-        (("--reference", "{r}"), "leaves nothing to score"),
-        (("--reference", "{r}", "--hypothesis", "{r}", "--split", "test"), "both name the test set"),
-        (("--reference", "{r}", "--hypothesis", "{r}", "--language", "german"), "'german' is no ISO code"),
-        (("--reference", "{r}", "--hypothesis", "{r}", "--mbr"), "--mbr says how to translate"),
-        (("--reference", "{r}", "--hypothesis", "{r}", "--beam", "1"), "--beam says how to translate"),
+        (("--source", "{r}"), "--source needs a --reference"),
+        (("--reference", "{r}"), "needs translations to compare with"),
+        (("--reference", "{r}", "--hypothesis", "{r}", "--split", "test"), "both name a test set"),
+        (("--reference", "{r}", "--hypothesis", "{r}", "--language", "german"), "'german' is not an ISO 639 code"),
+        (("--reference", "{r}", "--hypothesis", "{r}", "--mbr"), "--mbr has no effect"),
+        (("--reference", "{r}", "--hypothesis", "{r}", "--beam", "1"), "--beam has no effect"),
         (("--reference", "{r}", "--hypothesis", "{missing}"), "missing: no such file"),
         (("--reference", "{r}", "--hypothesis", "{short}"), "short has 1 lines"),
         (("--reference", "{r}", "--hypothesis", "{empty}"), "empty: the file is empty"),

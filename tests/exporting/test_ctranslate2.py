@@ -207,8 +207,9 @@ def test_lines_of_any_kind_are_answered_in_order(model: ModelDirectory) -> None:
 
 def test_a_coverage_penalty_is_refused_by_name(model: ModelDirectory) -> None:
     decoding = model.config.decoding.model_copy(update={"coverage_penalty": 0.2})
-    with pytest.raises(TmtError, match="coverage_penalty"):
+    with pytest.raises(TmtError, match="coverage_penalty") as refused:
         load_engine(model.folder, decoding)
+    assert refused.value.place == str(model.folder / "config.yaml")
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from transformer_mt.cli import completion
+from transformer_mt.cli.completion import config_files, runs
 from transformer_mt.cli.options import SetOption, ThemeOption
 
-_RUNS = "Folder of the run, such as runs/NAME; repeatable, to compare runs in learning-curves.png."
-_DATA = "YAML config: draw lengths and vocabulary of its prepared data."
-_RUN = typer.Option("--run", metavar="DIR", help=_RUNS, autocompletion=completion.runs)
-_CONFIG = typer.Option("--config", "-c", metavar="FILE", help=_DATA, autocompletion=completion.config_files)
+_RUNS = "Folder of the run, such as runs/NAME; repeat it to compare runs in learning-curves.png."
+_DATA = "YAML config: draw the sentence lengths and vocabulary of its training data."
+_RUN = typer.Option("--run", metavar="DIR", help=_RUNS, autocompletion=runs)
+_CONFIG = typer.Option("--config", "-c", metavar="FILE", help=_DATA, autocompletion=config_files)
 _OUTPUT = "Draw one picture, .png or .svg. Default: PNG files in plots/ of the run or data."
 
 

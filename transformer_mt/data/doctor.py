@@ -115,7 +115,7 @@ class DataReport:
 def report_of(
     config: Config,
     selection: Selection,
-    found: Findings,
+    findings: Findings,
     codecs: Mapping[str, Codec],
     passed: Iterable[SkippedRows],
     seconds: float,
@@ -129,8 +129,8 @@ def report_of(
         splits={
             split: SplitFigures(
                 selection.count(split),
-                found.cut[split],
-                *(_side_figures(found, split, side, codecs[side]) for side in SIDES),
+                findings.cut[split],
+                *(_side_figures(findings, split, side, codecs[side]) for side in SIDES),
             )
             for split in selection.splits
         },
@@ -144,7 +144,7 @@ def report_of(
         leaks=selection.leaks,
         leaks_dropped=config.data.cleaning.leaks,
         overlaps=selection.overlaps,
-        outliers={kind: Outliers(count, found.places[kind]) for kind, count in found.outliers.items()},
+        outliers={kind: Outliers(count, findings.places[kind]) for kind, count in findings.outliers.items()},
         seconds=seconds,
     )
 
@@ -164,8 +164,8 @@ def _pair_counts(selection: Selection) -> dict[str, PairCounts]:
     return table
 
 
-def _side_figures(found: Findings, split: str, side: str, codec: Codec) -> SideFigures:
-    lengths, words, spaced = found.lengths[split, side], found.words[split, side], found.spaced[split, side]
+def _side_figures(findings: Findings, split: str, side: str, codec: Codec) -> SideFigures:
+    lengths, words, spaced = findings.lengths[split, side], findings.words[split, side], findings.spaced[split, side]
     ids = codec.vocabulary.encode(words)
     unknown = sum(count for count, number in zip(words.values(), ids, strict=True) if number == UNK)
     tokens = sum(words.values())

@@ -23,7 +23,7 @@ from transformer_mt.text.vocabulary import MARKS, Vocabulary
 def build_codecs(
     segmenters: Mapping[str, Segmenter], words: Mapping[str, Counter[str]], shared: bool
 ) -> dict[str, Codec]:
-    """Codecs by side, with the vocabulary of a subword tokenizer or of counted words. shared: count both sides as one."""
+    """Codecs by side; the vocabulary comes from a subword tokenizer or from counts. shared: count both sides as one."""
     if shared:
         words = dict.fromkeys(SIDES, words[SOURCE] + words[TARGET])
     codecs: dict[str, Codec] = {}

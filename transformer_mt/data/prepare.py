@@ -90,9 +90,9 @@ class _Preparation:
             _require_pairs(selection)
             self.progress("learning tokenizers", selection.count("train"))
             segmenters = train_segmenters(config, selection, folder)
-            found, numbers = tokenise(Tokenising(config, folder), selection, workers, self.progress)
+            findings, numbers = tokenise(Tokenising(config, folder), selection, workers, self.progress)
         _require_pairs(selection)
-        words = {side: found.words["train", side] for side in SIDES}
+        words = {side: findings.words["train", side] for side in SIDES}
         codecs = build_codecs(segmenters, words, config.has_shared_vocabulary)
         save_codecs((codecs[SOURCE], codecs[TARGET]), folder)
         write_ids(folder, selection, numbers, codecs, self.progress)
@@ -100,7 +100,7 @@ class _Preparation:
         shutil.rmtree(scratch)
         skipped = [rows for corpus in self.corpora for rows in corpus.skipped()]
         seconds = round(time.monotonic() - started, 1)
-        self._write_manifest(selection, report_of(config, selection, found, codecs, skipped, seconds))
+        self._write_manifest(selection, report_of(config, selection, findings, codecs, skipped, seconds))
 
     def _read(self, scratch: Path, workers: Workers) -> Iterator[Stream]:
         data = self.config.data

@@ -111,7 +111,7 @@ class Tokenising:
 
     def __call__(self, pairs: list[Selected]) -> tuple[list[Tokenised], Findings]:
         """The tokens of all pairs that are not dropped."""
-        found, tokenised = Findings(len(pairs)), []
+        findings, tokenised = Findings(len(pairs)), []
         data, most = self.config.data, self.config.data.max_length - 1
         for split, line, number in pairs:
             source, target = self.segmenters[0].tokenize(line.source), self.segmenters[1].tokenize(line.target)
@@ -120,18 +120,18 @@ class Tokenising:
                 foreign = foreign_script(line.source, data.source) or foreign_script(line.target, data.target)
                 outlier = fault if fault == LOPSIDED else SCRIPT if foreign and fault is None else None
                 if outlier is not None:
-                    found.outliers[outlier] += 1
-                    found.places[outlier] = [*found.places[outlier], line.place][:EXAMPLES]
+                    findings.outliers[outlier] += 1
+                    findings.places[outlier] = [*findings.places[outlier], line.place][:EXAMPLES]
                 if fault is not None:
-                    found.dropped[fault].append(number)
+                    findings.dropped[fault].append(number)
                     continue
-            found.cut[split] += max(len(source), len(target)) > most
+            findings.cut[split] += max(len(source), len(target)) > most
             for side, text, tokens in (SOURCE, line.source, source), (TARGET, line.target, target):
-                found.lengths[split, side][len(tokens)] += 1
-                found.words[split, side].update(tokens)
-                found.spaced[split, side] += len(text.split())
+                findings.lengths[split, side][len(tokens)] += 1
+                findings.words[split, side].update(tokens)
+                findings.spaced[split, side] += len(text.split())
             tokenised.append(Tokenised(split, source[:most], target[:most]))
-        return tokenised, found
+        return tokenised, findings
 
 
 class WordNumbers(dict[str, int]):
@@ -148,14 +148,14 @@ def tokenise(
 
     The stores contain word numbers and end marks. Returns the findings, and the word numbers by side.
     """
-    found, numbers = Findings(), {side: WordNumbers() for side in SIDES}
+    findings, numbers = Findings(), {side: WordNumbers() for side in SIDES}
     source, target = (numbers[side].__getitem__ for side in SIDES)
     with ExitStack() as stack:
         stores = {split: stack.enter_context(StoreWriter(work.folder / split)) for split in selection.splits}
         for pairs, more in workers.map(work, chunks(selection.selected())):
             for pair in pairs:
                 stores[pair.split].append([*map(source, pair.source), EOS], [*map(target, pair.target), EOS])
-            found.add(more)
-            progress("tokenising", found.pairs)
-    selection.discard(found.dropped)
-    return found, numbers
+            findings.add(more)
+            progress("tokenising", findings.pairs)
+    selection.discard(findings.dropped)
+    return findings, numbers

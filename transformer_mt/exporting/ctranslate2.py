@@ -78,7 +78,7 @@ def load_engine(
     Raises TmtError if CTranslate2 is missing, or the folder is neither, damaged, or not expressible.
     """
     require_ctranslate2()
-    from transformer_mt.exporting.engine import Ctranslate2Engine
+    from transformer_mt.exporting.engine import Ctranslate2Engine, refuse_unsupported
 
     computing = computing or Computing()
     with _as_exported(folder) as exported:
@@ -86,13 +86,15 @@ def load_engine(
             message = f"CTranslate2 does not run on '{computing.device}'"
             raise TmtError(message, place="--device", remedy="Use cpu, cuda or auto.")
         try:
-            return Ctranslate2Engine(exported, decoding, computing)
+            engine = Ctranslate2Engine(exported, decoding, computing)
         except (RuntimeError, ValueError, KeyError, OSError) as error:  # a damaged file, no such device, a newer format
             raise TmtError(
                 f"CTranslate2 cannot load this: {error}",
-                place=exported,
+                place=folder,
                 remedy="Export the model again; for --device cuda, an NVIDIA GPU and its libraries must be there.",
             ) from None
+    refuse_unsupported(engine.search, folder)  # named, not the temporary folder of a conversion
+    return engine
 
 
 def require_ctranslate2() -> None:

@@ -52,11 +52,10 @@ class Ctranslate2Engine(Interpreter):
     def __init__(self, folder: Path, decoding: DecodingConfig | None, computing: Computing) -> None:
         """folder: a whole exported one.
 
-        Raises TmtError if a file is damaged or an option is not CTranslate2's, RuntimeError if it refuses the model
-        or the device, ValueError if its vocabularies are not those of our tokenizers.
+        Raises TmtError if a file is damaged, RuntimeError if CTranslate2 refuses the model or the device, ValueError if
+        its vocabularies are not those of the tokenizers.
         """
         super().__init__(load_config(folder / CONFIG), *load_codecs(folder), decoding)
-        _refuse_unsupported(self.search, folder)
         self._by_beam = isinstance(self.search.proposer, Beam)
         self._scored = computing.scored or not self._by_beam or self.decoding.beam > 1
         source, target = self.source.vocabulary.tokens, self.target.vocabulary.tokens
@@ -217,8 +216,8 @@ class Ctranslate2Engine(Interpreter):
         return aligned
 
 
-def _refuse_unsupported(search: Search, folder: Path) -> None:
-    """Raises TmtError for a search, or a setting of it, that CTranslate2 does not have."""
+def refuse_unsupported(search: Search, folder: Path) -> None:
+    """Raises TmtError for a search, or a setting of it, that CTranslate2 does not have. folder: of the model."""
     decoding, by_beam = search.decoding, isinstance(search.proposer, Beam)
     refusals = (
         (

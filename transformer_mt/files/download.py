@@ -29,12 +29,8 @@ def fetch(
     """
     try:
         if file.exists():
-            _verify(
-                file,
-                sha256,
-                file,
-                f"It is damaged or of another version. Delete it and run the same command again:  rm '{file}'",
-            )
+            again = f"It is damaged or of another version. Delete it and run the same command again:  rm '{file}'"
+            _verify(file, sha256, place=file, remedy=again)
             return False
         file.parent.mkdir(parents=True, exist_ok=True)
         waiting = f"{file.parent}: waiting for another process that downloads into this folder"

@@ -17,7 +17,7 @@ class HeldError(Exception):
 
 
 def lock(file: Path, waiting: Callable[[], None] | None = None) -> ExitStack:
-    """Create `file` and lock it; the lock is held until the result is closed, or its `with` block ends.
+    """Create `file` and lock it, until the result is closed or its `with` block ends.
 
     waiting: called before waiting for another process that holds the lock; None: HeldError is raised
     On a file system without locks, nothing is locked. Raises OSError if the file cannot be created.

@@ -52,16 +52,16 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], place: str | P
 
     Raises a TmtError that lists all tensors that are missing, unknown, of another shape, or not finite.
     """
-    own = dict(model.named_parameters())
-    problems = [f"missing: {name}" for name in own if name not in weights]
-    problems += [f"unknown: {name}" for name in weights if name not in own]
+    parameters = dict(model.named_parameters())
+    problems = [f"missing: {name}" for name in parameters if name not in weights]
+    problems += [f"unknown: {name}" for name in weights if name not in parameters]
     problems += [
-        f"shape of {name}: {list(weights[name].shape)} in the file, {list(own[name].shape)} in the model"
-        for name in own
-        if name in weights and weights[name].shape != own[name].shape
+        f"shape of {name}: {list(weights[name].shape)} in the file, {list(parameters[name].shape)} in the model"
+        for name in parameters
+        if name in weights and weights[name].shape != parameters[name].shape
     ]
     problems += [
-        f"not finite: {name}"
+        f"not finite floats: {name}"
         for name, tensor in weights.items()
         if not (tensor.is_floating_point() and tensor.isfinite().all())
     ]
@@ -69,5 +69,5 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], place: str | P
         shown = problems[:10] + ([f"... and {len(problems) - 10} more"] if len(problems) > 10 else [])
         raise TmtError("the weights do not fit the model: " + "; ".join(shown), place=place, remedy=_REMEDY)
     with torch.no_grad():
-        for name, parameter in own.items():
+        for name, parameter in parameters.items():
             parameter.copy_(weights[name])

@@ -35,12 +35,12 @@ def seconds_left(state: TrainState, config: TrainingConfig, updates: int) -> flo
     return max(0.0, min(left))
 
 
-def final_steps(state: TrainState, config: TrainingConfig, kept: Sequence[int]) -> list[int]:
+def final_steps(state: TrainState, config: TrainingConfig, saved: Sequence[int]) -> list[int]:
     """Steps of the checkpoints that are averaged into the model: the best, the last k or the best k."""
-    latest, kept = state.latest(kept), state.regular(kept)
-    best = [step for _, step in state.ranking if step in kept]
+    latest, saved = state.latest(saved), state.regular(saved)
+    best = [step for _, step in state.ranking if step in saved]
     if config.average == "last":
         return latest[-config.average_checkpoints :]
     if config.average == "best" and best:
         return best[: config.average_checkpoints]
-    return best[:1] or list(kept[-1:])
+    return best[:1] or list(saved[-1:])

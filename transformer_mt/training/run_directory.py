@@ -72,8 +72,9 @@ class RunDirectory:
         It is up to date if it is the mean of `steps`, or if `tmt average` wrote it with the newest checkpoint in it.
         """
         try:
-            final = FinalModel(**json.loads((self.model / STEPS).read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
+            recorded = json.loads((self.model / STEPS).read_text(encoding="utf-8"))
+            final = FinalModel([int(step) for step in recorded["steps"]], str(recorded["by"]))
+        except (OSError, ValueError, TypeError, KeyError):  # there is no such file, or it is damaged
             return None
         was_chosen = final.by == "average" and final.steps[-1:] == self.checkpoints.steps()[-1:]
         return final if was_chosen or final.steps == steps else None
@@ -133,9 +134,8 @@ class RunDirectory:
             if (self.folder / CONFIG).exists():
                 changed = self._require_same(config)
                 self._require_same_corpus(history, facts)
-            replace_text(
-                self.folder / FACTS, json.dumps([*history, facts], indent=1)
-            )  # first, because this file marks a run directory
+            # run.json first: it marks the folder as a run directory
+            replace_text(self.folder / FACTS, json.dumps([*history, facts], indent=1))
             replace_text(self.folder / CONFIG, dump_config(config))
             return changed
         except OSError as error:
@@ -171,8 +171,7 @@ class RunDirectory:
 
     def _require_same_corpus(self, history: list[Any], facts: dict[str, Any]) -> None:
         """Raises TmtError if the corpus has other content than at the last start; its files may have moved."""
-        latest: dict[str, Any] = history[-1] if history else {}
-        before, now = ({file["path"]: file["sha256"] for file in one.get("corpus", [])} for one in (latest, facts))
+        before, now = _checksums(history[-1] if history else {}), _checksums(facts)
         changed = [path for path, digest in now.items() if before and before.get(path) != digest]
         if changed and sorted(before.values()) != sorted(now.values()):
             raise TmtError(
@@ -195,6 +194,14 @@ class RunDirectory:
                 " (the old run is moved beside it).",
             )
         return changed
+
+
+def _checksums(facts: dict[str, Any]) -> dict[str, str]:
+    """The checksum of each corpus file, by path; empty if the facts are damaged."""
+    try:
+        return {str(file["path"]): str(file["sha256"]) for file in facts["corpus"]}
+    except (TypeError, KeyError):
+        return {}
 
 
 def facts_of(files: list[dict[str, Any]], processes: int = 1) -> dict[str, Any]:

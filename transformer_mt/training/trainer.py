@@ -50,7 +50,7 @@ class Trainer:
         self.model, self.batches, self.validation = model, batches, validation
         self.run, self.machine, self.world, self.events = run, machine, machine.world, events
         self.state = TrainState(world=self.world.size)
-        self.epoch_updates = batches.updates(1)  # `batches` makes a new plan for each epoch
+        self.epoch_updates = batches.updates(1)  # stored, because `batches` remembers only one epoch
         self.schedule = make_schedule(self.settings, config.model.d_model, self.epoch_updates)
         self.optimizer = Optimizer(model, self.settings, machine)
         if config.runtime.compile:
@@ -125,8 +125,8 @@ class Trainer:
     def _scheduled_step(self) -> int:
         """The step number of the next update for the schedule.
 
-        If the schedule ends with the last epoch, the number follows from the position in the data. The number of steps
-        differs: an epoch has more or fewer of them after the run continues with another number of processes.
+        If the schedule ends with the last epoch, the number follows from the position in the data, not from the steps
+        so far: an epoch has more or fewer steps if the run continues with another number of processes.
         """
         state = self.state
         if self.schedule.ends_with(self.settings) == "max_epochs":
@@ -136,15 +136,15 @@ class Trainer:
     def _show(self, updates: int) -> None:
         """Advance the progress bar, with a new loss about once a second."""
         state, now = self.state, time.monotonic()
-        figures = ""
+        status = ""
         if now - self.loss_shown > SHOW_LOSS_SECONDS and self.world.is_main:
             self.loss_shown = now
             size = self.world.size  # assumes that the other processes have similar sums
             recent = self.losses.recent_totals(self.losses.table(lambda sums: [value * size for value in sums]))
             loss = recent.nll / max(1, recent.tokens)
             left = duration(seconds_left(state, self.settings, updates))
-            figures = f"loss {loss:.3f}  {recent.tokens_per_second:,.0f} tokens/s  left {left}"
-        self.events.advance(state.step, figures)
+            status = f"loss {loss:.3f}  {recent.tokens_per_second:,.0f} tokens/s  left {left}"
+        self.events.advance(state.step, status)
 
     def _log(self) -> None:
         """Add the losses since the last call to the state and to metrics.jsonl."""
@@ -173,7 +173,7 @@ class Trainer:
             self.world.exit_all(self._diverged(f"the loss is not a finite number at {where}"))
 
     def _diverged(self, message: str) -> TmtError:
-        """The error after training has diverged; it names the last good checkpoint."""
+        """The error for diverged training; it names the last good checkpoint."""
         saved = self.run.checkpoints.steps()
         last = f"The last good checkpoint is {self.run.checkpoints.path(saved[-1])}. " if saved else ""
         remedy = (
@@ -200,7 +200,7 @@ class Trainer:
             "seconds": round(state.recent_seconds, 3),
         }
         values["best"] = state.record_validation(result.loss, result.bleu, self.settings)
-        state.stopped = self.world.from_main(lambda: reason_to_stop(state, self.settings))  # their clocks differ
+        state.stopped = self.world.from_main(lambda: reason_to_stop(state, self.settings))  # clocks differ
         samples = [(one.source, one.translation, one.reference) for one in result.samples]
         self.events.validated(values, samples)  # before saving: a run that is killed here prints the line again
         self._save()
@@ -276,8 +276,8 @@ class Trainer:
         steps = self.run.checkpoints.steps()
         self.damaged = {step for step in steps if step > self.state.step}
         if not self.state.recent:  # checkpoints of older versions do not record them
-            own = [step for step in steps if step <= self.state.step and step not in self.state.interrupted]
-            self.state.recent = own[-self.settings.kept_last :]
+            regular = [step for step in steps if step <= self.state.step and step not in self.state.interrupted]
+            self.state.recent = regular[-self.settings.kept_last :]
         load_weights(self.model, checkpoint.weights, self.run.checkpoints.path(self.state.step))
         self.optimizer.load(checkpoint.moments)
         if self.optimizer.average is not None:
@@ -289,12 +289,12 @@ class Trainer:
 
     def _require_same_checkpoint(self, checkpoint: Checkpoint | None) -> None:
         """Raises TmtError if the processes found different checkpoints: some do not see the run directory."""
-        found = self.world.gather(checkpoint.state.step if checkpoint is not None else 0)
-        if len(set(found)) > 1:
-            seen = ", ".join(f"process {rank}: step {step:,}" for rank, step in enumerate(found))
+        steps = self.world.gather(checkpoint.state.step if checkpoint is not None else 0)
+        if len(set(steps)) > 1:
+            listed = ", ".join(f"process {rank}: step {step:,}" for rank, step in enumerate(steps))
             self.world.exit_all(
                 TmtError(
-                    f"not all machines see the same checkpoints ({seen})",
+                    f"not all machines see the same checkpoints ({listed})",
                     place=self.run.folder,
                     remedy="Share data/ and runs/ between the machines: process 0 writes them, all others read them.",
                 )

@@ -40,7 +40,7 @@ class Schedule(ABC):
 
     @classmethod
     def ends_with(cls, training: TrainingConfig) -> str:
-        """The key of the limit that ends training and schedule together; "" if the schedule has no end or another one."""
+        """The key of the limit that ends training and schedule together; "" if the schedule does not depend on it."""
         return ""
 
     @abstractmethod

@@ -1,0 +1,131 @@
+"""Pages as the tests see them: fenced blocks, commands and examples, each a parameter of the tests that ask for it.
+
+A test with an argument named `page`, `command`, `yaml_block`, `python_block` or `example` runs once for each of them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+_FENCE = re.compile(
+    r"^(?P<run>[ ]*<!-- run -->\n)?(?P<indent>[ ]*)```(?P<kind>[\w-]*)[^\n]*\n(?P<text>.*?)^(?P=indent)```[ ]*$",
+    re.M | re.S,
+)
+_COMMAND = re.compile(r"(?:^|[\s/(])tmt\s|python\S* -m transformer_mt(?:\.cli\.main)?\s|\sscripts/\w+\.py")
+SHELL = {"", "console", "sh", "bash", "shell"}
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page.
+
+    kind: the word after the fence; run: whether a test executes it.
+    """
+
+    page: Path
+    line: int
+    kind: str
+    text: str
+    run: bool
+
+    @property
+    def place(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+    def commands(self) -> Iterator[tuple[str, str]]:
+        """Each command of a console block after its `$ `, with the lines that continue it, and the output below it."""
+        for part in re.split(r"^\$ ", self.text, flags=re.M)[1:]:
+            lines = part.splitlines()
+            size = next((number for number, line in enumerate(lines, 1) if not line.endswith("\\")), len(lines))
+            yield "\n".join(lines[:size]), "\n".join(lines[size:])
+
+
+@cache
+def pages() -> tuple[Path, ...]:
+    roots = [ROOT / name for name in ("README.md", "README.ko.md", "CONTRIBUTING.md")]
+    return (*(page for page in roots if page.exists()), *sorted((ROOT / "docs").rglob("*.md")))
+
+
+@cache
+def blocks() -> tuple[Block, ...]:
+    found = []
+    for page in pages():
+        text = page.read_text(encoding="utf-8")
+        for match in _FENCE.finditer(text):
+            indent = match["indent"]
+            inside = "".join(line.removeprefix(indent) for line in match["text"].splitlines(keepends=True))
+            line = text.count("\n", 0, match.start("kind")) + 1
+            found.append(Block(page, line, match["kind"], inside, bool(match["run"])))
+    return tuple(found)
+
+
+def _commands() -> Iterator[tuple[str, str]]:
+    """Place and text of every command line that names the program or a Python script of ours."""
+    for block in blocks():
+        if block.kind not in SHELL:
+            continue
+        lines = block.text.replace("\\\n", " ").splitlines()
+        for line in lines:
+            prompt, typed = line.startswith("$ "), line.removeprefix("$ ")
+            bare = block.kind in {"sh", "bash", "shell"} or typed.startswith("tmt ")
+            if (prompt or bare) and not typed.startswith("#") and _COMMAND.search(typed):
+                yield block.place, typed
+    for page in pages():
+        prose = _FENCE.sub("", page.read_text(encoding="utf-8"))
+        for span in re.findall(r"`([^`\n]+)`", prose):
+            if re.match(r"tmt [a-z]+ ", span):
+                yield str(page.relative_to(ROOT)), span
+
+
+@cache
+def commands() -> tuple[tuple[str, str], ...]:
+    return tuple({typed: (place, typed) for place, typed in _commands()}.values())
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    asked = set(metafunc.fixturenames)
+    if "page" in asked:
+        metafunc.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
+    if "command" in asked:
+        metafunc.parametrize("command", [typed for _, typed in commands()], ids=[place for place, _ in commands()])
+    for name, chosen in (
+        ("yaml_block", [block for block in blocks() if block.kind in ("yaml", "yml")]),
+        ("python_block", [block for block in blocks() if block.kind == "python"]),
+        ("example", [block for block in blocks() if block.run]),
+    ):
+        if name in asked:
+            metafunc.parametrize(name, chosen, ids=lambda block: block.place)
+
+
+@pytest.fixture
+def all_blocks() -> tuple[Block, ...]:
+    return blocks()
+
+
+@pytest.fixture(scope="session")
+def quickstart_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run of configs/quickstart.yaml, which the examples of the pages use; trained here in three minutes.
+
+    TMT_QUICKSTART=FOLDER names one that is trained already.
+    """
+    if named := os.environ.get("TMT_QUICKSTART"):
+        return Path(named).resolve()
+    folder = tmp_path_factory.mktemp("quickstart")
+    command = [sys.executable, "-m", "transformer_mt.cli.main", "train", "--config", "configs/quickstart.yaml"]
+    command += ["--device", "cpu", "--set", "runtime.threads=2"]
+    shutil.copytree(ROOT / "configs", folder / "configs")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "2"}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder / "runs" / "quickstart"

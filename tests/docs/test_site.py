@@ -1,0 +1,91 @@
+"""The documentation site builds without a warning, holds every page, and asks no other host for anything."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.slow
+LOADED = {
+    "script": ("src",),
+    "img": ("src", "srcset"),
+    "source": ("src", "srcset"),
+    "iframe": ("src",),
+    "video": ("src",),
+}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=170, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+class Loads(HTMLParser):
+    """The addresses that a browser fetches by itself to show a page; links that a reader follows are not among them."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.addresses: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        names = LOADED.get(tag, ())
+        if tag == "link" and given.get("rel") not in ("canonical", "next", "prev", "alternate"):
+            names = ("href",)
+        self.addresses += [value for name in names if (value := given.get(name))]
+
+
+def test_every_page_is_built(site: Path) -> None:
+    pages = {page.relative_to(ROOT / "docs").with_suffix(".html") for page in (ROOT / "docs").rglob("*.md")}
+    assert [str(page) for page in sorted(pages) if not (site / page).is_file()] == []
+
+
+def test_nothing_comes_from_another_host(site: Path) -> None:
+    foreign = re.compile(r"(?:[a-z]+:)?//")
+    offences = []
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        addresses = Loads(text).addresses
+        offences += [f"{page.name}: {address}" for address in addresses if foreign.match(address)]
+        assert 'class="mermaid"' not in text, f"{page.name}: mermaid would be fetched from elsewhere"
+    for style in site.rglob("*.css"):
+        addresses = re.findall(r"(?:url\(|@import )[\"']?([^\"')]+)", style.read_text(encoding="utf-8"))
+        offences += [f"{style.name}: {address}" for address in addresses if foreign.match(address)]
+    assert offences == []
+
+
+def test_everything_that_a_page_loads_is_there(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        if page.name == "404.html":
+            continue  # its addresses start at the root of a server
+        for address in Loads(page.read_text(encoding="utf-8")).addresses:
+            assert address.startswith("data:") or (page.parent / re.split("[?#]", address)[0]).is_file(), address
+
+
+def test_search_works_from_a_folder_without_a_server(site: Path) -> None:
+    index = (site / "search" / "search_index.js").read_text(encoding="utf-8")
+    documents = json.loads(index.removeprefix("var __index = "))["docs"]
+    assert any("Transformer" in one["text"] for one in documents)
+    page = (site / "index.html").read_text(encoding="utf-8")
+    assert page.index("iframe-worker.js") < page.index("assets/javascripts/bundle")
+
+
+def test_nothing_is_left_unresolved(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert "{{ code" not in text, page.name
+        assert "arithmatex" not in text, page.name
