@@ -31,7 +31,7 @@ def plot(
     from transformer_mt.workflows.plot import plot_prepared, plot_runs
 
     if bool(run) == (config is not None):
-        what = "--run and --config cannot be combined" if run else "give --run or --config"
+        what = "--run and --config cannot be combined" if run else "nothing to draw"
         raise TmtError(what, remedy="For a run:  tmt plot --run runs/NAME      For prepared data:  tmt plot --config C")
     if set_ and config is None:
         raise TmtError("--set needs --config", remedy="Remove --set: a run keeps the settings it was trained with.")
