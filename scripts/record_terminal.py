@@ -3,8 +3,8 @@
 
     python scripts/record_terminal.py docs/pictures/terminal.svg
 
-trains configs/quickstart.yaml in an empty folder and translates with it. The commands run in a bash of their own at a
-terminal of 80 columns; what they print is recorded with its time. Long waits are cut: a command that runs for more
+trains configs/quickstart.yaml in an empty folder and translates with it. The commands run in bash, at a terminal of
+80 columns; what they print is recorded with its time. Long waits are cut: a command that runs for more
 than MOST_SECONDS is played faster, and the picture's title says how much. A viewer without animation shows the last
 screen. `--keep FILE` writes the recording as JSON, and `--from FILE` draws that again. Needs pexpect (Linux, macOS).
 """

@@ -59,7 +59,7 @@ COLORS: dict[Theme, Colors] = {
         shades=("#0D1117", "#12304A", "#1C5A8A", "#3F93CF", "#94CDF2", "#F4FAFF"),
     ),
 }
-PLAIN, SMALL = 11, 9.5  # points; a picture 9 inches wide shows them 14 and 12 pixels high where it is 800 pixels wide
+PLAIN, SMALL = 11, 9.5  # points; a picture 9 inches wide has letters of 14 and 12 pixels at a width of 800
 _BASE_FONT = "DejaVu Sans"  # matplotlib's own
 _BOX = "\u25a1"
 _FORMATS = {"": "png", ".png": "png", ".svg": "svg"}  # by the ending of the file

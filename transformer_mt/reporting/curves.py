@@ -88,7 +88,7 @@ def _measured(metrics_file: Path) -> list[Record]:
 
 
 def _names(runs: Sequence[Path]) -> list[str]:
-    """The names of different folders, with as many of the folders above them as tell them apart."""
+    """The names of different folders, with parent folders in front if two names are equal."""
     paths = [run.resolve() for run in runs]
     for parts in range(1, max(len(path.parts) for path in paths)):
         names = ["/".join(path.parts[-parts:]) for path in paths]

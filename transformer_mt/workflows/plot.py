@@ -34,8 +34,8 @@ def plot(
     if not runs and config is not None:
         return plot_prepared(config, overrides, output, theme)
     if overrides and config is None:
-        raise TmtError("--set needs --config", remedy="Leave --set out: a run keeps the settings it was trained with.")
-    what = "--run and --config cannot be combined" if runs else "nothing to draw is named"
+        raise TmtError("--set needs --config", remedy="Remove --set: a run keeps the settings it was trained with.")
+    what = "--run and --config cannot be combined" if runs else "nothing to draw"
     raise TmtError(what, remedy="For a run:  tmt plot --run runs/NAME      For prepared data:  tmt plot --config C")
 
 

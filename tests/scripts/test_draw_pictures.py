@@ -1,0 +1,34 @@
+"""The pictures of the documentation are those that scripts/draw_pictures.sh draws, each light and dark."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[2]
+NOT_DRAWN = {"terminal.svg"}  # recorded
+RECORD = "import sys; print(*sys.argv[1:], sep='\\t', file=open('commands.tsv', 'a', encoding='utf-8'))"
+
+
+def test_every_picture_is_drawn_by_the_script_and_there_in_both_themes(tmp_path: Path) -> None:
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("this system has no bash")
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(ROOT / "scripts" / "draw_pictures.sh", tmp_path / "scripts")
+    (tmp_path / "record.py").write_text(RECORD, encoding="utf-8")
+    environment = {**os.environ, "TMT": f"{sys.executable} record.py"}
+    subprocess.run([bash, "scripts/draw_pictures.sh"], cwd=tmp_path, env=environment, check=True, timeout=60)
+    commands = [line.split("\t") for line in (tmp_path / "commands.tsv").read_text(encoding="utf-8").splitlines()]
+    drawn = {Path(next(word for word in words if word.endswith(".svg"))).name: words[-1] for words in commands}
+    kept = {file.name for file in (ROOT / "docs" / "pictures").iterdir()}
+    assert kept - NOT_DRAWN == set(drawn)
+    assert all(theme == ("dark" if name.endswith("-dark.svg") else "light") for name, theme in drawn.items())
+    assert {name.replace("-dark.svg", ".svg") for name in drawn} <= kept
