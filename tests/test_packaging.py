@@ -24,6 +24,7 @@ else:
     import tomli as tomllib
 
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
@@ -107,7 +108,7 @@ def _constraints() -> list[Requirement]:
     return [Requirement(line) for line in lines if line and not line.startswith("#")]
 
 
-@pytest.mark.parametrize("python", ["3.10", "3.11", "3.12", "3.13"])
+@pytest.mark.parametrize("python", ["3.10", "3.11", "3.12", "3.13", "3.14"])
 def test_the_constraints_pin_each_direct_dependency_once_within_its_range(python: str) -> None:
     pins: dict[str, Version] = {}
     for one in _constraints():
@@ -131,6 +132,26 @@ def test_the_version_has_one_home() -> None:
     assert re.search(rf"^## \[{re.escape(transformer_mt.__version__)}\]", _text("CHANGELOG.md"), re.MULTILINE)
 
 
+def test_the_addresses_are_those_of_the_repository() -> None:
+    repository = re.findall(r"^repository-code: (\S+)$", _text("CITATION.cff"), re.MULTILINE)
+    assert [PROJECT["urls"]["Homepage"]] == repository
+    assert {"Documentation", "Issues", "Changelog"} <= set(PROJECT["urls"])
+    assert all(address.startswith(repository[0]) for address in PROJECT["urls"].values())
+
+
+def test_the_classifiers_name_every_python_that_is_allowed() -> None:
+    from trove_classifiers import classifiers
+
+    assert [one for one in PROJECT["classifiers"] if one not in classifiers] == []
+    allowed = SpecifierSet(PROJECT["requires-python"])
+    named = {
+        one.rpartition(" ")[2]
+        for one in PROJECT["classifiers"]
+        if one.startswith("Programming Language :: Python :: 3.")
+    }
+    assert named == {f"3.{minor}" for minor in range(30) if f"3.{minor}.0" in allowed}
+
+
 def _text(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
@@ -148,6 +169,25 @@ def test_the_wheel_has_the_package_its_configs_and_its_licence(tmp_path: Path) -
     assert "transformer_mt/py.typed" in names
     assert any(name.endswith("/LICENSE") for name in names)
     assert {name.split("/")[0].split("-")[0] for name in names} == {"transformer_mt"}
+
+
+def test_the_dockerfile_passes_hadolint() -> None:
+    hadolint = Path(sys.executable).parent / "hadolint"
+    if not hadolint.exists():
+        pytest.skip("hadolint is not installed here")
+    done = subprocess.run([hadolint, "Dockerfile"], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_image_gets_every_file_that_it_copies() -> None:
+    kept = {line.removeprefix("!") for line in _text(".dockerignore").splitlines() if line.startswith("!")}
+    copied = [
+        line.split()[1:-1]
+        for line in _text("Dockerfile").splitlines()
+        if line.startswith("COPY ") and "--from" not in line
+    ]
+    assert {name for names in copied for name in names} == kept
+    assert all((ROOT / name).exists() for name in kept)
 
 
 # ---- the scripts ----
