@@ -39,9 +39,7 @@ def test_scores_are_divided_by_the_root_of_the_width_of_a_head():
     torch.manual_seed(0)
     for width in (4, 64, 256):
         query, key = torch.randn(1, 1, 200, width), torch.randn(1, 1, 200, width)
-        weights = scaled_dot_product_attention(
-            query, key, torch.eye(200)
-        )  # with unit vectors as values, the contexts are the weights
+        weights = scaled_dot_product_attention(query, key, torch.eye(200))  # unit vectors as values give the weights
         logits = weights.log()
         assert (logits - logits.mean(dim=-1, keepdim=True)).std().item() == pytest.approx(1.0, rel=0.15)
 

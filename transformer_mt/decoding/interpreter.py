@@ -25,7 +25,11 @@ CHUNK = 2048  # lines that are read, sorted by length and translated together
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One translation. alignment: for each token the index of its source token; None unless requested."""
+    """One translation.
+
+    score:     log-probability with the penalties of the search, in nats; with minimum Bayes risk, the similarity
+    alignment: for each token the index of its source token; None unless requested
+    """
 
     text: str
     tokens: tuple[str, ...]

@@ -45,7 +45,7 @@ def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> Mo
     recover(folder)
     if not (folder / CONFIG).is_file() or not (folder / WEIGHTS).is_file():
         raise TmtError(
-            f"not a model directory: {CONFIG} or {WEIGHTS} is missing",
+            "not a model directory: config.yaml or model.safetensors is missing",
             place=folder,
             remedy="Give the `model` folder of a finished run, such as runs/NAME/model.",
         )

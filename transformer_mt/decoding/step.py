@@ -57,8 +57,8 @@ class Limits:
 
     shortest_B:      the fewest tokens before the end mark
     longest_B:       the most tokens, end mark included; a translation that has not ended then is stopped
-    prefix_BP:       ids that a translation must begin with; PAD where any id may stand
-    no_repeat_ngram: a sequence of this many tokens may not come twice; 0: no limit
+    prefix_BP:       ids that a translation must begin with; PAD where any id is allowed
+    no_repeat_ngram: no sequence of this many tokens may occur twice; 0: no limit
     min_steps:       the largest of shortest_B, as a Python number: later steps need no look at shortest_B
     """
 

@@ -90,7 +90,7 @@ class Translator(Interpreter):
 
         folders:  model directories, or runs that made them
         decoding: how to search; None: as the first model's config says
-        Raises TmtError if a folder holds no model, or if the models differ in direction or vocabularies.
+        Raises TmtError if a folder contains no model, or if the models differ in direction or vocabularies.
         """
         if computing.threads is not None:
             torch.set_num_threads(computing.threads)

@@ -96,7 +96,7 @@ def bleu_table(hypotheses: Tokens, references: Tokens, bleu_of_tokens: BleuOfTok
 def check_parallel(lines: Sequence[str], name: str, others: Sequence[str], other_name: str) -> None:
     """Raises TmtError unless both have the same number of lines, at least one."""
     if not lines or not others:
-        raise TmtError("no lines to score", place=name if not lines else other_name)
+        raise TmtError("no lines to score", place=name if not lines else other_name, remedy="Give at least one line.")
     if len(lines) != len(others):
         raise TmtError(
             f"{name} has {len(lines):,} lines, {other_name} has {len(others):,}",

@@ -43,7 +43,7 @@ class LossSums(NamedTuple):
 def smoothed_cross_entropy(
     hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, target_N: Tensor, smoothing: float
 ) -> LossSums:
-    """Loss of the generator, logits = hidden @ weight^T + bias, summed over N tokens; padding must be left out before.
+    """Loss of the generator, logits = hidden @ weight^T + bias, summed over N tokens, without padding.
 
     hidden: [N, D]; weight: [V, D]; bias: [V] or None; target: ids [N]; smoothing: epsilon.
     Equals F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum").
@@ -113,7 +113,7 @@ class GeneratorGradients:
         self.bias_V = None if bias_V is None else torch.zeros_like(bias_V, dtype=torch.float32)
 
     def add(self, start: int, h_nD: Tensor, w_VD: Tensor, g_nV: Tensor, over_n1: Tensor | None = None) -> None:
-        """Add n rows, the first of which is row `start`. d loss / d logits is g [n, V], or g / over if over is given.
+        """Add the n rows from row `start` on. d loss / d logits is g [n, V], or g / over if over is given.
 
         (g / over) @ W is computed as (g @ W) / over, and for the other product h is divided: both are smaller than g.
         """

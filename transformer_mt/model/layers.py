@@ -59,7 +59,7 @@ class DecoderLayer(nn.Module):
     def __init__(self, config: ModelConfig, parts: Parts = READABLE) -> None:
         super().__init__()
         self.self_attention = _attention(config, parts, rotary=config.positions == "rotary")
-        self.cross_attention = _attention(config, parts)  # never rotary: the two sides share no positions
+        self.cross_attention = _attention(config, parts)  # never rotary: the two sides count positions apart
         self.feed_forward = _feed_forward(config, parts)
         self.around_self_attention = _residual(config, parts)
         self.around_cross_attention = _residual(config, parts)
@@ -83,6 +83,7 @@ class Encoder(nn.Module):
         self.layers: Sequence[EncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
             EncoderLayer(config, parts) for _ in range(config.encoder_layers)
         )
+        # With pre-norm, nothing else normalises the sum of the last residual connection.
         self.final_norm = _norm(config, parts) if config.has_final_norm else nn.Identity()
 
     def forward(self, x_BSD: Tensor, mask_BHQM: Tensor | None) -> Tensor:

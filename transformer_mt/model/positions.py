@@ -23,7 +23,7 @@ def angles(length: int, width: int, start: int = 0) -> Tensor:
 
 
 def sinusoidal_positions(length: int, d_model: int, start: int = 0) -> Tensor:
-    """PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(the same) (section 3.5).
+    """PE(pos, 2i) = sin(pos / 10000^(2i / D)) and PE(pos, 2i + 1) = cos(pos / 10000^(2i / D)) (section 3.5).
 
     Returns the encodings of the positions start, ..., start + length - 1: float32 [length, D].
     """

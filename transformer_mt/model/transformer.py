@@ -19,7 +19,7 @@ class Transformer(nn.Module):
     """The Transformer of figure 1, from ids to hidden states; `generate_logits` turns these into logits.
 
     padding:       the id that fills up short sentences; it is never attended to
-    max_positions: rows of the position tables; the longest sentence if positions are learned
+    max_positions: rows of the position tables; no sentence can be longer if positions are learned
     parts:         the pieces that the model is built from
     Raises TmtError if all embeddings are tied and the vocabularies differ in size.
     """
@@ -69,7 +69,7 @@ class Transformer(nn.Module):
         return self.encoder(self.source_embedding(source_BS), padding_mask_B11S), padding_mask_B11S
 
     def decode(self, target_BT: Tensor, memory_BSD: Tensor, memory_mask_B11S: Tensor | None) -> Tensor:
-        """Target ids [B, T] and what `encode` returned to hidden states [B, T, D], for all positions at once.
+        """Hidden states [B, T, D] of all positions, from target ids [B, T] and the results of `encode`.
 
         Padding is on the right, so the causal mask already hides it from real positions.
         """

@@ -19,12 +19,12 @@ _QUOTES = frozenset({'"', "'", "``", "''"})
 _CLITICS = ("n't", "'s", "'re", "'ve", "'ll", "'m", "'d")
 _LEFT = frozenset([*".,;:!?%)]}…'”", "...", *_CLITICS, *(clitic.replace("'", "’") for clitic in _CLITICS)])
 _RIGHT = frozenset("([{$#„")
-_MAJORITY = 2  # more neighbours must vote for sticking than against it by this number; one may be a typing mistake
+_MAJORITY = 2  # votes for sticking, minus votes against; a single vote may be a typing mistake
 _ROUNDS = 4  # `left` and `right` depend on each other; a few rounds are enough
 
 
 class Spacing:
-    """Decides whether a space stands before each token.
+    """Decides for each token whether there is a space before it.
 
     left:    tokens that stick to the token before them ("," and "n't")
     right:   tokens that stick to the token after them ("(" and "$")
@@ -39,7 +39,7 @@ class Spacing:
 
     @classmethod
     def learn(cls, sentences: Iterable[tuple[Sequence[str], Sequence[bool]]]) -> Spacing:
-        """Learn from sentences, each given as its tokens and, for each token, whether a space stands before it."""
+        """Learn from sentences, each given as its tokens and, for each token, whether there is a space before it."""
         excess: Counter[Pair] = Counter()  # how much more often a pair is joined than spaced
         for tokens, spaces in sentences:
             for before, token, space in zip(tokens, tokens[1:], spaces[1:], strict=False):

@@ -180,4 +180,8 @@ def _untrainable(problem: str, vocab_size: int) -> TmtError:
             place="tokenizer.vocab_size",
             remedy="Lower tokenizer.vocab_size, or add more text.",
         )
-    return TmtError(f"SentencePiece could not be trained: {problem.strip().splitlines()[-1]}", place="tokenizer")
+    return TmtError(
+        f"SentencePiece could not be trained: {problem.strip().splitlines()[-1]}",
+        place="tokenizer",
+        remedy="Check the training split, and the keys under tokenizer.",
+    )
