@@ -445,7 +445,7 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("options", "said"),
         [
-            ([], "nothing to draw"),
+            ([], "give --run or --config"),
             (["--run", "one", "--config", "c.yaml"], "cannot be combined"),
             (["--run", "one", "--set", "seed=1"], "--set needs --config"),
             (["--run", "one", "--output", "one.jpg"], "cannot be written as .jpg"),

@@ -29,7 +29,7 @@ _BASELINE = "Compare with these translations, or with this model: paired bootstr
 _TOKENIZED = "Also lowercased BLEU, and BLEU on lowercased Moses tokens as in papers."
 _PUBLISHED = "Published tokenized references for --tokenized, such as *.lc.norm.tok.de."
 _LANGUAGE = "Target language (ISO code). Default: the model's."
-_PLOT = "Draw BLEU and chrF by sentence length, as .png or .svg."
+_PLOT = "Draw BLEU and chrF by sentence length: a .png or .svg file."
 _BEAM = "Beam width; 1: greedy. Default: the model's."
 _LENGTH_PENALTY = "GNMT length penalty; 0: none. Default: the model's."
 
@@ -62,11 +62,9 @@ def evaluate(
     from transformer_mt import Computing, TestFiles
     from transformer_mt import evaluate as work
     from transformer_mt.evaluation.report import as_json, as_text
+    from transformer_mt.workflows.plot import check_picture, plot_report
 
-    if plot is not None:
-        from transformer_mt.workflows.plot import picture_format, plot_report
-
-        picture_format(plot)  # translating takes a while: a mistake in the name is found before it
+    check_picture(plot)
     wanted = [name for name, is_wanted in (("bleu", bleu), ("chrf", chrf), ("ter", ter)) if is_wanted]
     report = work(
         model or (),

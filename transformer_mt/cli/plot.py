@@ -9,32 +9,23 @@ import typer
 
 from transformer_mt.cli.completion import config_files, runs
 from transformer_mt.cli.options import SetOption, ThemeOption
-from transformer_mt.errors import TmtError
 
-_RUN = "Folder of the run, such as runs/NAME; repeat it to compare several in one picture."
-_CONFIG = "YAML config: draw the sentence lengths and vocabulary of its training data."
-_OUTPUT = (
-    "One picture, .png or .svg. Default: PNG files in `plots` of the run or data; for several runs learning-curves.png."
-)
+_RUNS = "Folder of the run, such as runs/NAME; repeat it to compare runs in learning-curves.png."
+_DATA = "YAML config: draw the sentence lengths and vocabulary of its training data."
+_RUN = typer.Option("--run", metavar="DIR", help=_RUNS, autocompletion=runs)
+_CONFIG = typer.Option("--config", "-c", metavar="FILE", help=_DATA, autocompletion=config_files)
+_OUTPUT = "Draw one picture, .png or .svg. Default: PNG files in plots/ of the run or data."
 
 
 def plot(
-    run: Annotated[list[Path] | None, typer.Option("--run", metavar="DIR", help=_RUN, autocompletion=runs)] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", "-c", metavar="FILE", help=_CONFIG, autocompletion=config_files)
-    ] = None,
+    run: Annotated[list[Path] | None, _RUN] = None,
+    config: Annotated[Path | None, _CONFIG] = None,
     set_: SetOption = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT)] = None,
     theme: ThemeOption = "light",
 ) -> None:
     """Draw the learning curves of one run or several, or the lengths and the vocabulary of prepared data."""
-    from transformer_mt.workflows.plot import plot_prepared, plot_runs
+    from transformer_mt.workflows.plot import plot as work
 
-    if bool(run) == (config is not None):
-        what = "--run and --config cannot be combined" if run else "give --run or --config"
-        raise TmtError(what, remedy="For a run:  tmt plot --run runs/NAME      For prepared data:  tmt plot --config C")
-    if set_ and config is None:
-        raise TmtError("--set needs --config", remedy="Remove --set: a run keeps the settings it was trained with.")
-    files = plot_runs(run, output, theme) if run else plot_prepared(config or "", set_ or (), output, theme)
-    for file in files:
+    for file in work(run or (), config, set_ or (), output, theme):
         print(file)

@@ -31,7 +31,7 @@ _N_BEST = "Up to N translations per line, written as: line number, tab, score, t
 _TOP_P = "Sample from the fewest tokens with this total probability."
 _SCORES = "Write score, tab, text. With --mbr: similarity to the others, 0 to 100."
 _JSON = "Write one JSON object with tokens, scores and alignments."
-_ATTENTION = "Draw the attention maps of one sentence, as .png or .svg."
+_ATTENTION = "Draw the attention maps of one sentence: a .png or .svg file."
 _ATTENTION_OF = "Draw one kind (encoder, decoder, cross), layer or head: cross, cross.2, cross.2.1, cross.2.mean."
 
 

@@ -12,14 +12,31 @@ from transformer_mt.data.prepared import Prepared, open_prepared
 from transformer_mt.data.store import SIDES, Side
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.report import Report, span_of
-from transformer_mt.reporting.canvas import Theme
-from transformer_mt.reporting.canvas import picture_format as picture_format
+from transformer_mt.reporting.canvas import Theme, picture_format
 from transformer_mt.reporting.curves import compare_runs, draw_run
 from transformer_mt.reporting.distributions import plot_data, plot_lengths, plot_scores, plot_vocabulary
 from transformer_mt.text.vocabulary import MARKS
 
 COMPARISON = Path("learning-curves.png")
 _CHUNK = 1 << 22  # ids that are counted at once
+
+
+def plot(
+    runs: Sequence[Path] = (),
+    config: ConfigLike | None = None,
+    overrides: Sequence[str] = (),
+    output: Path | None = None,
+    theme: Theme = "light",
+) -> list[Path]:
+    """What `tmt plot` draws: `runs` as `plot_runs` does, or the data of `config` as `plot_prepared` does."""
+    if runs and config is None and not overrides:
+        return plot_runs(runs, output, theme)
+    if not runs and config is not None:
+        return plot_prepared(config, overrides, output, theme)
+    if overrides and config is None:
+        raise TmtError("--set needs --config", remedy="Remove --set: a run keeps the settings it was trained with.")
+    what = "--run and --config cannot be combined" if runs else "give --run or --config"
+    raise TmtError(what, remedy="For a run:  tmt plot --run runs/NAME      For prepared data:  tmt plot --config C")
 
 
 def plot_runs(runs: Sequence[Path], output: Path | None = None, theme: Theme = "light") -> list[Path]:
@@ -60,11 +77,15 @@ def lengths_of(prepared: Prepared) -> dict[str, list[int]]:
 
 
 def plot_report(report: Report, file: Path, theme: Theme = "light") -> Path:
-    """Draw BLEU and chrF by the length of the reference. Raises TmtError if the report has no scores by length."""
-    if not report.buckets:
-        raise TmtError("no scores by sentence length to draw", remedy="Leave out --ter, or add --bleu.")
+    """Draw BLEU and chrF by the length of the reference."""
     rows = [(span_of(one), one.sentences, one.bleu, one.chrf) for one in report.buckets]
     return plot_scores(rows, f"Score by sentence length: {report.name}", file, theme)
+
+
+def check_picture(file: Path | None) -> None:
+    """Raises TmtError if no picture can be written as this file: before the long work that is to be drawn."""
+    if file is not None:
+        picture_format(file)
 
 
 def _frequencies(side: Side) -> list[int]:
