@@ -291,9 +291,9 @@ def test_the_table_of_rooms_in_the_docs_is_up_to_date() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \|.*\| ([^|]+) \|$", text, re.MULTILINE))
     names = {"nothing": "", "every room above": ", ".join(sorted(set(ROOMS) - {"errors", "workflows", "cli"}))}
-    told = {room: {*filter(None, names.get(allowed, allowed).split(", "))} for room, allowed in rows.items()}
-    assert told == {room: allowed - {"errors", room} for room, allowed in ROOMS.items()}
-    assert list(told) == list(ROOMS), "lowest first"
+    documented = {room: {*filter(None, names.get(allowed, allowed).split(", "))} for room, allowed in rows.items()}
+    assert documented == {room: allowed - {"errors", room} for room, allowed in ROOMS.items()}
+    assert list(documented) == list(ROOMS), "lowest first"
 
 
 def _drawn() -> ModuleType:

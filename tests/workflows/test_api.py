@@ -116,8 +116,8 @@ def test_a_plain_script_prepares_with_several_workers(tmp_path: Path) -> None:
     }
     (tmp_path / "c.yaml").write_text(json.dumps(config), encoding="utf-8")
     command = [sys.executable, "script.py", "c.yaml"]
-    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60).stdout
-    assert told == "pairs 4000\n"
+    output = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert output == "pairs 4000\n"
 
 
 @pytest.mark.parametrize(
