@@ -133,7 +133,7 @@ def test_a_plain_script_prepares_with_several_workers(tmp_path: Path) -> None:
         (lambda model, folder: tmt.evaluate(model, baseline=str(folder / "nothing")), "no such file"),
         (lambda model, folder: tmt.average(model.parent, 0), "cannot average 0 checkpoints"),
         (lambda model, folder: tmt.export(folder / "out", model, sample=0), "cannot compare on 0 sentences"),
-        (lambda model, folder: tmt.Computing(threads=0), "0 threads"),
+        (lambda model, folder: tmt.Computing(threads=0), "threads must be 1 or more, not 0"),
         (lambda model, folder: tmt.Translator.load([]), "no model is named"),
         (lambda model, folder: tmt.Translator.load(model, computing=tmt.Computing("tpu")), "unknown device 'tpu'"),
     ],
