@@ -25,7 +25,7 @@ operating system or a library said. Errors end the command with exit code 2 and 
 
 # Title, sentence, and the modules whose messages belong there; the longest prefix that fits decides.
 GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("The command line", "", ("cli",)),
+    ("The command line", "", ("cli", "workflows")),
     (
         "The config",
         "All mistakes of a config are listed at once, each with its file and line, under one remedy. "
@@ -50,7 +50,7 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Translating", "", ("decoding", "workflows.translate", "workflows.engines", "cli.translate", "cli.streaming")),
     ("Evaluating", "", ("evaluation", "workflows.evaluate", "cli.evaluate")),
     ("Exporting", "", ("exporting", "workflows.export", "cli.export")),
-    ("Plots and logs", "", ("reporting", "cli.plot")),
+    ("Plots and logs", "", ("reporting", "cli.plot", "workflows.plot")),
 )
 
 # What the library of the command line says itself.
