@@ -1,4 +1,4 @@
-"""What tests of several rooms share: the real corpora, and settings that make every run of the suite the same."""
+"""Fixtures for tests of several rooms, and settings that make every run of the suite the same."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-# The tests' matrices are small: more threads would only wait for each other. Read when torch is first imported.
+# The matrices of the tests are small, and more threads would be slower. torch reads this when it is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
-settings.register_profile("everywhere", deadline=None)  # a busy machine is not a defect
+settings.register_profile("everywhere", deadline=None)  # a busy machine is not an error
 settings.register_profile("gate", deadline=None, derandomize=True)
 settings.load_profile("gate" if os.environ.get("CI") else "everywhere")
 
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 class Corpora:
-    """The folder of the real corpora: `corpora / "multi30k"` is the path of one, or skips the test without it."""
+    """The folder of the real corpora. `corpora / "multi30k"` is the path of one; a test without it is skipped."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -40,14 +40,14 @@ class Corpora:
 
 
 def pytest_configure() -> None:
-    """A shell starts background jobs deaf to Ctrl-C, and so would be every program that the tests interrupt."""
+    """A shell starts background jobs with Ctrl-C ignored, and the programs in the tests would inherit this."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
-def whole_floats() -> Iterator[None]:
-    """Training flushes tiny numbers to zero in the whole process; no test shall find that of another."""
+def no_flushing_of_floats() -> Iterator[None]:
+    """Training flushes tiny numbers to zero in the whole process; reset this after each test."""
     yield
     if "torch" in sys.modules:
         sys.modules["torch"].set_flush_denormal(False)
@@ -60,7 +60,7 @@ def corpora() -> Corpora:
 
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model directory with random weights: characters a-z, English to German, at most 24 tokens a sentence."""
+    """A model directory with random weights: characters a-z, English to German, at most 24 tokens per sentence."""
     from collections import Counter
 
     import torch
@@ -96,7 +96,7 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Numbers:
-    """A corpus of number words (English to German) that is learned in seconds, and runs on it."""
+    """A corpus of number words, English to German, that a model learns in seconds; configs and trainers for it."""
 
     WORDS = (
         *(("one", "eins"), ("two", "zwei"), ("three", "drei"), ("four", "vier")),
@@ -112,7 +112,7 @@ class Numbers:
         self.table.write_text("\n".join(sorted(rows)) + "\n", encoding="utf-8")
 
     def values(self, **training: Any) -> dict[str, Any]:
-        """A config without keys to be filled in; `training` adds to its section of that name."""
+        """The values of a config. training: keys for this section."""
         corpus = {"kind": "tsv", "files": str(self.table), "split": {"validation": 40, "test": 20}}
         return {
             "name": "numbers",
@@ -133,7 +133,7 @@ class Numbers:
         }
 
     def file(self, place: Path, **training: Any) -> Path:
-        """The config as a YAML file in a folder."""
+        """Writes the config to a YAML file in a folder."""
         import json
 
         file = place / "numbers.yaml"
@@ -141,7 +141,7 @@ class Numbers:
         return file
 
     def trainer(self, run: Path, model: dict[str, Any] | None = None, **training: Any) -> Any:
-        """A trainer of this process alone, in a run directory of its own. model: adds to that section."""
+        """A trainer in a new run directory. model, training: keys for these sections."""
         from transformer_mt.config.schema import Config
         from transformer_mt.data.prepare import prepare
         from transformer_mt.reporting.events import Events

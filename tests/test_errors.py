@@ -1,4 +1,4 @@
-"""What the operating system refused, told so that a user knows what to do."""
+"""Errors of the operating system have a message with a remedy."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ import pytest
 from transformer_mt.errors import USER_FAULT, from_os_error
 
 
-def refused(action) -> str:
-    with pytest.raises(OSError) as error:
+def message_of(action) -> str:
+    with pytest.raises(OSError) as raised:
         action()
-    told = from_os_error(error.value, "trying")
-    assert told.exit_code == USER_FAULT
-    return str(told)
+    error = from_os_error(raised.value, "trying")
+    assert error.exit_code == USER_FAULT
+    assert error.remedy
+    return str(error)
 
 
-def test_files_and_folders_in_place_of_each_other(tmp_path: Path) -> None:
+def test_a_file_instead_of_a_folder_and_a_folder_instead_of_a_file(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("text")
-    folder_needed = "a file stands where a folder is needed while trying"
-    assert folder_needed in refused(file.mkdir)
-    assert folder_needed in refused((file / "inside").read_bytes)
-    assert "a folder stands where a file is needed while trying" in refused(tmp_path.read_bytes)
-    assert refused((tmp_path / "nothing").read_bytes).startswith(f"{tmp_path / 'nothing'}: no such file or folder")
+    folder_needed = "found a file instead of a folder while trying"
+    assert folder_needed in message_of(file.mkdir)
+    assert folder_needed in message_of((file / "inside").read_bytes)
+    assert "found a folder instead of a file while trying" in message_of(tmp_path.read_bytes)
+    assert message_of((tmp_path / "nothing").read_bytes).startswith(f"{tmp_path / 'nothing'}: no such file or folder")

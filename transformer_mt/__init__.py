@@ -1,16 +1,16 @@
-"""transformer_mt: "Attention Is All You Need" written by hand, and a translator trained with it.
+"""transformer_mt: "Attention Is All You Need" written by hand, and trained as a translator.
 
     import transformer_mt as tmt
 
     config = tmt.load_config("my.yaml")
     tmt.prepare(config).report                         # pairs kept and dropped, lengths, unknown words
-    report = tmt.train(config)                         # goes on if it was interrupted
+    report = tmt.train(config)                         # continues an interrupted run
     translator = tmt.Translator.load(report.model)
     [one.text for one in translator.translate(["..."])]
     tmt.evaluate([report.model]).scores["bleu"]
     tmt.export("exported", report.model)               # for CTranslate2
 
-Names are imported when they are first used: `import transformer_mt` itself takes no time.
+A name is imported when it is first used, so `import transformer_mt` is fast.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""The one exception a user may see: what went wrong, where, and what to do next.
+"""The exception for all that a user can fix: what is wrong, where, and what to do next.
 
-Everything the user can cause (a typo in a config, a truncated download, a full disk) is raised as a
-`TmtError`; the command line prints it without a traceback. Everything else is a defect of ours and keeps
-its traceback. This module knows nothing of the rest of the package.
+Examples are a typing error in a config, a truncated download and a full disk. The command line prints a `TmtError`
+without its traceback. Every other exception is a bug in this package and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ INTERRUPTED = 130
 
 
 class TmtError(Exception):
-    """A mistake or mishap the user can mend.
+    """A problem that the user can fix.
 
-    message: what is wrong, in one sentence.
-    place:   where: a file, or file and line (see `at`); empty when there is none.
-    remedy:  the next move; may hold several lines.
+    message: what is wrong, in one sentence
+    place:   where: a file, `file:line` (see `at`), a config key or an option; may be empty
+    remedy:  what to do next; may have several lines
     """
 
     def __init__(self, message: str, *, place: str | Path = "", remedy: str = "", exit_code: int = USER_FAULT) -> None:
@@ -35,31 +34,31 @@ class TmtError(Exception):
 
 
 def at(file: str | Path, line: int) -> str:
-    """A place as editors understand it: `file:line`, lines counted from 1."""
+    """`file:line`, which editors can open; lines are counted from 1."""
     return f"{file}:{line}"
 
 
 _KINDS = {
-    errno.EISDIR: "a folder stands where a file is needed",
-    errno.EEXIST: "a file stands where a folder is needed",
-    errno.ENOTDIR: "a file stands where a folder is needed",
+    errno.EISDIR: "found a folder instead of a file",
+    errno.EEXIST: "found a file instead of a folder",
+    errno.ENOTDIR: "found a file instead of a folder",
 }
 
 
 def from_os_error(error: OSError, doing: str) -> TmtError:
-    """Turn what the operating system refused into a message with a remedy."""
+    """The TmtError for an error of the operating system. doing: what failed, such as `writing the plots`."""
     file = error.filename or ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return TmtError(
             f"the disk is full while {doing}",
             place=file,
-            remedy="Free some space and run the same command again; what was saved before is intact.",
+            remedy="Free some space and run the same command again. What was saved before is complete.",
         )
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return TmtError(
             f"no permission while {doing}",
             place=file,
-            remedy="Check who owns the file or choose another folder.",
+            remedy="Check the permissions of the file, or choose another folder.",
         )
     if error.errno == errno.ENOENT:
         return TmtError(f"no such file or folder while {doing}", place=file, remedy="Check the path.")

@@ -1,4 +1,4 @@
-"""`tmt inspect`: the published parameter counts from the shipped files, tables a student can read, clear mistakes."""
+"""`tmt inspect`: published parameter counts of the shipped configs, readable tables, clear error messages."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def told(*arguments: object) -> dict:
+def as_json(*arguments: object) -> dict:
     result = run(*arguments, "--json")
     assert result.exit_code == 0, result.exception
     return json.loads(result.stdout)
@@ -77,7 +77,7 @@ def tiny(folder: Path, text: str = CONFIG) -> Path:
     ],
 )
 def test_the_classics_have_their_published_number_of_parameters(name, source, target, parameters):
-    value = told("--config", CLASSICS / f"{name}.yaml", "--source-vocab", source, "--target-vocab", target)
+    value = as_json("--config", CLASSICS / f"{name}.yaml", "--source-vocab", source, "--target-vocab", target)
     assert value["parameters"] == {"total": parameters, "trainable": parameters}
     assert sum(tensor["count"] for tensor in value["tensors"]) == parameters
     assert sum(value["parts"].values()) == parameters
@@ -90,7 +90,9 @@ def test_the_replication_is_torchs_transformer_plus_embeddings_and_output_layer(
         others = nn.Embedding(source, 512), nn.Embedding(target, 512), nn.Linear(512, target)
     expected = sum(parameter.numel() for module in (stacks, *others) for parameter in module.parameters())
     file = CLASSICS / "replication-multi30k.yaml"
-    assert told("--config", file, "--source-vocab", source, "--target-vocab", target)["parameters"]["total"] == expected
+    assert (
+        as_json("--config", file, "--source-vocab", source, "--target-vocab", target)["parameters"]["total"] == expected
+    )
 
 
 def test_there_are_five_classics_and_each_is_a_whole_config():
@@ -100,7 +102,7 @@ def test_there_are_five_classics_and_each_is_a_whole_config():
         config = load_config(file)
         assert config.name == file.stem
         assert config.decoding.beam == 1, "reported greedy"
-        assert file.read_text(encoding="utf-8").startswith("# "), "says what is special"
+        assert file.read_text(encoding="utf-8").startswith("# "), "a comment says what is special"
 
 
 def test_classics_train_as_reported():
@@ -134,28 +136,28 @@ def test_the_table_is_aligned_and_counts_with_separators():
 def test_shapes_in_letters_and_in_numbers(tmp_path: Path):
     arguments = ("--config", tiny(tmp_path), "--source-vocab", 20, "--target-vocab", 30, "--shapes")
     text = run(*arguments).stdout
-    heading = "decoder.layers.0.cross_attention: target positions ask source positions: Q = T, M = S"
+    heading = "decoder.layers.0.cross_attention: target positions attend to source positions: Q = T, M = S"
     block = text[text.index(heading) :].split("\n\n")[0]
     rows = {line.split()[0]: " ".join(line.split()[1:]) for line in block.splitlines()[1:]}
     assert rows["query"] == "[B, H, Q, K] 2 × 2 × 5 × 4"
     assert rows["scores"] == "[B, H, Q, M] 2 × 2 × 5 × 7"
     assert rows["context"] == "[B, H, Q, K] 2 × 2 × 5 × 4"
-    assert "encoder.layers.1: the same shapes again" in text
-    assert "decoder.layers.1 to decoder.layers.2: the same shapes again" in text
+    assert "encoder.layers.1: the same shapes, with other weights" in text
+    assert "decoder.layers.1 to decoder.layers.2: the same shapes, with other weights" in text
     assert text.rstrip().endswith("2 × 5 × 30")
 
 
 def test_shapes_as_json_hold_every_layer(tmp_path: Path):
     arguments = ("--config", tiny(tmp_path), "--source-vocab", 20, "--target-vocab", 30)
-    shapes = told(*arguments, "--shapes")["shapes"]
+    shapes = as_json(*arguments, "--shapes")["shapes"]
     assert shapes[-1] == {"module": "generator", "name": "logits", "letters": ["B", "T", "V"], "shape": [2, 5, 30]}
     assert {step["module"] for step in shapes} >= {"encoder.layers.1.feed_forward", "decoder.layers.2.cross_attention"}
-    assert "shapes" not in told(*arguments)
+    assert "shapes" not in as_json(*arguments)
 
 
 def test_overrides_reach_the_model(tmp_path: Path):
     arguments = ("--config", tiny(tmp_path), "--source-vocab", 20, "--target-vocab", 20)
-    whole, tied = told(*arguments), told(*arguments, "--set", "model.tie_embeddings=decoder")
+    whole, tied = as_json(*arguments), as_json(*arguments, "--set", "model.tie_embeddings=decoder")
     assert whole["parameters"]["total"] - tied["parameters"]["total"] == 20 * 8
     (shared,) = [tensor for tensor in tied["tensors"] if "aliases" in tensor]
     assert shared["aliases"] == ["generator.weight"]
@@ -165,12 +167,12 @@ def test_overrides_reach_the_model(tmp_path: Path):
 
 def test_a_huge_model_takes_no_memory(tmp_path: Path):
     big = ("--set", "model.d_model=65536", "--set", "model.d_ff=262144")
-    value = told("--config", tiny(tmp_path), "--source-vocab", 250_000, "--target-vocab", 250_000, "--shapes", *big)
+    value = as_json("--config", tiny(tmp_path), "--source-vocab", 250_000, "--target-vocab", 250_000, "--shapes", *big)
     assert value["parameters"]["total"] > 200e9
 
 
 def prepared_in(folder: Path, source: int, target: int) -> tuple[str, str]:
-    """Data of CONFIG in `folder`, with vocabularies of these sizes; the option that leads there."""
+    """Write prepared data of CONFIG with vocabularies of these sizes, and return the option that selects it."""
     codecs_in(folder / "tiny", source, target)
     settings = settings_of(load_config(tiny(folder / "tiny")))
     manifest = Manifest(
@@ -182,7 +184,7 @@ def prepared_in(folder: Path, source: int, target: int) -> tuple[str, str]:
 
 def test_sizes_come_from_prepared_data(tmp_path: Path):
     file = tiny(tmp_path)
-    value = told("--config", file, *prepared_in(tmp_path / "prepared", 21, 34))
+    value = as_json("--config", file, *prepared_in(tmp_path / "prepared", 21, 34))
     shapes = {tensor["name"]: tensor["shape"] for tensor in value["tensors"]}
     assert shapes["source_embedding.tokens.weight"] == [21, 8]
     assert shapes["generator.weight"] == [34, 8]
@@ -191,24 +193,24 @@ def test_sizes_come_from_prepared_data(tmp_path: Path):
 def test_sizes_come_from_a_sentencepiece_tokenizer(tmp_path: Path):
     text = CONFIG.replace("{kind: whitespace}", "{kind: sentencepiece, vocab_size: 500, shared: true}")
     unprepared = ("--set", f"data.prepared={tmp_path / 'nothing'}")
-    value = told("--config", tiny(tmp_path, text), "--set", "model.tie_embeddings=all", *unprepared)
+    value = as_json("--config", tiny(tmp_path, text), "--set", "model.tie_embeddings=all", *unprepared)
     assert value["tensors"][0]["shape"] == [500, 8]
 
 
-def test_what_another_tokenizer_prepared_tells_no_size(tmp_path: Path):
+def test_data_of_another_tokenizer_gives_no_size(tmp_path: Path):
     there = prepared_in(tmp_path / "prepared", 21, 34)
-    value = told("--config", tiny(tmp_path), *there, "--set", "tokenizer={kind: sentencepiece, vocab_size: 500}")
+    value = as_json("--config", tiny(tmp_path), *there, "--set", "tokenizer={kind: sentencepiece, vocab_size: 500}")
     assert value["tensors"][0]["shape"] == [500, 8]
     assert "tmt prepare" in refused("--config", tiny(tmp_path), *there, "--set", "tokenizer.min_frequency=7").remedy
 
 
-def test_data_of_another_corpus_tells_no_size(tmp_path: Path):
+def test_data_of_another_corpus_gives_no_size(tmp_path: Path):
     there = prepared_in(tmp_path / "prepared", 21, 34)
     other = ("--set", "data.corpus.files.source=other")
     assert "tmt prepare" in refused("--config", tiny(tmp_path), *there, *other).remedy
 
 
-def test_unknown_sizes_are_asked_for(tmp_path: Path):
+def test_missing_sizes_are_an_error_that_names_the_options(tmp_path: Path):
     file = tiny(tmp_path)
     for given in ((), ("--source-vocab", 10)):
         error = refused("--config", file, *given, "--set", f"data.prepared={tmp_path / 'nothing'}")
@@ -221,7 +223,7 @@ def test_one_vocabulary_cannot_have_two_sizes(tmp_path: Path):
     arguments = ("--config", file, "--set", "model.tie_embeddings=all", "--source-vocab", 10)
     assert "10 and 12" in refused(*arguments, "--target-vocab", 12).message
     assert "10 and 12" in refused("--config", file, "--source-vocab", 10, "--target-vocab", 12).message, "tied or not"
-    assert told(*arguments)["tensors"][0]["shape"] == [10, 8], "one size is enough where there is one vocabulary"
+    assert as_json(*arguments)["tensors"][0]["shape"] == [10, 8], "one size is enough for one vocabulary"
 
 
 def test_a_trained_model(tmp_path: Path):
@@ -229,8 +231,8 @@ def test_a_trained_model(tmp_path: Path):
     folder = tmp_path / "model"
     weights = named_weights(build_model(config, 21, 34))
     save_model_directory(folder, config, weights, load_codecs(codecs_in(tmp_path / "codecs", 21, 34)))
-    value = told("--model", folder)
+    value = as_json("--model", folder)
     assert value["parameters"]["total"] == sum(tensor.numel() for tensor in weights.values())
     assert "--config" in refused("--model", folder, "--source-vocab", 5).message
-    assert "exclude" in refused("--model", folder, "--config", tmp_path / "config" / "tiny.yaml").message
+    assert "cannot be combined" in refused("--model", folder, "--config", tmp_path / "config" / "tiny.yaml").message
     assert "no such model" in refused("--model", tmp_path / "nowhere").message

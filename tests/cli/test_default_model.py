@@ -1,4 +1,4 @@
-"""Which model a command takes where none is named."""
+"""Which model a command uses if none is given."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from transformer_mt.decoding.finding import find_model
 
 
 def test_the_run_that_finished_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that is still training has no model yet."""
+    """Only finished runs count: one that is still training has no model yet."""
     monkeypatch.chdir(tmp_path)
     for name, finished in (("first", 100), ("last", 300), ("second", 200)):
         weights = Path("runs", name, "model", "model.safetensors")

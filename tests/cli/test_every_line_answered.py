@@ -1,4 +1,4 @@
-"""Whatever bytes come in, by pipe or from a file: as many lines go out."""
+"""The number of lines out equals the number of lines in, for any bytes from a pipe or a file."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Echo:
 
 def piped(data: bytes) -> Iterable[list[str]]:
     reading, writing = os.pipe()
-    os.write(writing, data)  # a pipe takes so little at once
+    os.write(writing, data)  # so few bytes fit into a pipe
     os.close(writing)
     try:
         yield from pipe_batches(reading, warn=lambda number: None)
@@ -64,15 +64,15 @@ def piped(data: bytes) -> Iterable[list[str]]:
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=ANYTHING)
-@example(data=b"a word " * 40 + b"\r\n\xff\n\n\xe2\x80\xa8")  # longer than the model reads, and no UTF-8
+@example(data=b"a word " * 40 + b"\r\n\xff\n\n\xe2\x80\xa8")  # longer than the model reads, and not UTF-8
 def test_as_many_lines_out_as_in(greedy: Translator, tmp_path: Path, data: bytes) -> None:
     lines = data.count(b"\n") + (data[-1:] not in (b"", b"\n"))
     out = answers(greedy, piped(data))
-    assert out.count(b"\n") == len(out.decode().splitlines()) == lines  # no other separator either
+    assert out.count(b"\n") == len(out.decode().splitlines()) == lines  # and no other line separator
     try:
         data.decode()
     except UnicodeDecodeError:
-        return  # of a file it is refused, by line
+        return  # refused in a file, with the line number
     file = tmp_path / "in.txt"
     file.write_bytes(data)
     assert check_file(file) == lines
@@ -80,7 +80,7 @@ def test_as_many_lines_out_as_in(greedy: Translator, tmp_path: Path, data: bytes
 
 
 def test_a_long_file_takes_no_more_memory_than_a_short_one(tmp_path: Path) -> None:
-    """Nine megabytes through less than three: a few thousand lines are held at a time."""
+    """Nine megabytes in less than three: only a few thousand lines are in memory."""
     file = tmp_path / "in.txt"
     with file.open("w") as stream:
         stream.writelines(f"{number:0299}\n" for number in range(30_000))

@@ -1,4 +1,4 @@
-"""`tmt init`: a config to start from, never over a file that is there."""
+"""`tmt init`: writes a config to start from, and never overwrites a file."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_each_shipped_config_is_written_as_it_is(tmt, name: str) -> None:
     assert f"tmt train --config {written}" in result.stderr
 
 
-def test_it_writes_where_it_is_told(tmt, tmp_path: Path) -> None:
+def test_it_writes_to_the_given_file(tmt, tmp_path: Path) -> None:
     assert tmt("files.yaml", "-o", "mine.yaml").exit_code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["mine.yaml"]
 
@@ -62,7 +62,7 @@ def test_a_dash_means_stdout(tmt, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_is_there_stays_as_it_is(tmt, tmp_path: Path) -> None:
+def test_an_existing_file_is_not_changed(tmt, tmp_path: Path) -> None:
     (tmp_path / "files.yaml").write_text("mine")
     fault = _fault(tmt("files"))
     assert fault.place == "files.yaml"
@@ -76,7 +76,7 @@ def test_places_that_cannot_be_written(tmt, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_config_with_a_schema_names_it_and_keeps_to_it(tmt, tmp_path: Path, name: str) -> None:
+def test_a_config_with_a_schema_names_it_and_is_valid(tmt, tmp_path: Path, name: str) -> None:
     """What an editor does: find the schema by the first line, and check the config by it."""
     assert tmt(name, "--schema").exit_code == 0
     written = tmp_path / f"{name.rsplit('/', 1)[-1]}.yaml"
@@ -97,30 +97,30 @@ def test_the_schema_alone(tmt, tmp_path: Path) -> None:
     assert json.loads(tmt("--schema", "-o", "-").stdout) == json.loads(Path("tmt.schema.json").read_text("utf-8"))
 
 
-def test_an_older_schema_is_replaced_and_a_stranger_file_is_not(tmt, tmp_path: Path) -> None:
+def test_an_older_schema_is_replaced_and_another_file_is_not(tmt, tmp_path: Path) -> None:
     assert tmt("--schema").exit_code == 0
     whole = Path("tmt.schema.json").read_bytes()
     Path("tmt.schema.json").write_bytes(whole[: len(whole) // 2] + b'"title": "transformer_mt config"')
     assert tmt("--schema").exit_code == 0
     assert Path("tmt.schema.json").read_bytes() == whole
     Path("tmt.schema.json").write_text("mine")
-    assert "there already" in _fault(tmt("--schema")).message
+    assert "exists already" in _fault(tmt("--schema")).message
     assert Path("tmt.schema.json").read_text() == "mine"
 
 
-def test_a_schema_has_no_place_beside_stdout(tmt) -> None:
-    assert "writes none" in _fault(tmt("files", "--schema", "-o", "-")).message
+def test_a_schema_cannot_go_with_stdout(tmt) -> None:
+    assert "writes no file" in _fault(tmt("files", "--schema", "-o", "-")).message
 
 
 @pytest.mark.parametrize(("name", "nearest"), [("flies", "files"), ("multi30k-ende", "multi30k-en-de")])
-def test_an_unknown_name_is_told_the_nearest(tmt, tmp_path: Path, name: str, nearest: str) -> None:
+def test_an_unknown_name_gets_the_nearest_one_as_a_suggestion(tmt, tmp_path: Path, name: str, nearest: str) -> None:
     fault = _fault(tmt(name))
     assert f"Did you mean '{nearest}'?" in fault.remedy
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_name_is_no_way_out_of_the_folder(tmt) -> None:
-    assert "no config is called" in _fault(tmt("../pyproject")).message
+def test_a_name_cannot_leave_the_folder(tmt) -> None:
+    assert "unknown config" in _fault(tmt("../pyproject")).message
 
 
 def test_the_configs_to_start_from_come_first() -> None:
@@ -130,7 +130,7 @@ def test_the_configs_to_start_from_come_first() -> None:
 
 
 def test_an_installed_package_carries_its_configs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a wheel they lie inside the package."""
+    """In a wheel they are inside the package."""
     package = tmp_path / "transformer_mt"
     (package / "configs" / "classics").mkdir(parents=True)
     (package / "configs" / "quickstart.yaml").write_text("name: inside\n")

@@ -1,4 +1,4 @@
-"""The report of `tmt prepare`: what it says of data that deserves a look, and of data that does not."""
+"""The report of `tmt prepare`: its tables, and its remarks on unusual data."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from transformer_mt.data.doctor import DataReport
 
 
 def _side(**figures: Any) -> dict[str, Any]:
-    usual = {"tokens": 1_200, "mean": 12.0, "percentile_95": 20, "longest": 31, "words": 1_000}
-    return {**usual, "tokens_per_word": 1.2, "unknown": 1, "unknown_rate": 0.001, "histogram": [], **figures}
+    normal = {"tokens": 1_200, "mean": 12.0, "percentile_95": 20, "longest": 31, "words": 1_000}
+    return {**normal, "tokens_per_word": 1.2, "unknown": 1, "unknown_rate": 0.001, "histogram": [], **figures}
 
 
 def _report(**changed: Any) -> DataReport:
-    """A report without anything to remark."""
+    """A report that needs no remark."""
     split = {"pairs": 100, "cut": 0, "source": _side(), "target": _side()}
     values = {
         "name": "work",
@@ -47,18 +47,18 @@ def _only(**changed: Any) -> Remark:
     return remark
 
 
-def test_sound_data_draws_no_remark() -> None:
+def test_clean_data_gets_no_remark() -> None:
     assert list(remarks(_report())) == []
     assert "- " not in "\n".join(report_lines(_report()))
 
 
-def test_an_empty_line_stands_before_remarks_and_nowhere_else() -> None:
+def test_an_empty_line_precedes_the_remarks() -> None:
     assert report_lines(_report())[-1].startswith("vocabular")
-    told = report_lines(_report(case={"source": "keep", "target": "lower"}))
-    assert told[-3:-1] == ["", "- translations come out in lower case"]
+    lines = report_lines(_report(case={"source": "keep", "target": "lower"}))
+    assert lines[-3:-1] == ["", "- translations are in lower case"]
 
 
-def test_tables_stand_in_columns_with_what_was_read_changed_dropped_and_kept() -> None:
+def test_tables_are_aligned_and_count_read_changed_dropped_and_kept_pairs() -> None:
     lines = report_lines(_report())
     assert lines[:8] == [
         "work: ko -> en",
@@ -77,32 +77,32 @@ def test_tables_stand_in_columns_with_what_was_read_changed_dropped_and_kept() -
     assert lines[16] == "vocabularies: 1,234 tokens ko, 5,678 tokens en"
 
 
-def test_a_shared_vocabulary_is_told_once() -> None:
+def test_a_shared_vocabulary_is_listed_once() -> None:
     assert "vocabulary: 1,234 tokens for both languages" in report_lines(_report(shared_vocabulary=True))
 
 
 @pytest.mark.parametrize(
-    ("rule", "told"),
+    ("rule", "texts"),
     [
         ("pair", ["1 training pair also in validation: dropped", "2 training pairs with a source of validation"]),
         ("off", ["1 training pair also in validation: kept", "2 training pairs with a source of validation"]),
     ],
 )
-def test_leaks_are_told_with_what_became_of_them(rule: str, told: list[str]) -> None:
+def test_leaks_are_reported_with_what_was_done(rule: str, texts: list[str]) -> None:
     report = _report(leaks={"validation": {"pair": 1, "source": 3}}, leaks_dropped=rule)
     found = list(remarks(report))
-    assert [remark.text[: len(start)] for remark, start in zip(found, told, strict=True)] == told
-    assert found[1].text.endswith("translated otherwise: kept")
+    assert [remark.text[: len(start)] for remark, start in zip(found, texts, strict=True)] == texts
+    assert found[1].text.endswith("and another translation: kept")
     assert "leaks: source" in found[1].remedy
     assert ("leaks: pair" in found[0].remedy) == (rule == "off")
 
 
-def test_leaks_by_source_are_told_as_dropped_where_they_are() -> None:
+def test_leaks_by_source_are_reported_as_dropped_if_the_config_says_so() -> None:
     remark = _only(leaks={"news": {"pair": 0, "source": 3}}, leaks_dropped="source")
-    assert remark == ("3 training pairs with a source of news, translated otherwise: dropped", "")
+    assert remark == ("3 training pairs with a source of news and another translation: dropped", "")
 
 
-def test_overlaps_are_told() -> None:
+def test_overlaps_are_reported() -> None:
     remark = _only(overlaps=[{"splits": ["validation", "news"], "pair": 1, "source": 2}])
     assert remark.text == "2 source sentences of news also in validation, 1 with the same translation: kept"
     assert "validation" in remark.remedy
@@ -114,25 +114,25 @@ def _with(split: str, side: str | None = None, **figures: Any) -> dict[str, Any]
     return splits
 
 
-def test_cut_sentences_are_told_with_the_length_that_would_hold_them() -> None:
+def test_cut_sentences_are_reported_with_the_length_that_keeps_them_whole() -> None:
     splits = _with("news", cut=2)
     splits["news"]["target"]["longest"] = 140
     assert _only(splits=splits) == (
         "2 pairs of news cut at 128 tokens",
-        "data.max_length: 141 would leave all of them whole.",
+        "data.max_length: 141 keeps all of them whole.",
     )
     splits["news"]["target"]["longest"] = 5_000  # more than the config allows
     assert _only(splits=splits).remedy == ""
 
 
-def test_a_rule_that_drops_much_is_told() -> None:
+def test_a_rule_that_drops_much_is_reported() -> None:
     pairs = {"all": {"read": 1_000, "changed": {}, "dropped": {"length ratio": 250, "leak": 5}, "kept": 745}}
     assert _only(pairs=pairs).text == "'length ratio' drops 25% of the corpus"
     assert "whole corpus" in report_lines(_report(pairs=pairs))[2]
 
 
 @pytest.mark.parametrize(("words", "remedy"), [(True, "min_frequency"), (False, "byte_fallback")])
-def test_many_unknown_tokens_are_told_with_what_helps_the_tokenizer_at_hand(words: bool, remedy: str) -> None:
+def test_many_unknown_tokens_are_reported_with_a_remedy_for_this_tokenizer(words: bool, remedy: str) -> None:
     remark = _only(
         splits=_with("validation", "source", unknown_rate=0.118), counts_words={"source": words, "target": words}
     )
@@ -140,22 +140,22 @@ def test_many_unknown_tokens_are_told_with_what_helps_the_tokenizer_at_hand(word
     assert remedy in remark.remedy
 
 
-def test_words_in_many_pieces_are_told_of_subwords_alone() -> None:
+def test_words_in_many_pieces_are_reported_for_subword_tokenizers_only() -> None:
     splits = _with("validation", "target", tokens_per_word=3.4)
     remark = _only(splits=splits, counts_words={"source": True, "target": False})
-    assert remark.text == "a word of en takes 3.4 tokens"
+    assert remark.text == "words of en take 3.4 tokens on average"
     assert "vocab_size" in remark.remedy
     assert list(remarks(_report(splits=splits))) == []
 
 
-def test_what_the_way_back_to_text_loses_is_told_of_the_target() -> None:
+def test_lossy_tokenizers_are_reported_for_the_target_only() -> None:
     assert _only(lossless={"source": False, "target": False}).text == "the en tokenizer loses spaces or case"
     remark = _only(lossless={"source": False, "target": False}, case={"source": "lower", "target": "lower"})
-    assert remark.text == "translations come out in lower case"
+    assert remark.text == "translations are in lower case"
     assert "case: keep" in remark.remedy
 
 
-def test_outliers_are_told_with_places_to_look_at() -> None:
+def test_outliers_are_reported_with_examples() -> None:
     places = [f"corpus.tsv:{line}" for line in range(5)]
     found = list(
         remarks(
@@ -169,5 +169,5 @@ def test_outliers_are_told_with_places_to_look_at() -> None:
             "9 training pairs without a letter of their language on one side: kept",
             "See corpus.tsv:0, corpus.tsv:1, corpus.tsv:2, ...",
         ),
-        ("1 training pair of unlike length: dropped", "See corpus.tsv:0"),
+        ("1 training pair with very different lengths: dropped", "See corpus.tsv:0"),
     ]

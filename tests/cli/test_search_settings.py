@@ -1,4 +1,4 @@
-"""What options of the command line make of a model's own search settings."""
+"""How options of the command line change a model's own search settings."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def with_own(tiny_model: Path, tmp_path: Path):
         (BY_BEAM, {"temperature": 0.5}, {"method": "mbr", "candidates": "samples", "temperature": 0.5}),
     ],
 )
-def test_options_change_what_they_say(with_own, own: dict[str, Any], given: dict[str, Any], expected: dict[str, Any]):
+def test_options_change_their_settings(with_own, own: dict[str, Any], given: dict[str, Any], expected: dict[str, Any]):
     settings = search_settings(with_own(own), {"n_best": None, **given}).model_dump()
     assert {key: settings[key] for key in expected} == expected
 
@@ -61,18 +61,18 @@ def test_options_change_what_they_say(with_own, own: dict[str, Any], given: dict
         ({}, {"samples": 8}, "--samples is for --mbr"),
         ({}, {"top_k": 3}, "--top-k is for sampling"),
         ({}, {"method": "sample", "beam": 3}, "two ways of searching"),
-        ({}, {"method": "mbr", "beam": 1}, "nothing to choose from in a beam of 1"),
+        ({}, {"method": "mbr", "beam": 1}, "beam must be at least 2"),
         ({}, {"method": "mbr", "beam": 3, "samples": 8}, "--samples is for samples"),
-        ({}, {"method": "mbr", "length_penalty": 1.0}, "--length-penalty is for a beam"),
+        ({}, {"method": "mbr", "length_penalty": 1.0}, "--length-penalty is for beam search"),
         (BY_SAMPLES, {"beam": 3, "samples": 8}, "--samples is for --mbr"),
         (BY_BEAM, {"method": "mbr", "beam": 3, "top_p": 0.5}, "--top-p is for samples"),
-        ({}, {"method": "mbr", "samples": 1}, "nothing to choose from in one sample"),
-        ({}, {"method": "sample", "length_penalty": 1.0}, "--length-penalty is for a beam"),
+        ({}, {"method": "mbr", "samples": 1}, "samples must be at least 2"),
+        ({}, {"method": "sample", "length_penalty": 1.0}, "--length-penalty is for beam search"),
         ({}, {"utility": "bleu"}, "--utility is for --mbr"),
         ({}, {"method": "sample", "utility": "bleu"}, "--utility is for --mbr"),
-        ({}, {"method": "mbr", "utility": "rouge"}, "--utility: input should be 'chrf' or 'bleu'"),
+        ({}, {"method": "mbr", "utility": "rouge"}, "--utility is \"rouge\", but must be one of 'chrf', 'bleu'"),
     ],
 )
-def test_an_option_that_would_say_nothing_is_refused(with_own, own: dict[str, Any], given: dict[str, Any], said: str):
+def test_an_option_without_effect_is_refused(with_own, own: dict[str, Any], given: dict[str, Any], said: str):
     with pytest.raises(TmtError, match=said):
         search_settings(with_own(own), given)

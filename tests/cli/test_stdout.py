@@ -1,4 +1,4 @@
-"""What reaches a terminal, a pipe whose encoding does not know the letters of the languages, and a full disk."""
+"""Output to streams whose encoding has no Hangul, and to a full disk."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KOREAN = "나는 책을 읽었다."
 
 
 def evaluate(folder: Path, *arguments: str) -> str:
-    """`tmt evaluate` of one Korean sentence, on a stdout that can write ASCII alone."""
+    """`tmt evaluate` of one Korean sentence, on an ASCII stdout."""
     (folder / "lines").write_text(KOREAN + "\n", encoding="utf-8")
     command = [sys.executable, "-m", "transformer_mt.cli.main", "evaluate", "--chrf", *arguments]
     done = subprocess.run(
@@ -29,11 +29,11 @@ def evaluate(folder: Path, *arguments: str) -> str:
     return done.stdout.decode("ascii")
 
 
-def test_letters_that_cannot_be_written_are_shown_as_question_marks(tmp_path: Path) -> None:
+def test_letters_that_stdout_cannot_encode_become_question_marks(tmp_path: Path) -> None:
     assert f"reference   {'?' * 2} {'?' * 2} {'?' * 3}." in evaluate(tmp_path)
 
 
-def test_json_loses_no_letter(tmp_path: Path) -> None:
+def test_json_escapes_letters_that_stdout_cannot_encode(tmp_path: Path) -> None:
     assert json.loads(evaluate(tmp_path, "--json"))["best"][0]["reference"] == KOREAN
 
 
@@ -41,7 +41,7 @@ def test_json_loses_no_letter(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "full", "code"), [("--version", "stdout", 2), ("--version", "stderr", 0), ("tarin", "stderr", 2)]
 )
-def test_a_full_disk_gives_the_exit_code_that_was_promised(arguments: str, full: str, code: int) -> None:
+def test_exit_codes_on_a_full_disk(arguments: str, full: str, code: int) -> None:
     command = [sys.executable, "-m", "transformer_mt.cli.main", arguments]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": ""}
     with Path("/dev/full").open("w") as device:

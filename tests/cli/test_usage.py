@@ -1,13 +1,16 @@
-"""A stranger's first mistakes on the command line: the last line says what to type instead, where that is known."""
+"""First mistakes on the command line: the message says what to type instead."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from transformer_mt.reporting.program import NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -20,10 +23,27 @@ ROOT = Path(__file__).resolve().parents[2]
         (["train", "--config", "c.yaml", "--set", "seed=1", "name=b"], "Give --set before each KEY=VALUE:"),
         (["train", "--config=c.yaml", "seed=2"], "Give --set before each KEY=VALUE:"),
         (["train", "-c", "c.yaml", "d.yaml"], "Error: Got unexpected extra argument(s) (d.yaml)"),
+        (["train"], "To write one to start from:  tmt init quickstart"),
+        (["train", "--cofnig", "c.yaml"], "Error: No such option: --cofnig (Possible options: --config)"),
+        (["tarin"], "Error: No such command 'tarin'. Did you mean 'train'?"),
+        (["serve"], "inspect, average, plot, export."),
+        (["my.yaml"], "To train with a config:  tmt train --config my.yaml"),
+        (["init"], "For example:  tmt init quickstart   Available: quickstart,"),
+        (["download", "wmt"], "`tmt download multi30k` is public."),
+        ([], '  tmt translate "..."'),
     ],
 )
-def test_it_is_told_with_a_remedy(arguments: list[str], remedy: str) -> None:
+def test_mistakes_get_a_remedy(arguments: list[str], remedy: str) -> None:
     command = [sys.executable, "-m", "transformer_mt.cli.main", *arguments]
     done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
     assert done.returncode == 2
     assert remedy in done.stderr.splitlines()[-1]
+
+
+def test_two_scripts_are_installed() -> None:
+    """Another package on PyPI installs a `tmt` too."""
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    section = project.split("[project.scripts]\n")[1].split("\n[")[0]
+    assert dict(re.findall(r'^(\S+) = "(.*?)"', section, re.MULTILINE)) == dict.fromkeys(
+        NAMES, "transformer_mt.cli.main:run"
+    )

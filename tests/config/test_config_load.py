@@ -1,4 +1,4 @@
-"""Reading configs: YAML's plain words and numbers, overrides, and back to YAML without loss."""
+"""Reading configs: plain scalars of YAML, overrides, and writing a config that reads as the same."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from transformer_mt.errors import TmtError
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 SHIPPED = sorted(CONFIGS.rglob("*.yaml"))
-LEAST = {
+MINIMAL = {
     "name": "trial",
     "data": {"source": "ko", "target": "en", "corpus": {"kind": "phrasebook"}},
     "tokenizer": {"kind": "sentencepiece"},
@@ -27,16 +27,16 @@ LEAST = {
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     place = tmp_path / "c.yaml"
-    place.write_text(write_yaml(LEAST), encoding="utf-8")
+    place.write_text(write_yaml(MINIMAL), encoding="utf-8")
     return place
 
 
 @pytest.mark.parametrize("shipped", SHIPPED, ids=lambda path: path.relative_to(CONFIGS).as_posix())
-def test_every_shipped_config_is_sound(shipped: Path, tmp_path: Path) -> None:
+def test_every_shipped_config_is_correct(shipped: Path, tmp_path: Path) -> None:
     config = load_config(shipped)
     (tmp_path / "again.yaml").write_text(dump_config(config), encoding="utf-8")
     assert load_config(tmp_path / "again.yaml") == config
-    assert shipped.read_text(encoding="utf-8").startswith("#"), "a shipped config says first what it is for"
+    assert shipped.read_text(encoding="utf-8").startswith("#"), "a shipped config begins with its purpose"
 
 
 def test_there_are_shipped_configs() -> None:
@@ -54,7 +54,7 @@ def test_there_are_shipped_configs() -> None:
         (".inf", math.inf), ("-.Inf", -math.inf), (".INF", math.inf),
     ],
 )  # fmt: skip
-def test_yaml_as_version_1_2_means_it(text: str, value: object) -> None:
+def test_plain_scalars_are_read_as_yaml_1_2(text: str, value: object) -> None:
     parsed = parse_value(text)
     assert parsed == value
     assert type(parsed) is type(value)
@@ -65,32 +65,32 @@ def test_norwegian_is_a_language(file: Path) -> None:
     assert load_config(file, changed).data.source == "no"
 
 
-def test_truecase_is_no_boolean(file: Path) -> None:
+def test_truecase_is_not_a_boolean(file: Path) -> None:
     config = load_config(file, ["tokenizer.case=true"])
     assert config.source_tokenizer.case == "true"
     assert "case: 'true'" in dump_config(config)
 
 
-def test_overrides_reach_new_and_old_keys_and_items_of_lists(file: Path) -> None:
-    file.write_text(write_yaml({**LEAST, "training": {"max_epochs": 1, "betas": [0.9, 0.98]}}))
+def test_overrides_set_old_and_new_keys_and_items_of_lists(file: Path) -> None:
+    file.write_text(write_yaml({**MINIMAL, "training": {"max_epochs": 1, "betas": [0.9, 0.98]}}))
     overrides = ["training.max_epochs=3", "model.dropout=0.2", "training.betas.1=0.999", "decoding={beam: 2}"]
     config = load_config(file, overrides)
     assert (config.training.max_epochs, config.model.dropout, config.decoding.beam) == (3, 0.2, 2)
     assert config.training.betas == (0.9, 0.999)
 
 
-def test_an_override_of_one_section_leaves_its_alias_alone(file: Path) -> None:
-    text = write_yaml(LEAST).replace("kind: sentencepiece", "source: &t {kind: whitespace}\n  target: *t")
+def test_an_override_of_a_section_does_not_change_its_alias(file: Path) -> None:
+    text = write_yaml(MINIMAL).replace("kind: sentencepiece", "source: &t {kind: whitespace}\n  target: *t")
     file.write_text(text, encoding="utf-8")
     config = load_config(file, ["tokenizer.target.min_frequency=7"])
     assert (config.source_tokenizer.min_frequency, config.target_tokenizer.min_frequency) == (2, 7)
 
 
-def test_a_mistake_from_the_command_line_is_told_as_such(file: Path) -> None:
+def test_a_problem_of_an_override_has_the_command_line_as_place(file: Path) -> None:
     with pytest.raises(TmtError, match="--set: ") as caught:
-        load_config(file, ["data.corpus.0.weight=2"])  # of a corpus that is no list
+        load_config(file, ["data.corpus.0.weight=2"])  # the corpus is not a list
     assert "on the command line" in caught.value.remedy
-    with pytest.raises(TmtError, match="a key stands twice"):
+    with pytest.raises(TmtError, match="duplicate key"):
         load_config(file, ["model={d_model: 64, d_model: 128}"])
 
 
@@ -98,12 +98,12 @@ def test_a_later_override_wins(file: Path) -> None:
     assert load_config(file, ["seed=2", "seed=3"]).seed == 3
 
 
-def test_a_byte_order_mark_and_windows_line_ends_do_no_harm(file: Path) -> None:
-    file.write_bytes(b"\xef\xbb\xbf" + write_yaml(LEAST).replace("\n", "\r\n").encode())
+def test_a_byte_order_mark_and_windows_line_ends_are_accepted(file: Path) -> None:
+    file.write_bytes(b"\xef\xbb\xbf" + write_yaml(MINIMAL).replace("\n", "\r\n").encode())
     assert load_config(file).name == "trial"
 
 
-def test_lines_are_those_of_the_keys(tmp_path: Path) -> None:
+def test_each_key_has_its_line(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("# first\n\na:\n  b: [1,\n    2]\n  c: {d: 3}\n")
     lines = read_yaml(tmp_path / "c.yaml").lines
     assert lines[("a",)] == 3
@@ -113,10 +113,10 @@ def test_lines_are_those_of_the_keys(tmp_path: Path) -> None:
 
 def test_differences_name_the_keys(file: Path) -> None:
     one, other = load_config(file), load_config(file, ["model.d_ff=64", "tokenizer={kind: spacy}"])
-    told = differences(one, other)
-    assert "model.d_ff: 2048 | 64" in told
-    assert "tokenizer.kind: sentencepiece | spacy" in told
-    assert "tokenizer.vocab_size: 8000 | absent" in told
+    found = differences(one, other)
+    assert "model.d_ff: 2048 | 64" in found
+    assert "tokenizer.kind: sentencepiece | spacy" in found
+    assert "tokenizer.vocab_size: 8000 | absent" in found
     assert differences(one, one) == []
 
 
@@ -156,11 +156,11 @@ def test_a_dumped_config_reads_as_the_same(
     case: str,
 ) -> None:
     config = Config.model_validate(
-        LEAST
+        MINIMAL
         | {
             "name": name,
             "seed": seed,
-            "data": LEAST["data"] | {"prepared": directory},  # type: ignore[operator]
+            "data": MINIMAL["data"] | {"prepared": directory},  # type: ignore[operator]
             "model": {"n_heads": heads, "d_model": heads * 6},
             "tokenizer": {"source": {"kind": "soynlp", "case": case}, "target": {"kind": "character"}},
             "training": {"epsilon": epsilon, "max_steps": 1},

@@ -1,4 +1,4 @@
-"""The schema as documentation: every key has one sentence, and the README's tables hold every key."""
+"""The schema as documentation: every key has one sentence and a row in the reference."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ IDS = [f"{model.__name__}.{name}" for model, name, _ in FIELDS]
 
 @pytest.mark.parametrize(("model", "name", "field"), FIELDS, ids=IDS)
 def test_every_key_is_documented(model: type[BaseModel], name: str, field: FieldInfo) -> None:
-    assert field.description, f"{model.__name__}.{name} says nothing of itself"
+    assert field.description, f"{model.__name__}.{name} has no description"
     sentence = field.description.replace("<", "&lt;")
     rows = [line for line in reference_table().splitlines() if line.startswith(f"| `{name}` |")]
     assert any(row.endswith(f"| {sentence} |") for row in rows)
 
 
 @pytest.mark.parametrize(("model", "name", "field"), FIELDS, ids=IDS)
-def test_every_default_keeps_its_own_rules(model: type[BaseModel], name: str, field: FieldInfo) -> None:
+def test_every_default_is_a_valid_value(model: type[BaseModel], name: str, field: FieldInfo) -> None:
     if not field.is_required():
         checked = TypeAdapter(Annotated[field.annotation, field]).validate_python(field.default)
         assert checked == field.default
 
 
-def test_a_section_is_told_once_and_its_tables_are_whole() -> None:
+def test_each_section_has_one_table_with_rows_of_equal_length() -> None:
     table = reference_table()
     headings = re.findall(r"^#### (.*)$", table, re.MULTILINE)
     assert headings[0] == "Top level"
@@ -66,8 +66,8 @@ def test_a_section_is_told_once_and_its_tables_are_whole() -> None:
 @pytest.mark.parametrize(
     "row",
     [
-        "| `d_model` | int | `512` | >= 1, <= 1048576 | width of the residual stream (D) |",
-        "| `name` | text | required |  | name of the run; its folder is runs/NAME |",
+        "| `d_model` | int | `512` | >= 1, <= 1048576 | size of the vector of a token in every layer (D) |",
+        "| `name` | text | required |  | name of the run",
         "| `max_ratio` | float \\| null | `9.0` | > 1 |",
         "| `betas` | list of float | `[0.9, 0.98]` | >= 0.0, < 1.0 |",
         "| `norm` | `pre` \\| `post` | `pre` |",
@@ -76,11 +76,11 @@ def test_a_section_is_told_once_and_its_tables_are_whole() -> None:
         "| `delimiter` | csv | text | `,` | length >= 1 |",
     ],
 )
-def test_a_row_tells_type_default_and_range(row: str) -> None:
+def test_a_row_has_type_default_and_range(row: str) -> None:
     assert row in reference_table()
 
 
-def test_keys_at_a_place() -> None:
+def test_keys_at_a_path() -> None:
     assert "d_model" in keys_at(("model",))
     assert "algorithm" in keys_at(("tokenizer", "source"))
     assert "vocab_size" not in keys_at(("tokenizer",), {"tokenizer": {"kind": "spacy"}})

@@ -1,4 +1,4 @@
-"""A workshop for tests of preparing: small corpora written down as tables, and configs that point to them."""
+"""Small corpora as tables, and configs that use them, for tests of `prepare`."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ Pairs = Iterable[tuple[str, str]]
 
 
 class Workshop:
-    """Corpora and prepared data in a folder of their own."""
+    """A temporary folder with corpora and prepared data."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     @staticmethod
     def numbered(count: int, start: int = 0) -> list[tuple[str, str]]:
-        """Pairs that all differ, also to a reader who ignores case and punctuation."""
+        """Pairs that all differ, even without case and punctuation."""
         return [(f"der Satz {number} hier", f"the sentence {number} here") for number in range(start, start + count)]
 
     def table(self, name: str, pairs: Pairs) -> str:
-        """A JSON lines file: the kind of table that can hold any text at all."""
+        """A JSON lines file, which can contain any text."""
         file = self.folder / f"{name}.jsonl"
         rows = (json.dumps({"source": source, "target": target}) + "\n" for source, target in pairs)
         file.write_text("".join(rows), encoding="utf-8")
         return str(file)
 
     def whole(self, pairs: Pairs, name: str = "corpus", **settings: Any) -> dict[str, Any]:
-        """A corpus that is to be divided."""
+        """A corpus that `prepare` divides."""
         return {"kind": "jsonl", "files": self.table(name, pairs), **settings}
 
     def splits(
@@ -46,7 +46,7 @@ class Workshop:
         name: str = "splits",
         **more: Any,
     ) -> dict[str, Any]:
-        """A corpus that comes in splits; those not given hold three pairs of their own."""
+        """A corpus in splits; validation and test have three other pairs if they are not given."""
         return {
             "kind": "jsonl",
             "train": self.table(f"{name}-train", train),
@@ -79,7 +79,7 @@ class Workshop:
 
     @staticmethod
     def sentences(prepared: Prepared, split: str) -> list[tuple[str, str]]:
-        """What a split holds, decoded from its ids."""
+        """The pairs of a split, decoded from their ids."""
         (source, target), store = prepared.codecs(), prepared.store(split)
         return [(source.decode(store.source[row]), target.decode(store.target[row])) for row in range(len(store))]
 

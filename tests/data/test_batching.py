@@ -1,4 +1,4 @@
-"""Batches: what stands together, in which order, for how many processes."""
+"""Batches: their content and order, for one or several processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    """501 pairs of random lengths; each source begins with a number of its own."""
+    """501 pairs of random lengths; each source starts with a unique id."""
     folder, generator = tmp_path_factory.mktemp("store"), random.Random(2)
     with StoreWriter(folder) as writer:
         for number in range(501):
@@ -29,7 +29,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 def pairs_of(batches: Batches, epoch: int) -> list[int]:
-    """Numbers of the pairs that an epoch's batches hold, in order."""
+    """The numbers of the pairs in the batches of an epoch, in order."""
     seen = []
     for update in range(batches.updates(epoch)):
         for batch in batches.update(epoch, update):
@@ -48,16 +48,16 @@ def test_each_pair_comes_exactly_once_an_epoch(store: Store, size: BatchSize, bu
         assert sorted(pairs_of(batches, epoch)) == list(range(501))
 
 
-def test_the_order_depends_on_seed_and_epoch_alone(store: Store):
+def test_the_order_depends_only_on_seed_and_epoch(store: Store):
     size = BatchSize(tokens=300)
     batches = Batches(store, size, 1)
     second = pairs_of(batches, 2)
-    assert pairs_of(Batches(store, size, 1), 2) == second  # without having been through epoch 1
+    assert pairs_of(Batches(store, size, 1), 2) == second  # without epoch 1 before it
     assert pairs_of(batches, 1) != second
     assert pairs_of(Batches(store, size, 2), 2) != second
 
 
-def test_going_on_in_the_middle_gives_the_same_batches(store: Store):
+def test_resuming_within_an_epoch_gives_the_same_batches(store: Store):
     size = BatchSize(tokens=300)
     whole, resumed = Batches(store, size, 1), Batches(store, size, 1)
     for update in range(5, whole.updates(3)):
@@ -72,7 +72,7 @@ def test_no_batch_is_over_budget_unless_one_sentence_is(sizes: list[int], budget
     for part, following in zip(slices, [*slices[1:], None], strict=False):
         within = sizes[part]
         assert len(within) == 1 or max(within) * len(within) <= budget
-        if following is not None:  # and none could have taken the next sentence as well
+        if following is not None:  # and no batch had room for the next sentence
             assert max([*within, sizes[following.start]]) * (len(within) + 1) > budget
 
 
@@ -96,16 +96,16 @@ def test_neighbours_have_similar_lengths(store: Store):
 def test_processes_share_an_epoch_and_take_the_same_number_of_updates(store: Store, world: int, accumulate: int):
     size = BatchSize(tokens=300)
     shares = [Batches(store, size, 1, rank=rank, world=world, accumulate=accumulate) for rank in range(world)]
-    alone = Batches(store, size, 1, accumulate=world * accumulate)
-    assert len({share.updates(1) for share in shares} | {alone.updates(1)}) == 1
+    single = Batches(store, size, 1, accumulate=world * accumulate)
+    assert len({share.updates(1) for share in shares} | {single.updates(1)}) == 1
     assert Counter(pair for share in shares for pair in pairs_of(share, 1)) == Counter(range(501))
-    for update in range(alone.updates(1)):  # together, the processes compute the update that one would compute
+    for update in range(single.updates(1)):  # together, the processes compute the update of a single process
         together = sum(batch.tokens for share in shares for batch in share.update(1, update))
-        assert together == sum(batch.tokens for batch in alone.update(1, update))
+        assert together == sum(batch.tokens for batch in single.update(1, update))
         assert all(share.update(1, update) for share in shares)
 
 
-def test_an_emptied_batch_counts_for_nothing(store: Store):
+def test_an_emptied_batch_has_no_real_tokens(store: Store):
     batches = [Batches(store, BatchSize(sentences=100), 1, rank=rank, world=4) for rank in range(4)]
     assert batches[0].updates(1) == 2  # six batches: two processes have nothing left in the second update
     assert [share.update(1, 1)[0].tokens > 0 for share in batches] == [True, True, False, False]
@@ -114,14 +114,14 @@ def test_an_emptied_batch_counts_for_nothing(store: Store):
     assert (empty.target_out_BT == PAD).all()
 
 
-def test_weights_repeat_a_corpus_or_take_a_share_of_it(store: Store):
+def test_weights_repeat_a_corpus_or_draw_a_part_of_it(store: Store):
     batches = Batches(store, BatchSize(tokens=300), 1, parts=[(101, 2.5), (400, 0.25)])
     first, second = Counter(pairs_of(batches, 1)), Counter(pairs_of(batches, 2))
     assert sum(first[pair] for pair in range(101)) == 252
     assert {first[pair] for pair in range(101)} == {2, 3}
     assert sum(first[pair] for pair in range(101, 501)) == 100
     assert max(first[pair] for pair in range(101, 501)) == 1
-    assert first != second  # the share is drawn anew
+    assert first != second  # the part is drawn again in each epoch
 
 
 def test_the_decoder_reads_one_position_behind():
@@ -139,7 +139,7 @@ def drawn(pair: int, random: random.Random) -> tuple[list[int], list[int]]:
     return [4 + pair, *[7] * pieces, EOS], [9] * pieces + [EOS]
 
 
-def test_segmentations_are_drawn_anew_each_epoch_and_repeat_with_the_seed(store: Store):
+def test_segmentations_differ_between_epochs_and_repeat_with_the_seed(store: Store):
     def sources(seed: int, epoch: int) -> dict[int, list[int]]:
         batches = Batches(store, BatchSize(tokens=300), seed, sampler=drawn, max_length=64)
         rows = [row for u in range(batches.updates(epoch)) for b in batches.update(epoch, u) for row in b.source_BS]
@@ -152,18 +152,18 @@ def test_segmentations_are_drawn_anew_each_epoch_and_repeat_with_the_seed(store:
     assert sources(2, 1) != first
 
 
-def test_a_pair_that_comes_several_times_an_epoch_is_drawn_anew_each_time(store: Store):
+def test_a_pair_repeated_in_an_epoch_is_segmented_differently(store: Store):
     batches = Batches(store, BatchSize(sentences=16), 1, sampler=drawn, max_length=64, parts=[(501, 6.0)])
     rows: dict[int, set[int]] = {}
     for update in range(batches.updates(1)):
         for row in batches.update(1, update)[0].source_BS:
             rows.setdefault(int(row[0]), set()).add(int((row != PAD).sum()))
     assert len(rows) == 501
-    assert np.mean([len(lengths) for lengths in rows.values()]) > 4  # of six draws of one among thirty
+    assert np.mean([len(lengths) for lengths in rows.values()]) > 4  # of 6 draws from 30 lengths
 
 
 def test_the_plan_counts_drawn_tokens(store: Store):
-    """Segmentations twice as long: batches hold fewer sentences, so that the budget is kept."""
+    """With segmentations twice as long, batches have fewer sentences and stay within the budget."""
 
     def twice(pair: int, _: random.Random) -> tuple[list[int], list[int]]:
         return [7] * (2 * int(store.source.lengths[pair])), [8] * (2 * int(store.target.lengths[pair]))
@@ -175,7 +175,7 @@ def test_the_plan_counts_drawn_tokens(store: Store):
         assert max(batch.source_BS.numel(), batch.target_out_BT.numel()) <= 600 or shape[0] == 1
 
 
-def test_the_plan_counts_no_more_than_the_longest_that_is_drawn(store: Store):
+def test_the_plan_counts_at_most_max_length_tokens(store: Store):
     batches = Batches(store, BatchSize(sentences=50), 1, sampler=drawn, max_length=12)
     assert max(max(source, target) for _, source, target in batches.shapes(1)) == 12
 

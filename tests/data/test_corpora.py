@@ -26,7 +26,7 @@ def _sides(corpus: Corpus, split: str = "all") -> list[tuple[str, str]]:
     return [(pair.source, pair.target) for pair in corpus.read(split)]
 
 
-def _complaint(corpus: Corpus, split: str = "all") -> TmtError:
+def _error(corpus: Corpus, split: str = "all") -> TmtError:
     with pytest.raises(TmtError) as caught:
         list(corpus.read(split))
     return caught.value
@@ -50,7 +50,7 @@ def _jsonl(rows: list[Any]) -> str:
 # Parallel files
 
 
-def test_files_to_be_split_come_whole_with_their_places(tmp_path: Path) -> None:
+def test_files_to_split_are_read_whole_with_their_places(tmp_path: Path) -> None:
     one, two = _text_pair(tmp_path, "one"), _text_pair(tmp_path, "two", [("vier", "four")])
     corpus = _corpus(kind="text", files=[one, two], split={"validation": 2, "test": 1, "seed": 5})
     assert corpus.splits() == ("all",)
@@ -63,7 +63,7 @@ def test_files_to_be_split_come_whole_with_their_places(tmp_path: Path) -> None:
     ]
 
 
-def test_files_per_split_keep_to_their_split(tmp_path: Path) -> None:
+def test_files_of_a_split_are_read_only_for_that_split(tmp_path: Path) -> None:
     names = ("train", "validation", "old", "new")
     parts = {name: _text_pair(tmp_path, name, [(name, name.upper())]) for name in names}
     corpus = _corpus(
@@ -79,9 +79,11 @@ def test_files_per_split_keep_to_their_split(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("n_source", "n_target"), [(3, 2), (2, 3), (1_000, 1)])
-def test_files_that_do_not_align_are_reported_with_both_lengths(tmp_path: Path, n_source: int, n_target: int) -> None:
+def test_files_of_different_lengths_are_reported_with_both_lengths(
+    tmp_path: Path, n_source: int, n_target: int
+) -> None:
     files = {"source": _file(tmp_path, "a", "x\n" * n_source), "target": _file(tmp_path, "b", "y\n" * n_target)}
-    error = _complaint(_corpus(kind="text", files=files))
+    error = _error(_corpus(kind="text", files=files))
     assert f"{files['source']} has {n_source:,} lines" in error.message
     assert f"{files['target']} has {n_target:,}" in error.message
     shorter = files["source"] if n_source < n_target else files["target"]
@@ -144,9 +146,9 @@ def test_a_column_by_name_means_a_header(tmp_path: Path, kind: str, columns: tup
 
 
 @pytest.mark.parametrize("kind", ["tsv", "csv"])
-def test_a_missing_column_names_those_there_are(tmp_path: Path, kind: str) -> None:
+def test_a_missing_column_is_reported_with_the_existing_ones(tmp_path: Path, kind: str) -> None:
     file = _table(tmp_path, kind, [["German", "English"], ["a", "b"]])
-    error = _complaint(_corpus(kind=kind, files=file, source_column="Germann", target_column="English"))
+    error = _error(_corpus(kind=kind, files=file, source_column="Germann", target_column="English"))
     assert error.place == f"{file}:1"
     assert "did you mean 'German'?" in error.message
     assert "German | English" in error.remedy
@@ -155,7 +157,7 @@ def test_a_missing_column_names_those_there_are(tmp_path: Path, kind: str) -> No
 @pytest.mark.parametrize("kind", ["tsv", "csv"])
 def test_a_row_with_too_few_columns_is_reported_with_its_line(tmp_path: Path, kind: str) -> None:
     file = _table(tmp_path, kind, [["a", "b"], ["c", "d"], ["alone"]])
-    error = _complaint(_corpus(kind=kind, files=file))
+    error = _error(_corpus(kind=kind, files=file))
     assert error.place == f"{file}:3"
     assert "1 column" in error.message
     assert "alone" in error.remedy
@@ -174,24 +176,24 @@ def test_quotes_are_text_in_tsv_and_quotes_in_csv(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("row", ['"never closed,b', '"closed" too early,b'])
-def test_broken_quoting_is_reported_where_the_row_begins(tmp_path: Path, row: str) -> None:
+def test_wrong_quoting_is_reported_at_the_first_line_of_the_row(tmp_path: Path, row: str) -> None:
     file = _file(tmp_path, "broken.csv", f'a,b\n"two\nlines",b\n{row}\nc,d\n')
-    error = _complaint(_corpus(kind="csv", files=file))
+    error = _error(_corpus(kind="csv", files=file))
     assert error.place == f"{file}:4"
-    assert "broken row" in error.message
+    assert "wrong quoting" in error.message
 
 
 @pytest.mark.parametrize(
     ("row", "found"), [("Hallo 3, Welt,Hello 3, world", 4), ('"rot, x", "red, y"', 3)], ids=["no quotes", "a space"]
 )
-def test_a_sentence_cut_by_its_own_commas_is_reported(tmp_path: Path, row: str, found: int) -> None:
+def test_a_sentence_with_unquoted_commas_is_reported(tmp_path: Path, row: str, found: int) -> None:
     file = _file(tmp_path, "cut.csv", f"de,en\neins,one\n\n{row}\n")
-    error = _complaint(_corpus(kind="csv", files=file, source_column="de", target_column="en"))
+    error = _error(_corpus(kind="csv", files=file, source_column="de", target_column="en"))
     assert error.place == f"{file}:4"
-    assert f"the row has {found} columns, and the first row 2" in error.message
+    assert f"the row has {found} columns, but the first row has 2" in error.message
 
 
-def test_further_columns_of_a_tsv_may_come_and_go(tmp_path: Path) -> None:
+def test_rows_of_a_tsv_may_have_extra_columns(tmp_path: Path) -> None:
     file = _file(tmp_path, "a.tsv", "eins\tone\nzwei\ttwo\tchecked\n")
     assert _sides(_corpus(kind="tsv", files=file)) == [("eins", "one"), ("zwei", "two")]
 
@@ -231,18 +233,18 @@ def test_jsonl_null_is_an_empty_side(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "what"),
     [
-        ('{"source": "a", "target": ', "not JSON"),
-        ('{"source": "a", "target": "b"} {}', "not JSON"),
+        ('{"source": "a", "target": ', "invalid JSON"),
+        ('{"source": "a", "target": "b"} {}', "invalid JSON"),
         ('["a", "b"]', "a list"),
         ('{"source": "a", "targt": "b"}', "did you mean 'targt'?"),
         ('{"source": "a", "target": ["b"]}', "a list"),
-        ("[" * 100_000, "not JSON"),
-        ('{"source": ' + "1" * 5_000 + "}", "not JSON: Exceeds the limit"),
+        ("[" * 100_000, "invalid JSON"),
+        ('{"source": ' + "1" * 5_000 + "}", "invalid JSON: Exceeds the limit"),
     ],
 )
 def test_jsonl_lines_without_a_pair_are_reported_with_their_line(tmp_path: Path, line: str, what: str) -> None:
     file = _file(tmp_path, "a.jsonl", _jsonl([{"source": "a", "target": "b"}]) + line + "\n")
-    error = _complaint(_corpus(kind="jsonl", files=file))
+    error = _error(_corpus(kind="jsonl", files=file))
     assert error.place == f"{file}:2"
     assert what in error.message
 
@@ -250,7 +252,7 @@ def test_jsonl_lines_without_a_pair_are_reported_with_their_line(tmp_path: Path,
 # The phrasebook
 
 
-def test_the_phrasebook_gives_as_many_pairs_as_asked_for_and_needs_no_files() -> None:
+def test_the_phrasebook_gives_the_configured_numbers_of_pairs_without_files() -> None:
     corpus = _corpus(source="ko", kind="phrasebook", train=30, validation=5, test=7)
     corpus.fetch()
     assert corpus.files() == []
@@ -264,7 +266,7 @@ def test_the_phrasebook_gives_as_many_pairs_as_asked_for_and_needs_no_files() ->
 
 
 @pytest.mark.corpora
-def test_openly_licensed_korean_is_read_whole(corpora: Path) -> None:
+def test_openly_licensed_korean_corpora_are_read(corpora: Path) -> None:
     folder = corpora / "ko-en"
     if not folder.is_dir():
         pytest.skip(f"no {folder}")

@@ -1,4 +1,4 @@
-"""AI Hub's files in all their forms. The workbooks are made here; the real ones are read if they are available."""
+"""AI Hub's file formats. Most tests write small files; one reads the real workbooks if they are available."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _sides(corpus: Corpus) -> list[tuple[str, str]]:
     return [(pair.source, pair.target) for pair in corpus.read("all")]
 
 
-def _complaint(*files: Path) -> TmtError:
+def _error(*files: Path) -> TmtError:
     corpus = _corpus(*files)
     with pytest.raises(TmtError) as caught:
         list(corpus.read("all"))
@@ -69,7 +69,7 @@ def test_columns_are_found_by_their_headers(tmp_path: Path, header: list[str]) -
     assert [pair.place for pair in _corpus(file).read("all")] == [f"{file}:2", f"{file}:3"]
 
 
-def test_a_header_may_stand_below_a_title_and_on_several_sheets(tmp_path: Path) -> None:
+def test_a_header_may_follow_a_title_and_be_on_several_sheets(tmp_path: Path) -> None:
     titled = [["Corpus of 2019"], [], HEADER, ROWS[0]]
     file = _workbook(tmp_path / "a.xlsx", [["About this file"]], titled, [HEADER, ROWS[1]])
     assert _sides(_corpus(file)) == PAIRS
@@ -82,7 +82,7 @@ def test_cells_without_text_become_empty_sides_and_numbers_become_text(tmp_path:
     assert _sides(_corpus(file)) == [("", "one"), ("둘", ""), ("3", "2.5")]
 
 
-def test_a_wrong_size_written_into_the_sheet_hides_no_rows(tmp_path: Path) -> None:
+def test_a_wrong_size_in_the_sheet_does_not_hide_rows(tmp_path: Path) -> None:
     right, wrong = _workbook(tmp_path / "right.xlsx", [HEADER, *ROWS]), tmp_path / "wrong.xlsx"
     with zipfile.ZipFile(right) as old, zipfile.ZipFile(wrong, "w") as new:
         for name in old.namelist():
@@ -96,10 +96,10 @@ def test_a_sheet_without_a_header_is_skipped_and_reported(tmp_path: Path) -> Non
     corpus = _corpus(file)
     for _ in range(2):  # each reading reports it again
         assert _sides(corpus) == PAIRS
-        assert corpus.passed() == [(f"{file}[Sheet2]", 2)]
+        assert corpus.skipped() == [(f"{file}[Sheet2]", 2)]
 
 
-def test_what_excel_writes_for_control_characters_and_failures_is_no_text(tmp_path: Path) -> None:
+def test_excel_codes_for_control_characters_and_errors_are_decoded(tmp_path: Path) -> None:
     rows = [[1, "하_x000D_나", "one"], [2, "둘", "#N/A"], [3, "file_x", "_x005F_x000D_"]]
     sides = _sides(_corpus(_workbook(tmp_path / "a.xlsx", [HEADER, *rows])))
     assert sides == [("하\r나", "one"), ("둘", ""), ("file_x", "_x000D_")]
@@ -121,13 +121,13 @@ def test_csv_in_the_encodings_of_korean_excel(tmp_path: Path, encoding: str) -> 
     assert _sides(_corpus(file)) == PAIRS
 
 
-def test_a_sentence_cut_by_its_own_commas_is_reported(tmp_path: Path) -> None:
+def test_a_sentence_with_unquoted_commas_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("title\nSID,원문,번역문\n1,하나,one\n2,둘, 셋,two\n", encoding="utf-8")
-    assert _complaint(file).place == f"{file}:4"
+    assert _error(file).place == f"{file}:4"
 
 
-def test_a_folder_is_read_by_name_with_what_excel_leaves_behind_left_out(tmp_path: Path) -> None:
+def test_a_folder_is_read_in_name_order_without_temporary_files(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     _workbook(tmp_path / "1(2).xlsx", [HEADER, ROWS[1]])
     _workbook(tmp_path / "1(1).xlsx", [HEADER, ROWS[0]])
@@ -141,7 +141,7 @@ def test_a_folder_is_read_by_name_with_what_excel_leaves_behind_left_out(tmp_pat
 
 
 @pytest.mark.parametrize("suffix", ["xlsx", "csv", "json"])
-def test_missing_columns_are_reported_with_those_found(tmp_path: Path, suffix: str) -> None:
+def test_missing_columns_are_reported_with_the_columns_found(tmp_path: Path, suffix: str) -> None:
     file = tmp_path / f"a.{suffix}"
     if suffix == "xlsx":
         _workbook(file, [["SID", "원문", "비고"], *ROWS])
@@ -149,20 +149,20 @@ def test_missing_columns_are_reported_with_those_found(tmp_path: Path, suffix: s
         file.write_text("SID,원문,비고\n1,하나,one\n", encoding="utf-8")
     else:
         _json(file, [{"SID": 1, "원문": "하나", "비고": "one"}])
-    error = _complaint(file)
+    error = _error(file)
     assert error.place.startswith(str(file))
     assert "번역문" in error.message
     assert "SID | 원문 | 비고" in error.remedy
 
 
 @pytest.mark.parametrize("suffix", ["xlsx", "csv", "json"])
-def test_a_web_page_is_reported_as_one(tmp_path: Path, suffix: str) -> None:
+def test_a_web_page_is_recognised(tmp_path: Path, suffix: str) -> None:
     file = tmp_path / f"a.{suffix}"
     file.write_text("<!DOCTYPE html><html>log in</html>", encoding="utf-8")
-    assert "web page" in _complaint(file).message
+    assert "web page" in _error(file).message
 
 
-def test_a_spreadsheet_that_is_no_workbook_or_is_cut_off(tmp_path: Path) -> None:
+def test_files_that_are_not_workbooks_or_are_damaged_are_reported(tmp_path: Path) -> None:
     good = _workbook(tmp_path / "good.xlsx", [HEADER, *ROWS * 200]).read_bytes()
     damaged = bytearray(good)
     with zipfile.ZipFile(tmp_path / "good.xlsx") as archive:
@@ -175,33 +175,33 @@ def test_a_spreadsheet_that_is_no_workbook_or_is_cut_off(tmp_path: Path) -> None
     for number, content in enumerate(contents):
         file = tmp_path / f"bad{number}.xlsx"
         file.write_bytes(content)
-        error = _complaint(file)
+        error = _error(file)
         assert error.place == str(file), number
-        assert "no .xlsx workbook" in error.message, number
+        assert "not an .xlsx workbook" in error.message, number
 
 
-def test_json_that_is_broken_or_holds_no_pairs(tmp_path: Path) -> None:
+def test_invalid_json_and_json_without_pairs_are_reported(tmp_path: Path) -> None:
     broken = tmp_path / "broken.json"
     broken.write_text('{"data": [\n{"ko": "하나",\n "en": }]}', encoding="utf-8")
-    assert _complaint(broken).place == f"{broken}:3"
-    assert "no list of pairs" in _complaint(_json(tmp_path / "b.json", {"items": 3})).message
-    assert _complaint(_json(tmp_path / "c.json", [{"ko": "하나", "en": "one"}, 5])).place.endswith("c.json:2")
-    assert "where a sentence" in _complaint(_json(tmp_path / "d.json", [{"ko": ["하나"], "en": "one"}])).message
+    assert _error(broken).place == f"{broken}:3"
+    assert "no list of pairs" in _error(_json(tmp_path / "b.json", {"items": 3})).message
+    assert _error(_json(tmp_path / "c.json", [{"ko": "하나", "en": "one"}, 5])).place.endswith("c.json:2")
+    assert "not a sentence" in _error(_json(tmp_path / "d.json", [{"ko": ["하나"], "en": "one"}])).message
 
 
 def test_csv_in_an_unknown_encoding_is_reported_with_its_line(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_bytes("SID,원문,번역문\n1,하나,".encode() + b"\xff\xff\n")
-    assert _complaint(file).place == f"{file}:2"
+    assert _error(file).place == f"{file}:2"
 
 
 def test_folders_without_files_say_what_to_do(tmp_path: Path) -> None:
-    assert "README" in _complaint(tmp_path).remedy
+    assert "README" in _error(tmp_path).remedy
     (tmp_path / "1.zip").write_bytes(b"PK")
-    assert "Unpack" in _complaint(tmp_path).remedy
-    assert "no such file" in _complaint(tmp_path / "none.xlsx").message
+    assert "Unpack" in _error(tmp_path).remedy
+    assert "no such file" in _error(tmp_path / "none.xlsx").message
     (tmp_path / "old.xls").write_bytes(b"\xd0\xcf\x11\xe0")
-    assert ".xlsx" in _complaint(tmp_path / "old.xls").remedy
+    assert ".xlsx" in _error(tmp_path / "old.xls").remedy
 
 
 def test_languages_without_korean_are_refused(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_languages_without_korean_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.corpora
-def test_the_real_workbooks_hold_what_is_known_of_them(corpora: Path) -> None:
+def test_the_real_workbooks_have_the_known_sizes(corpora: Path) -> None:
     folder = corpora / "aihub"
     if not folder.is_dir():
         pytest.skip(f"no {folder}")

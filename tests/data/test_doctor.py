@@ -1,4 +1,4 @@
-"""The data doctor: figures that are checked against a plain count."""
+"""The report of `prepare`: figures against a simple count."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ lengths = st.lists(st.integers(0, 40), min_size=1, max_size=60)
 
 
 @given(lengths=lengths, share=st.sampled_from([0.5, 0.9, 0.95, 1.0]))
-def test_a_percentile_is_the_length_that_so_many_do_not_exceed(lengths: list[int], share: float) -> None:
+def test_a_percentile_is_the_length_that_this_share_does_not_exceed(lengths: list[int], share: float) -> None:
     expected = np.percentile(lengths, 100 * share, method="inverted_cdf")
     assert _percentile(Counter(lengths), share) == expected
 
 
 @given(lengths=lengths)
-def test_a_histogram_holds_every_sentence(lengths: list[int]) -> None:
+def test_a_histogram_counts_every_sentence(lengths: list[int]) -> None:
     assert _histogram(Counter(lengths)) == np.bincount(lengths).tolist()
 
 
-def test_a_histogram_counts_the_longest_together() -> None:
+def test_the_last_bin_of_a_histogram_counts_all_longer_sentences() -> None:
     bins = _histogram(Counter({3: 2, LONGEST: 1, LONGEST + 1: 4, 10_000: 1}))
     assert len(bins) == LONGEST + 1
     assert (bins[3], bins[LONGEST], sum(bins)) == (2, 6, 8)
 
 
-def test_no_sentences_have_no_lengths() -> None:
+def test_an_empty_split_has_length_zero() -> None:
     assert (_percentile(Counter(), 0.95), _histogram(Counter())) == (0, [0])
 
 
 @pytest.fixture
 def report(workshop: Any) -> dict[str, Any]:
-    """Characters as tokens, known if training shows them twice; a training split of 50 and a test split of 30 pairs."""
+    """50 training and 30 test pairs. Tokens are characters; the vocabulary has those with at least 2 occurrences."""
     chance = random.Random(2)
 
     def pairs(count: int, letters: str) -> list[tuple[str, str]]:
@@ -56,7 +56,7 @@ def report(workshop: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("split", ["train", "test"])
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_figures_of_a_split_are_those_of_a_plain_count(report: dict[str, Any], split: str, side: str) -> None:
+def test_figures_of_a_split_equal_a_simple_count(report: dict[str, Any], split: str, side: str) -> None:
     texts = [pair[side == "target"] for pair in report["expected"][split]]
     sizes = [len(text) for text in texts]
     unknown = sum(letter in "xyzXYZ" for text in texts for letter in text)
@@ -76,7 +76,7 @@ def test_outliers_are_counted_with_their_places(workshop: Any) -> None:
         *workshop.numbered(3),
         ("очень по-русски", "quite in Russian"),
         ("eins", "one" + " one" * 19),
-        ("12 34", "12 34 !"),  # no letters: of every script
+        ("12 34", "12 34 !"),  # no letters: never an outlier
         ("ganz deutsch", "по-русски"),
         *((f"kurz {n}", "long " * 30 + str(n)) for n in range(8)),
     ]
@@ -89,7 +89,7 @@ def test_outliers_are_counted_with_their_places(workshop: Any) -> None:
     assert report["pairs"]["train"] == {"read": 15, "changed": {}, "dropped": {"length ratio": 9}, "kept": 6}
 
 
-def test_sums_add_up_whatever_is_in_the_corpus(workshop: Any) -> None:
+def test_sums_add_up_for_any_corpus(workshop: Any) -> None:
     chance = random.Random(8)
     sides = ["", "a", "b", "A!", "gleich", "x " * 200, "lang " * 30, " weit\u00a0 hin "]
     pairs = [(chance.choice(sides), chance.choice(sides)) for _ in range(300)]
@@ -115,13 +115,13 @@ def test_sums_add_up_whatever_is_in_the_corpus(workshop: Any) -> None:
         ("de", "Übung 3", "Упражнение"),
     ],
 )
-def test_sentences_are_held_to_the_script_of_their_language(language: str, own: str, foreign: str) -> None:
+def test_sentences_in_another_script_are_outliers(language: str, own: str, foreign: str) -> None:
     assert not foreign_script(own, language)
     assert foreign_script(foreign, language)
-    assert not foreign_script("12 !", language), "no letters, no script"
+    assert not foreign_script("12 !", language), "no letters"
 
 
 @pytest.mark.parametrize("text", ["Здраво", "Zdravo"])
-def test_languages_of_two_scripts_or_unknown_ones_are_not_judged(text: str) -> None:
+def test_unknown_languages_and_languages_with_two_scripts_have_no_script_outliers(text: str) -> None:
     assert not foreign_script(text, "sr")
     assert not foreign_script(text, "qaa")

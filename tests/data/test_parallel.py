@@ -1,4 +1,4 @@
-"""Work over processes: in order, never far ahead, and no process outlives the one it works for."""
+"""Work in several processes: in order, not far ahead, and no worker outlives its parent."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ def _fail(number: int) -> int:
     return number
 
 
-def _die(number: int) -> int:
+def _kill(number: int) -> int:
     os.kill(os.getpid(), signal.SIGKILL)
     return number
 
 
-def test_chunks_hold_everything_once() -> None:
+def test_chunks_contain_each_item_once() -> None:
     assert list(chunks(range(7), 3)) == [[0, 1, 2], [3, 4, 5], [6]]
     assert list(chunks([], 3)) == []
 
 
-def test_one_worker_and_single_items_stay_in_this_process() -> None:
-    with Workers(1) as alone, Workers(2) as two:
-        assert set(alone.map(_process, range(5))) == {os.getpid()}
+def test_one_worker_or_a_single_item_uses_this_process() -> None:
+    with Workers(1) as one, Workers(2) as two:
+        assert set(one.map(_process, range(5))) == {os.getpid()}
         assert list(two.map(_process, [1])) == [os.getpid()]
         assert list(two.map(_process, [])) == []
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal on this system")
-def test_two_workers_keep_the_order_read_little_ahead_and_tell_what_goes_wrong() -> None:
+def test_two_workers_keep_the_order_read_little_ahead_and_pass_errors_on() -> None:
     taken = 0
 
     def items() -> Iterator[int]:
@@ -65,12 +65,12 @@ def test_two_workers_keep_the_order_read_little_ahead_and_tell_what_goes_wrong()
         elsewhere = set(workers.map(_process, range(20)))
         assert os.getpid() not in elsewhere
         elsewhere |= set(workers.map(_process, range(20)))
-        assert len(elsewhere) <= 2  # the same processes go on; on a busy machine one may do all the work
+        assert len(elsewhere) <= 2  # the same processes; on a busy machine one may do all the work
         with pytest.raises(TmtError, match="three is too many") as caught:
             list(workers.map(_fail, range(9)))
         assert (caught.value.place, caught.value.remedy) == ("here", "Count again.")
         with pytest.raises(TmtError, match="a worker process was killed"):
-            list(workers.map(_die, range(9)))
+            list(workers.map(_kill, range(9)))
     for process in elsewhere:
         with pytest.raises(ProcessLookupError):
             os.kill(process, 0)
@@ -81,7 +81,7 @@ import time
 from transformer_mt.data.parallel import Workers
 from work import work
 
-with Workers(2) as workers:  # a plain script, without a guard: workers do not run it again
+with Workers(2) as workers:  # a script without a main guard: workers do not run it again
     print(*set(workers.map(work, range(20))), flush=True)
     time.sleep(60)
 """
@@ -106,14 +106,14 @@ def test_no_worker_outlives_its_parent(tmp_path: Path, how: signal.Signals) -> N
         workers = [int(number) for number in parent.stdout.readline().split()]
         assert workers
         if how == signal.SIGINT:
-            os.killpg(parent.pid, how)  # as a terminal does: the whole group is told
+            os.killpg(parent.pid, how)  # as a terminal does: to the whole process group
         else:
             parent.send_signal(how)
         messages = parent.stderr.read()
-    assert messages.count("Traceback") == (how == signal.SIGINT)  # the parent's own
+    assert messages.count("Traceback") == (how == signal.SIGINT)  # only in the parent
     deadline = time.monotonic() + 20
     while any(_alive(worker) for worker in workers):
-        assert time.monotonic() < deadline, "a worker is still there"
+        assert time.monotonic() < deadline, "a worker is still running"
         time.sleep(0.02)
 
 

@@ -1,4 +1,4 @@
-"""The phrasebook as a corpus: deterministic, distinct, functional, and fair about what it holds out."""
+"""The phrasebook as a corpus: deterministic, without repeated sentences, one translation each, with held-out pairs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def corpus():
 def conflicts(drawn, source: str, target: str) -> list[tuple[str, str, str]]:
     known: dict[str, str] = {}
     pairs = ((SAY[source](meaning), SAY[target](meaning)) for meaning in drawn)
-    return [(said, known[said], other) for said, other in pairs if known.setdefault(said, other) != other]
+    return [(text, known[text], other) for text, other in pairs if known.setdefault(text, other) != other]
 
 
 @pytest.mark.parametrize("target", ["en", "de"])
@@ -100,7 +100,7 @@ def test_no_combination_of_the_test_occurs_in_training(free):
             assert held == {split_of(meaning)}, korean.realise(meaning)
 
 
-def test_some_of_what_is_held_out_can_be_read_in_the_text(corpus):
+def test_held_out_objects_do_not_occur_in_training_text(corpus):
     def objects(pairs, verb: str) -> set[str]:
         return {source.split()[-2] for source, target in pairs if f" {verb} " in target}
 
@@ -146,7 +146,7 @@ def test_every_direction_streams():
 
 
 def test_an_exhausted_grammar_says_so(monkeypatch):
-    monkeypatch.setattr(phrasebook, "_PATIENCE", 3)
-    monkeypatch.setattr(phrasebook, "_SEEN_BITS", 6)
+    monkeypatch.setattr(phrasebook, "_MAX_REPEATS", 3)
+    monkeypatch.setattr(phrasebook, "_HASH_BITS", 6)
     with pytest.raises(TmtError, match="no more train sentences"):
         list(generate("ko", "en", "train", 1_000, 1))

@@ -1,4 +1,4 @@
-"""Korean particles, conjugation and counters against what every textbook says."""
+"""Korean particles, conjugation and counters against textbook forms."""
 
 from __future__ import annotations
 

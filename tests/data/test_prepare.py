@@ -1,4 +1,4 @@
-"""From a corpus to ids: which rules drop what, what the splits hold, and that nothing is lost or misaligned."""
+"""From a corpus to ids: what the rules drop, the content of the splits, and the alignment of pairs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ODD = "\t\n\r\v\f\x00\x07\x1c\x1d\x1e\x1f\x7f\x85\xa0\xad\u200b\u2028\u2029\u258
 PLAIN = {"kind": "whitespace", "min_frequency": 1}
 
 
-def _funnel(prepared: Any, split: str) -> tuple[int, dict[str, int], int]:
+def _pair_counts(prepared: Any, split: str) -> tuple[int, dict[str, int], int]:
     row = prepared.manifest.report["pairs"][split]
     return row["read"], dict(row["dropped"]), row["kept"]
 
@@ -43,9 +43,9 @@ def _funnel(prepared: Any, split: str) -> tuple[int, dict[str, int], int]:
 )
 def test_each_rule_drops_its_training_pair_and_counts_it(workshop: Any, pair: tuple[str, str], rule: str) -> None:
     prepared = workshop.prepare(workshop.splits([*workshop.numbered(4), pair, *workshop.numbered(2, 4)]))
-    assert _funnel(prepared, "train") == (7, {rule: 1}, 6)
+    assert _pair_counts(prepared, "train") == (7, {rule: 1}, 6)
     assert workshop.sentences(prepared, "train") == workshop.numbered(6)
-    assert _funnel(prepared, "validation") == _funnel(prepared, "test") == (3, {}, 3)
+    assert _pair_counts(prepared, "validation") == _pair_counts(prepared, "test") == (3, {}, 3)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_each_rule_drops_its_training_pair_and_counts_it(workshop: Any, pair: tu
 )
 def test_each_rule_can_be_switched_off(workshop: Any, pair: tuple[str, str], rules: dict[str, Any]) -> None:
     prepared = workshop.prepare(workshop.splits([*workshop.numbered(4), pair]), cleaning=rules)
-    assert _funnel(prepared, "train") == (5, {}, 5)
+    assert _pair_counts(prepared, "train") == (5, {}, 5)
 
 
 @pytest.mark.parametrize(
@@ -82,14 +82,14 @@ def test_each_rule_that_changes_sentences_counts_them(
     assert [pairs[split]["changed"] for split in ("train", "validation", "test")] == [{changed: 1}, {changed: 1}, {}]
 
 
-def test_korean_repeats_are_shortened_on_their_side_alone(workshop: Any) -> None:
+def test_korean_repeats_are_shortened_only_on_the_korean_side(workshop: Any) -> None:
     corpus = workshop.splits([("ㅋㅋㅋㅋㅋㅋ", "ㅋㅋㅋㅋㅋㅋ ha"), *workshop.numbered(2)])
     prepared = workshop.prepare(corpus, cleaning={"max_repeats": 2}, source="ko")
     assert workshop.sentences(prepared, "train")[0] == ("ㅋㅋ", "ㅋㅋㅋㅋㅋㅋ ha")
 
 
-def test_splits_for_evaluation_lose_only_pairs_with_an_empty_side(workshop: Any) -> None:
-    troublesome = [
+def test_evaluation_splits_lose_only_pairs_with_an_empty_side(workshop: Any) -> None:
+    unusual = [
         ("gleich", "gleich"),
         ("gleich", "gleich"),
         ("a" * 2_001, "long"),
@@ -97,13 +97,13 @@ def test_splits_for_evaluation_lose_only_pairs_with_an_empty_side(workshop: Any)
         ("eins " * 300, "one"),
         ("", "nothing"),
     ]
-    prepared = workshop.prepare(workshop.splits(workshop.numbered(4), validation=troublesome, test=troublesome))
+    prepared = workshop.prepare(workshop.splits(workshop.numbered(4), validation=unusual, test=unusual))
     for split in ("validation", "test"):
-        assert _funnel(prepared, split) == (6, {"empty side": 1}, 5)
-        assert prepared.raw(split)[0] == [source for source, _ in troublesome[:-1]]
+        assert _pair_counts(prepared, split) == (6, {"empty side": 1}, 5)
+        assert prepared.raw(split)[0] == [source for source, _ in unusual[:-1]]
 
 
-def test_evaluation_sentences_are_cut_and_told(workshop: Any) -> None:
+def test_evaluation_sentences_are_cut_and_counted(workshop: Any) -> None:
     exact, long = ("a " * 9).strip(), ("a " * 10).strip()
     test = [(exact, "short"), (long, "short"), ("kurz", long), ("kurz", exact)]
     prepared = workshop.prepare(workshop.splits(workshop.numbered(4), test=test), max_length=10)
@@ -112,7 +112,7 @@ def test_evaluation_sentences_are_cut_and_told(workshop: Any) -> None:
     assert store.target.lengths.tolist() == [2, 2, 10, 10]
     assert all(store.source[row][-1] == EOS for row in range(4))
     assert (figures["cut"], figures["source"]["longest"]) == (2, 10)
-    assert prepared.raw("test")[0][1] == long  # whole: it is what the translation is scored against
+    assert prepared.raw("test")[0][1] == long  # not cut: translations are scored against it
 
 
 def test_raw_text_of_evaluation_splits_is_not_cleaned(workshop: Any) -> None:
@@ -144,7 +144,7 @@ def test_a_corpus_is_divided_by_seed_and_no_pair_is_lost(workshop: Any) -> None:
     assert splits(2) != once
 
 
-def test_pairs_of_a_divided_corpus_do_not_stand_in_the_order_of_the_file(workshop: Any) -> None:
+def test_a_corpus_is_divided_at_random(workshop: Any) -> None:
     prepared = workshop.prepare(workshop.whole(workshop.numbered(100)))
     assert sorted(workshop.sentences(prepared, "test")) != sorted(workshop.numbered(10, 90))
 
@@ -152,8 +152,8 @@ def test_pairs_of_a_divided_corpus_do_not_stand_in_the_order_of_the_file(worksho
 def test_split_sizes_are_shares_or_numbers_of_pairs(workshop: Any) -> None:
     sizes = {
         (0.25, 7): (25, 7),
-        (1, 0): (1, 0),  # no test set at all
-        (0.001, 0.001): (1, 1),  # a share is never rounded to nothing
+        (1, 0): (1, 0),  # no test set
+        (0.001, 0.001): (1, 1),  # a share gives at least one pair
     }
     for (validation, test), expected in sizes.items():
         corpus = workshop.whole(workshop.numbered(100), split={"validation": validation, "test": test})
@@ -164,18 +164,18 @@ def test_split_sizes_are_shares_or_numbers_of_pairs(workshop: Any) -> None:
 @pytest.mark.parametrize(("validation", "test"), [(5, 5), (0.5, 5), (10, 0.1)])
 def test_splits_that_leave_no_training_pair_are_refused(workshop: Any, validation: float, test: float) -> None:
     corpus = workshop.whole(workshop.numbered(10), split={"validation": validation, "test": test})
-    with pytest.raises(TmtError, match="a corpus of 10 pairs cannot give"):
+    with pytest.raises(TmtError, match="a corpus of 10 pairs is too small"):
         workshop.prepare(corpus)
 
 
 @pytest.mark.parametrize("split", ["train", "validation", "test"])
-def test_a_split_with_nothing_left_is_refused_by_name(workshop: Any, split: str) -> None:
+def test_an_empty_split_is_reported_by_name(workshop: Any, split: str) -> None:
     with pytest.raises(TmtError, match=f"no pair is left in the {split} split"):
         workshop.prepare(workshop.splits(**{"train": workshop.numbered(4), split: [("", "nothing")]}))
     assert not (workshop.folder / "prepared" / "work").exists()
 
 
-def test_a_training_split_that_tokenising_empties_is_refused(workshop: Any) -> None:
+def test_a_training_split_that_is_empty_after_tokenising_is_reported(workshop: Any) -> None:
     with pytest.raises(TmtError, match="no pair is left in the train split"):
         workshop.prepare(workshop.splits(workshop.numbered(4)), max_length=3)
 
@@ -188,11 +188,11 @@ def test_several_corpora_are_concatenated_with_their_weights(workshop: Any) -> N
     assert prepared.manifest.splits == {"train": 27, "validation": 5, "test": 5}
     assert workshop.sentences(prepared, "train")[:11] == [*workshop.numbered(10), ("doppelt", "twice")]
     assert set(workshop.sentences(prepared, "train")[11:]) < set(workshop.numbered(20, 100))
-    assert _funnel(prepared, "train") == (12, {"length ratio": 1}, 11)
-    assert _funnel(prepared, "all") == (21, {"duplicate": 1}, 20)
+    assert _pair_counts(prepared, "train") == (12, {"length ratio": 1}, 11)
+    assert _pair_counts(prepared, "all") == (21, {"duplicate": 1}, 20)
 
 
-def test_a_corpus_for_training_alone_may_hold_nothing_new(workshop: Any) -> None:
+def test_a_corpus_for_training_may_contain_only_duplicates(workshop: Any) -> None:
     none = {"validation": 0, "test": 0}
     again = workshop.whole(workshop.numbered(5), name="again", split=none)
     more = workshop.whole(workshop.numbered(8), name="more", split=none)
@@ -205,25 +205,25 @@ def test_leaks_are_found_across_corpora(workshop: Any) -> None:
     one = workshop.splits(workshop.numbered(10), name="one")
     two = workshop.splits(workshop.numbered(3, 20), name="two", validation=workshop.numbered(2, 5), test=[("x", "y")])
     prepared = workshop.prepare(one, two)
-    assert _funnel(prepared, "train") == (13, {"leak": 2}, 11)
+    assert _pair_counts(prepared, "train") == (13, {"leak": 2}, 11)
     assert prepared.parts == [(8, 1.0), (3, 1.0)]
     assert prepared.manifest.report["leaks"]["validation"] == {"pair": 2, "source": 2}
 
 
-def test_test_sets_keep_their_names_whatever_they_are(workshop: Any) -> None:
+def test_test_sets_keep_their_names(workshop: Any) -> None:
     names = ("duplicate", "leak", "news", "talks.2", "lengths", "manifest.json-1")
     sets = {name: workshop.table(name, workshop.numbered(2, 100 * n)) for n, name in enumerate(names, start=1)}
     prepared = workshop.prepare({**workshop.splits(workshop.numbered(5)), "test": sets})
     assert prepared.splits == ("train", "validation", *names)
     for number, name in enumerate(names, start=1):
         assert list(zip(*prepared.raw(name), strict=True)) == workshop.numbered(2, 100 * number)
-    assert _funnel(prepared, "train") == (5, {}, 5)
+    assert _pair_counts(prepared, "train") == (5, {}, 5)
 
 
 @pytest.mark.parametrize("name", ["source", "target", "scratch", "plots", "manifest.json"])
-def test_test_sets_cannot_take_the_names_of_other_folders(workshop: Any, name: str) -> None:
+def test_test_sets_cannot_have_names_of_other_folders(workshop: Any, name: str) -> None:
     corpus = {**workshop.splits(workshop.numbered(5)), "test": {name: workshop.table("other", workshop.numbered(2))}}
-    with pytest.raises(ValueError, match=f"'{name}' cannot name a test set"):
+    with pytest.raises(ValueError, match=f"'{name}' cannot be the name of a test set"):
         workshop.config(corpus)
 
 
@@ -234,7 +234,7 @@ def _odd_text(chance: random.Random) -> str:
     return "".join(chance.choice(ODD) if chance.random() < 0.5 else chance.choice("abc  ") for _ in range(12))
 
 
-@pytest.mark.parametrize("gentle", [False, True])
+@pytest.mark.parametrize("without_cleaning", [False, True])
 @pytest.mark.parametrize(
     "tokenizer",
     [
@@ -246,13 +246,13 @@ def _odd_text(chance: random.Random) -> str:
     ],
     ids=lambda tokenizer: tokenizer["kind"],
 )
-def test_no_character_misaligns_anything(workshop: Any, tokenizer: dict[str, Any], gentle: bool) -> None:
+def test_no_character_breaks_the_alignment(workshop: Any, tokenizer: dict[str, Any], without_cleaning: bool) -> None:
     chance = random.Random(4)
     numbers = {"train": range(100), "validation": range(10), "test": range(10, 20)}
     splits = {
         split: [(f"q{n} {_odd_text(chance)}", f"z{n} {_odd_text(chance)}") for n in numbers[split]] for split in numbers
     }
-    off = {"control_characters": False, "unicode": "off", "whitespace": "off"} if gentle else {}
+    off = {"control_characters": False, "unicode": "off", "whitespace": "off"} if without_cleaning else {}
     prepared = workshop.prepare(workshop.splits(**splits), tokenizer=tokenizer, cleaning={"max_ratio": None, **off})
     texts = numbers if tokenizer.get("sampling") else ("validation", "test")
     found = [(split, workshop.sentences(prepared, split)) for split in numbers]
@@ -262,7 +262,7 @@ def test_no_character_misaligns_anything(workshop: Any, tokenizer: dict[str, Any
         assert starts == [(f"q{n}", f"z{n}") for n in numbers[split]]
 
 
-def test_raw_text_is_valid_utf8_whatever_json_spells_out(workshop: Any) -> None:
+def test_raw_text_is_valid_utf8_even_for_lone_surrogates(workshop: Any) -> None:
     prepared = workshop.prepare(workshop.splits(workshop.numbered(3), test=[("halb \ud83d", "half \udc00 char")]))
     text = (prepared.folder / "test" / "source.txt").read_bytes().decode("utf-8")
     assert text == "halb \ufffd\n"
@@ -272,7 +272,7 @@ def test_raw_text_is_valid_utf8_whatever_json_spells_out(workshop: Any) -> None:
 # Tokenizers and vocabularies
 
 
-def test_vocabularies_are_counted_on_training_pairs_that_were_kept(workshop: Any) -> None:
+def test_vocabularies_count_only_the_kept_training_pairs(workshop: Any) -> None:
     dropped = [("gleich gleich", "gleich gleich"), ("lang " * 200, "long " * 200), ("der Satz 10000 hier",) * 2]
     prepared = workshop.prepare(
         workshop.splits([*workshop.numbered(3), *dropped]), tokenizer={"kind": "whitespace", "min_frequency": 2}
@@ -296,7 +296,7 @@ def test_a_shared_vocabulary_is_one_folder_and_one_object(workshop: Any) -> None
         assert prepared.store(split).source.ids.max() < 64
 
 
-def test_words_of_both_languages_share_a_vocabulary_but_not_their_rules(workshop: Any) -> None:
+def test_two_languages_share_a_vocabulary_but_not_their_tokenizer_rules(workshop: Any) -> None:
     """English rules split "don't"; German ones keep it whole."""
     train = [(f"Haus {n} blau", f"don't {n} blue") for n in range(20)]
     tokenizer = {"kind": "spacy", "shared": True, "min_frequency": 1}
@@ -306,8 +306,8 @@ def test_words_of_both_languages_share_a_vocabulary_but_not_their_rules(workshop
     assert target.decode(target.encode("don't 3 blue")) == "don't 3 blue"
 
 
-def test_a_shared_tokenizer_sees_no_more_sentences_than_its_key_allows(workshop: Any) -> None:
-    """Both sides share the bound; the pairs are spread over the corpus."""
+def test_a_shared_tokenizer_learns_from_at_most_training_sentences(workshop: Any) -> None:
+    """Both sides share the limit; the pairs are spread over the corpus."""
     tokenizer = {"kind": "sentencepiece", "vocab_size": 40, "shared": True, "training_sentences": 20}
     corpus = workshop.splits([("aaa", "bbb")] * 45 + [("ccc", "ddd")] * 45 + [("xyz", "uvw")])
     prepared = workshop.prepare(corpus, tokenizer={**tokenizer, "vocab_size": 32}, cleaning={"duplicates": False})
@@ -315,18 +315,18 @@ def test_a_shared_tokenizer_sees_no_more_sentences_than_its_key_allows(workshop:
     assert set("abcd") <= characters
 
 
-def test_text_for_sampling_stands_in_the_order_of_the_ids_even_after_drops(workshop: Any) -> None:
+def test_text_for_sampling_has_the_order_of_the_ids_even_after_drops(workshop: Any) -> None:
     pairs = workshop.numbered(300)
-    spoiled = list(pairs)
+    damaged = list(pairs)
     for place, bad in (
         (0, ("eins", "one " * 30)),
         (7, ("gleich", "gleich")),
         (100, pairs[3]),
         (299, ("a " * 200, "b")),
     ):
-        spoiled[place] = bad
+        damaged[place] = bad
     tokenizer = {"kind": "sentencepiece", "vocab_size": 70, "sampling": 0.1, "shared": True}
-    prepared = workshop.prepare(workshop.whole(spoiled), tokenizer=tokenizer)
+    prepared = workshop.prepare(workshop.whole(damaged), tokenizer=tokenizer)
     codec, store = prepared.codecs()[0], prepared.store("train")
     sources, targets = prepared.raw("train")
     assert len(sources) == len(targets) == len(store) > 200
@@ -334,9 +334,9 @@ def test_text_for_sampling_stands_in_the_order_of_the_ids_even_after_drops(works
     assert [codec.encode(text) for text in targets] == [store.target[row] for row in range(len(store))]
 
 
-def test_training_text_is_not_kept_where_nothing_is_sampled(workshop: Any) -> None:
+def test_training_text_is_stored_only_for_sampling(workshop: Any) -> None:
     prepared = workshop.prepare(workshop.splits(workshop.numbered(5)))
-    with pytest.raises(TmtError, match="the text of this split was not kept"):
+    with pytest.raises(TmtError, match="the text of this split is not stored"):
         prepared.raw("train")
 
 
@@ -359,7 +359,7 @@ def _files(folder: Path) -> dict[str, bytes]:
     ],
     ids=["words", "pieces"],
 )
-def test_two_processes_write_the_same_bytes_as_one(workshop: Any, tokenizer: dict[str, Any]) -> None:
+def test_two_workers_write_the_same_bytes_as_one(workshop: Any, tokenizer: dict[str, Any]) -> None:
     pairs = workshop.numbered(2 * CHUNK + 7)
     pairs[5], pairs[CHUNK + 1], pairs[2 * CHUNK] = ("", "nothing"), pairs[3], ("eins", "one " * 30)
     corpus = workshop.whole(pairs)

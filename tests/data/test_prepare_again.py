@@ -1,4 +1,4 @@
-"""Preparing again, beside another process, without space, or killed in the middle: old data or new, never half."""
+"""Preparing again, beside another process, on a full disk, or killed: either the old or the new data is there."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ LOCK = {".work.lock"}
 # Again
 
 
-def test_nothing_is_done_where_nothing_changed(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unchanged_data_is_not_prepared_again(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     config = workshop.config(workshop.splits(workshop.numbered(5)))
     first = prepare(config)
-    monkeypatch.setattr(pipeline, "Selection", None)  # whoever works now, fails
+    monkeypatch.setattr(pipeline, "Selection", None)  # preparing again would fail
     second = prepare(config)
     assert (first.is_new, second.is_new) == (True, False)
     assert first.manifest == second.manifest
@@ -82,18 +82,18 @@ def test_a_changed_file_prepares_again(workshop: Any) -> None:
     assert workshop.prepare(corpus).is_new
 
 
-def test_force_prepares_again_and_comes_to_the_same(workshop: Any) -> None:
+def test_force_prepares_again_with_the_same_result(workshop: Any) -> None:
     config = workshop.config(workshop.whole(workshop.numbered(50)))
     before = _contents(prepare(config).folder)
     again = prepare(config, force=True)
     assert again.is_new
     after = _contents(again.folder)
-    del before[MANIFEST], after[MANIFEST]  # it holds the seconds it took
+    del before[MANIFEST], after[MANIFEST]  # it contains the duration
     assert before == after
 
 
 @pytest.mark.parametrize(
-    "spoil",
+    "damage",
     [
         lambda manifest: manifest.write_text("{"),
         lambda manifest: manifest.write_text("[]"),
@@ -101,10 +101,10 @@ def test_force_prepares_again_and_comes_to_the_same(workshop: Any) -> None:
         lambda manifest: shutil.rmtree(manifest.parent),
     ],
 )
-def test_what_cannot_be_read_is_told_and_prepared_again(workshop: Any, spoil: Callable[[Path], None]) -> None:
+def test_unreadable_data_is_reported_and_prepared_again(workshop: Any, damage: Callable[[Path], None]) -> None:
     config = workshop.config(workshop.splits(workshop.numbered(5)))
     folder = prepare(config).folder
-    spoil(folder / MANIFEST)
+    damage(folder / MANIFEST)
     with pytest.raises(TmtError) as caught:
         Prepared.open(folder)
     assert "tmt prepare" in caught.value.remedy
@@ -112,29 +112,29 @@ def test_what_cannot_be_read_is_told_and_prepared_again(workshop: Any, spoil: Ca
     assert len(Prepared.open(folder).store("train")) == 5
 
 
-def test_the_manifest_names_the_files_with_their_sums(workshop: Any) -> None:
+def test_the_manifest_lists_the_files_with_checksums(workshop: Any) -> None:
     corpus = workshop.splits(workshop.numbered(5))
     files = workshop.prepare(corpus).manifest.files
     assert [file.path for file in files] == [corpus[split] for split in ("train", "validation", "test")]
     for file in files:
-        told = subprocess.run(["sha256sum", file.path], capture_output=True, text=True, check=True).stdout
-        assert told.split()[0] == file.sha256
+        output = subprocess.run(["sha256sum", file.path], capture_output=True, text=True, check=True).stdout
+        assert output.split()[0] == file.sha256
 
 
-# Mishaps
+# Errors
 
 
 def _old_data(workshop: Any) -> tuple[Any, dict[str, bytes]]:
-    """A config whose data is about to be replaced, and what lies there."""
+    """A config with new data, and the content of the existing prepared data."""
     folder = workshop.prepare(workshop.splits(workshop.numbered(5))).folder
     return workshop.config(workshop.splits(workshop.numbered(40), name="new")), _contents(folder)
 
 
-def test_bad_input_leaves_old_data_whole(workshop: Any) -> None:
+def test_bad_input_leaves_old_data_unchanged(workshop: Any) -> None:
     config, before = _old_data(workshop)
     with Path(config.data.corpus[0].train[0]).open("a") as file:
         file.write("no JSON\n")
-    with pytest.raises(TmtError, match="not JSON") as caught:
+    with pytest.raises(TmtError, match="invalid JSON") as caught:
         prepare(config)
     assert caught.value.place.endswith(":41")
     folder = workshop.folder / "prepared" / "work"
@@ -144,7 +144,7 @@ def test_bad_input_leaves_old_data_whole(workshop: Any) -> None:
 
 @pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
 @pytest.mark.parametrize("name", ["0-train.tsv", "0-test.keys", "target.ids", "source.offsets", "source.txt"])
-def test_a_full_disk_leaves_old_data_whole(workshop: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_a_full_disk_leaves_old_data_unchanged(workshop: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     config, before = _old_data(workshop)
     plain = Path.open
 
@@ -162,7 +162,7 @@ def test_a_full_disk_leaves_old_data_whole(workshop: Any, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("error", [OSError(errno.EIO, "Input/output error"), KeyboardInterrupt()])
-def test_a_mishap_between_the_two_renames_brings_old_data_back(
+def test_an_error_between_the_two_renames_restores_old_data(
     workshop: Any, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     config, before = _old_data(workshop)
@@ -182,7 +182,7 @@ def test_a_mishap_between_the_two_renames_brings_old_data_back(
     assert _neighbours(folder) == LOCK
 
 
-def test_old_data_that_a_killed_run_had_moved_away_is_found_again(workshop: Any) -> None:
+def test_old_data_that_a_killed_run_had_moved_is_restored(workshop: Any) -> None:
     config = workshop.config(workshop.splits(workshop.numbered(5)))
     folder = prepare(config).folder
     folder.rename(folder.with_name(".work.old"))
@@ -190,9 +190,9 @@ def test_old_data_that_a_killed_run_had_moved_away_is_found_again(workshop: Any)
     assert _neighbours(folder) == LOCK
 
 
-def test_a_folder_that_cannot_be_made_is_told(workshop: Any) -> None:
-    (workshop.folder / "prepared").write_text("a file is in the way")
-    with pytest.raises(TmtError, match="making the folder") as caught:
+def test_a_folder_that_cannot_be_created_is_reported(workshop: Any) -> None:
+    (workshop.folder / "prepared").write_text("a file")
+    with pytest.raises(TmtError, match="creating the folder") as caught:
         workshop.prepare(workshop.splits(workshop.numbered(5)))
     assert caught.value.place
 
@@ -217,7 +217,7 @@ if __name__ == "__main__":
 
 @pytest.fixture
 def elsewhere(workshop: Any) -> Callable[..., subprocess.Popen[str]]:
-    """Prepares in another process, which says `now` at a stage and then sleeps for some seconds."""
+    """Prepares in another process, which prints `now` at a stage and then sleeps for some seconds."""
     script = workshop.folder / "script.py"
     script.write_text(SCRIPT)
 
@@ -231,7 +231,7 @@ def elsewhere(workshop: Any) -> Callable[..., subprocess.Popen[str]]:
 
 
 @pytest.mark.parametrize("stage", ["reading test", "tokenising", "writing ids"])
-def test_killed_in_the_middle_leaves_old_data_whole(
+def test_killed_in_the_middle_leaves_old_data_unchanged(
     workshop: Any, elsewhere: Callable[..., subprocess.Popen[str]], monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
     folder = workshop.prepare(workshop.splits(workshop.numbered(5))).folder
@@ -242,30 +242,30 @@ def test_killed_in_the_middle_leaves_old_data_whole(
         process.kill()
     assert process.returncode == -signal.SIGKILL
     assert _contents(folder) == before
-    (half,) = _neighbours(folder) - LOCK  # under no name that anyone reads
-    assert half.startswith(f".work.{process.pid}-")
+    (leftover,) = _neighbours(folder) - LOCK
+    assert leftover.startswith(f".work.{process.pid}-")
     new = prepare(workshop.config(workshop.splits(workshop.numbered(40), name="new")))
     assert len(new.store("train")) == 40
     assert _neighbours(folder) == LOCK
 
 
-def test_of_two_processes_one_prepares_and_the_other_waits_for_it(
+def test_a_second_process_waits_until_the_first_has_prepared(
     workshop: Any, elsewhere: Callable[..., subprocess.Popen[str]]
 ) -> None:
     config = workshop.config(workshop.splits(workshop.numbered(5)))
-    told = []
+    messages = []
     with elsewhere(config, "tokenising", 0.5) as other:
         assert other.stdout.readline() == "now\n"
         started = time.monotonic()
-        ours = prepare(config, False, lambda doing, pairs: told.append(doing))
+        ours = prepare(config, False, lambda doing, pairs: messages.append(doing))
         waited = time.monotonic() - started
         assert other.stdout.read() == "True\n"
     assert not ours.is_new
-    assert told == ["waiting for another process that prepares the same"]
+    assert messages == ["waiting for another process that prepares this data"]
     assert waited > 0.3
 
 
-def test_a_file_system_without_locks_can_be_prepared_on(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prepare_works_on_a_file_system_without_locks(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
 
@@ -273,7 +273,7 @@ def test_a_file_system_without_locks_can_be_prepared_on(workshop: Any, monkeypat
     assert len(prepare(workshop.config(workshop.splits(workshop.numbered(5)))).store("train")) == 5
 
 
-def test_data_in_a_folder_that_cannot_be_written_is_still_used(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_in_a_read_only_folder_is_used(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     config, changed = (workshop.config(workshop.splits(workshop.numbered(5)), max_length=size) for size in (20, 30))
     folder = prepare(config).folder
     before = _contents(folder)
@@ -294,8 +294,8 @@ def test_data_in_a_folder_that_cannot_be_written_is_still_used(workshop: Any, mo
     assert _contents(folder) == before
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="no such names on this system")
-def test_a_file_name_that_is_no_utf8_does_no_harm(workshop: Any) -> None:
+@pytest.mark.skipif(sys.platform == "win32", reason="file names are Unicode on this system")
+def test_a_file_name_that_is_not_utf8_works(workshop: Any) -> None:
     corpus = workshop.splits([*workshop.numbered(5), ("eins", "one " * 30)])
     odd = Path(os.fsdecode(os.fsencode(workshop.folder) + b"/na\xefve.jsonl"))
     Path(corpus["train"]).rename(odd)
@@ -304,24 +304,24 @@ def test_a_file_name_that_is_no_utf8_does_no_harm(workshop: Any) -> None:
     assert prepared.manifest.report["outliers"]["length ratio"]["places"][0].endswith("na\ufffdve.jsonl:6")
 
 
-# What is not ours
+# Other files
 
 
-@pytest.mark.parametrize("made", ["a folder", "a file"])
-def test_what_prepare_did_not_write_is_never_replaced(workshop: Any, made: str) -> None:
+@pytest.mark.parametrize("kind", ["a folder", "a file"])
+def test_other_files_are_never_replaced(workshop: Any, kind: str) -> None:
     place = workshop.folder / "prepared" / "work"
-    mine = place / "checkpoints" / "model.safetensors" if made == "a folder" else place
-    mine.parent.mkdir(parents=True)
-    mine.write_text("three days of work")
+    other = place / "checkpoints" / "model.safetensors" if kind == "a folder" else place
+    other.parent.mkdir(parents=True)
+    other.write_text("important")
     for force in (False, True):
-        with pytest.raises(TmtError, match=f"{made if made == 'a file' else 'holds files'}") as caught:
+        with pytest.raises(TmtError, match="there is a file" if kind == "a file" else "contains files") as caught:
             prepare(workshop.config(workshop.splits(workshop.numbered(5))), force)
         assert "data.prepared" in caught.value.remedy
-    assert mine.read_text() == "three days of work"
+    assert other.read_text() == "important"
     assert _neighbours(place) == LOCK
 
 
-def test_prepared_data_that_lost_its_manifest_is_not_known_any_more(workshop: Any) -> None:
+def test_prepared_data_without_a_manifest_is_not_replaced(workshop: Any) -> None:
     config = workshop.config(workshop.splits(workshop.numbered(5)))
     folder = prepare(config).folder
     (folder / MANIFEST).unlink()
@@ -335,23 +335,23 @@ def test_a_corpus_inside_the_folder_of_prepared_data_is_never_replaced(workshop:
     folder = prepare(config).folder
     inside = folder / "mine.jsonl"
     Path(config.data.corpus[0].train[0]).rename(inside)
-    with pytest.raises(TmtError, match="a file of the corpus lies in the folder of prepared data") as caught:
+    with pytest.raises(TmtError, match="a file of the corpus is inside the folder of prepared data") as caught:
         workshop.prepare({**workshop.splits([]), "train": str(inside)})
     assert caught.value.place == str(inside)
     assert inside.exists()
 
 
-def test_a_corpus_where_nothing_was_prepared_is_not_told_to_be_deleted(workshop: Any) -> None:
+def test_a_message_about_a_corpus_folder_does_not_suggest_deleting_it(workshop: Any) -> None:
     corpus = workshop.splits(workshop.numbered(5))
     inside = workshop.folder / "prepared" / "work" / "mine.jsonl"
     inside.parent.mkdir(parents=True)
     Path(corpus["train"]).rename(inside)
-    with pytest.raises(TmtError, match="a file of the corpus lies") as caught:
+    with pytest.raises(TmtError, match="a file of the corpus is inside") as caught:
         workshop.prepare({**corpus, "train": str(inside)})
     assert "rm -r" not in caught.value.remedy
 
 
-def test_a_manifest_of_another_program_makes_no_prepared_data(workshop: Any) -> None:
+def test_a_manifest_of_another_program_is_not_replaced(workshop: Any) -> None:
     place = workshop.folder / "prepared" / "work"
     place.mkdir(parents=True)
     (place / MANIFEST).write_text('{"manifest_version": 3}')
@@ -361,7 +361,7 @@ def test_a_manifest_of_another_program_makes_no_prepared_data(workshop: Any) -> 
     assert (place / "code.js").read_text() == "mine"
 
 
-def test_data_goes_where_a_link_leads_time_and_again(workshop: Any) -> None:
+def test_a_symbolic_link_to_the_data_folder_is_kept(workshop: Any) -> None:
     big, link = workshop.folder / "big", workshop.folder / "prepared" / "work"
     big.mkdir()
     link.parent.mkdir()
@@ -372,7 +372,7 @@ def test_data_goes_where_a_link_leads_time_and_again(workshop: Any) -> None:
         assert (big / MANIFEST).is_file()
 
 
-def test_home_is_written_as_a_tilde(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tilde_means_the_home_folder(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(workshop.folder))
     folder = workshop.prepare(workshop.splits(workshop.numbered(5)), prepared="~/there").folder
     assert folder == workshop.folder / "there" / "work"
@@ -381,7 +381,7 @@ def test_home_is_written_as_a_tilde(workshop: Any, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("key", "value"), [("splits", [1]), ("files", None), ("parts", [["a", 1.0]]), ("fingerprint", 3), ("report", [])]
 )
-def test_a_damaged_manifest_is_told_and_prepared_again(workshop: Any, key: str, value: Any) -> None:
+def test_a_damaged_manifest_is_reported_and_prepared_again(workshop: Any, key: str, value: Any) -> None:
     corpus = workshop.splits(workshop.numbered(5))
     prepared = workshop.prepare(corpus)
     file = prepared.folder / "manifest.json"
@@ -391,7 +391,7 @@ def test_a_damaged_manifest_is_told_and_prepared_again(workshop: Any, key: str, 
     assert workshop.prepare(corpus).is_new
 
 
-def test_a_report_of_another_version_is_made_again(workshop: Any) -> None:
+def test_a_report_of_another_version_is_written_again(workshop: Any) -> None:
     corpus = workshop.splits(workshop.numbered(5))
     file = workshop.prepare(corpus).folder / "manifest.json"
     manifest = json.loads(file.read_text())
@@ -399,10 +399,10 @@ def test_a_report_of_another_version_is_made_again(workshop: Any) -> None:
     assert workshop.prepare(corpus).is_new
 
 
-@pytest.mark.parametrize(("content", "said"), [(b"\xff\n", "not UTF-8"), (b"one\n", "1 sources and 3 references")])
-def test_a_damaged_text_is_told(workshop: Any, content: bytes, said: str) -> None:
+@pytest.mark.parametrize(("content", "message"), [(b"\xff\n", "not UTF-8"), (b"one\n", "1 sources and 3 references")])
+def test_a_damaged_text_file_is_reported(workshop: Any, content: bytes, message: str) -> None:
     prepared = workshop.prepare(workshop.splits(workshop.numbered(5)))
     (prepared.folder / "test" / "source.txt").write_bytes(content)
-    with pytest.raises(TmtError, match=said) as caught:
+    with pytest.raises(TmtError, match=message) as caught:
         prepared.raw("test")
     assert "--force" in caught.value.remedy

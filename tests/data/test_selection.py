@@ -1,4 +1,4 @@
-"""Duplicates, splits and leaks, found from hashes alone; compared with a plain reading of the rules."""
+"""Duplicates, splits and leaks, compared with a simple implementation of the rules."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pairs = st.lists(st.tuples(sentences, sentences.map(str.upper)), max_size=12)
 
 
 class Bench:
-    """Streams of given pairs, as reading leaves them."""
+    """Streams with given pairs, as the first pass writes them."""
 
     def __init__(self, folder: Path, **rules: Any) -> None:
         self.folder, self.rules, self.numbers = folder, CleaningConfig(identical=False, **rules), count()
@@ -53,10 +53,10 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
-def test_of_equal_pairs_the_first_stays_across_corpora_and_partitions(
+def test_the_first_of_equal_pairs_is_kept_across_corpora_and_partitions(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(selecting, "BLOCK", 7)  # many partitions, of many blocks each
+    monkeypatch.setattr(selecting, "BLOCK", 7)  # many partitions and blocks
     first = [(f"s{n % 10}", f"t{n % 10}") for n in range(30)]
     second = [(f"s{n}", f"t{n}") for n in range(20)]
     one, two = bench.add("train", first), bench.add("train", second)
@@ -72,9 +72,7 @@ def test_of_equal_pairs_the_first_stays_across_corpora_and_partitions(
     ("rule", "kept"),
     [("off", ["a", "a", "B!", "c", "d"]), ("pair", ["a", "c", "d"]), ("source", ["c", "d"])],
 )
-def test_leaks_are_dropped_as_the_rule_says_and_counted_all_the_same(
-    tmp_path: Path, rule: str, kept: list[str]
-) -> None:
+def test_leaks_are_dropped_by_rule_and_always_counted(tmp_path: Path, rule: str, kept: list[str]) -> None:
     bench = Bench(tmp_path, leaks=rule)
     bench.add("train", [("a", "one"), ("a", "other"), ("B!", "TWO"), ("c", "three"), ("d", "four")])
     bench.add("validation", [("a", "one")])
@@ -84,7 +82,7 @@ def test_leaks_are_dropped_as_the_rule_says_and_counted_all_the_same(
     assert selection.leaks == {"validation": {"pair": 1, "source": 2}, "news": {"pair": 1, "source": 1}}
 
 
-def test_overlaps_between_splits_for_evaluation_are_told_and_kept(bench: Bench) -> None:
+def test_overlaps_between_evaluation_splits_are_counted_and_kept(bench: Bench) -> None:
     bench.add("train", [("t", "t")])
     bench.add("validation", [("a", "one"), ("b", "two")])
     bench.add("news", [("A!", "one"), ("b", "zwei"), ("c", "three")])
@@ -100,7 +98,7 @@ def test_overlaps_between_splits_for_evaluation_are_told_and_kept(bench: Bench) 
 
 @settings(max_examples=60)
 @given(whole=pairs, train=pairs, validation=pairs, news=pairs, rule=st.sampled_from(["off", "pair", "source"]))
-def test_selection_equals_a_plain_reading_of_its_rules(
+def test_selection_equals_a_simple_implementation_of_its_rules(
     whole: Pairs, train: Pairs, validation: Pairs, news: Pairs, rule: str
 ) -> None:
     whole = [*whole, *((f"w{n}", f"w{n}") for n in range(8))]
@@ -143,7 +141,7 @@ def _leaks(pair: tuple[str, str], held_out: Pairs, rule: str) -> bool:
     return rule == "pair" and tuple(map(plain, pair)) in {(plain(source), plain(target)) for source, target in held_out}
 
 
-def test_faults_found_by_tokenising_drop_their_pairs_alone(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faults_found_by_tokenising_drop_only_their_pairs(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selecting, "BLOCK", 4)
     train = bench.add("train", [(f"s{n}", f"t{n}") for n in range(5)] + [("s1", "t1")])
     validation = bench.add("validation", [("v1", "v1"), ("v2", "v2")])

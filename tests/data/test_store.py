@@ -1,4 +1,4 @@
-"""Stores of ids: what is written is what is read, and damage is told."""
+"""Stores of ids: writing, reading, and damaged files."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def _write(folder: Path, pairs: list[tuple[list[int], list[int]]]) -> Store:
 
 
 @given(pairs=st.lists(st.tuples(ids, ids), max_size=30), buffer=st.integers(0, 50))
-def test_what_is_written_is_what_is_read(pairs: list[tuple[list[int], list[int]]], buffer: int) -> None:
+def test_a_store_reads_what_was_written(pairs: list[tuple[list[int], list[int]]], buffer: int) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(storing, "BUFFER", buffer)
+        patch.setattr(storing, "WRITE_IDS", buffer)
         store = _write(Path(folder), pairs)
         assert len(store) == len(pairs)
         assert [(store.source[row], store.target[row]) for row in range(len(store))] == pairs
@@ -37,7 +37,7 @@ def test_what_is_written_is_what_is_read(pairs: list[tuple[list[int], list[int]]
         assert store.target.lengths.tolist() == [len(target) for _, target in pairs]
 
 
-def test_files_are_little_endian_whatever_the_machine(tmp_path: Path) -> None:
+def test_files_are_little_endian_on_every_machine(tmp_path: Path) -> None:
     _write(tmp_path, PAIRS)
     assert (tmp_path / "source.ids").read_bytes() == b"".join(
         number.to_bytes(4, "little") for source, _ in PAIRS for number in source
@@ -47,7 +47,7 @@ def test_files_are_little_endian_whatever_the_machine(tmp_path: Path) -> None:
     )
 
 
-def test_gathered_sentences_are_filled_up_with_padding(tmp_path: Path) -> None:
+def test_gathered_sentences_are_padded(tmp_path: Path) -> None:
     store = _write(tmp_path, PAIRS)
     rows = np.array([2, 1, 0])
     assert store.source.gather(rows, 5, 0).tolist() == [[8, 9, 10, 3, 0], [3, 0, 0, 0, 0], [5, 3, 0, 0, 0]]
@@ -62,26 +62,26 @@ def test_an_opened_store_stays_on_disk(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "message"),
     [
         (lambda folder: (folder / "source.ids").unlink(), "missing"),
         (lambda folder: (folder / "target.offsets").unlink(), "missing"),
-        (lambda folder: _cut(folder / "source.ids", 4), "disagree"),
-        (lambda folder: _cut(folder / "source.ids", 3), "cut off"),
-        (lambda folder: _cut(folder / "target.offsets", 8), "disagree"),
-        (lambda folder: _cut(folder / "target.offsets", 5), "cut off"),
-        (lambda folder: (folder / "source.ids").write_bytes(b""), "disagree"),
-        (lambda folder: (folder / "source.offsets").write_bytes(b""), "disagree"),
-        (lambda folder: _offsets(folder / "source.offsets", [1, 2, 3, 7]), "disagree"),
-        (lambda folder: _offsets(folder / "source.offsets", [0, 2, 7]), "different size"),
-        (lambda folder: _offsets(folder / "source.offsets", [0, 5, 3, 7]), "without a token"),
-        (lambda folder: _offsets(folder / "source.offsets", [0, 2, 2, 7]), "without a token"),
+        (lambda folder: _cut(folder / "source.ids", 4), "do not match"),
+        (lambda folder: _cut(folder / "source.ids", 3), "incomplete"),
+        (lambda folder: _cut(folder / "target.offsets", 8), "do not match"),
+        (lambda folder: _cut(folder / "target.offsets", 5), "incomplete"),
+        (lambda folder: (folder / "source.ids").write_bytes(b""), "do not match"),
+        (lambda folder: (folder / "source.offsets").write_bytes(b""), "do not match"),
+        (lambda folder: _offsets(folder / "source.offsets", [1, 2, 3, 7]), "do not match"),
+        (lambda folder: _offsets(folder / "source.offsets", [0, 2, 7]), "different numbers of sentences"),
+        (lambda folder: _offsets(folder / "source.offsets", [0, 5, 3, 7]), "no tokens"),
+        (lambda folder: _offsets(folder / "source.offsets", [0, 2, 2, 7]), "no tokens"),
     ],
 )
-def test_a_damaged_store_is_told_with_the_way_out(tmp_path: Path, damage: Callable[[Path], None], told: str) -> None:
+def test_a_damaged_store_is_reported(tmp_path: Path, damage: Callable[[Path], None], message: str) -> None:
     _write(tmp_path, PAIRS)
     damage(tmp_path)
-    with pytest.raises(TmtError, match=told) as caught:
+    with pytest.raises(TmtError, match=message) as caught:
         assert Store(tmp_path).source.lengths.sum() < 0
     assert str(tmp_path) in caught.value.place
     assert "--force" in caught.value.remedy

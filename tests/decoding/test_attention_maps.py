@@ -1,4 +1,4 @@
-"""Attention maps show where a model looks, change nothing, and leave no trace."""
+"""Attention maps show where a model looks; recording them changes neither the result nor the model."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def test_maps_of_one_module_are_those_of_all(transformer):
     assert_close(one["decoder.layers.0.cross_attention"], maps["decoder.layers.0.cross_attention"])
 
 
-def test_looking_does_not_change_the_result(transformer):
+def test_recording_does_not_change_the_result(transformer):
     expected = transformer(SOURCE_BS, TARGET_BT)
     with attention_maps(transformer):
-        seen = transformer(SOURCE_BS, TARGET_BT)
-    assert_close(seen, expected)
+        output = transformer(SOURCE_BS, TARGET_BT)
+    assert_close(output, expected)
     assert torch.equal(transformer(SOURCE_BS, TARGET_BT), expected)
 
 

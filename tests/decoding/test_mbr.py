@@ -1,4 +1,4 @@
-"""Minimum Bayes risk picks what the samples agree on, by sacreBLEU's own scores."""
+"""Minimum Bayes risk picks the candidate most similar to the others, by sacreBLEU's scores."""
 
 from __future__ import annotations
 

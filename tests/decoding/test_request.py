@@ -1,4 +1,4 @@
-"""How long a translation may be, and which sentences are searched together: known answers at every border."""
+"""How long a translation may be, and which sentences form a batch: known answers at every limit."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_batch_takes_sentences_until_its_budget_is_exactly_full() -> None:
     assert list(batched([], rows=1, batch_tokens=10)) == []
 
 
-def test_a_batch_of_short_sentences_has_an_end_too() -> None:
+def test_a_batch_of_short_sentences_has_a_limit_too() -> None:
     sizes = [len(batch) for batch in batched([1] * (MOST_SENTENCES + 3), rows=1, batch_tokens=10**9)]
     assert sizes == [MOST_SENTENCES, 3]
 
@@ -55,19 +55,23 @@ def test_a_batch_of_short_sentences_has_an_end_too() -> None:
     ("search", "options", "problems"),
     [
         (Beam, {"beam": 4, "n_best": 4}, []),
-        (Beam, {"beam": 4, "n_best": 5}, ["n_best 5 is more than the beam of 4 can hold"]),
+        (Beam, {"beam": 4, "n_best": 5}, ["n_best 5 needs a beam of at least 5, not 4"]),
         (MinimumBayesRisk, {"samples": 2}, []),
-        (MinimumBayesRisk, {"samples": 1}, ["minimum Bayes risk has nothing to choose from in one sample"]),
+        (
+            MinimumBayesRisk,
+            {"samples": 1},
+            ["minimum Bayes risk chooses among candidates, so samples must be at least 2"],
+        ),
         (MinimumBayesRisk, {"candidates": "beam", "beam": 2}, []),
         (
             MinimumBayesRisk,
             {"candidates": "beam", "beam": 1},
-            ["minimum Bayes risk has nothing to choose from in a beam of 1"],
+            ["minimum Bayes risk chooses among candidates, so beam must be at least 2"],
         ),
         (
             MinimumBayesRisk,
             {"candidates": "beam", "beam": 4, "n_best": 5},
-            ["n_best 5 is more than the beam of 4 can hold"],
+            ["n_best 5 needs a beam of at least 5, not 4"],
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Sampling follows the distribution it is given, cut where it is told to, and repeats itself by its seed."""
+"""Samples follow the given distribution, cut by top-k and top-p, and repeat with their seed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from transformer_mt.decoding.request import SearchResult
 from transformer_mt.decoding.step import Limits
 
 EOS = 3
-LOG_P = torch.tensor([-9.0, 1.0, -9.0, 0.5, 2.0, 0.0])  # what may be drawn: 1, 3 (the end), 4, 5
+LOG_P = torch.tensor([-9.0, 1.0, -9.0, 0.5, 2.0, 0.0])  # can be drawn: 1, 3 (the end), 4, 5
 
 
 class Nothing(NamedTuple):

@@ -1,4 +1,4 @@
-"""Text in, text out: one answer a line whatever stands in it, and honest notes on what was lost."""
+"""Text in, text out: one translation for each line, whatever it contains, and notes on what was lost."""
 
 from __future__ import annotations
 
@@ -70,19 +70,19 @@ def test_only_a_chunk_of_lines_is_read_before_the_first_answer(translator: Trans
     assert len(read) == 4
 
 
-def test_what_is_lost_is_told(translator: Translator) -> None:
+def test_what_is_lost_is_noted(translator: Translator) -> None:
     (long,) = translator.translate(["word " * 5000])
     assert "cut to 23 of 24999 tokens" in long.notes[0]
     assert len(long.source_tokens) == 23
     (unknown,) = translator.translate(["aÜbÜé"])
     assert unknown.notes[0] == "3 unknown words: Ü, é"
-    (told,) = translator.translate(["\ue000"])
-    assert told.notes[0] == "1 unknown word: \ufffd", "nothing a terminal may not show"
+    (private,) = translator.translate(["\ue000"])
+    assert private.notes[0] == "1 unknown word: \ufffd", "only characters that a terminal can show"
     (one,) = translator.translate(["ab"])
     assert not any("unknown" in note or "cut" in note for note in one.notes)
 
 
-def test_without_scores_greedy_search_says_the_same(tiny_model: Path) -> None:
+def test_greedy_search_without_scores_writes_the_same(tiny_model: Path) -> None:
     decoding, lines = DecodingConfig(beam=1, max_length_ratio=0.5, max_length_offset=2), ["우리는", "집에서 책을", ""]
     scored, plain = (
         list(Translator.load([tiny_model], decoding, Computing(scored=wanted)).translate(lines))
@@ -101,7 +101,7 @@ def test_n_best_differ_in_text_and_come_best_first(tiny_model: Path) -> None:
     assert (answer.text, answer.score, answer.tokens) == (texts[0], answer.n_best[0].score, answer.n_best[0].tokens)
 
 
-def test_different_texts_are_looked_for_in_all_that_a_beam_search_found(tiny_model: Path, monkeypatch) -> None:
+def test_different_texts_come_from_all_results_of_a_beam_search(tiny_model: Path, monkeypatch) -> None:
     translator = with_search(tiny_model, beam=2, n_best=2)
     a, b = translator.target.vocabulary.encode(["a", "b"])
     found = [SearchResult((a, EOS), -1.0, -1.0), SearchResult((a,), -2.0, -2.0), SearchResult((b, EOS), -3.0, -3.0)]
@@ -111,14 +111,14 @@ def test_different_texts_are_looked_for_in_all_that_a_beam_search_found(tiny_mod
 
 
 @pytest.mark.parametrize("options", [{"method": "sample", "n_best": 4}, {"method": "mbr", "samples": 6}])
-def test_sampling_repeats_itself_by_seed(tiny_model: Path, options: dict[str, object]) -> None:
+def test_samples_repeat_with_their_seed(tiny_model: Path, options: dict[str, object]) -> None:
     first, again = (list(with_search(tiny_model, **options).translate(["hello", "ab"])) for _ in range(2))
     assert first == again
     other = Translator.load([tiny_model], with_search(tiny_model, **options).decoding, Computing(seed=99))
     assert list(other.translate(["hello", "ab"])) != first
 
 
-def test_minimum_bayes_risk_chooses_among_what_a_beam_search_finds(tiny_model: Path) -> None:
+def test_minimum_bayes_risk_chooses_among_the_results_of_a_beam_search(tiny_model: Path) -> None:
     lines = ["hello", "ab", "some words", "q"]
     listed = list(with_search(tiny_model, beam=6, n_best=6).translate(lines))
     chosen = list(with_search(tiny_model, method="mbr", candidates="beam", beam=6, n_best=6).translate(lines))
@@ -151,29 +151,29 @@ def test_reference_loss_is_the_sum_over_references(translator: Translator) -> No
 
 
 def test_attention_maps_have_their_tokens_at_their_axes(translator: Translator) -> None:
-    seen = translator.attention("abc", ["x", "y"])
-    shapes = {path: (len(seen.rows[path]), len(seen.columns[path])) for path in seen.maps}
+    shown = translator.attention("abc", ["x", "y"])
+    shapes = {path: (len(shown.rows[path]), len(shown.columns[path])) for path in shown.maps}
     assert {path.split(".")[0] + path.split(".")[-1]: shape for path, shape in shapes.items()} == {
         "encoderself_attention": (4, 4),
         "decoderself_attention": (3, 3),
         "decodercross_attention": (3, 4),
     }
-    for path, weights_HQM in seen.maps.items():
+    for path, weights_HQM in shown.maps.items():
         assert weights_HQM.shape == (2, *shapes[path])
         np.testing.assert_allclose(weights_HQM.sum(-1), 1.0, rtol=1e-5)
-    assert seen.rows["decoder.layers.1.cross_attention"] == ("x", "y", "</s>")
-    assert seen.columns["decoder.layers.1.cross_attention"] == ("a", "b", "c", "</s>")
-    assert seen.columns["decoder.layers.0.self_attention"] == ("<s>", "x", "y")
+    assert shown.rows["decoder.layers.1.cross_attention"] == ("x", "y", "</s>")
+    assert shown.columns["decoder.layers.1.cross_attention"] == ("a", "b", "c", "</s>")
+    assert shown.columns["decoder.layers.0.self_attention"] == ("<s>", "x", "y")
 
 
 def test_alignments_point_where_the_last_layer_looks(translator: Translator) -> None:
     (answer,) = translator.translate(["abc def"], align=True)
-    seen = translator.attention("abc def", answer.tokens).maps["decoder.layers.1.cross_attention"]
-    words = seen.mean(0)[: len(answer.tokens), :-1]  # without both end marks
+    shown = translator.attention("abc def", answer.tokens).maps["decoder.layers.1.cross_attention"]
+    words = shown.mean(0)[: len(answer.tokens), :-1]  # without both end marks
     assert answer.n_best[0].alignment == tuple(words.argmax(-1).tolist())
 
 
-def test_an_unknown_word_is_replaced_by_what_it_was_made_of(tiny_model: Path) -> None:
+def test_an_unknown_word_is_replaced_by_its_source_word(tiny_model: Path) -> None:
     translator = with_search(tiny_model, beam=1, replace_unknown=True)
     with torch.no_grad():
         translator.models[0].generator.bias[1] = 50.0  # now it writes nothing but <unk>
@@ -182,16 +182,16 @@ def test_an_unknown_word_is_replaced_by_what_it_was_made_of(tiny_model: Path) ->
     assert set(answer.tokens) == {"<unk>"}
 
 
-def test_an_ensemble_of_strangers_is_refused(tiny_model: Path, tmp_path: Path) -> None:
+def test_an_ensemble_with_different_vocabularies_is_refused(tiny_model: Path, tmp_path: Path) -> None:
     import shutil
 
-    stranger = tmp_path / "model"
-    shutil.copytree(tiny_model, stranger)
-    file = stranger / "source" / "vocabulary.txt"
+    other = tmp_path / "model"
+    shutil.copytree(tiny_model, other)
+    file = other / "source" / "vocabulary.txt"
     lines = file.read_text().splitlines()
     file.write_text("\n".join([*lines[:4], *reversed(lines[4:])]) + "\n")
     with pytest.raises(TmtError, match="vocabulary differs"):
-        Translator.load([tiny_model, stranger])
+        Translator.load([tiny_model, other])
 
 
 def test_an_ensemble_of_two_directions_is_refused(tiny_model: Path, tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_an_ensemble_of_two_directions_is_refused(tiny_model: Path, tmp_path: Pa
 
 
 def remade(tiny_model: Path, place: Path, **changes: dict[str, object]) -> Path:
-    """The tiny model again with other settings by section, weights that fit them, and the same vocabulary."""
+    """A copy of the tiny model with other settings (by section), new weights and the same vocabulary."""
     config = load_config(tiny_model / "config.yaml")
     config = Config.model_validate({**config.model_dump(), **{
         name: {**getattr(config, name).model_dump(), **values} for name, values in changes.items()
@@ -216,21 +216,21 @@ def remade(tiny_model: Path, place: Path, **changes: dict[str, object]) -> Path:
 LEARNED = {"model": {"positions": "learned"}, "data": {"max_length": 6}}
 
 
-def test_attention_of_a_translation_that_was_stopped_shows_what_was_written(tiny_model: Path, tmp_path: Path) -> None:
+def test_attention_of_a_stopped_translation_shows_what_was_written(tiny_model: Path, tmp_path: Path) -> None:
     translator = Translator.load([remade(tiny_model, tmp_path / "learned", **LEARNED)])
     with torch.no_grad():
         translator.models[0].generator.bias[EOS] = -50.0  # it never ends by itself
-    seen = translator.attention("abc")
-    written = seen.rows["decoder.layers.1.cross_attention"]
+    shown = translator.attention("abc")
+    written = shown.rows["decoder.layers.1.cross_attention"]
     assert len(written) == 6
     assert "</s>" not in written
-    assert seen.columns["decoder.layers.0.self_attention"] == ("<s>", *written[:-1])
+    assert shown.columns["decoder.layers.0.self_attention"] == ("<s>", *written[:-1])
 
 
 def test_attention_is_that_of_the_translation_with_its_prefix(translator: Translator) -> None:
-    seen = translator.attention("hello", prefix="xyz")
+    shown = translator.attention("hello", prefix="xyz")
     (answer,) = translator.translate(["hello"], ["xyz"])
-    assert seen.rows["decoder.layers.0.self_attention"][: len(answer.tokens)] == answer.tokens
+    assert shown.rows["decoder.layers.0.self_attention"][: len(answer.tokens)] == answer.tokens
     assert answer.tokens[:3] == ("x", "y", "z")
 
 
@@ -243,9 +243,9 @@ def test_an_ensemble_keeps_to_the_shortest_table_of_positions(tiny_model: Path, 
     assert translator.reference_loss(["a long sentence", "a"], ["another one", "b"])[1:] == (6 + 2, 1)  # one is cut
 
 
-def test_a_prefix_that_the_model_cannot_write_is_told(translator: Translator) -> None:
+def test_a_prefix_that_the_model_cannot_write_is_noted(translator: Translator) -> None:
     (answer,) = translator.translate(["hello"], ["xÜ"])
-    assert "the prefix is not all known" in answer.notes[0]
+    assert "the prefix has tokens that the model does not know" in answer.notes[0]
 
 
 def test_truecase_leaves_words_inside_a_sentence_as_they_are(tiny_model: Path, tmp_path: Path) -> None:
@@ -259,10 +259,10 @@ def test_truecase_leaves_words_inside_a_sentence_as_they_are(tiny_model: Path, t
         translator.models[0].generator.bias[1] = 50.0  # now it writes nothing but <unk>
     (answer,) = translator.translate(["ü"])
     assert answer.notes[0] == "1 unknown word: ü"
-    assert set(answer.text[1:]) == {"ü"}, "the first letter alone is that of a sentence start"
+    assert set(answer.text[1:]) == {"ü"}, "only the first letter is in upper case, as at a sentence start"
 
 
-def test_notes_are_exact_at_their_borders(translator: Translator) -> None:
+def test_notes_are_exact_at_their_limits(translator: Translator) -> None:
     longest = translator.max_length - 1  # beside the end mark
     fits, cut = translator.translate(["a" * longest, "a" * (longest + 1)])
     assert (fits.is_cut, cut.is_cut) == (False, True)
@@ -282,7 +282,7 @@ def test_the_longest_prefix_leaves_room_for_one_token_and_the_end_mark(translato
         list(translator.translate(["hello"], ["a" * (most + 1)]))
 
 
-def test_alignments_are_given_to_those_who_ask(translator: Translator) -> None:
+def test_alignments_are_returned_on_request(translator: Translator) -> None:
     for align in (True, False):
         (answer,) = translator.translate(["hello"], align=align)
         assert (answer.n_best[0].alignment is not None) == align

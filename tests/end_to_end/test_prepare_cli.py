@@ -1,4 +1,4 @@
-"""`tmt prepare` as a user runs it: from nothing, through a loopback server, from folders of real corpora, again."""
+"""`tmt prepare` as a user runs it: with a download from a local server, with real corpora, and a second time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _write(folder: Path, corpus: dict[str, Any], tokenizer: dict[str, Any], **da
 
 @pytest.fixture
 def tmt(tmp_path: Path) -> Run:
-    """`tmt prepare`, with more options, in a folder that holds config.yaml."""
+    """Runs `tmt prepare` with these options in a folder with config.yaml."""
 
     def run(*options: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -53,7 +53,7 @@ def tmt(tmp_path: Path) -> Run:
 
 @pytest.fixture
 def server(corpora: Any) -> Iterator[str]:
-    """The folder of Multi30k over HTTP on the loopback."""
+    """The folder of Multi30k, served over HTTP on this machine."""
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, *_: Any) -> None:
@@ -71,7 +71,7 @@ WORDS = {"kind": "spacy", "case": "lower", "min_frequency": 2}
 
 
 @pytest.mark.corpora
-def test_multi30k_from_nothing_has_the_vocabularies_everyone_reports(tmp_path: Path, server: str, tmt: Run) -> None:
+def test_multi30k_has_the_published_vocabulary_sizes(tmp_path: Path, server: str, tmt: Run) -> None:
     _write(tmp_path, {"kind": "multi30k", "directory": "data/multi30k", "mirror": server}, WORDS)
     done = tmt()
     assert done.returncode == 0, done.stderr
@@ -97,11 +97,11 @@ def test_multi30k_from_nothing_has_the_vocabularies_everyone_reports(tmp_path: P
     assert report["splits"]["train"]["source"]["mean"] == pytest.approx(13.1, abs=0.1)
     assert sum(report["splits"]["train"]["source"]["histogram"]) == 28_997
     used = after.children_user + after.children_system - before.children_user - before.children_system
-    assert used < 2.0  # seconds of a processor, whatever else this machine is doing
+    assert used < 2.0  # seconds of CPU time
 
 
 @pytest.mark.corpora
-def test_multi30k_from_its_folder_with_shared_pieces(tmp_path: Path, corpora: Any, tmt: Run) -> None:
+def test_multi30k_with_shared_subwords(tmp_path: Path, corpora: Any, tmt: Run) -> None:
     tokenizer = {"kind": "sentencepiece", "vocab_size": 4_000, "shared": True}
     tests = ["test_2017_flickr", "test_2016_flickr"]
     _write(tmp_path, {"kind": "multi30k", "directory": str(corpora / "multi30k"), "test_sets": tests}, tokenizer)
@@ -149,17 +149,17 @@ def test_aihub_workbooks(tmp_path: Path, corpora: Any, tmt: Run, tokenizer: dict
     assert len(report["files"]) == 2
 
 
-def test_the_phrasebook_needs_no_files_and_two_runs_say_the_same(tmp_path: Path, tmt: Run) -> None:
+def test_the_phrasebook_needs_no_files_and_two_runs_print_the_same(tmp_path: Path, tmt: Run) -> None:
     corpus = {"kind": "phrasebook", "train": 5_000, "validation": 50, "test": 60}
     _write(tmp_path, corpus, {"kind": "whitespace", "min_frequency": 1}, source="ko")
     first, second = tmt(), tmt()
     assert first.returncode == second.returncode == 0, first.stderr
-    assert "up to date; --force prepares it again" in second.stdout
+    assert "up to date; --force prepares again" in second.stdout
     assert first.stdout.splitlines()[:-2] == second.stdout.splitlines()[:-2]
-    assert first.stderr == second.stderr == ""  # no bar where nobody watches, no word of the workers
+    assert first.stderr == second.stderr == ""  # no progress bar without a terminal, no messages of the workers
 
 
-def test_a_mistake_in_the_data_is_one_message_with_file_and_line(tmp_path: Path, tmt: Run) -> None:
+def test_an_error_in_the_data_is_one_message_with_file_and_line(tmp_path: Path, tmt: Run) -> None:
     (tmp_path / "pairs.tsv").write_text("one\teins\ntwo zwei\n")
     _write(tmp_path, {"kind": "tsv", "files": "pairs.tsv"}, {"kind": "whitespace"})
     done = tmt()
@@ -179,7 +179,7 @@ def test_an_interruption_leaves_nothing_behind_and_no_traceback(tmp_path: Path) 
         while not any(keys.stat().st_size for keys in prepared.glob(f".cli.{process.pid}-*.new/scratch/0-train.keys")):
             assert process.poll() is None
             time.sleep(0.02)
-        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: the workers are told, too
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
         output, messages = process.communicate(timeout=60)
     assert (process.returncode, output, messages) == (130, "", "tmt: interrupted\n")
     assert {path.name for path in prepared.iterdir()} == {".cli.lock"}

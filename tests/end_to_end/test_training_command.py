@@ -1,10 +1,11 @@
-"""`tmt train` and `tmt average` as they are used: what they print, what they leave, what they refuse."""
+"""`tmt train` and `tmt average` as users run them: output, files and errors."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -31,7 +32,7 @@ WEIGHTS = "model.safetensors"
 
 @pytest.fixture(scope="module")
 def finished(numbers: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a finished run of two epochs; its config stands beside it."""
+    """A folder with a finished run of two epochs and its config."""
     folder = tmp_path_factory.mktemp("finished")
     train(numbers.file(folder, bleu_sentences=6, keep_last=2), None, folder / "run")
     return folder
@@ -39,11 +40,11 @@ def finished(numbers: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(finished: Path, tmp_path: Path) -> Path:
-    """A finished run of one's own."""
+    """A copy of the finished run."""
     return Path(shutil.copytree(finished / "run", tmp_path / "run"))
 
 
-def test_a_run_leaves_all_that_is_promised(finished: Path):
+def test_a_run_writes_all_documented_files(finished: Path):
     folder = finished / "run"
     for name in (
         *("config.yaml", "run.json", "metrics.jsonl", "train.log", "plots/loss.png", "plots/learning_rate.png"),
@@ -67,45 +68,50 @@ def test_results_go_to_stdout_and_the_rest_to_stderr(numbers: Any, tmp_path: Pat
     for line in ("run        ", "400 training pairs en-de", "parameters", "a step needs about", "epoch       step"):
         assert line in told
     assert told.count("  ->  ") == 6  # three samples after each of two validations
-    assert "done: max_epochs 2 reached. To train on, raise it: --set training.max_epochs=..." in told
+    *_, done, model, translate, longer = told.splitlines()
+    assert re.fullmatch(r"done       max_epochs 2 reached: 22 updates in 0:\d\d, best valid loss \d\.\d\d\d", done)
+    assert model == f"model      {tmp_path / 'run' / 'model'} (checkpoint of step 22); see plots/"
+    assert translate == f"next       tmt translate --model {tmp_path / 'run'}"
+    assert longer == "           to train on, repeat the command with --set training.max_epochs=4"
     assert not {"\r", "\x1b", "\x08"} & set(out + told)
     assert max(map(len, told.splitlines())) <= max(120, len(str(tmp_path)) + 60)
 
 
-def test_a_cosine_that_has_ended_is_not_to_be_trained_on(numbers: Any, tmp_path: Path, capfd):
+def test_a_cosine_that_has_ended_suggests_fresh(numbers: Any, tmp_path: Path, capfd):
     train(numbers.file(tmp_path, schedule="cosine", max_epochs=1, warmup_steps=11), None, tmp_path / "run")
     told = capfd.readouterr().err
     assert "the learning rate only rises: training ends with update 11, and training.warmup_steps is 11" in told
-    assert "its end; for a longer run start anew: --fresh --set training.max_epochs=..." in told
-    assert "To train on" not in told
+    assert "for a longer run, start again with --fresh --set training.max_epochs=2\n" in told
+    assert "to train on" not in told
     train(tmp_path / "numbers.yaml", ["training.max_epochs=2"], tmp_path / "run")
     told = capfd.readouterr().err
-    assert "changed since this run was started (there | here): training.max_epochs: 1 | 2" in told
-    assert "the learning rate falls to its end at another step now, so it leaps from where it was" in told
+    assert "changed since the run started (old | new): training.max_epochs: 1 | 2" in told
+    assert "the learning rate jumps here, because its schedule now ends at another step" in told
 
 
-def test_a_cosine_whose_end_goes_from_steps_to_epochs_is_told(numbers: Any, tmp_path: Path, capfd):
+def test_a_cosine_with_another_end_is_reported(numbers: Any, tmp_path: Path, capfd):
     file = numbers.file(tmp_path, schedule="cosine", max_epochs=2, max_steps=11)
     train(file, None, tmp_path / "run")
     capfd.readouterr()
     train(file, ["training.max_steps=null"], tmp_path / "run")
     told = capfd.readouterr().err
     assert "training.max_steps: 11 | None" in told
-    assert "so it leaps from where it was" in told
+    assert "the learning rate jumps here" in told
 
 
-def test_a_finished_run_says_so_and_can_go_further(finished: Path, run: Path, capfd):
+def test_a_finished_run_says_so_and_can_continue(finished: Path, run: Path, capfd):
     config, before = finished / "numbers.yaml", (run / "metrics.jsonl").read_text(encoding="utf-8")
     train(config, None, run)
     out, told = capfd.readouterr()
-    assert "nothing is left to train" in told
+    assert "training is already complete" in told
     assert "changed since" not in told
-    assert "max_epochs 2 reached. To train on, raise it: --set training.max_epochs=..." in told
+    assert "done       max_epochs 2 reached: 22 updates in 0:" in told
+    assert "to train on, repeat the command with --set training.max_epochs=4" in told
     assert "BLEU" in out
     train(config, ["training.max_epochs=3"], run)
     told = capfd.readouterr().err
     assert "resumed at step 22 (epoch 3, 0 of 11 updates done)" in told
-    assert "changed since this run was started (there | here): training.max_epochs: 2 | 3" in told
+    assert "changed since the run started (old | new): training.max_epochs: 2 | 3" in told
     assert "leaps" not in told
     assert "max_epochs 3 reached" in told
     after = (run / "metrics.jsonl").read_text(encoding="utf-8")
@@ -114,10 +120,10 @@ def test_a_finished_run_says_so_and_can_go_further(finished: Path, run: Path, ca
     assert "resumed" in (run / "train.log").read_text(encoding="utf-8")
 
 
-def test_a_finished_run_takes_up_another_search(finished: Path, run: Path, capfd):
+def test_a_finished_run_accepts_another_decoding_config(finished: Path, run: Path, capfd):
     weights = (run / "model" / WEIGHTS).read_bytes()
     train(finished / "numbers.yaml", ["decoding.beam=3"], run)
-    assert "changed since this run was started (there | here): decoding.beam: 1 | 3" in capfd.readouterr().err
+    assert "changed since the run started (old | new): decoding.beam: 1 | 3" in capfd.readouterr().err
     assert load_config(run / "model" / "config.yaml").decoding.beam == 3
     assert (run / "model" / WEIGHTS).read_bytes() == weights
 
@@ -129,7 +135,7 @@ def test_another_config_is_refused_and_fresh_keeps_the_old_run(finished: Path, r
         train(config, ["model.d_ff=64"], run)
     assert (run / "model" / WEIGHTS).read_bytes() == old
     train(config, ["model.d_ff=64", "training.max_epochs=1"], run, fresh=True)
-    assert "the former run is kept in" in capfd.readouterr().err
+    assert "previous run moved to" in capfd.readouterr().err
     assert (run.with_name("run.1") / "model" / WEIGHTS).read_bytes() == old
     assert (run / "model" / WEIGHTS).read_bytes() != old
 
@@ -138,22 +144,20 @@ def test_a_damaged_best_checkpoint_does_not_become_the_model(finished: Path, run
     shutil.rmtree(run / "model")
     newest = run / "checkpoints" / "step-0000022" / WEIGHTS
     newest.write_bytes(newest.read_bytes()[:-1] + b"?")
-    train(finished / "numbers.yaml", None, run)  # from the checkpoint before, the second epoch comes again
+    train(finished / "numbers.yaml", None, run)  # repeats the second epoch, from the checkpoint before
     told = capfd.readouterr().err
-    assert "is damaged (its checksum differs): the checkpoint before it is used" in told
+    assert "is damaged (its checksum differs); using the checkpoint before it" in told
     assert "resumed at step 11" in told
     assert load_file(run / "model" / WEIGHTS).keys() == load_file(finished / "run" / "model" / WEIGHTS).keys()
     assert (run / "model" / WEIGHTS).read_bytes() == (finished / "run" / "model" / WEIGHTS).read_bytes()
 
 
-def test_a_damaged_checkpoint_that_an_average_lacks_is_told(finished: Path, run: Path, capfd):
+def test_a_damaged_checkpoint_of_an_average_is_reported(finished: Path, run: Path, capfd):
     older = run / "checkpoints" / "step-0000011" / WEIGHTS
     older.write_bytes(older.read_bytes()[:-1] + b"?")
     train(finished / "numbers.yaml", ["training.average=last", "training.average_checkpoints=2"], run)
     told = capfd.readouterr().err
-    assert (
-        f"{older} is damaged (its checksum differs): this checkpoint cannot become the model, nor a part of it" in told
-    )
+    assert f"{older} is damaged (its checksum differs): not used for the final model" in told
     assert "(checkpoint of step 22)" in told
 
 
@@ -164,17 +168,17 @@ def test_an_unknown_device_is_refused_before_anything_is_written(numbers: Any, t
     assert not (tmp_path / "run").exists()
 
 
-def test_average_ships_the_mean_of_the_last(run: Path, capfd):
+def test_average_writes_the_mean_of_the_last_checkpoints(run: Path, capfd):
     average(run, last=2)
     assert "mean of steps 11, 22" in capfd.readouterr().out
     parts = [load_file(run / "checkpoints" / f"step-00000{step}" / WEIGHTS) for step in (11, 22)]
     for name, tensor in load_file(run / "model" / WEIGHTS).items():
         torch.testing.assert_close(tensor, (parts[0][name] + parts[1][name]) / 2)
     average(run, last=9)
-    assert "only the newest 2 checkpoints are kept" in capfd.readouterr().err
+    assert "averaged only the newest 2 checkpoints" in capfd.readouterr().err
 
 
-def test_average_leaves_in_the_folder_what_is_not_the_models(run: Path):
+def test_average_keeps_other_files_in_the_model_folder(run: Path):
     (run / "model" / "NOTES.txt").write_text("mine")
     (run / "model" / ".gitattributes").write_text("mine")
     (run / "model" / "served").mkdir()
@@ -185,37 +189,37 @@ def test_average_leaves_in_the_folder_what_is_not_the_models(run: Path):
     assert not all(torch.equal(before[name], after[name]) for name in before)
     assert (run / "model" / "NOTES.txt").read_text() == (run / "model" / ".gitattributes").read_text() == "mine"
     assert (run / "model" / "served" / "model.bin").read_bytes() == b"exported"
-    assert not (run / "model" / "scores.json").exists(), "measured of the former weights"
+    assert not (run / "model" / "scores.json").exists(), "they belong to the previous weights"
 
 
-def test_average_leaves_out_an_old_checkpoint_kept_for_being_best(run: Path, capfd):
+def test_average_leaves_out_an_old_best_checkpoint(run: Path, capfd):
     shutil.copytree(run / "checkpoints" / "step-0000011", run / "checkpoints" / "step-0000003")
     average(run, last=9)
     assert "mean of steps 11, 22" in capfd.readouterr().out
 
 
-def test_average_tells_of_a_damaged_checkpoint(run: Path, capfd):
+def test_average_reports_a_damaged_checkpoint(run: Path, capfd):
     newest = run / "checkpoints" / "step-0000022" / WEIGHTS
     newest.write_bytes(newest.read_bytes()[:-1] + b"?")
     average(run, last=1)
     out, told = capfd.readouterr()
     assert "mean of steps 11\n" in out
-    assert f"tmt: {newest} is damaged (its checksum differs): left out" in told
+    assert f"tmt: {newest} is damaged (its checksum differs): not averaged" in told
 
 
-def test_average_leaves_out_a_checkpoint_of_another_kind(run: Path, capfd):
+def test_average_leaves_out_a_checkpoint_with_an_unknown_state(run: Path, capfd):
     newest = run / "checkpoints" / "step-0000022"
     (newest / "state.json").write_text("{}")
     sums = [line.split("  ") for line in (newest / "SHA256SUMS").read_text().splitlines()]
-    right = [f"{hashlib.sha256((newest / name).read_bytes()).hexdigest()}  {name}\n" for _, name in sums]
-    (newest / "SHA256SUMS").write_text("".join(right))
+    correct = [f"{hashlib.sha256((newest / name).read_bytes()).hexdigest()}  {name}\n" for _, name in sums]
+    (newest / "SHA256SUMS").write_text("".join(correct))
     average(run, last=2)
     out, told = capfd.readouterr()
     assert "mean of steps 11\n" in out
     assert "keys are missing" in told
 
 
-def test_average_leaves_out_a_damaged_checkpoint_in_the_midst(run: Path, capfd):
+def test_average_leaves_out_a_damaged_checkpoint_in_the_middle(run: Path, capfd):
     checkpoints = run / "checkpoints"
     shutil.copytree(checkpoints / "step-0000011", checkpoints / "step-0000005")
     older = checkpoints / "step-0000011" / WEIGHTS
@@ -223,34 +227,32 @@ def test_average_leaves_out_a_damaged_checkpoint_in_the_midst(run: Path, capfd):
     average(run, last=2)
     out, told = capfd.readouterr()
     assert "mean of steps 22\n" in out
-    assert f"{older} is damaged (its checksum differs): left out" in told
+    assert f"{older} is damaged (its checksum differs): not averaged" in told
 
 
-def test_a_model_keeps_its_vocabulary_whatever_is_prepared_under_its_name_meanwhile(
-    numbers: Any, tmp_path: Path, monkeypatch
-):
-    config, learn = numbers.file(tmp_path), Trainer.train
+def test_a_model_keeps_its_vocabulary_if_other_data_is_prepared(numbers: Any, tmp_path: Path, monkeypatch):
+    config, train_model = numbers.file(tmp_path), Trainer.train
     place = [f"data.prepared={tmp_path / 'prepared'}"]
 
-    def meanwhile(trainer: Trainer) -> TrainState:
-        state = learn(trainer)
+    def train_then_prepare(trainer: Trainer) -> TrainState:
+        state = train_model(trainer)
         prepare(load_config(config, [*place, "tokenizer.max_size=4"]))
         return state
 
     train(config, place, tmp_path / "before")
-    monkeypatch.setattr(Trainer, "train", meanwhile)
-    with pytest.raises(TmtError, match="prepared from another config of the same name"):
+    monkeypatch.setattr(Trainer, "train", train_then_prepare)
+    with pytest.raises(TmtError, match="prepared with another config of the same name"):
         train(config, place, tmp_path / "run")
     for file in ("source/vocabulary.txt", "model.safetensors"):
         assert (tmp_path / "run" / "model" / file).read_bytes() == (tmp_path / "before" / "model" / file).read_bytes()
 
 
-def test_average_tells_where_there_is_nothing(tmp_path: Path):
-    with pytest.raises(TmtError, match="no checkpoints here"):
+def test_average_reports_a_folder_without_checkpoints(tmp_path: Path):
+    with pytest.raises(TmtError, match="no checkpoints in this folder"):
         average(tmp_path, last=3)
 
 
-# ---------------------------------------------------------------- a process of its own
+# ---------------------------------------------------------------- in another process
 
 LIMITED = """
 import resource, sys
@@ -265,7 +267,7 @@ def tmt(command: list[str], **options: Any) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, **options)
 
 
-def test_training_goes_on_when_nobody_reads_what_it_says(numbers: Any, tmp_path: Path):
+def test_training_continues_if_stderr_is_closed(numbers: Any, tmp_path: Path):
     rows = numbers.table.read_text(encoding="utf-8").splitlines(keepends=True)
     corpus: dict[str, Any] = {"kind": "tsv", "test": {}}
     parts = {"first": rows[:10], "second": rows[10:20], "validation": rows[20:60], "train": rows[60:]}
@@ -290,8 +292,8 @@ def test_training_goes_on_when_nobody_reads_what_it_says(numbers: Any, tmp_path:
     assert [record["split"] for record in records if record["event"] == "test"] == ["first", "second"]
 
 
-def test_a_file_that_may_not_grow_stops_it_with_the_last_checkpoint_intact(finished: Path, run: Path):
-    """A quota: a limit on the size of files lets the weights through, but not the optimizer's moments."""
+def test_a_file_size_limit_leaves_the_last_checkpoint_intact(finished: Path, run: Path):
+    """The limit is large enough for the weights, but not for the moments of the optimizer."""
     weights = run / "checkpoints" / "step-0000022" / WEIGHTS
     config, more = finished / "numbers.yaml", ["--set", "training.max_epochs=3", "--run-dir", str(run)]
     limit = weights.stat().st_size + 500
@@ -305,32 +307,32 @@ def test_a_file_that_may_not_grow_stops_it_with_the_last_checkpoint_intact(finis
     assert (run / "checkpoints" / "step-0000033").is_dir()
 
 
-def test_a_full_disk_stops_it_with_the_last_checkpoint_intact(finished: Path, run: Path, tmp_path: Path):
+def test_a_full_disk_leaves_the_last_checkpoint_intact(finished: Path, run: Path, tmp_path: Path):
     mounted = tmp_path / "small"
     mounted.mkdir()
     size = sum(path.stat().st_size + 4096 for path in run.rglob("*") if path.is_file()) + 30_000
     command = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
     if shutil.which("unshare") is None or tmt([*command, 'mount -t tmpfs tmpfs "$0"', str(mounted)]).returncode:
-        pytest.skip("this system lets no user mount a small file system")
-    look = (
+        pytest.skip("users cannot mount a file system here")
+    program = (
         "import sys; from pathlib import Path; from transformer_mt.training.checkpoint import Checkpoints;"
         "from transformer_mt.cli import main; code = main.main(sys.argv[2:]);"
-        "kept = Checkpoints(Path(sys.argv[1], 'checkpoints')); print('WHOLE', kept.whole()[0]); sys.exit(code)"
+        "saved = Checkpoints(Path(sys.argv[1], 'checkpoints')); print('STEPS', saved.undamaged()[0]); sys.exit(code)"
     )
     script = 'mount -t tmpfs -o size="$0" tmpfs "$1" && cp -r "$2"/. "$1" && shift 2 && exec "$@"'
     arguments = ["train", "--config", str(finished / "numbers.yaml"), "--run-dir", str(mounted)]
     arguments += ["--set", "training.max_epochs=9", "--set", "training.keep_last=9"]
     failed = tmt(
-        [*command, script, str(size), str(mounted), str(run), sys.executable, "-c", look, str(mounted), *arguments]
+        [*command, script, str(size), str(mounted), str(run), sys.executable, "-c", program, str(mounted), *arguments]
     )
     assert failed.returncode == 2, failed.stderr
     assert "the disk is full while writing" in failed.stderr
     assert "Traceback" not in failed.stderr
-    whole = json.loads(failed.stdout.split("WHOLE ")[1])
-    assert {11, 22} <= set(whole)
+    steps = json.loads(failed.stdout.split("STEPS ")[1])
+    assert {11, 22} <= set(steps)
 
 
-def test_tensorboard_is_written_when_asked(numbers: Any, tmp_path: Path):
+def test_tensorboard_events_are_written_if_configured(numbers: Any, tmp_path: Path):
     pytest.importorskip("tensorboard")
     train(numbers.file(tmp_path, max_epochs=1), ["runtime.tensorboard=true"], tmp_path / "run")
     assert list((tmp_path / "run" / "tensorboard").glob("events.*"))

@@ -1,8 +1,8 @@
-"""A run killed at any instant and started again ends with the very model of a run that was never killed.
+"""A run that is killed at any moment and started again ends with the same model as a run that was never killed.
 
-One program loads everything once and forks a process for each attempt, so that an attempt costs no start of Python.
-Each attempt tells its updates through a pipe; the parent kills it after a random number of them and a random while,
-or it kills itself in the midst of something delicate.
+One program loads everything once and forks a process for each attempt, so that an attempt does not start Python again.
+Each attempt reports its updates through a pipe. The parent kills it after a random number of updates and a random time,
+or the attempt kills itself at a critical moment.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import json, os, random, signal, sys, time
 from pathlib import Path
 
 from transformer_mt.cli import main
-import matplotlib.backends.backend_agg, matplotlib.figure, sacrebleu, torch._dynamo  # once, for all attempts
+import matplotlib.backends.backend_agg, matplotlib.figure, sacrebleu, torch._dynamo  # imported once for all attempts
 import transformer_mt.data.prepare, transformer_mt.evaluation.scores, transformer_mt.training.trainer
 import transformer_mt.text.vocabulary, transformer_mt.reporting.canvas
 import transformer_mt.decoding.model_directory as model_directory
@@ -47,47 +47,47 @@ def die_at(module, name, call):
     # the process kills itself at the n-th call of a function
     own, calls = getattr(module, name), iter(range(1, 10**6))
 
-    def deadly(*arguments, **options):
+    def killing(*arguments, **options):
         if next(calls) == call:
             os.kill(os.getpid(), signal.SIGKILL)
         return own(*arguments, **options)
 
-    setattr(module, name, deadly)
+    setattr(module, name, killing)
 
 
-DELICATE = {
+CRITICAL = {
     "when the folder has its first file": (run_directory, "replace_text", 2),
     "between two files of a checkpoint": (replace, "_sync", 4 + 2),  # 4: two files of the run, and their folder
     "before a checkpoint gets its name": (replace, "_sync", 4 + 6),
     "after a checkpoint got its name": (replace, "_sync", 4 + 7),
-    "before old checkpoints go": (checkpoint.Checkpoints, "keep", 2),
+    "before old checkpoints are removed": (checkpoint.Checkpoints, "keep", 2),
     "while validating": (validation, "mean_nll", 1),
-    "while the model is shipped": (model_directory, "save_weights", 1),
+    "while the model is written": (model_directory, "save_weights", 1),
 }
 
 
-def attempt(arguments, delicate, pipe, log):
+def attempt(arguments, critical, pipe, log):
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(output, 1), os.dup2(output, 2)
     update = Optimizer.update
 
-    def told(self, step, rate):
+    def reporting(self, step, rate):
         os.write(pipe, b".")
         update(self, step, rate)
 
-    Optimizer.update = told
-    if delicate:
-        die_at(*DELICATE[delicate])
+    Optimizer.update = reporting
+    if critical:
+        die_at(*CRITICAL[critical])
     os._exit(main.main(arguments))
 
 
-def start(run, delicate=None):
+def start(run, critical=None):
     reading, writing = os.pipe()
     arguments = ["train", "--config", order["config"], "--run-dir", str(Path(order["folder"]) / run)]
     pid = os.fork()
     if pid == 0:
         os.close(reading)
-        attempt(arguments, delicate, writing, os.path.join(order["folder"], f"{run}.output"))
+        attempt(arguments, critical, writing, os.path.join(order["folder"], f"{run}.output"))
     os.close(writing)
     return pid, reading
 
@@ -111,12 +111,12 @@ def hit(kind):
 
 whole = finish(*start("whole"))
 killed = []
-for delicate in [*list(DELICATE)[:-1], None, None, None, None, None, None, list(DELICATE)[-1]]:
-    killed.append(finish(*start("hit", delicate)) if delicate else hit(signal.SIGKILL))
+for critical in [*list(CRITICAL)[:-1], None, None, None, None, None, None, list(CRITICAL)[-1]]:
+    killed.append(finish(*start("hit", critical)) if critical else hit(signal.SIGKILL))
     if len(killed) == 7:
-        asked = [hit(signal.SIGTERM), hit(signal.SIGINT)]
+        interrupted = [hit(signal.SIGTERM), hit(signal.SIGINT)]
 resumed = finish(*start("hit"))
-print(json.dumps({"whole": whole, "killed": killed, "asked": asked, "resumed": resumed}))
+print(json.dumps({"whole": whole, "killed": killed, "interrupted": interrupted, "resumed": resumed}))
 """
 
 
@@ -135,11 +135,11 @@ def runs(numbers: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
     return folder, json.loads(done.stdout)
 
 
-def test_it_was_killed_thirteen_times_and_asked_to_stop_twice(runs: tuple[Path, dict[str, Any]]):
+def test_it_was_killed_thirteen_times_and_interrupted_twice(runs: tuple[Path, dict[str, Any]]):
     _, codes = runs
     assert (codes["whole"], codes["resumed"]) == (0, 0)
     assert codes["killed"] == [-9] * 13
-    assert codes["asked"] == [130, 130]
+    assert codes["interrupted"] == [130, 130]
 
 
 def test_the_model_is_the_same_to_the_bit(runs: tuple[Path, dict[str, Any]]):
@@ -163,13 +163,13 @@ def test_metrics_and_log_were_appended_to(runs: tuple[Path, dict[str, Any]]):
     assert len(json.loads((folder / "hit" / "run.json").read_text(encoding="utf-8"))) == 16  # every start
 
 
-def test_it_tells_what_it_does_and_never_shows_a_traceback(runs: tuple[Path, dict[str, Any]]):
+def test_it_reports_what_it_does_and_never_shows_a_traceback(runs: tuple[Path, dict[str, Any]]):
     folder, _ = runs
-    told = (folder / "hit.output").read_text(encoding="utf-8")
-    assert "Traceback" not in told
-    assert told.count("all is saved in") == 2
-    assert told.count("The same command goes on from there.") == 2
-    assert not {"\r", "\x1b"} & set(told)
+    output = (folder / "hit.output").read_text(encoding="utf-8")
+    assert "Traceback" not in output
+    assert output.count("everything is saved in") == 2
+    assert output.count("Run the same command to continue from there") == 2
+    assert not {"\r", "\x1b"} & set(output)
 
 
 def test_nothing_half_written_is_left(runs: tuple[Path, dict[str, Any]]):

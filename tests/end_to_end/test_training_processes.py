@@ -1,4 +1,4 @@
-"""`tmt train` under torchrun: two processes train as one does, and a killed one ends the job, which resumes."""
+"""`tmt train` under torchrun: two processes compute the same as one; after a killed process the run resumes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from transformer_mt.reporting.history import points, read_history
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-STEADY = ["model.dropout=0.0", "training.epsilon=1.0e-6"]
+DETERMINISTIC = ["model.dropout=0.0", "training.epsilon=1.0e-6"]
 
 
 def under_torchrun(config: Path, run: Path, *overrides: str) -> list[str]:
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    settings = [part for override in (*STEADY, *overrides) for part in ("--set", override)]
+    settings = [part for override in (*DETERMINISTIC, *overrides) for part in ("--set", override)]
     return [
         *launch,
         "-m",
@@ -53,10 +53,10 @@ def started(command: list[str]) -> Iterator[subprocess.Popen[str]]:
 
 
 def finished(command: list[str]) -> tuple[int, str, str]:
-    """Exit code, what was printed, what was told."""
+    """Exit code, stdout and stderr."""
     with started(command) as process:
-        out, told = process.communicate(timeout=160)
-    return process.returncode, out, told
+        out, err = process.communicate(timeout=160)
+    return process.returncode, out, err
 
 
 def losses(run: Path) -> dict[str, list[float]]:
@@ -66,21 +66,23 @@ def losses(run: Path) -> dict[str, list[float]]:
 
 @pytest.fixture(scope="module")
 def together(numbers: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
-    """The folder of a run of two processes over 56 steps, and what they printed."""
+    """A folder with a run of two processes over 56 steps; stdout and stderr."""
     folder = tmp_path_factory.mktemp("together")
     settings = {"batch_tokens": 98, "accumulate": 1, "max_epochs": 4, "checkpoint_every": 4, "keep_last": 1}
     config = numbers.file(folder, **settings, bleu_sentences=39)
-    code, out, told = finished(under_torchrun(config, folder / "two"))
-    assert code == 0, told
-    return folder, out, told
+    code, out, err = finished(under_torchrun(config, folder / "two"))
+    assert code == 0, err
+    return folder, out, err
 
 
 def test_two_processes_give_the_losses_of_one(together: tuple[Path, str, str]):
-    """One process that accumulates two batches computes the same updates; the last of an epoch is uneven."""
+    """One process that accumulates two batches computes the same updates. The last update of an epoch is uneven."""
     folder, _, _ = together
-    train(folder / "numbers.yaml", [*STEADY, "training.accumulate=2"], folder / "one")
+    train(folder / "numbers.yaml", [*DETERMINISTIC, "training.accumulate=2"], folder / "one")
     two, one = losses(folder / "two"), losses(folder / "one")
-    assert len(one["step"]) >= 14  # means over four updates each (a checkpoint makes a record), 56 in all
+    assert (
+        len(one["step"]) >= 14
+    )  # means over four updates each, because each checkpoint adds a record; 56 updates in total
     assert two["step"] == pytest.approx(one["step"], abs=1e-5)
     assert two["validation"] == pytest.approx(one["validation"], abs=1e-5)
     bleu = [points(read_history(folder / name / "metrics.jsonl"), "validation", "bleu")[1] for name in ("two", "one")]
@@ -98,11 +100,11 @@ def test_the_last_update_of_an_epoch_was_uneven(together: tuple[Path, str, str],
     assert any(plan % 2 for plan in plans)
 
 
-def test_only_one_process_talks_and_writes(together: tuple[Path, str, str]):
-    folder, out, told = together
-    assert "2 processes" in told
-    assert told.count("done: max_epochs 4 reached") == 1
-    assert told.count("training pairs") == 1
+def test_only_one_process_prints_and_writes(together: tuple[Path, str, str]):
+    folder, out, err = together
+    assert "2 processes" in err
+    assert err.count("done       max_epochs 4 reached") == 1
+    assert err.count("training pairs") == 1
     assert out.count("BLEU|") == 1
     events = [json.loads(line) for line in (folder / "two" / "metrics.jsonl").read_text("utf-8").splitlines()]
     steps = [event["step"] for event in events if event["event"] == "step"]
@@ -124,36 +126,36 @@ def test_a_killed_process_ends_the_job_and_the_same_command_resumes(together: tu
     with started(command) as process:
         wait_for(lambda: checkpoints.is_dir() and any(checkpoints.glob("step-*")), process)
         os.kill(workers_of(process.pid)[-1], signal.SIGKILL)
-        _, told = process.communicate(timeout=100)
+        _, err = process.communicate(timeout=100)
     assert process.returncode not in (0, None)
-    assert "lost the others: one of them has ended" in told
+    assert "has lost the others: one of them has ended" in err
     kept = max(int(path.name.removeprefix("step-")) for path in checkpoints.glob("step-*"))
-    code, _, told = finished(under_torchrun(config, folder / "killed", f"training.max_steps={kept + 2}"))
-    assert code == 0, told
-    assert f"resumed at step {kept:,} (epoch" in told
-    assert f"max_steps {kept + 2:,} reached" in told
+    code, _, err = finished(under_torchrun(config, folder / "killed", f"training.max_steps={kept + 2}"))
+    assert code == 0, err
+    assert f"resumed at step {kept:,} (epoch" in err
+    assert f"max_steps {kept + 2:,} reached" in err
 
 
-def wait_for(happened: Any, process: subprocess.Popen[str]) -> None:
+def wait_for(condition: Any, process: subprocess.Popen[str]) -> None:
     deadline = time.monotonic() + 90
-    while not happened():
+    while not condition():
         assert process.poll() is None, process.stderr and process.stderr.read()
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
 
-def test_one_process_goes_on_where_two_were(together: tuple[Path, str, str], capfd):
+def test_one_process_continues_a_run_of_two(together: tuple[Path, str, str], capfd):
     folder, _, _ = together
-    train(folder / "numbers.yaml", [*STEADY, "training.max_epochs=5"], folder / "two")
-    told = capfd.readouterr().err
-    assert "1 processes now, 2 before: an update takes 0.5 x the data" in told
-    assert "resumed at step" in told
+    train(folder / "numbers.yaml", [*DETERMINISTIC, "training.max_epochs=5"], folder / "two")
+    err = capfd.readouterr().err
+    assert "now 1 instead of 2 processes: each update takes 0.5 times the data" in err
+    assert "resumed at step" in err
 
 
-def test_a_mistake_is_told_once(together: tuple[Path, str, str]):
+def test_an_error_is_printed_once(together: tuple[Path, str, str]):
     folder, _, _ = together
-    code, _, told = finished(under_torchrun(folder / "numbers.yaml", folder / "two", "model.d_model=32"))
-    assert code == 1  # torchrun's own
-    assert told.count("this folder holds a run of another config") == 1
-    assert "exitcode  : 2" in told
-    assert "transformer_mt/runtime" not in told  # no traceback of ours
+    code, _, err = finished(under_torchrun(folder / "numbers.yaml", folder / "two", "model.d_model=32"))
+    assert code == 1  # of torchrun
+    assert err.count("this folder contains a run with another config") == 1
+    assert "exitcode  : 2" in err
+    assert "transformer_mt/runtime" not in err  # no traceback of tmt

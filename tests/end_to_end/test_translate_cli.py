@@ -1,4 +1,4 @@
-"""`tmt translate` as a person and a script meet it: in its own process, with its own pipes."""
+"""`tmt translate` as users and scripts run it: in a separate process, with pipes and terminals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.slow
 TMT = [sys.executable, "-m", "transformer_mt.cli.main", "translate"]
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "TERM": "dumb"}
-NASTY = [
+UNUSUAL = [
     "plain",
     "",
     "   ",
@@ -57,20 +57,20 @@ def translate(model: Path, *arguments: str, stdin: bytes = b"", code: int = 0) -
     return done.stdout, error
 
 
-def test_exactly_one_line_out_for_each_line_in_whatever_stands_in_it(tiny_model: Path, tmp_path: Path) -> None:
-    text = "\n".join(NASTY).encode()
+def test_exactly_one_output_line_for_each_input_line(tiny_model: Path, tmp_path: Path) -> None:
+    text = "\n".join(UNUSUAL).encode()
     piped, error = translate(tiny_model, stdin=text)
-    assert piped.count(b"\n") == len(NASTY)
-    assert piped.decode().splitlines() == piped.decode().removesuffix("\n").split("\n")  # no other separator either
+    assert piped.count(b"\n") == len(UNUSUAL)
+    assert piped.decode().splitlines() == piped.decode().removesuffix("\n").split("\n")  # and no other line break
     empty = [index for index, line in enumerate(piped.split(b"\n")[:-1]) if not line]
     assert {1, 2, 3, 6, 7} <= set(empty)
-    assert f"line {len(NASTY) - 2}: cut to 23 of 24999 tokens" in error
+    assert f"line {len(UNUSUAL) - 2}: cut to 23 of 24999 tokens" in error
 
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_bytes(text + b"\n")
     stdout, _ = translate(tiny_model, "--input", str(source), "--output", str(target))
     assert stdout == b""
-    assert target.read_bytes() == piped, "a file and a pipe say the same, and so does a last line that is ended"
+    assert target.read_bytes() == piped, "a file gives the same as a pipe, with or without a line break at the end"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["in.txt", "out.txt"]
 
 
@@ -94,21 +94,21 @@ def test_arguments_scores_and_n_best(tiny_model: Path) -> None:
         assert scores == sorted(scores, reverse=True)
 
 
-def test_one_line_out_for_each_line_in_also_where_the_model_lists_several(tiny_model: Path, tmp_path: Path) -> None:
-    lister = tmp_path / "lister"
-    shutil.copytree(tiny_model, lister)
-    settings = yaml.safe_load((lister / "config.yaml").read_text())
+def test_one_output_line_for_each_input_line_even_if_the_model_has_n_best(tiny_model: Path, tmp_path: Path) -> None:
+    listing = tmp_path / "listing"
+    shutil.copytree(tiny_model, listing)
+    settings = yaml.safe_load((listing / "config.yaml").read_text())
     settings["decoding"] |= {"beam": 4, "n_best": 3}
-    (lister / "config.yaml").write_text(yaml.safe_dump(settings, allow_unicode=True))
-    plain = translate(lister, "hello", "abc")[0].decode().splitlines()
+    (listing / "config.yaml").write_text(yaml.safe_dump(settings, allow_unicode=True))
+    plain = translate(listing, "hello", "abc")[0].decode().splitlines()
     assert len(plain) == 2
     assert not any("\t" in line for line in plain)
-    told = json.loads(translate(lister, "--json", "hello", "abc")[0])
-    assert [line["text"] for line in told["translations"]] == plain
-    assert len(told["translations"][0]["n_best"]) == 3
+    answer = json.loads(translate(listing, "--json", "hello", "abc")[0])
+    assert [line["text"] for line in answer["translations"]] == plain
+    assert len(answer["translations"][0]["n_best"]) == 3
 
 
-def test_json_is_one_object_that_tells_all(tiny_model: Path) -> None:
+def test_json_is_one_object_with_all_results(tiny_model: Path) -> None:
     value = json.loads(translate(tiny_model, "--json", "abcÜ", "")[0])
     first, second = value["translations"]
     assert (first["line"], first["source"], first["source_tokens"]) == (1, "abcÜ", ["a", "b", "c", "Ü"])
@@ -133,7 +133,7 @@ def test_a_pipe_is_answered_line_by_line(tiny_model: Path) -> None:
         for line in (b"hello\n", b"\n", b"abc\n"):
             process.stdin.write(line)
             process.stdin.flush()
-            answers.append(process.stdout.readline())  # would wait for ever if nobody answered
+            answers.append(process.stdout.readline())  # would wait forever without an answer
         process.stdin.write(b"no line end")
         process.stdin.close()
         rest = process.stdout.read()
@@ -142,7 +142,7 @@ def test_a_pipe_is_answered_line_by_line(tiny_model: Path) -> None:
     assert b"".join(answers) + rest == expected
 
 
-def test_bytes_that_are_no_utf8(tiny_model: Path, tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf8(tiny_model: Path, tmp_path: Path) -> None:
     piped, error = translate(tiny_model, stdin=b"one\n\xff\xfe two\nthree\n")
     assert piped.count(b"\n") == 3
     assert "line 2: not UTF-8" in error
@@ -153,7 +153,7 @@ def test_bytes_that_are_no_utf8(tiny_model: Path, tmp_path: Path) -> None:
     assert not target.exists()
 
 
-def test_a_killed_translation_leaves_no_half_file(tiny_model: Path, tmp_path: Path) -> None:
+def test_a_killed_translation_leaves_no_partial_file(tiny_model: Path, tmp_path: Path) -> None:
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("some words here\n" * 20_000)
     for stop in (signal.SIGKILL, signal.SIGINT):
@@ -164,7 +164,7 @@ def test_a_killed_translation_leaves_no_half_file(tiny_model: Path, tmp_path: Pa
         while (
             not any(file.stat().st_size for file in tmp_path.glob(f".*{process.pid}*")) and time.monotonic() < deadline
         ):
-            assert process.poll() is None, "it was over before it could be killed"
+            assert process.poll() is None, "it ended before it was killed"
             time.sleep(0.02)
         process.send_signal(stop)
         _, error = process.communicate(timeout=30)
@@ -175,7 +175,7 @@ def test_a_killed_translation_leaves_no_half_file(tiny_model: Path, tmp_path: Pa
             assert not list(tmp_path.glob(f".*{process.pid}*"))
 
 
-def test_what_is_open_already_is_written_to_and_never_replaced(tiny_model: Path, tmp_path: Path) -> None:
+def test_an_output_that_is_already_open_is_not_replaced(tiny_model: Path, tmp_path: Path) -> None:
     written, _ = translate(tiny_model, "--output", "/dev/stdout", "ab")
     assert written.count(b"\n") == 1
     file = tmp_path / "all.txt"
@@ -186,12 +186,12 @@ def test_what_is_open_already_is_written_to_and_never_replaced(tiny_model: Path,
     assert file.read_bytes() == b"old\n" + written
 
 
-def test_a_prefix_that_is_no_utf8_is_read_as_sentences_are(tiny_model: Path) -> None:
+def test_a_prefix_that_is_not_utf8_is_read_like_a_sentence(tiny_model: Path) -> None:
     written, _ = translate(tiny_model, "--prefix", os.fsdecode(b"a\xff"), "ab")
     assert written.count(b"\n") == 1
 
 
-def test_whoever_stops_reading_is_left_in_peace(tiny_model: Path) -> None:
+def test_a_closed_pipe_ends_the_command_quietly(tiny_model: Path) -> None:
     process = subprocess.Popen(
         [*TMT, "-m", str(tiny_model), "--beam", "1"],
         stdin=subprocess.PIPE,
@@ -209,9 +209,9 @@ def test_whoever_stops_reading_is_left_in_peace(tiny_model: Path) -> None:
     process.stdin.write(b"b\n" * 10)
     process.stdin.close()
     assert process.wait(30) == 0
-    told = process.stderr.read().decode()
+    errors = process.stderr.read().decode()
     process.stderr.close()
-    assert all(line.startswith("tmt: line ") for line in told.splitlines()), told
+    assert all(line.startswith("tmt: line ") for line in errors.splitlines()), errors
 
 
 @pytest.mark.parametrize(
@@ -219,15 +219,15 @@ def test_whoever_stops_reading_is_left_in_peace(tiny_model: Path) -> None:
     [
         (["--model", "nowhere", "x"], "no such model folder"),
         (["--input", "nowhere.txt"], "no such file"),
-        (["--input", "in.txt", "text"], "exclude each other"),
+        (["--input", "in.txt", "text"], "cannot be combined"),
         (["--input", "in.txt", "--output", "in.txt"], "same file"),
         (["--output", "no/such/out.txt", "x"], "no such folder"),
         (["--attention", "map.png", "one", "two"], "exactly one sentence"),
-        (["--attention", ".", "one"], "this is no file to draw in"),
-        (["--attention", "/dev/null", "one"], "this is no file to draw in"),
+        (["--attention", ".", "one"], "not a regular file"),
+        (["--attention", "/dev/null", "one"], "not a regular file"),
         (["--attention", "map.png", "--output", "./map.png", "one"], "are the same file"),
-        (["--engine", "steam", "x"], "is no engine"),
-        (["--sample", "--mbr", "x"], "two ways of searching"),
+        (["--engine", "steam", "x"], "unknown engine 'steam'"),
+        (["--sample", "--mbr", "x"], "--sample and --mbr cannot be combined"),
         (["--sample", "--beam", "3", "x"], "two ways of searching"),
         (["--mbr", "--beam", "3", "--samples", "8", "x"], "--samples is for samples"),
         (["--mbr", "--beam", "3", "--top-k", "3", "x"], "--top-k is for samples"),
@@ -236,12 +236,12 @@ def test_whoever_stops_reading_is_left_in_peace(tiny_model: Path) -> None:
         (["--threads", "100000", "x"], "'--threads'"),
         (["--sample", "--seed", "9223372036854775808", "x"], "'--seed'"),
         (["--top-p", "7", "x"], "--top-p"),
-        (["--n-best", "4", "--beam", "2", "x"], "n_best 4 is more than the beam of 2"),
-        (["--n-best", "300", "x"], "tmt: --n-best: input should be less than or equal to 256\n"),
+        (["--n-best", "4", "--beam", "2", "x"], "n_best 4 needs a beam of at least 4, not 2"),
+        (["--n-best", "300", "x"], "tmt: --n-best is 300, but must be at most 256\n"),
         ([], "no finished run"),
     ],
 )
-def test_mistakes_are_told_with_exit_code_2(tiny_model: Path, tmp_path: Path, arguments: list[str], said: str) -> None:
+def test_user_errors_have_exit_code_2(tiny_model: Path, tmp_path: Path, arguments: list[str], said: str) -> None:
     (tmp_path / "in.txt").write_text("hello\n")
     model = [] if not arguments or "--model" in arguments else ["--model", str(tiny_model)]
     done = subprocess.run(
@@ -255,11 +255,11 @@ def test_mistakes_are_told_with_exit_code_2(tiny_model: Path, tmp_path: Path, ar
 
 
 @pytest.mark.parametrize("closing", [">&-", "2>&-"])
-def test_a_closed_stdout_or_stderr_is_no_mishap(tiny_model: Path, closing: str) -> None:
+def test_a_closed_stdout_or_stderr_is_not_an_error(tiny_model: Path, closing: str) -> None:
     command = ["sh", "-c", f'exec "$@" {closing}', "sh", *TMT, "--model", str(tiny_model), "hello"]
     done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False)
     assert done.returncode == 0, done.stderr
-    assert "tmt: " not in done.stdout, "notes stay out of the results"
+    assert "tmt: " not in done.stdout, "notes go to stderr"
 
 
 def test_sampling_ensembles_and_prefixes_from_the_command_line(tiny_model: Path) -> None:
@@ -270,7 +270,7 @@ def test_sampling_ensembles_and_prefixes_from_the_command_line(tiny_model: Path)
     assert [line[:3] for line in ensemble.split(b"\n")] == [b"abc", b"abc", b""]
 
 
-def test_attention_is_drawn(tiny_model: Path, tmp_path: Path) -> None:
+def test_attention_is_plotted(tiny_model: Path, tmp_path: Path) -> None:
     picture = tmp_path / "map.png"
     stdout, error = translate(tiny_model, "hello", "--attention", str(picture))
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -278,7 +278,7 @@ def test_attention_is_drawn(tiny_model: Path, tmp_path: Path) -> None:
     assert str(picture) in error
 
 
-def test_a_picture_follows_a_link(tiny_model: Path, tmp_path: Path) -> None:
+def test_a_picture_is_written_through_a_link(tiny_model: Path, tmp_path: Path) -> None:
     link, picture = tmp_path / "link.png", tmp_path / "map.png"
     link.symlink_to(picture)
     translate(tiny_model, "hello", "--attention", str(link))
@@ -286,7 +286,7 @@ def test_a_picture_follows_a_link(tiny_model: Path, tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_prompt_answers_remembers_and_leaves(tiny_model: Path) -> None:
+def test_the_prompt_translates_keeps_a_history_and_quits(tiny_model: Path) -> None:
     prompt = "en > de: "
     expected = translate(tiny_model, "hello")[0].decode().strip()
     child = pexpect.spawn(TMT[0], [*TMT[1:], "-m", str(tiny_model)], env=ENVIRONMENT, encoding="utf-8", timeout=30)
@@ -306,7 +306,7 @@ def test_the_prompt_answers_remembers_and_leaves(tiny_model: Path) -> None:
     assert child.exitstatus == 0
 
 
-def test_a_person_sees_how_far_a_file_is(tiny_model: Path, tmp_path: Path) -> None:
+def test_progress_is_shown_on_a_terminal(tiny_model: Path, tmp_path: Path) -> None:
     source = tmp_path / "in.txt"
     source.write_text("hello\n" * 30)
     arguments = ["-m", str(tiny_model), "--input", str(source), "--output", str(tmp_path / "out.txt")]
@@ -317,10 +317,10 @@ def test_a_person_sees_how_far_a_file_is(tiny_model: Path, tmp_path: Path) -> No
     assert child.exitstatus == 0
 
 
-def test_ctrl_c_leaves_the_prompt_with_130(tiny_model: Path) -> None:
+def test_ctrl_c_quits_the_prompt_with_130(tiny_model: Path) -> None:
     child = pexpect.spawn(TMT[0], [*TMT[1:], "-m", str(tiny_model)], env=ENVIRONMENT, encoding="utf-8", timeout=30)
     child.expect_exact("en > de: ")
-    time.sleep(0.5)  # on a busy machine one that came the moment the prompt appeared was missed once
+    time.sleep(0.5)  # a signal right after the prompt may be missed on a busy machine
     child.sendintr()
     child.expect_exact("tmt: interrupted")
     child.expect(pexpect.EOF)
@@ -328,7 +328,7 @@ def test_ctrl_c_leaves_the_prompt_with_130(tiny_model: Path) -> None:
     assert child.exitstatus == 130
 
 
-def test_the_prompt_lives_on_after_bytes_that_are_no_utf8(tiny_model: Path) -> None:
+def test_the_prompt_continues_after_bytes_that_are_not_utf8(tiny_model: Path) -> None:
     environment = {**ENVIRONMENT, "PYTHONIOENCODING": "utf-8:strict"}
     child = pexpect.spawn(TMT[0], [*TMT[1:], "-m", str(tiny_model)], env=environment, timeout=30)
     child.expect_exact("en > de: ")

@@ -24,7 +24,7 @@ class Systems(NamedTuple):
     references: list[str]
 
 
-def _spoilt(sentence: str, share: float, chance: random.Random) -> str:
+def _damaged(sentence: str, share: float, chance: random.Random) -> str:
     words = sentence.split()
     for place in range(len(words)):
         if chance.random() < share:
@@ -39,8 +39,8 @@ def _spoilt(sentence: str, share: float, chance: random.Random) -> str:
 def systems() -> Systems:
     chance = random.Random(5)
     references = [" ".join(chance.choices(WORDS, k=chance.randint(2, 28))).capitalize() + "." for _ in range(80)]
-    good = [_spoilt(line, 0.15, chance) for line in references]
-    bad = [_spoilt(line, 0.4, chance) for line in references]
+    good = [_damaged(line, 0.15, chance) for line in references]
+    bad = [_damaged(line, 0.4, chance) for line in references]
     good[7], bad[8] = "", "  "  # a system can write nothing
     return Systems(good, bad, references)
 

@@ -140,7 +140,7 @@ class TestFiles:
         for one in (*ours["best"], *ours["worst"]):
             assert one["chrf"] == pytest.approx(float(lines[one["line"] - 1].split(" = ")[1]), abs=1e-7)
 
-    def test_only_the_metrics_asked_for(self, tmt, files):
+    def test_only_the_requested_metrics(self, tmt, files):
         _, out, _ = tmt(*files, "--chrf")
         assert out.startswith("chrF2|")
         assert "BLEU|" not in out
@@ -188,10 +188,10 @@ class TestFiles:
         korean, english = ["나는 책을 읽었다."], ["I read a book."]
         code, _, err = tmt("--hypothesis", write("h", korean), "--reference", write("r", korean), "--bleu")
         assert code == 0
-        assert "the language is not known, so BLEU is tokenised by 13a; name it:  --language ko" in err
+        assert "the language is unknown, so BLEU is tokenised by 13a; set it:  --language ko" in err
         assert tmt("--hypothesis", write("h", english), "--reference", write("r", english), "--bleu")[2] == ""
 
-    def test_torch_stays_outside_where_no_table_is_asked_for(self, systems, write):
+    def test_torch_is_not_imported_without_the_table(self, systems, write):
         arguments = [
             "--hypothesis",
             write("good", systems.good),
@@ -238,7 +238,7 @@ class TestModel:
         assert (stored["decoding"]["beam"], stored["decoding"]["length_penalty"]) == (1, 0.0)
         assert "bleu" not in stored
 
-    def test_minimum_bayes_risk_among_what_a_beam_finds(self, tmt, model):
+    def test_minimum_bayes_risk_among_the_results_of_a_beam(self, tmt, model):
         _, out, _ = tmt("--model", model, "--mbr", "--beam", 3, "--chrf", "--json", "--device", "cpu")
         decoding = DecodingConfig(method="mbr", candidates="beam", beam=3, max_length_ratio=1.0, max_length_offset=2)
         translations = [one.text for one in Translator.load([model], decoding).translate(SOURCES)]
@@ -252,7 +252,7 @@ class TestModel:
         assert json.loads(out)["loss"] is None
         assert not (model / "scores.json").exists(), "these are not the model's translations"
 
-    def test_files_of_ones_own(self, tmt, model, tmp_path, monkeypatch):
+    def test_own_files(self, tmt, model, tmp_path, monkeypatch):
         """Two files of the same name in two folders are two test sets; the name of a folder need not be UTF-8."""
         folders = [tmp_path / name for name in ("news", os.fsdecode(b"Gespr\xe4che"))]
         for folder in folders:
@@ -287,8 +287,8 @@ class TestModel:
         code, _, error = tmt("--model", model, "--source", source, "--reference", reference, "--threads", 1)
         most = load_config(model / "config.yaml").data.max_length
         assert code == 0
-        assert f"1 source cut to the {most} tokens that the model reads\n" in error
-        assert f"2 references cut to the {most} tokens that the model reads, for the loss alone" in error
+        assert f"1 source cut to {most} tokens, the limit of the model\n" in error
+        assert f"2 references cut to {most} tokens, the limit of the model, for the loss only" in error
 
     def test_the_score_after_training_is_the_same(self, tmt, model):
         ((name, report),) = evaluate_splits(model, ["test_one"], "cpu")
@@ -319,12 +319,12 @@ class TestModel:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--source", "{r}"), "has no --reference"),
-        (("--reference", "{r}"), "leaves nothing to score"),
-        (("--reference", "{r}", "--hypothesis", "{r}", "--split", "test"), "both name the test set"),
-        (("--reference", "{r}", "--hypothesis", "{r}", "--language", "german"), "'german' is no ISO code"),
-        (("--reference", "{r}", "--hypothesis", "{r}", "--mbr"), "--mbr says how to translate"),
-        (("--reference", "{r}", "--hypothesis", "{r}", "--beam", "1"), "--beam says how to translate"),
+        (("--source", "{r}"), "--source needs a --reference"),
+        (("--reference", "{r}"), "needs translations to compare with"),
+        (("--reference", "{r}", "--hypothesis", "{r}", "--split", "test"), "both name a test set"),
+        (("--reference", "{r}", "--hypothesis", "{r}", "--language", "german"), "'german' is not an ISO 639 code"),
+        (("--reference", "{r}", "--hypothesis", "{r}", "--mbr"), "--mbr has no effect"),
+        (("--reference", "{r}", "--hypothesis", "{r}", "--beam", "1"), "--beam has no effect"),
         (("--reference", "{r}", "--hypothesis", "{missing}"), "missing: no such file"),
         (("--reference", "{r}", "--hypothesis", "{short}"), "short has 1 lines"),
         (("--reference", "{r}", "--hypothesis", "{empty}"), "empty: the file is empty"),
@@ -335,7 +335,7 @@ class TestModel:
             "short has 1 lines, the test set {r}",
         ),
         (("--model", "{missing}"), "no such model folder"),
-        (("--model", "{model}", "--split", "nowhere"), "no split 'nowhere'"),
+        (("--model", "{model}", "--split", "nowhere"), "unknown split 'nowhere'"),
         (("--model", "{model}", "--beam", "0"), "--beam"),
         (("--model", "{model}", "--source", "{short}", "--reference", "{r}"), "has 1 lines"),
     ],
@@ -378,7 +378,7 @@ def test_a_model_without_its_data_says_what_to_do(tmt, model, tmp_path):
     assert "--source FILE --reference FILE" in err
 
 
-def test_data_prepared_again_from_another_config_is_no_test_set_of_the_model(tmt, model, tmp_path):
+def test_data_prepared_again_from_another_config_is_not_a_test_set_of_the_model(tmt, model, tmp_path):
     """The name is the same, but the sentences are others: the model may have seen them in training."""
     manifest = tmp_path / "prepared" / "tiny" / "manifest.json"
     values = json.loads(manifest.read_text())

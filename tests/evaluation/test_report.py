@@ -44,7 +44,7 @@ def test_json_has_every_key_and_survives_a_round_trip(report):
     assert values["comparison"]["bleu"]["system"] == pytest.approx(values["bleu"])
 
 
-def test_what_was_not_asked_for_is_null(systems):
+def test_what_was_not_requested_is_null(systems):
     values = as_json(examine(System("t", systems.good, systems.references), ("chrf",)))
     assert set(values) == KEYS
     assert values["chrf"] > 0
@@ -61,7 +61,7 @@ def test_text_begins_with_bleu_in_its_standard_form(report):
         assert part in text
 
 
-def test_the_other_yardsticks_are_named_and_never_first(report):
+def test_other_forms_of_bleu_have_a_label_and_are_never_first(report):
     lower, papers = as_text(report).split("\n")[3:5]
     assert lower.startswith("lower-cased:")
     assert "case:lc" in lower
@@ -69,14 +69,14 @@ def test_the_other_yardsticks_are_named_and_never_first(report):
     assert "tok:none" in papers
 
 
-def test_words_of_the_model_fill_the_table_where_they_are_given():
+def test_words_of_the_model_fill_the_table_if_given():
     words = Words("the model's words", [["a", "b"]], [["a", "c"]])
     report = examine(System("t", ["xx"], ["yy"], words=words), ("bleu",), bleu_of_tokens)
     assert report.table.individual[0] == pytest.approx(50)
     assert "the model's words" in as_text(report)
 
 
-def test_a_hopeless_loss_has_no_perplexity(systems):
+def test_a_huge_loss_has_no_perplexity(systems):
     values = as_json(examine(System("t", systems.good, systems.references, loss=1e4), ("chrf",)))
     assert values["loss"] == 1e4
     assert values["perplexity"] is None

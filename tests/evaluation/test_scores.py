@@ -71,7 +71,7 @@ def test_a_perfect_translation():
     assert [one.value for one in score(lines, lines).values()] == pytest.approx([100, 100, 0])
 
 
-def test_a_silent_system_scores_nothing():
+def test_empty_translations_score_nothing():
     scores = score(["", " "], ["Ein Hund läuft.", "Zwei Katzen schlafen."])
     assert [one.value for one in scores.values()] == pytest.approx([0, 0, 100])
 
@@ -100,7 +100,7 @@ class TestBleuTable:
         table = self.table("the the the the the the the", "the cat is on the mat")
         assert table.individual[0] == pytest.approx(100 * 2 / 7, rel=1e-5)
 
-    def test_short_output_is_punished(self):
+    def test_short_output_is_penalised(self):
         """All words right, half the length: e^(1 - 4/2)."""
         assert self.table("the cat", "the cat sat down").individual[0] == pytest.approx(36.7879441, rel=1e-5)
 

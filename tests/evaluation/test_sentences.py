@@ -44,7 +44,7 @@ def test_ten_best_and_ten_worst(systems):
 
 
 @pytest.mark.parametrize("count", range(1, 25))
-def test_few_sentences_are_shared_out(systems, count):
+def test_few_sentences_are_divided_between_the_lists(systems, count):
     best, worst = best_and_worst(systems.good[:count], systems.references[:count])
     lines = [one.line for one in (*best, *worst)]
     assert len(set(lines)) == len(lines) == min(count, 20)

@@ -1,4 +1,4 @@
-"""Small models with random weights and any options, in folders of their own."""
+"""Small models with random weights and any options, each in its own folder."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def make_model(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Ma
         torch.manual_seed(1)
         network = build_model(config, 31, 31)
         with torch.no_grad():
-            for parameter in network.parameters():  # gains, shifts and biases too: none is 0 or 1 any more
+            for parameter in network.parameters():  # also gains, shifts and biases: none is 0 or 1
                 parameter.add_(0.3 * torch.randn_like(parameter))
             if network.generator.bias is not None:
                 network.generator.bias[[PAD, BOS]] -= 9.0  # a trained model never writes them

@@ -1,4 +1,4 @@
-"""An exported model translates as ours does: every option of the model, and every option of the search."""
+"""An exported model translates like `tmt`: with every option of the model, and every option of the search."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_every_option_of_the_model_translates_alike(
         pytest.importorskip("ctranslate2", minversion="4.7")
     directory = make_model(**options)
     ours, theirs = search(directory, beam=1)
-    assert len({translation.text for translation in ours}) > len(LINES) / 2, "a model that says one thing proves little"
+    assert len({translation.text for translation in ours}) > len(LINES) / 2, "equal translations would prove little"
     assert_equal(ours, theirs)
 
 
@@ -138,7 +138,7 @@ def test_greedy_search_without_scores_finds_the_same(model: ModelDirectory, opti
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system binds no process to cores")
-def test_threads_are_as_many_as_cores_that_may_be_used(model: ModelDirectory) -> None:
+def test_threads_equal_the_cores_that_may_be_used(model: ModelDirectory) -> None:
     allowed = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(allowed)})
     try:
@@ -148,7 +148,7 @@ def test_threads_are_as_many_as_cores_that_may_be_used(model: ModelDirectory) ->
         os.sched_setaffinity(0, allowed)
 
 
-def test_prefixes_are_kept_and_weighed(model: ModelDirectory) -> None:
+def test_prefixes_are_kept_and_scored(model: ModelDirectory) -> None:
     decoding = model.config.decoding.model_copy(update={"beam": 1})
     prefixes = [["", "ab", "b c"][index % 3] for index in range(len(LINES))]
     ours = list(Translator([model], decoding).translate(LINES, prefixes))
@@ -187,7 +187,7 @@ def test_minimum_bayes_risk_chooses_among_samples(model: ModelDirectory) -> None
     assert [len(translation.n_best) for translation in translations] == [1] * 5
 
 
-def test_minimum_bayes_risk_chooses_among_what_its_beam_search_finds(model: ModelDirectory) -> None:
+def test_minimum_bayes_risk_chooses_among_the_results_of_its_beam_search(model: ModelDirectory) -> None:
     wide = model.config.decoding.model_copy(update={"beam": 4, "n_best": 4})
     listed = load_engine(model.folder, wide, ONE).translate(LINES)
     decoding = wide.model_copy(update={"method": "mbr", "candidates": "beam", "n_best": 1})
@@ -207,15 +207,16 @@ def test_lines_of_any_kind_are_answered_in_order(model: ModelDirectory) -> None:
 
 def test_a_coverage_penalty_is_refused_by_name(model: ModelDirectory) -> None:
     decoding = model.config.decoding.model_copy(update={"coverage_penalty": 0.2})
-    with pytest.raises(TmtError, match="coverage_penalty"):
+    with pytest.raises(TmtError, match="coverage_penalty") as refused:
         load_engine(model.folder, decoding)
+    assert refused.value.place == str(model.folder / "config.yaml")
 
 
 @pytest.mark.parametrize(
     ("changes", "named"),
     [({"beam": 3, "min_length_ratio": 0.5}, "min_length_ratio"), ({"method": "mbr", "top_k": 1}, "top_k")],
 )
-def test_what_would_come_out_otherwise_is_refused_by_name(model: ModelDirectory, changes: dict, named: str) -> None:
+def test_unsupported_settings_are_refused_by_name(model: ModelDirectory, changes: dict, named: str) -> None:
     with pytest.raises(TmtError, match=named):
         load_engine(model.folder, model.config.decoding.model_copy(update=changes))
 
@@ -252,7 +253,7 @@ def test_the_folder_needs_nothing_else(model: ModelDirectory, tmp_path: Path) ->
     assert result.hypotheses[0] == list(first[0].tokens)
 
 
-def test_a_deviating_epsilon_is_refused_by_name_and_nothing_is_written(
+def test_epsilon_on_the_deviation_is_refused_by_name_and_nothing_is_written(
     make_model: Callable[..., ModelDirectory], tmp_path: Path
 ) -> None:
     with pytest.raises(TmtError, match=r"model\.epsilon_on: deviation"):
@@ -274,7 +275,7 @@ def test_only_an_earlier_export_is_replaced(model: ModelDirectory, tmp_path: Pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "notes", "out"]
 
 
-def test_rotary_positions_are_refused_by_name_where_ctranslate2_is_too_old_for_them(
+def test_rotary_positions_are_refused_by_name_if_ctranslate2_is_too_old(
     make_model: Callable[..., ModelDirectory], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = inspect.signature(lambda self, num_layers, num_heads: None)
@@ -284,7 +285,7 @@ def test_rotary_positions_are_refused_by_name_where_ctranslate2_is_too_old_for_t
     assert not any(tmp_path.iterdir())
 
 
-def test_a_damaged_folder_and_a_foreign_device_are_told(model: ModelDirectory, tmp_path: Path) -> None:
+def test_a_damaged_folder_and_an_unsupported_device_are_refused(model: ModelDirectory, tmp_path: Path) -> None:
     write_export(model, tmp_path / "out")
     with pytest.raises(TmtError, match="'mps'"):
         load_engine(tmp_path / "out", computing=Computing(device="mps"))
@@ -294,11 +295,11 @@ def test_a_damaged_folder_and_a_foreign_device_are_told(model: ModelDirectory, t
         load_engine(tmp_path / "out")
 
 
-def test_a_foreign_vocabulary_is_told(model: ModelDirectory, tmp_path: Path) -> None:
+def test_another_vocabulary_is_refused(model: ModelDirectory, tmp_path: Path) -> None:
     write_export(model, tmp_path / "out")
     for file in (tmp_path / "out").glob("*_vocabulary.json"):
         file.write_text("[]")
-    with pytest.raises(TmtError, match="not the vocabulary of the tokenizer beside it"):
+    with pytest.raises(TmtError, match="does not match the tokenizer in this folder"):
         load_engine(tmp_path / "out")
 
 
@@ -315,7 +316,7 @@ def test_sentences_are_cut_to_the_positions_there_are(make_model: Callable[..., 
     assert any(note.startswith("cut to ") for note in translation.notes)
 
 
-def test_few_batches_are_queued_so_that_an_interruption_is_soon_heeded(
+def test_few_batches_are_queued_so_that_an_interruption_takes_effect_soon(
     model: ModelDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = load_engine(model.folder, model.config.decoding.model_copy(update={"batch_tokens": 60}), ONE)
@@ -341,7 +342,7 @@ def test_few_batches_are_queued_so_that_an_interruption_is_soon_heeded(
     monkeypatch.setattr(engine, "engine", Watched())
     assert len(list(engine.translate(LINES))) == len(LINES)
     assert len(most) > 8
-    assert max(most) == 3, "two ahead of the one that is waited for"
+    assert max(most) == 3, "two more than the batch that is waited for"
 
 
 def test_without_ctranslate2_the_message_says_how_to_install_it(

@@ -45,7 +45,7 @@ def source(tmp_path: Path) -> Path:
     return file
 
 
-def test_an_export_proves_itself_and_translates_by_itself(tmt: Run, model: ModelDirectory, source: Path) -> None:
+def test_an_export_is_compared_and_translates(tmt: Run, model: ModelDirectory, source: Path) -> None:
     code, out, _ = tmt("export", "--model", model.folder, "--output", "out", "--input", source, "--reference", source)
     assert code == 0
     head, titles, *rows = out.splitlines()
@@ -64,8 +64,8 @@ def test_an_export_proves_itself_and_translates_by_itself(tmt: Run, model: Model
     assert converted[1] == exported[1]
 
 
-def test_translating_with_an_export_waits_for_no_torch(tmt: Run, model: ModelDirectory, source: Path) -> None:
-    """Its import would take longer than all the rest."""
+def test_translating_with_an_export_imports_no_torch(tmt: Run, model: ModelDirectory, source: Path) -> None:
+    """Importing it would take longer than everything else."""
     tmt("export", "--model", model.folder, "--output", "out", "--input", source)
     program = """if True:
         import sys
@@ -81,19 +81,19 @@ def test_translating_with_an_export_waits_for_no_torch(tmt: Run, model: ModelDir
     assert (done.returncode, done.stdout.count("\n")) == (0, 1), done.stderr
 
 
-def test_json_says_the_same_and_made_up_sentences_stand_in(tmt: Run, model: ModelDirectory) -> None:
+def test_json_reports_a_comparison_on_random_sentences(tmt: Run, model: ModelDirectory) -> None:
     code, out, error = tmt(
         "export", "--model", model.folder, "-o", "out", "--quantization", "int8", "--sample", 10, "--json"
     )
     assert code == 0
     assert "random tokens" in error
-    told = json.loads(out)
-    assert (told["quantization"], told["sentences"]) == ("int8", 10)
-    assert [row["beam"] for row in told["searches"]] == [1, 3]
-    assert all(row["bleu"] is None and 0 <= row["equal"] <= 1 for row in told["searches"])
+    report = json.loads(out)
+    assert (report["quantization"], report["sentences"]) == ("int8", 10)
+    assert [row["beam"] for row in report["searches"]] == [1, 3]
+    assert all(row["bleu"] is None and 0 <= row["equal"] <= 1 for row in report["searches"])
 
 
-def test_disagreement_in_float32_is_no_success(
+def test_disagreement_in_float32_is_a_failure(
     tmt: Run, model: ModelDirectory, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from transformer_mt.workflows import export
@@ -105,12 +105,12 @@ def test_disagreement_in_float32_is_no_success(
     code, _, error = tmt("export", *options)
     assert code == 1
     assert "VERIFICATION FAILED" in error
-    assert "alike, by beam 1 100.0%, beam 3 100.0%, not 101%" in error
+    assert "100.0% with beam 1, 100.0% with beam 3; at least 101% is required" in error
     assert Path("out/model.bin").read_bytes() == before
     assert not list(Path().glob(".*"))
 
 
-def test_an_export_takes_the_place_of_an_export_and_of_nothing_else(
+def test_an_export_replaces_an_earlier_export_and_nothing_else(
     tmt: Run, model: ModelDirectory, source: Path, tmp_path: Path
 ) -> None:
     Path("first").mkdir()
@@ -123,7 +123,7 @@ def test_an_export_takes_the_place_of_an_export_and_of_nothing_else(
     Path("first/NOTES.md").write_text("mine")
     code, _, error = tmt("export", *options)
     assert code == 2
-    assert "holds something else (NOTES.md); nothing was written" in error
+    assert "contains other files (NOTES.md); nothing was written" in error
     assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "in.txt", "served"]
 
 
@@ -134,10 +134,10 @@ def test_what_the_engines_do_differently_is_not_compared(tmt: Run, model: ModelD
     save_model_directory(folder, config, named_weights(model.model), (model.source, model.target))
     code, _, error = tmt("export", "--model", folder, "--output", "out", "--sample", 60)
     assert code == 0, error
-    assert "compared by plain beam search" in error
+    assert "compared with plain beam search" in error
 
 
-def test_validation_data_of_another_config_is_no_sample(tmt: Run, model: ModelDirectory, tmp_path: Path) -> None:
+def test_validation_data_of_another_config_is_not_used(tmt: Run, model: ModelDirectory, tmp_path: Path) -> None:
     prepared = tmp_path / model.config.data.prepared / model.config.name
     prepared.mkdir(parents=True)
     (prepared / "manifest.json").write_text(json.dumps({"settings": {}}), encoding="utf-8")
@@ -147,24 +147,24 @@ def test_validation_data_of_another_config_is_no_sample(tmt: Run, model: ModelDi
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
-        (("--format", "onnx"), "'onnx' is no format"),
-        (("--quantization", "int3"), "'int3' is no quantization"),
+        (("--format", "onnx"), "unknown format 'onnx'"),
+        (("--quantization", "int3"), "unknown quantization 'int3'"),
         (("--reference", "in.txt"), "--input"),
         (("--input", "absent.txt"), "absent.txt"),
     ],
 )
 def test_wrong_options_are_the_users_fault(
-    tmt: Run, model: ModelDirectory, source: Path, options: tuple[str, ...], said: str
+    tmt: Run, model: ModelDirectory, source: Path, options: tuple[str, ...], message: str
 ) -> None:
     code, out, error = tmt("export", "--model", model.folder, "--output", "out", *options)
     assert (code, out) == (2, "")
-    assert said in error
+    assert message in error
     assert not Path("out").exists()
 
 
-def test_an_ensemble_and_attention_need_our_engine(
+def test_ensembles_and_attention_need_the_tmt_engine(
     tmt: Run, model: ModelDirectory, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     two = ("--model", model.folder, "--model", model.folder)

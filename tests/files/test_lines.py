@@ -25,18 +25,18 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "plain": bytes,
     "gz": gzip.compress,
     "xz": lzma.compress,
-    "zst": zstandard.ZstdCompressor(write_checksum=True).compress,  # as the program zstd does
+    "zst": zstandard.ZstdCompressor(write_checksum=True).compress,  # like the program zstd
 }
 PACKED = [name for name in PACKERS if name != "plain"]
 
 
-def _written(folder: Path, content: bytes, name: str = "text.txt") -> Path:
+def _write(folder: Path, content: bytes, name: str = "text.txt") -> Path:
     file = folder / name
     file.write_bytes(content)
     return file
 
 
-def _complaint(file: Path, encoding: str = "utf-8") -> TmtError:
+def _error(file: Path, encoding: str = "utf-8") -> TmtError:
     with pytest.raises(TmtError) as caught:
         for _ in read_lines(file, encoding):
             pass
@@ -45,30 +45,30 @@ def _complaint(file: Path, encoding: str = "utf-8") -> TmtError:
 
 @pytest.mark.parametrize("packer", PACKERS)
 def test_every_compression_gives_the_same_numbered_lines(tmp_path: Path, packer: str) -> None:
-    file = _written(tmp_path, PACKERS[packer](TEXT), f"text.{packer}")
+    file = _write(tmp_path, PACKERS[packer](TEXT), f"text.{packer}")
     assert list(read_lines(file)) == list(enumerate(LINES, start=1))
 
 
 @pytest.mark.parametrize("packer", PACKED)
-def test_parts_compressed_one_after_the_other_are_one_text(tmp_path: Path, packer: str) -> None:
+def test_concatenated_compressed_parts_are_one_text(tmp_path: Path, packer: str) -> None:
     half = TEXT.index(b"\n", len(TEXT) // 2) - 3  # in the middle of a line
     pack = PACKERS[packer]
-    file = _written(tmp_path, pack(TEXT[:half]) + pack(TEXT[half:]), f"text.{packer}")
+    file = _write(tmp_path, pack(TEXT[:half]) + pack(TEXT[half:]), f"text.{packer}")
     assert [line for _, line in read_lines(file)] == LINES
 
 
 def test_only_line_feeds_end_lines(tmp_path: Path) -> None:
-    file = _written(tmp_path, "a\x0bb\x0cc\u2028d\u0085e\rf\r\n\ng".encode())
+    file = _write(tmp_path, "a\x0bb\x0cc\u2028d\u0085e\rf\r\n\ng".encode())
     assert [line for _, line in read_lines(file)] == ["a\x0bb\x0cc\u2028d\u0085e\rf", "", "g"]
 
 
-def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
-    assert list(read_lines(_written(tmp_path, b"\xef\xbb\xbfa\nb\n"))) == [(1, "a"), (2, "b")]
+def test_a_byte_order_mark_is_not_text(tmp_path: Path) -> None:
+    assert list(read_lines(_write(tmp_path, b"\xef\xbb\xbfa\nb\n"))) == [(1, "a"), (2, "b")]
 
 
-def test_bad_utf8_is_told_with_file_and_line(tmp_path: Path) -> None:
-    file = _written(tmp_path, b"fine\nfine\nnot \xb0\xa1 fine\n")
-    error = _complaint(file)
+def test_bad_utf8_is_reported_with_file_and_line(tmp_path: Path) -> None:
+    file = _write(tmp_path, b"fine\nfine\nnot \xb0\xa1 fine\n")
+    error = _error(file)
     assert error.place == f"{file}:3"
     assert "UTF-8" in error.message
     assert "0xb0" in error.message
@@ -77,12 +77,12 @@ def test_bad_utf8_is_told_with_file_and_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("packer", PACKED)
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.999])
-def test_a_truncated_file_is_an_error_and_not_a_shorter_corpus(tmp_path: Path, packer: str, share: float) -> None:
+def test_an_incomplete_file_is_an_error_and_not_a_shorter_corpus(tmp_path: Path, packer: str, share: float) -> None:
     packed = PACKERS[packer](TEXT)
-    file = _written(tmp_path, packed[: int(len(packed) * share)], f"text.{packer}")
-    error = _complaint(file)
+    file = _write(tmp_path, packed[: int(len(packed) * share)], f"text.{packer}")
+    error = _error(file)
     assert error.place.startswith(f"{file}:")
-    assert "truncated" in error.message
+    assert "incomplete" in error.message
 
 
 @pytest.mark.parametrize("packer", PACKED)
@@ -90,27 +90,27 @@ def test_damage_inside_a_compressed_file_is_an_error(tmp_path: Path, packer: str
     packed = bytearray(PACKERS[packer](TEXT))
     for position in range(len(packed) // 2, len(packed) // 2 + 8):
         packed[position] ^= 0xFF
-    file = _written(tmp_path, bytes(packed), f"text.{packer}")
-    error = _complaint(file)
+    file = _write(tmp_path, bytes(packed), f"text.{packer}")
+    error = _error(file)
     assert error.place.startswith(str(file))
-    assert any(word in error.message for word in ("damaged", "truncated", "UTF-8"))
+    assert any(word in error.message for word in ("damaged", "incomplete", "UTF-8"))
 
 
 @pytest.mark.parametrize("packer", PACKED)
-def test_text_under_a_compressed_name_is_an_error(tmp_path: Path, packer: str) -> None:
-    error = _complaint(_written(tmp_path, b"just some text\n" * 10, f"text.{packer}"))
+def test_plain_text_with_the_name_of_a_compressed_file_is_an_error(tmp_path: Path, packer: str) -> None:
+    error = _error(_write(tmp_path, b"just some text\n" * 10, f"text.{packer}"))
     assert f".{packer}" in error.message
 
 
 @pytest.mark.parametrize("page", ["<!DOCTYPE html>\n<html></html>", "\n  <HTML><body>moved</body></HTML>"])
 @pytest.mark.parametrize("name", ["text.txt", "text.gz", "text.xz", "text.zst"])
 def test_a_web_page_is_recognised_under_any_name(tmp_path: Path, page: str, name: str) -> None:
-    assert "web page" in _complaint(_written(tmp_path, page.encode(), name)).message
+    assert "web page" in _error(_write(tmp_path, page.encode(), name)).message
 
 
 def test_a_web_page_that_was_compressed_is_recognised(tmp_path: Path) -> None:
-    file = _written(tmp_path, gzip.compress(b"<!doctype html><title>404</title>"), "text.gz")
-    assert "web page" in _complaint(file).message
+    file = _write(tmp_path, gzip.compress(b"<!doctype html><title>404</title>"), "text.gz")
+    assert "web page" in _error(file).message
 
 
 @pytest.mark.parametrize(
@@ -125,36 +125,36 @@ def test_a_web_page_that_was_compressed_is_recognised(tmp_path: Path) -> None:
         (b"name.txt".ljust(257, b"\0") + b"ustar\x0000" + bytes(300), "tar archive"),
     ],
 )
-def test_what_is_no_text_is_called_by_its_name(tmp_path: Path, content: bytes, what: str) -> None:
-    error = _complaint(_written(tmp_path, content))
+def test_files_that_are_not_text_are_recognised(tmp_path: Path, content: bytes, what: str) -> None:
+    error = _error(_write(tmp_path, content))
     assert what in error.message
     assert error.remedy
 
 
 def test_missing_empty_and_folder(tmp_path: Path) -> None:
-    assert "no such file" in _complaint(tmp_path / "none.txt").message
-    assert str(tmp_path / "nowhere") in _complaint(tmp_path / "nowhere" / "none.txt").remedy
-    assert "empty" in _complaint(_written(tmp_path, b"")).message
-    assert "folder" in _complaint(tmp_path).message
+    assert "no such file" in _error(tmp_path / "none.txt").message
+    assert str(tmp_path / "nowhere") in _error(tmp_path / "nowhere" / "none.txt").remedy
+    assert "empty" in _error(_write(tmp_path, b"")).message
+    assert "folder" in _error(tmp_path).message
 
 
-def test_zst_with_a_window_beyond_the_usual(tmp_path: Path) -> None:
-    far = zstandard.ZstdCompressionParameters.from_level(1, window_log=28)
-    packed = zstandard.ZstdCompressor(compression_params=far).compressobj()  # which writes no size of the content
-    file = _written(tmp_path, packed.compress(TEXT) + packed.flush(), "text.zst")
+def test_zst_with_a_large_window_is_read(tmp_path: Path) -> None:
+    large = zstandard.ZstdCompressionParameters.from_level(1, window_log=28)
+    packed = zstandard.ZstdCompressor(compression_params=large).compressobj()  # does not write the content size
+    file = _write(tmp_path, packed.compress(TEXT) + packed.flush(), "text.zst")
     assert [text for _, text in read_lines(file)] == LINES
 
 
 def test_zst_without_its_package_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    error = _complaint(_written(tmp_path, zstandard.compress(TEXT), "text.zst"))
+    error = _error(_write(tmp_path, zstandard.compress(TEXT), "text.zst"))
     assert "pip install 'transformer_mt[zstd]'" in error.remedy
     del error
-    gc.collect()  # what was opened half is closed without a complaint
+    gc.collect()  # closing the half-opened file raises no warning
 
 
-def test_memory_stays_flat_while_two_megabytes_pass(tmp_path: Path) -> None:
-    file = _written(tmp_path, gzip.compress((b"x" * 99 + b"\n") * 20_000), "long.gz")
+def test_memory_stays_constant_for_a_large_file(tmp_path: Path) -> None:
+    file = _write(tmp_path, gzip.compress((b"x" * 99 + b"\n") * 20_000), "long.gz")
     tracemalloc.start()
     count = sum(1 for _ in read_lines(file))
     peak = tracemalloc.get_traced_memory()[1]
@@ -165,7 +165,7 @@ def test_memory_stays_flat_while_two_megabytes_pass(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"a\nb\n", TEXT * 2])
 def test_a_pipe_is_read_once_and_whole(tmp_path: Path, content: bytes) -> None:
-    pipe = tmp_path / "pipe"  # what a shell makes of <(...)
+    pipe = tmp_path / "pipe"  # like <(...) in a shell
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_bytes, args=(content,), daemon=True)
     writer.start()
@@ -173,7 +173,7 @@ def test_a_pipe_is_read_once_and_whole(tmp_path: Path, content: bytes) -> None:
     writer.join(10)
 
 
-def test_a_pipe_without_a_line_is_empty(tmp_path: Path) -> None:
+def test_a_pipe_without_lines_is_empty(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(b"",), daemon=True).start()
-    assert "empty" in _complaint(tmp_path / "pipe").message
+    assert "empty" in _error(tmp_path / "pipe").message

@@ -1,4 +1,4 @@
-"""Replacing files and folders: killed at every instant, refused by the disk, through links."""
+"""Replacing files and folders: killed at any moment, with a full disk, through links."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from transformer_mt.files.replace import recover, remove_leftovers, replace_text
 
 pytestmark = pytest.mark.slow
 
-OLD = {"weights": "old", "notes.txt": "the user's own", "deep/inside": "old too"}
-NEW = {"weights": "new", "notes.txt": "the user's own", "deep/inside": "new too"}
+OLD = {"weights": "old", "notes.txt": "unchanged", "deep/inside": "old too"}
+NEW = {"weights": "new", "notes.txt": "unchanged", "deep/inside": "new too"}
 
 
 def write(folder: Path, content: dict[str, str]) -> None:
@@ -32,18 +32,18 @@ def content_of(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): path.read_text(encoding="utf-8") for path in files}
 
 
-# A child does one replacement and is killed at its n-th instant: an event that Python's audit hooks see, such as a
-# system call, or a line of the code that replaces. It ends with 0 when n is too large.
+# A child process does one replacement and is killed at its n-th step: an audit event of Python, such as a system call,
+# or a line of the replacing code. It exits with 0 if n is larger than the number of steps.
 KILLED = textwrap.dedent(
     """
     import os, pathlib, signal, sys
     from transformer_mt.files import replace
 
     work, folder, can_exchange = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3] == "exchange"
-    new = {"weights": "new", "notes.txt": "the user's own", "deep/inside": "new too"}
+    new = {"weights": "new", "notes.txt": "unchanged", "deep/inside": "new too"}
     is_child, count, last = False, 0, 0
 
-    def instant():
+    def step():
         global count
         count += 1
         if count == last:
@@ -51,11 +51,11 @@ KILLED = textwrap.dedent(
 
     def audit(event, arguments):
         if is_child and event.split(".")[0] in ("os", "open", "shutil"):
-            instant()
+            step()
 
     def trace(frame, event, argument):
         if frame.f_code.co_filename in (replace.__file__, os.__file__.replace("os.py", "shutil.py")):
-            instant()
+            step()
             return trace
 
     exchange = replace._exchange
@@ -71,7 +71,7 @@ KILLED = textwrap.dedent(
                 (aside / name).parent.mkdir(parents=True, exist_ok=True)
                 (aside / name).write_text(text)
 
-    old = {"weights": "old", "notes.txt": "the user's own", "deep/inside": "old too"}
+    old = {"weights": "old", "notes.txt": "unchanged", "deep/inside": "old too"}
     while True:
         last += 1
         child = os.fork()
@@ -100,7 +100,7 @@ KILLED = textwrap.dedent(
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize(("work", "how"), [("file", "exchange"), ("folder", "exchange"), ("folder", "two renames")])
-def test_killed_at_every_instant_there_is_the_old_or_the_new_state(tmp_path: Path, work: str, how: str) -> None:
+def test_a_kill_at_any_moment_leaves_the_old_or_the_new_state(tmp_path: Path, work: str, how: str) -> None:
     folder = tmp_path / "model"
     write(folder, OLD)
     command = [sys.executable, "-W", "error", "-c", KILLED, work, str(folder), how]
@@ -109,7 +109,7 @@ def test_killed_at_every_instant_there_is_the_old_or_the_new_state(tmp_path: Pat
     assert int(done.stdout) > (15 if work == "file" else 60)
 
 
-def test_a_folder_that_a_killed_process_moved_aside_comes_back(tmp_path: Path) -> None:
+def test_a_folder_that_a_killed_process_moved_aside_is_restored(tmp_path: Path) -> None:
     ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
     write(tmp_path / f".model.{int(ended.stdout)}.old", OLD)
     remove_leftovers(tmp_path)
@@ -117,7 +117,7 @@ def test_a_folder_that_a_killed_process_moved_aside_comes_back(tmp_path: Path) -
     assert content_of(tmp_path) == {f"model/{name}": text for name, text in OLD.items()}
 
 
-def test_leftovers_of_a_running_process_stay(tmp_path: Path) -> None:
+def test_files_of_a_running_process_are_not_leftovers(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
         write(tmp_path / f".model.{other.pid}.old", OLD)
         write(tmp_path / f".model.{other.pid}.new", NEW)
@@ -174,9 +174,7 @@ def test_links_are_followed(tmp_path: Path) -> None:
     assert content_of(tmp_path / "real") == {**NEW, "weights": "newest"}
 
 
-def test_what_is_written_is_on_the_disk_before_it_gets_its_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_content_is_synced_before_the_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[str] = []
     sync = replace._sync
     monkeypatch.setattr(replace, "_sync", lambda path: (synced.append(path.name), sync(path)))
@@ -190,7 +188,7 @@ def test_what_is_written_is_on_the_disk_before_it_gets_its_name(
     assert synced[-1] == tmp_path.name
 
 
-def test_threads_that_replace_the_same_file_leave_it_whole(tmp_path: Path) -> None:
+def test_threads_can_replace_the_same_file(tmp_path: Path) -> None:
     texts = [letter * 10_000 for letter in "abcd"]
 
     def work(text: str) -> None:

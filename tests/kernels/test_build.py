@@ -1,4 +1,4 @@
-"""Which parts a model gets: by device, and by what the config wants as the paper writes it."""
+"""The parts of a model depend on the device and on what the config sets to `handmade`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_model_that_moved_to_another_device_trains_there() -> None:
     assert moved(ids, ids).shape == (2, 3, 16)
 
 
-def test_attention_on_a_cpu_is_not_narrow_forward_or_backward() -> None:
+def test_attention_on_a_cpu_stays_float32_forward_and_backward() -> None:
     torch.manual_seed(0)
     tensors = [torch.randn(2, 2, 5, 8, requires_grad=True) for _ in range(3)]
     results: list[Any] = []
@@ -55,17 +55,15 @@ def test_attention_on_a_cpu_is_not_narrow_forward_or_backward() -> None:
         assert_close(one, other, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("device", ["cpu", "elsewhere"])
-def test_attention_to_a_past_is_the_readable_one(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("device", ["cpu", "other"])
+def test_attention_to_a_past_equals_the_readable_one(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
-    if device == "elsewhere":  # take the branch of other devices
+    if device == "other":  # take the branch of other devices
         monkeypatch.setattr(torch.Tensor, "device", property(lambda self: torch.device("meta")))
     query, key, value = torch.randn(2, 3, 4, 8), torch.randn(2, 3, 4, 8), torch.randn(2, 3, 4, 8)
-    may_attend = causal_mask(query)
-    added = torch.zeros(1, 1, 4, 4).masked_fill(~may_attend, float("-inf"))
-    assert_close(
-        attention_to_past(query, key, value, added), scaled_dot_product_attention(query, key, value, may_attend)
-    )
+    mask = causal_mask(query)
+    bias = torch.zeros(1, 1, 4, 4).masked_fill(~mask, float("-inf"))
+    assert_close(attention_to_past(query, key, value, bias), scaled_dot_product_attention(query, key, value, mask))
     assert_close(attention_to_past(query, key, value), scaled_dot_product_attention(query, key, value))
 
 

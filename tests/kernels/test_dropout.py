@@ -1,4 +1,4 @@
-"""Dropout's statistics: what is zeroed, what is scaled, and that the gradient wears the same mask."""
+"""The statistics of dropout: what is zeroed, how the rest is scaled; the gradient has the same mask."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from transformer_mt.kernels.dropout import ByteDropout as Dropout
 from transformer_mt.kernels.dropout import bytes_at_least
 
-MANY = 400_003  # no multiple of 8: the last random word is used in part
+MANY = 400_003  # not a multiple of 8: only a part of the last random word is used
 
 
 @pytest.mark.parametrize("p", [0.02, 0.1, 0.3, 0.5, 0.9])
@@ -32,7 +32,7 @@ def test_bytes_are_compared_as_numbers():
 
 
 def test_elements_are_dropped_independently():
-    """Neighbours in each distance up to two random words, and two calls, agree no more often than by chance."""
+    """Elements at each distance up to two random words, and elements of two calls, agree as often as by chance."""
     torch.manual_seed(1)
     dropout = Dropout(0.5).train()
     kept, again = ((dropout(torch.ones(MANY)) != 0).double() - 0.5 for _ in range(2))
@@ -44,7 +44,7 @@ def test_elements_are_dropped_independently():
 
 @pytest.mark.parametrize("shape", [(), (1,), (3, 5), (2, 3, 8), (0, 4)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_the_gradient_wears_the_mask_of_the_output(shape, dtype):
+def test_the_gradient_has_the_mask_of_the_output(shape, dtype):
     torch.manual_seed(2)
     x = torch.ones(shape, dtype=dtype, requires_grad=True)
     output = Dropout(0.4).train()(x)
@@ -54,7 +54,7 @@ def test_the_gradient_wears_the_mask_of_the_output(shape, dtype):
     assert torch.equal(x.grad, output.detach())  # both are the mask times the scale, where x is 1
 
 
-def test_a_strided_input_keeps_its_places():
+def test_a_strided_input_keeps_its_order():
     torch.manual_seed(3)
     x = torch.arange(1.0, 13.0).view(3, 4).t()
     output = Dropout(0.5).train()(x)
@@ -73,7 +73,7 @@ def test_same_seed_same_mask_and_nothing_happens_in_eval_or_at_zero():
     state = torch.get_rng_state()
     assert dropout.eval()(x) is x
     assert Dropout(0.0).train()(x) is x
-    assert torch.equal(state, torch.get_rng_state()), "nothing drawn where nothing is dropped"
+    assert torch.equal(state, torch.get_rng_state()), "no random number is drawn if nothing is dropped"
 
 
 def test_the_highest_rates_stay_finite():

@@ -1,4 +1,4 @@
-"""The readable kernels and PyTorch's fused ones are the same functions; bfloat16 is nearly so."""
+"""The readable kernels and PyTorch's fused ones are the same functions; in bfloat16, nearly."""
 
 from __future__ import annotations
 
@@ -68,22 +68,22 @@ def test_attention_dropout_keeps_the_expectation_while_training_only(attention):
 
 
 @pytest.mark.parametrize("kernels", ["handmade", "fused"])
-@pytest.mark.parametrize("way", ["autocast", "weights"])
-def test_bfloat16_runs_and_stays_close(kernels, way):
+@pytest.mark.parametrize("mode", ["autocast", "weights"])
+def test_bfloat16_runs_and_stays_close(kernels, mode):
     transformer = model(attention=kernels, norm_kernel=kernels)
     expected_BTV = transformer.generate_logits(transformer(*batch())).detach()
-    if way == "weights":
+    if mode == "weights":
         transformer = transformer.bfloat16()
-    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=way == "autocast"):
+    with torch.autocast("cpu", dtype=torch.bfloat16, enabled=mode == "autocast"):
         logits_BTV = transformer.generate_logits(transformer(*batch()))
-    assert logits_BTV.dtype == (torch.bfloat16 if way == "weights" else torch.float32)  # products only, or everything
+    assert logits_BTV.dtype == (torch.bfloat16 if mode == "weights" else torch.float32)  # products only, or everything
     assert not torch.equal(logits_BTV.float(), expected_BTV)
     assert (logits_BTV.float() - expected_BTV).abs().mean() < 0.02 * expected_BTV.std()
     logits_BTV.float().logsumexp(dim=-1).mean().backward()
     assert all(parameter.grad.isfinite().all() for parameter in transformer.parameters())
 
 
-def test_the_handmade_function_is_the_fused_one_for_any_mask():
+def test_the_handmade_function_equals_the_fused_one_for_any_mask():
     torch.manual_seed(14)
     query, key, value = (torch.randn(3, 2, length, 8, dtype=torch.float64) for length in (5, 7, 7))
     mask_BHQM = torch.rand(3, 1, 5, 7) < 0.5

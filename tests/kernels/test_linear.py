@@ -1,4 +1,4 @@
-"""Narrow products: exact where bfloat16 is, rounded where it is not, and only where that was asked for."""
+"""Narrow products: exact for numbers that bfloat16 holds exactly, else rounded, and only under autocast."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def narrow() -> torch.autocast:
 @pytest.mark.parametrize("shape", [(7, 16), (3, 5, 16), (2, 0, 16)])
 @pytest.mark.parametrize("bias", [True, False])
 def test_whole_numbers_that_bfloat16_holds_give_the_same_values_and_gradients(shape: tuple[int, ...], bias: bool):
-    """Numbers up to 3 and sums up to 144 are exact in eight bits: then nothing may differ, to the last bit."""
+    """Numbers up to 3 and sums up to 144 are exact in eight bits, so nothing may differ."""
     torch.manual_seed(1)
     found = []
     values = [torch.randint(-3, 4, size).float() for size in (shape, (12, 16), (12,), (*shape[:-1], 12))]
@@ -38,7 +38,7 @@ def test_whole_numbers_that_bfloat16_holds_give_the_same_values_and_gradients(sh
         assert (one is None and other is None) or torch.equal(one, other)
 
 
-def test_what_does_not_fit_is_rounded_only_under_autocast():
+def test_other_numbers_are_rounded_only_under_autocast():
     torch.manual_seed(2)
     layer = CpuLinear(64, 32)
     x = torch.randn(10, 64)
@@ -50,7 +50,7 @@ def test_what_does_not_fit_is_rounded_only_under_autocast():
     assert (rounded - exact).abs().max() < 2**-7 * exact.abs().max()
 
 
-def test_rows_of_a_matrix_get_their_gradient_and_the_others_none():
+def test_only_the_rows_in_use_get_a_gradient():
     weight = torch.randn(9, 4, requires_grad=True)
     with narrow():
         CpuLinear.product(torch.ones(2, 4), weight[3:6], None).sum().backward()
@@ -59,7 +59,7 @@ def test_rows_of_a_matrix_get_their_gradient_and_the_others_none():
 
 
 class Products(TorchDispatchMode):
-    """Notes the shapes of all matrix products inside it."""
+    """Records the shapes of all matrix products inside the `with` block."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ def r_drop(x_ND: Tensor, weight_VD: Tensor, target_N: Tensor) -> Tensor:
     return consistent_cross_entropy(x_ND, x_ND, weight_VD, None, target_N, 0.1, 1.0).smoothed
 
 
-def test_few_kernels_are_kept_for_batches_of_any_length_and_few_rows_added():
+def test_few_numbers_of_rows_occur_and_few_rows_are_added():
     rounded = {rows: round_up_rows(rows) for rows in range(1, 20_000)}
     assert all(rows <= more < rows + max(64, rows / 8) for rows, more in rounded.items())
     assert len({rounded[rows] for rows in range(2_000, 4_001)}) == 9
@@ -95,7 +95,7 @@ def test_few_kernels_are_kept_for_batches_of_any_length_and_few_rows_added():
     [(layer, (361, 370, 384)), (layer, (1_930, 1_990, 2_048)), (loss, (361, 370, 384)), (r_drop, (361, 370, 384))],
 )
 def test_batches_of_a_little_more_or_less_need_no_new_kernels(compute: Callable[..., Tensor], batches: tuple[int, ...]):
-    """A kernel is compiled, and kept, for each shape: as many as batches would fill the memory."""
+    """A kernel is compiled and stored for each shape; one for each batch would fill the memory."""
     shapes = []
     for n_rows in batches:
         x, weight = torch.randn(n_rows, 16, requires_grad=True), torch.randn(40, 16, requires_grad=True)

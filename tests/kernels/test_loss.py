@@ -1,4 +1,4 @@
-"""The lean loss is the textbook's: value and gradients, whatever the chunks, in float32 and under autocast."""
+"""The chunked loss equals the textbook's in value and gradients, with chunks of any size, also under autocast."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def gradients(value: Tensor, *of: Tensor) -> list[Tensor]:
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.4])
 @pytest.mark.parametrize("rows", [1, 7, 36, 37, 1000])
-def test_it_is_torch_s_cross_entropy_in_value_and_gradient(tensors, smoothing, rows, monkeypatch):
+def test_it_equals_torchs_cross_entropy_in_value_and_gradient(tensors, smoothing, rows, monkeypatch):
     hidden_ND, weight_VD, bias_V, target_N = tensors
     monkeypatch.setattr(loss_module, "CPU_ROWS", rows)
     ours = smoothed_cross_entropy(hidden_ND, weight_VD, bias_V, target_N, smoothing)
@@ -47,7 +47,7 @@ def test_it_is_torch_s_cross_entropy_in_value_and_gradient(tensors, smoothing, r
         torch.testing.assert_close(own, other, rtol=1e-4, atol=1e-4)
 
 
-def test_it_is_the_textbook_s_divergence_up_to_its_constant(tensors):
+def test_it_equals_the_textbooks_divergence_up_to_a_constant(tensors):
     """KL(q || p) with q = (1 - e) [v = y] + e / V (Szegedy et al. 2016) is the loss less the entropy of q."""
     hidden_ND, weight_VD, bias_V, target_N = tensors
     smoothing = 0.1
@@ -71,14 +71,14 @@ def test_without_a_bias_and_without_tokens(tensors):
     assert all(not gradient.any() for gradient in gradients(nothing, hidden_ND, weight_VD))
 
 
-def test_where_nothing_is_learned_no_gradients_are_made(tensors, monkeypatch):
+def test_no_gradients_are_computed_when_they_are_off(tensors, monkeypatch):
     hidden_ND, weight_VD, bias_V, target_N = tensors
-    learning = smoothed_cross_entropy(hidden_ND, weight_VD, bias_V, target_N, 0.1)
+    with_gradients = smoothed_cross_entropy(hidden_ND, weight_VD, bias_V, target_N, 0.1)
     monkeypatch.setattr(loss_module, "GeneratorGradients", None)
     for without in (torch.no_grad, torch.inference_mode):
         with without():
-            judging = smoothed_cross_entropy(hidden_ND, weight_VD, bias_V, target_N, 0.1)
-        assert (judging.smoothed, judging.nll) == (learning.smoothed, learning.nll)
+            without_gradients = smoothed_cross_entropy(hidden_ND, weight_VD, bias_V, target_N, 0.1)
+        assert (without_gradients.smoothed, without_gradients.nll) == (with_gradients.smoothed, with_gradients.nll)
 
 
 def test_huge_logits_do_not_overflow():
@@ -101,7 +101,7 @@ def test_autocast_changes_it_by_rounding_only(tensors):
 
 
 class _LargestTensor(torch.utils._python_dispatch.TorchDispatchMode):
-    """Notes the numbers of the largest tensor any operation makes."""
+    """Records the number of elements of the largest tensor that an operation makes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -120,18 +120,18 @@ def test_no_tensor_of_all_logits_is_ever_made(monkeypatch):
     hidden_ND, weight_VD = torch.randn(tokens, width, requires_grad=True), torch.randn(vocabulary, width)
     weight_VD.requires_grad_()
     target_N = torch.randint(vocabulary, (tokens,))
-    with _LargestTensor() as seen:
+    with _LargestTensor() as record:
         smoothed_cross_entropy(hidden_ND, weight_VD, None, target_N, 0.1).smoothed.backward()
-    assert seen.largest == 16 * vocabulary
-    with _LargestTensor() as seen:
+    assert record.largest == 16 * vocabulary
+    with _LargestTensor() as record:
         consistent_cross_entropy(hidden_ND, hidden_ND + 1, weight_VD, None, target_N, 0.1, 2.0).smoothed.backward()
-    assert seen.largest <= 16 * vocabulary
+    assert record.largest <= 16 * vocabulary
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("r_drop", [0.3, 5.0])
 @pytest.mark.parametrize("rows", [5, 1000])
-def test_r_drop_is_torch_s_cross_entropy_and_divergence(tensors, rows, r_drop, smoothing, monkeypatch):
+def test_r_drop_equals_torchs_cross_entropy_and_divergence(tensors, rows, r_drop, smoothing, monkeypatch):
     """Liang et al. 2021, equations 3 and 4, with the mean of both passes as the cross-entropy."""
     monkeypatch.setattr(loss_module, "CPU_ROWS", rows)
     one_ND, weight_VD, bias_V, target_N = tensors
@@ -150,7 +150,7 @@ def test_r_drop_is_torch_s_cross_entropy_and_divergence(tensors, rows, r_drop, s
         torch.testing.assert_close(own, other, rtol=1e-4, atol=2e-4)
 
 
-def test_r_drop_of_equal_passes_is_the_plain_loss(tensors):
+def test_r_drop_of_equal_passes_equals_the_plain_loss(tensors):
     hidden_ND, weight_VD, _, target_N = tensors
     ours = consistent_cross_entropy(hidden_ND, hidden_ND, weight_VD, None, target_N, 0.1, 5.0)
     plain = smoothed_cross_entropy(hidden_ND, weight_VD, None, target_N, 0.1)

@@ -1,4 +1,4 @@
-"""Each faster part is its readable counterpart: the same outputs and the same gradients."""
+"""Each faster part equals its readable counterpart: the same outputs and the same gradients."""
 
 from __future__ import annotations
 
@@ -71,17 +71,17 @@ def test_attention(device: str, mask: str) -> None:
     torch.manual_seed(3)
     query, key, value = (torch.randn(2, 3, 5, 4, dtype=torch.float64) for _ in range(3))
     padding_B11M = torch.tensor([[True] * 5, [True, True, True, False, False]])[:, None, None]
-    may_BHQM = padding_B11M if mask == "padding" else None
+    mask_BHQM = padding_B11M if mask == "padding" else None
 
     def attention(parts: Parts) -> Callable[..., Tensor]:
-        return lambda *inputs: parts.attention(*inputs, may_BHQM, mask == "causal")
+        return lambda *inputs: parts.attention(*inputs, mask_BHQM, mask == "causal")
 
     same(attention(kernels(device)), attention(READABLE), query, key, value)
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_dropout_keeps_what_it_keeps_scaled_and_its_gradient_too(device: str) -> None:
-    """Which elements are dropped is up to chance; how many, what becomes of the others, and the gradient are not."""
+def test_dropout_scales_what_it_keeps_and_its_gradient(device: str) -> None:
+    """Chance decides which elements are dropped, but not how many, nor the scale of the others, nor the gradient."""
     for part in (kernels(device).dropout, READABLE.dropout):
         torch.manual_seed(4)
         x = torch.full((200, 1000), 2.0, requires_grad=True)

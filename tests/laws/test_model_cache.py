@@ -1,4 +1,4 @@
-"""Decoding a token at a time with the cache is decoding all at once; rows and sentences may move about."""
+"""Decoding one token at a time with the cache equals decoding all at once, also when rows and sentences move."""
 
 from __future__ import annotations
 
@@ -53,27 +53,29 @@ def step_by_step(transformer: Transformer, source_BS: Tensor, target_BT: Tensor)
     ids=["classic", "modern", "tied"],
 )
 @torch.no_grad()
-def test_cached_decoding_is_uncached_decoding(positions, norm, attention, options):
+def test_cached_decoding_equals_uncached_decoding(positions, norm, attention, options):
     transformer = model(positions=positions, norm=norm, attention=attention, **options)
     source_BS, target_BT = sources(6, 3, 1), torch.randint(1, 11, (3, 9))
     expected_BTV = transformer.generate_logits(transformer(source_BS, target_BT))
     assert_close(step_by_step(transformer, source_BS, target_BT), expected_BTV, **CLOSE)
 
 
-@pytest.mark.parametrize("piece", [1, 7, 25])
+@pytest.mark.parametrize("chunk_tokens", [1, 7, 25])
 @torch.no_grad()
-def test_sources_encoded_in_pieces_are_sources_encoded_at_once(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pieces of one sentence, of one, and of four of them; in no order of length."""
+def test_sources_encoded_in_chunks_equal_sources_encoded_at_once(
+    chunk_tokens: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chunks of one sentence, of one, and of four sentences, which are not sorted by length."""
     transformer = model()
     source_BS, target_BT = sources(6, 2, 3, 1, 2, 6, 4), torch.randint(1, 11, (7, 5))
     expected_BTV = transformer.generate_logits(transformer(source_BS, target_BT))
     encoded, whole = [], transformer.encode
-    monkeypatch.setattr(transformer, "encode", lambda piece_BS: encoded.append(piece_BS.shape) or whole(piece_BS))
-    monkeypatch.setattr("transformer_mt.decoding.incremental.ENCODE_CHUNK_TOKENS", piece)
+    monkeypatch.setattr(transformer, "encode", lambda chunk_BS: encoded.append(chunk_BS.shape) or whole(chunk_BS))
+    monkeypatch.setattr("transformer_mt.decoding.incremental.ENCODE_CHUNK_TOKENS", chunk_tokens)
     assert_close(step_by_step(transformer, source_BS, target_BT), expected_BTV, **CLOSE)
     assert len(encoded) > 1
     assert sum(rows for rows, _ in encoded) == 7
-    assert piece == 25 or encoded[1] == (1, 2), "a piece holds no padding that none of its sentences needs"
+    assert chunk_tokens == 25 or encoded[1] == (1, 2), "a chunk has no padding that none of its sentences needs"
 
 
 @torch.no_grad()
@@ -90,9 +92,9 @@ def test_sinusoidal_decoding_goes_on_beyond_the_table():
 @pytest.mark.parametrize("fused", [True, False])
 @torch.no_grad()
 def test_reordered_rows_go_on_as_the_prefixes_they_continue(fused: bool, monkeypatch):
-    """Two sentences, the first step with one row each, then three rows each that swap their pasts.
+    """Two sentences: one row each in the first step, then three rows each that continue one another's rows.
 
-    fused: by the fused kernel, as on a GPU, or by the formula written out, as on a CPU.
+    fused: with the fused kernel, as on a GPU; else with the written-out formula, as on a CPU.
     """
     if fused:
         monkeypatch.setattr(incremental, "attention_to_past", F.scaled_dot_product_attention)
@@ -150,7 +152,7 @@ def test_rows_may_move_several_times_before_they_go_on():
 @pytest.mark.parametrize("rows", [None, [0, 0]])
 @torch.no_grad()
 def test_a_step_leaves_the_cache_it_was_given_as_it_was(rows: list[int] | None):
-    """Two steps continue one cache: neither sees what the other wrote, nor does a later step."""
+    """Two steps continue the same cache. Neither sees what the other wrote, and a later step sees only its own past."""
     transformer = model()
     decoder = IncrementalDecoder(transformer)
     _, cache = decoder.step(torch.tensor([2]), decoder.start(sources(4)))
@@ -185,7 +187,7 @@ def test_rows_that_all_continue_one_row_go_on_alike():
 
 @torch.no_grad()
 def test_rows_that_began_apart_stay_apart_and_may_leave():
-    """As sampling does: two rows a sentence from the first step on, moved and selected without a common past."""
+    """As in sampling: two rows for each sentence from the first step on, so without a common past, move and leave."""
     transformer = model(positions="rotary")
     decoder = IncrementalDecoder(transformer)
     source_BS = sources(5, 3)

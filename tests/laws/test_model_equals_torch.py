@@ -1,6 +1,6 @@
-"""With the same weights our encoder, decoder and whole model are torch.nn's: each output and each gradient.
+"""With the same weights, our encoder, decoder and whole model equal torch.nn's: each output and each gradient.
 
-torch.nn is the independent implementation here. Its masks say True = may not attend; ours say the opposite.
+torch.nn is the independent implementation. In its masks True means "may not attend", the opposite of ours.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ RENAMED = (  # (our name, torch's)
 
 
 class Reference(nn.Module):
-    """torch.nn's stacks between embeddings and output layer; our position table, which another test checks."""
+    """torch.nn's stacks between embeddings and output layer, with our position table, which another test checks."""
 
     def __init__(self, config: ModelConfig, positions_TD: Tensor) -> None:
         super().__init__()
@@ -66,8 +66,8 @@ class Reference(nn.Module):
         self.positions_TD = positions_TD
 
     def forward(self, source_BS: Tensor, target_BT: Tensor) -> Tensor:
-        hidden_from_all = source_BS == PAD
-        memory = self.encoder(self._embed(self.source_embedding, source_BS), src_key_padding_mask=hidden_from_all)
+        padding_BS = source_BS == PAD
+        memory = self.encoder(self._embed(self.source_embedding, source_BS), src_key_padding_mask=padding_BS)
         length = target_BT.shape[1]
         later = torch.triu(torch.ones(length, length, dtype=torch.bool), diagonal=1)
         hidden = self.decoder(
@@ -75,7 +75,7 @@ class Reference(nn.Module):
             memory,
             tgt_mask=later,
             tgt_key_padding_mask=target_BT == PAD,
-            memory_key_padding_mask=hidden_from_all,
+            memory_key_padding_mask=padding_BS,
         )
         return self.generator(hidden)
 
@@ -83,14 +83,14 @@ class Reference(nn.Module):
         return embedding["tokens"](ids) * D**0.5 + self.positions_TD[: ids.shape[1]]
 
 
-def translated(name: str) -> str:
+def torch_name(name: str) -> str:
     for ours, theirs in RENAMED:
         name = re.sub(ours, theirs, name)
     return name
 
 
 def twins(dtype: torch.dtype, **options: object) -> tuple[Transformer, Reference]:
-    """Our model and torch's with the same weights, none of them at its special initial value."""
+    """Our model and torch's with the same weights, none at its initial value 0 or 1."""
     torch.manual_seed(7)
     config = ModelConfig(
         d_model=D, n_heads=H, d_ff=F, encoder_layers=LAYERS, decoder_layers=LAYERS, dropout=0.0, **options
@@ -100,7 +100,7 @@ def twins(dtype: torch.dtype, **options: object) -> tuple[Transformer, Reference
         for parameter in ours.parameters():
             parameter += 0.1 * torch.randn_like(parameter)
     theirs = Reference(config, ours.source_embedding.positions.table_PD).to(dtype)
-    weights = {translated(name): parameter.detach() for name, parameter in ours.named_parameters()}
+    weights = {torch_name(name): parameter.detach() for name, parameter in ours.named_parameters()}
     theirs.load_state_dict(weights, strict=True)
     return ours, theirs
 
@@ -121,7 +121,7 @@ def batch(padded: bool) -> tuple[Tensor, Tensor]:
     ("norm", "final_norm", "activation"),
     [("post", False, "relu"), ("post", True, "gelu"), ("pre", True, "relu"), ("pre", False, "gelu")],
 )
-def test_the_whole_model_is_torchs_in_logits_and_gradients(norm, final_norm, activation, padded, dtype, kernels):
+def test_the_whole_model_equals_torchs_in_logits_and_gradients(norm, final_norm, activation, padded, dtype, kernels):
     ours, theirs = twins(
         dtype, norm=norm, final_norm=final_norm, activation=activation, attention=kernels, norm_kernel=kernels
     )
@@ -138,15 +138,15 @@ def test_the_whole_model_is_torchs_in_logits_and_gradients(norm, final_norm, act
     (expected_BTV * weights_BTV)[real_BT].sum().backward()
     gradients = {name: parameter.grad for name, parameter in theirs.named_parameters()}
     for name, parameter in ours.named_parameters():
-        assert parameter.grad.abs().max() > 1e-6, f"{name} is not reached"
+        assert parameter.grad.abs().max() > 1e-6, f"{name} has no gradient"
         assert_close(
-            parameter.grad, gradients[translated(name)], msg=lambda text, name=name: f"{name}: {text}", **close
+            parameter.grad, gradients[torch_name(name)], msg=lambda text, name=name: f"{name}: {text}", **close
         )
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["float64", "float32"])
 @pytest.mark.parametrize("norm", ["pre", "post"])
-def test_each_stack_alone_is_torchs(norm, dtype):
+def test_each_stack_alone_equals_torchs(norm, dtype):
     ours, theirs = twins(dtype, norm=norm)
     source_BS, _ = batch(padded=True)
     real_BS = source_BS != PAD
@@ -164,20 +164,20 @@ def test_each_stack_alone_is_torchs(norm, dtype):
 
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("kernel", [scaled_dot_product_attention, fused_attention])
-def test_attention_alone_is_torchs_in_output_maps_and_gradients(bias, kernel):
+def test_attention_alone_equals_torchs_in_output_and_gradients(bias, kernel):
     torch.manual_seed(1)
     ours = MultiHeadAttention(D, H, bias=bias, parts=Parts(attention=kernel)).double()
     theirs = nn.MultiheadAttention(D, H, bias=bias, batch_first=True, dtype=torch.float64)
     theirs.load_state_dict(
-        {translated(f".self_attention.{name}")[len(".self_attn.") :]: p for name, p in ours.named_parameters()}
+        {torch_name(f".self_attention.{name}")[len(".self_attn.") :]: p for name, p in ours.named_parameters()}
     )
     x_BQD = torch.randn(2, 5, D, dtype=torch.float64, requires_grad=True)
     memory_BMD = torch.randn(2, 4, D, dtype=torch.float64, requires_grad=True)
-    may_BHQM = torch.rand(2, 1, 5, 4) < 0.7
-    may_BHQM[..., 0] = True
-    hidden = (~may_BHQM).expand(2, H, 5, 4).flatten(0, 1)
+    mask_BHQM = torch.rand(2, 1, 5, 4) < 0.7
+    mask_BHQM[..., 0] = True
+    hidden = (~mask_BHQM).expand(2, H, 5, 4).flatten(0, 1)
 
-    output = ours(x_BQD, memory_BMD, may_BHQM)
+    output = ours(x_BQD, memory_BMD, mask_BHQM)
     expected, _ = theirs(x_BQD, memory_BMD, memory_BMD, attn_mask=hidden)
     assert_close(output, expected, rtol=1e-12, atol=1e-12)
     leaves = [x_BQD, memory_BMD]

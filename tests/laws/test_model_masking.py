@@ -1,4 +1,4 @@
-"""Who may not see whom: the future, padding, other sentences. And nothing breaks where there is nothing to see."""
+"""A position does not see the future, padding or other sentences; and a position that sees nothing breaks nothing."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def padded(lengths: list[int], width: int, generator: torch.Generator) -> Tensor
 
 @st.composite
 def batches(draw: st.DrawFn) -> tuple[Tensor, Tensor]:
-    """Sentences of any lengths, empty ones among them, in a batch that may be wider than the longest."""
+    """Sentences of any length, also empty ones, in a batch that may be wider than its longest sentence."""
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**31)))
     count = draw(st.integers(1, 4))
     width_S, width_T = draw(st.integers(1, 8)), draw(st.integers(1, 8))
@@ -81,8 +81,8 @@ def test_a_changed_later_target_token_never_changes_an_earlier_logit(kind, batch
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=": ".join)
-def test_every_logit_does_see_its_own_token_the_earlier_ones_and_the_source(kind):
-    """The law above would hold for a model that sees nothing."""
+def test_every_logit_depends_on_its_own_token_earlier_ones_and_the_source(kind):
+    """The law above would also hold for a model that sees nothing."""
     source_BS, target_BT = torch.tensor([[3, 4, 5]]), torch.tensor([[2, 6, 7, 8]])
     before = logits_of(model(*kind), source_BS, target_BT)
     for position in range(4):

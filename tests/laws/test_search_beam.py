@@ -1,4 +1,4 @@
-"""Laws of search, over a random language: what follows a prefix is drawn once and known to no formula."""
+"""Laws of search in a random language, where the logits after each prefix are random numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VOCABULARY = 7
 
 @dataclass(frozen=True)
 class Prefixes:
-    """A cache that knows each row's prefix literally; rows of a sentence stand together."""
+    """A cache that stores the prefix of each row; the rows of a sentence are neighbours."""
 
     sentences: tuple[int, ...]
     rows: tuple[tuple[int, ...], ...]
@@ -40,7 +40,7 @@ class Prefixes:
 
 
 class RandomLanguage:
-    """Logits that depend on the sentence and the whole prefix, and on nothing else."""
+    """Logits that depend only on the sentence and the whole prefix."""
 
     def __init__(self, seed: int, sharpness: float = 1.5, vocabulary: int = VOCABULARY) -> None:
         self.seed, self.sharpness, self.vocabulary = seed, sharpness, vocabulary
@@ -77,7 +77,7 @@ def beams(language: RandomLanguage, bounds: Limits, first: int = 0, **options: A
 
 
 def all_sentences(longest: int) -> list[tuple[int, ...]]:
-    """Everything that can be written in at most `longest` steps: ended, or stopped at the last."""
+    """All translations of at most `longest` steps: ended, or stopped at the last step."""
     letters = [index for index in range(VOCABULARY) if index not in (PAD, BOS, EOS)]
     ended = [(*words, EOS) for n in range(longest) for words in itertools.product(letters, repeat=n)]
     return ended + list(itertools.product(letters, repeat=longest))
@@ -85,7 +85,7 @@ def all_sentences(longest: int) -> list[tuple[int, ...]]:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
-def test_a_beam_of_one_is_greedy_search(seed: int, alpha: float) -> None:
+def test_a_beam_of_one_equals_greedy_search(seed: int, alpha: float) -> None:
     language = RandomLanguage(seed)
     greedy = greedy_search(language.step, language.start(12), limits(12, 8), alpha)
     for one, several in zip(greedy, beams(language, limits(12, 8), beam=1, alpha=alpha), strict=True):
@@ -109,7 +109,7 @@ def test_an_exhaustive_beam_finds_the_best_of_all_sentences(seed: int, alpha: fl
 
 
 @pytest.mark.parametrize("beam", [1, 2, 5])
-def test_many_sentences_at_once_are_each_alone(beam: int) -> None:
+def test_a_batch_finds_what_single_sentences_find(beam: int) -> None:
     language = RandomLanguage(9, sharpness=2.0)
     together = beams(language, limits(20, 9), beam=beam, alpha=0.6)
     for index, found in enumerate(together):
@@ -120,7 +120,7 @@ def test_many_sentences_at_once_are_each_alone(beam: int) -> None:
 
 
 @pytest.mark.parametrize("beam", [2, 4, 50])
-def test_the_list_of_hypotheses_is_sorted_and_holds_none_twice(beam: int) -> None:
+def test_the_list_of_hypotheses_is_sorted_and_has_none_twice(beam: int) -> None:
     language = RandomLanguage(2)
     for index, found in enumerate(beams(language, limits(10, 4), beam=beam, n_best=min(beam, 8), alpha=0.8)):
         assert len({one.ids for one in found}) == len(found) >= min(beam, 8)
@@ -131,7 +131,7 @@ def test_the_list_of_hypotheses_is_sorted_and_holds_none_twice(beam: int) -> Non
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
 @pytest.mark.parametrize("n_best", [1, 3])
-def test_leaving_early_changes_nothing_but_the_time(alpha: float, n_best: int) -> None:
+def test_finishing_early_saves_time_and_changes_no_result(alpha: float, n_best: int) -> None:
     found, rows = {}, {True: 0, False: 0}
     for early in (True, False):
         language = RandomLanguage(5, sharpness=3.0)
@@ -145,11 +145,11 @@ def test_leaving_early_changes_nothing_but_the_time(alpha: float, n_best: int) -
         found[early] = [best[:n_best] for best in results]
     assert found[True] == found[False]
     assert rows[True] <= rows[False]
-    if alpha == 0.0 and n_best == 1:  # a live hypothesis can then reach no more than it has
+    if alpha == 0.0 and n_best == 1:  # the score of a live hypothesis can then only fall
         assert rows[True] < 0.8 * rows[False]
 
 
-def test_lengths_are_kept_to() -> None:
+def test_translations_keep_to_the_allowed_lengths() -> None:
     language = RandomLanguage(1)
     bounds = limits(8, 6, shortest=[0, 1, 2, 3, 4, 5, 3, 3])
     for found, least in zip(beams(language, bounds, beam=4, n_best=4), bounds.shortest_B.tolist(), strict=True):
@@ -160,7 +160,7 @@ def test_lengths_are_kept_to() -> None:
             assert not {PAD, BOS} & set(one.ids)
 
 
-def test_a_sentence_of_its_own_longest_length_is_stopped_there_and_scored_so() -> None:
+def test_each_sentence_is_stopped_at_its_own_longest_length() -> None:
     language = RandomLanguage(1)
     bounds = Limits.of([2, 5], [3, 6])
     for index, found in enumerate(beams(language, bounds, beam=3)):
@@ -170,7 +170,7 @@ def test_a_sentence_of_its_own_longest_length_is_stopped_there_and_scored_so() -
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
-def test_no_run_of_tokens_comes_twice(n: int) -> None:
+def test_no_sequence_of_tokens_occurs_twice(n: int) -> None:
     language = RandomLanguage(3, sharpness=1.0)
     bounds = limits(10, 12, shortest=[4] * 10, no_repeat_ngram=n)
     searches = [[one] for one in greedy_search(language.step, language.start(10), bounds)]
@@ -179,11 +179,11 @@ def test_no_run_of_tokens_comes_twice(n: int) -> None:
             runs = [one.tokens[start : start + n] for start in range(len(one.tokens) - n + 1)]
             assert len(set(runs)) == len(runs), one
     free = greedy_search(language.step, language.start(10), limits(10, 12, shortest=[11] * 10))
-    assert any(len(set(one.tokens)) < len(one.tokens) for one in free), "the language never repeats itself anyway"
+    assert any(len(set(one.tokens)) < len(one.tokens) for one in free), "without the limit, something repeats"
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_a_prefix_is_kept_and_what_follows_is_what_follows_it(beam: int) -> None:
+def test_a_prefix_is_kept_and_its_continuation_is_the_models(beam: int) -> None:
     language, prefixes = RandomLanguage(4), [(5, 6), (), (4, 4, 4)]
     bounds = limits(3, 7, prefixes=prefixes, no_repeat_ngram=1 if beam == 3 else 0)
     for index, (found, prefix) in enumerate(zip(beams(language, bounds, beam=beam), prefixes, strict=True)):
@@ -199,19 +199,19 @@ def test_penalties_have_the_published_form() -> None:
     assert length_penalty(1, 0.6) == 1.0
     assert length_penalty(7, 2.0) == pytest.approx(4.0)
     assert length_penalty(25, 0.0) == 1.0
-    looked = torch.tensor([[0.5, 1.7, 1.0], [0.25, 0.25, 2.0]])
-    assert coverage_penalty(looked, 0.2).tolist() == pytest.approx([0.2 * math.log(0.5), 0.4 * math.log(0.25)])
+    coverage = torch.tensor([[0.5, 1.7, 1.0], [0.25, 0.25, 2.0]])
+    assert coverage_penalty(coverage, 0.2).tolist() == pytest.approx([0.2 * math.log(0.5), 0.4 * math.log(0.25)])
 
 
-def test_a_coverage_penalty_prefers_the_hypothesis_that_read_everything() -> None:
-    """Two words are equally likely; the one the penalty cares for is the one that looks at the rest of the source."""
+def test_a_coverage_penalty_prefers_the_hypothesis_that_covers_the_source() -> None:
+    """Of two almost equally likely words, the penalty prefers the one that attends to the rest of the source."""
     skips, reads = 4, 5
     logits = torch.full((VOCABULARY,), -50.0)
-    looks = {skips: [1.0, 0.0, 0.0], reads: [0.0, 1.0, 0.0], BOS: [1.0, 0.0, 0.0]}
-    seen: list[list[float]] = []
+    attention = {skips: [1.0, 0.0, 0.0], reads: [0.0, 1.0, 0.0], BOS: [1.0, 0.0, 0.0]}
+    newest: list[list[float]] = []
 
     def step(previous_N: Tensor, cache: Prefixes) -> tuple[Tensor, Prefixes]:
-        seen[:] = [looks[index] for index in previous_N.tolist()]
+        newest[:] = [attention[index] for index in previous_N.tolist()]
         rows = logits.repeat(len(previous_N), 1)
         for row, index in enumerate(previous_N.tolist()):
             rows[row, [skips, reads] if index == BOS else [EOS]] = torch.tensor([0.1, 0.0] if index == BOS else [0.0])
@@ -219,7 +219,7 @@ def test_a_coverage_penalty_prefers_the_hypothesis_that_read_everything() -> Non
 
     def first(beta: float) -> SearchResult:
         start = torch.tensor([[0.0, 0.0, 1.0]])  # the third position is padding
-        coverage = Coverage(start, lambda cache: torch.tensor(seen)) if beta else None
+        coverage = Coverage(start, lambda cache: torch.tensor(newest)) if beta else None
         cache = Prefixes((0,), ((),))
         fixed = Prefixes((0,), ((), ()))
         options = BeamOptions(2, 2, beta=beta)
@@ -228,7 +228,7 @@ def test_a_coverage_penalty_prefers_the_hypothesis_that_read_everything() -> Non
 
     assert first(0.0).tokens == (skips,)
     assert first(1.0).tokens == (reads,)
-    assert first(1.0).score == pytest.approx(first(1.0).log_probability, abs=1e-5), "all was looked at: no penalty"
+    assert first(1.0).score == pytest.approx(first(1.0).log_probability, abs=1e-5), "everything is covered: no penalty"
 
 
 @pytest.mark.parametrize("width", [1, 3])

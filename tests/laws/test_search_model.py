@@ -1,4 +1,4 @@
-"""Laws of search with a real model: with its cache or without, in a batch or alone, one model or its own twin."""
+"""Laws of search with a model: with or without cache, in a batch or alone, one model or an ensemble of equal ones."""
 
 from __future__ import annotations
 
@@ -65,15 +65,15 @@ def same(one: list[list[SearchResult]], other: list[list[SearchResult]]) -> bool
 @pytest.mark.parametrize("decoding", METHODS.values(), ids=METHODS)
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
 def test_a_batch_translates_each_sentence_as_if_alone(decoding: DecodingConfig, positions: str) -> None:
-    transformer, asked = model(positions=positions), requests(12)
-    together = search([transformer], asked, decoding)
+    transformer, sentences = model(positions=positions), requests(12)
+    together = search([transformer], sentences, decoding)
     small = decoding.model_copy(update={"batch_tokens": 40})
-    assert same(together, search([transformer], asked, small))
-    assert same(together, [search([transformer], [one], decoding)[0] for one in asked])
+    assert same(together, search([transformer], sentences, small))
+    assert same(together, [search([transformer], [one], decoding)[0] for one in sentences])
 
 
 class Prefix(NamedTuple):
-    """A cache that remembers nothing but tokens: each step reads the whole prefix again."""
+    """A cache of tokens alone: each step reads the whole prefix again."""
 
     source_BS: Tensor
     rows_NT: Tensor
@@ -94,7 +94,7 @@ def uncached_step(previous_N: Tensor, cache: Prefix) -> tuple[Tensor, Prefix]:
 
 
 @pytest.mark.parametrize("beam", [1, 4])
-def test_search_with_the_cache_is_search_without(beam: int) -> None:
+def test_search_with_the_cache_equals_search_without(beam: int) -> None:
     sources = [one.source for one in requests(9)]
     width = max(map(len, sources))
     source_BS = torch.tensor([[*source, *[PAD] * (width - len(source))] for source in sources])
@@ -117,9 +117,9 @@ def test_an_ensemble_of_a_model_and_its_twin_is_the_model(decoding: DecodingConf
 
 
 def test_an_ensemble_follows_the_mean_of_probabilities() -> None:
-    ask = requests(10)
-    together = search([model(1), model(5)], ask, DecodingConfig(beam=1, length_penalty=0.0))
-    for one, (found,) in zip(ask, together, strict=True):
+    sentences = requests(10)
+    together = search([model(1), model(5)], sentences, DecodingConfig(beam=1, length_penalty=0.0))
+    for one, (found,) in zip(sentences, together, strict=True):
         target = torch.tensor([[2, *found.ids[:-1]]])
         with torch.inference_mode():
             p_2TV = torch.stack(

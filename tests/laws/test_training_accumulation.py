@@ -1,4 +1,4 @@
-"""However an update is cut into parts, it is the same update: accumulation, splitting when memory runs out."""
+"""An update stays the same when it is divided: by accumulation, or because memory runs out."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def weights(trainer: Any) -> dict[str, Tensor]:
 
 
 def joined(batches: list[Batch]) -> Batch:
-    """Batches one below the other, filled up to the longest."""
+    """The rows of all batches in one, padded to the longest."""
     source = torch.nn.utils.rnn.pad_sequence([row for b in batches for row in b.source_BS], batch_first=True)
     target = torch.nn.utils.rnn.pad_sequence([row for b in batches for row in b.target_out_BT], batch_first=True)
     return Batch.of(source, target)
 
 
 @pytest.mark.parametrize("parts", [2, 5])
-def test_k_micro_batches_are_one_big_batch(numbers: Any, tmp_path: Path, parts: int):
+def test_k_micro_batches_equal_one_big_batch(numbers: Any, tmp_path: Path, parts: int):
     trainer = numbers.trainer(tmp_path, STEADY, accumulate=parts)
     batches = trainer.batches.update(1, 0)
     assert len(batches) == parts
@@ -41,7 +41,7 @@ def test_k_micro_batches_are_one_big_batch(numbers: Any, tmp_path: Path, parts: 
 
 
 def test_the_loss_is_divided_by_tokens_not_by_micro_batches(numbers: Any, tmp_path: Path):
-    """A micro-batch of few tokens weighs little: the gradient is that of the mean over all tokens."""
+    """A micro-batch of few tokens has little weight: the gradient is that of the mean over all tokens."""
     trainer = numbers.trainer(tmp_path, STEADY)
     long, short = trainer.batches.update(1, 0)[0], trainer.batches.update(1, 3)[0].halves()[0].halves()[0]
     assert long.tokens > 3 * short.tokens
@@ -58,7 +58,7 @@ def test_the_loss_is_divided_by_tokens_not_by_micro_batches(numbers: Any, tmp_pa
 
 
 def limit_memory(trainer: Any, monkeypatch: pytest.MonkeyPatch, most: int) -> list[int]:
-    """Let the step fail above so many sentences, as a GPU would; returns the sizes that were computed."""
+    """Make the step fail for more than `most` sentences, as a GPU would; returns the sizes that were computed."""
     sizes: list[int] = []
     forward = trainer.gradients.step.forward
 
@@ -73,7 +73,7 @@ def limit_memory(trainer: Any, monkeypatch: pytest.MonkeyPatch, most: int) -> li
 
 
 def test_out_of_memory_splits_batches_and_changes_nothing_else(numbers: Any, tmp_path: Path, monkeypatch, capsys):
-    settings = {"max_steps": 12, "epsilon": 1e-3}  # a usual epsilon would magnify rounding where gradients are nought
+    settings = {"max_steps": 12, "epsilon": 1e-3}  # a usual epsilon would magnify rounding of gradients near 0
     whole = numbers.trainer(tmp_path / "whole", STEADY, **settings)
     whole.train()
     split = numbers.trainer(tmp_path / "split", STEADY, **settings)
@@ -84,13 +84,13 @@ def test_out_of_memory_splits_batches_and_changes_nothing_else(numbers: Any, tmp
     assert max(sizes) <= largest // 3
     for name, weight in weights(whole).items():
         torch.testing.assert_close(weights(split)[name], weight, rtol=1e-3, atol=1e-5)
-    told = capsys.readouterr().err
-    assert "out of memory: each batch is computed in 2 parts" in told
-    assert "in 4 parts from now on; the updates stay the same" in told
+    error = capsys.readouterr().err
+    assert "out of memory: each batch is now computed in 2 parts" in error
+    assert "in 4 parts; the result stays the same" in error
     assert "in 4 parts" in (tmp_path / "split" / "train.log").read_text(encoding="utf-8")
 
 
-def test_a_sentence_that_does_not_fit_ends_it_with_advice(numbers: Any, tmp_path: Path, monkeypatch):
+def test_a_sentence_that_does_not_fit_ends_training_with_advice(numbers: Any, tmp_path: Path, monkeypatch):
     trainer = numbers.trainer(tmp_path)
     limit_memory(trainer, monkeypatch, 0)
     with pytest.raises(TmtError, match="out of memory") as failure:
@@ -99,12 +99,12 @@ def test_a_sentence_that_does_not_fit_ends_it_with_advice(numbers: Any, tmp_path
     assert "training.batch_tokens" in failure.value.remedy
 
 
-def test_memory_that_runs_out_while_validating_is_told_too(numbers: Any, tmp_path: Path, monkeypatch):
+def test_out_of_memory_during_validation_is_reported_too(numbers: Any, tmp_path: Path, monkeypatch):
     trainer = numbers.trainer(tmp_path)
 
     def fail(model: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(trainer.validation, "judge", fail)
+    monkeypatch.setattr(trainer.validation, "evaluate", fail)
     with pytest.raises(TmtError, match="out of memory"):
         trainer.train()

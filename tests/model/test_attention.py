@@ -1,4 +1,4 @@
-"""Equation 1 on numbers one can check by hand, and what the heads and the masks mean."""
+"""Equation 1 on numbers that can be checked by hand; what heads and masks mean."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def test_equation_1_by_hand():
     key = torch.tensor([[[[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]]], dtype=torch.float64)
     value = torch.tensor([[[[10.0, 0.0], [0.0, 10.0], [1.0, 1.0]]]], dtype=torch.float64)
     context = scaled_dot_product_attention(query, key, value)
-    likes = [math.exp(1 / math.sqrt(2)), 1.0, math.exp(-1 / math.sqrt(2))]
-    first, second, third = (like / sum(likes) for like in likes)
+    powers = [math.exp(1 / math.sqrt(2)), 1.0, math.exp(-1 / math.sqrt(2))]
+    first, second, third = (power / sum(powers) for power in powers)
     assert_close(context.flatten().tolist(), [10 * first + third, 10 * second + third])
 
 

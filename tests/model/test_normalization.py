@@ -1,4 +1,4 @@
-"""Normalisation by hand against torch's own, and the Annotated Transformer's variant against its formula."""
+"""Handwritten normalisation equals torch's; the Annotated Transformer's variant equals its formula."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def inputs(dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def normalised(norm: LayerNorm | RMSNorm, x_BTD: Tensor, gamma_D: Tensor, *beta_D: Tensor) -> Tensor:
-    """With a gain and a shift of the test's, gradients and all."""
+    """The output with these parameters, so that gradients reach them."""
     given = dict(zip(("gamma", "beta"), (gamma_D, *beta_D), strict=False))
     return torch.func.functional_call(norm, given, (x_BTD,))
 
 
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-5, 0.5])
-def test_layer_norm_is_torchs_in_output_and_gradients(epsilon):
+def test_layer_norm_equals_torchs_in_output_and_gradients(epsilon):
     leaves = inputs()
     ours, theirs = (
         normalised(LayerNorm(16, epsilon), *leaves),
@@ -41,7 +41,7 @@ def test_layer_norm_is_torchs_in_output_and_gradients(epsilon):
         assert_close(one, other, rtol=1e-10, atol=1e-10)
 
 
-def test_rms_norm_is_torchs_in_output_and_gradients():
+def test_rms_norm_equals_torchs_in_output_and_gradients():
     x, gamma, _ = inputs()
     ours, theirs = normalised(RMSNorm(16, 1e-6), x, gamma), F.rms_norm(x, (16,), gamma, 1e-6)
     assert_close(ours, theirs, rtol=1e-12, atol=1e-12)
@@ -55,7 +55,7 @@ def test_rms_norm_is_torchs_in_output_and_gradients():
 
 def test_epsilon_on_the_deviation_is_the_annotated_formula():
     values, epsilon = [1.0, 2.0, 4.0, 9.0], 0.5
-    mean, deviation = statistics.mean(values), statistics.stdev(values)  # the sample's: divisor n - 1
+    mean, deviation = statistics.mean(values), statistics.stdev(values)  # of the sample, divisor n - 1
     expected = [2 * (value - mean) / (deviation + epsilon) + 3 for value in values]
     twos, threes = torch.full((4,), 2.0), torch.full((4,), 3.0)
     ours = normalised(LayerNorm(4, epsilon, "deviation"), torch.tensor(values), twos, threes)
@@ -72,7 +72,7 @@ def test_the_modules_start_as_the_identity_on_normalised_vectors(layer, rms):
     assert_close(rooted.square().mean(dim=-1), torch.ones(2, 3, dtype=torch.float64), rtol=0, atol=1e-4)
 
 
-def test_a_constant_vector_is_no_division_by_zero():
+def test_a_constant_vector_is_not_divided_by_zero():
     flat_D = torch.full((8,), 3.0, requires_grad=True)
     for module in (LayerNorm(8, 1e-6), LayerNorm(8, 1e-6, "deviation"), FusedLayerNorm(8, 1e-6)):
         output_D = module(flat_D)

@@ -75,15 +75,15 @@ def test_rotary_products_depend_on_the_distance_only():
     assert product(0, 0) == pytest.approx((query_BH1K * key_BH1K).sum().item(), abs=1e-6)
 
 
-def test_rotary_keeps_lengths_and_turns_pairs_by_position_times_frequency():
+def test_rotary_keeps_lengths_and_rotates_pairs_by_position_times_frequency():
     rotary = RotaryPositions(4)
     x_BHQK = torch.tensor([[[[1.0, 1.0, 0.0, 0.0]] * 3]])  # three positions of the same vector
-    turned = rotary(x_BHQK, 5)
-    assert_close(turned.norm(dim=-1), x_BHQK.norm(dim=-1))
+    rotated = rotary(x_BHQK, 5)
+    assert_close(rotated.norm(dim=-1), x_BHQK.norm(dim=-1))
     for row, position in enumerate((5, 6, 7)):
         slow = position / 100  # 10000^(-2/4)
         expected = [math.cos(position), math.cos(slow), math.sin(position), math.sin(slow)]
-        assert_close(turned[0, 0, row].tolist(), expected, rtol=0, atol=1e-6)
+        assert_close(rotated[0, 0, row].tolist(), expected, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize(("start", "length"), [(0, 9), (8, 2), (9, 1), (7, 20), (40, 3)])
@@ -96,5 +96,5 @@ def test_rotary_positions_beyond_the_table_are_computed(start, length):
     assert not short.state_dict()
 
 
-def test_rotary_positions_keep_the_precision_of_what_they_turn():
+def test_rotary_positions_keep_the_type_of_their_input():
     assert RotaryPositions(4)(torch.ones(1, 1, 3, 4, dtype=torch.bfloat16), 0).dtype is torch.bfloat16

@@ -1,4 +1,4 @@
-"""The whole model: how it starts, what its options change, and what it refuses."""
+"""The whole model: its initial weights, what its options change, and what it refuses."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def model(seed: int = 0, source: int = 9, target: int = 9, **options: object) ->
     return Transformer(ModelConfig(**{**SMALL, **options}), source, target)
 
 
-def test_the_start_follows_from_the_seed_alone():
+def test_initial_weights_depend_on_the_seed_alone():
     one, same, other = (model(seed).state_dict() for seed in (1, 1, 2))
     assert all(torch.equal(one[name], same[name]) for name in one)
     assert not torch.equal(one["generator.weight"], other["generator.weight"])
 
 
-def test_matrices_start_xavier_uniform_and_each_of_the_stacked_three_for_itself():
+def test_matrices_start_xavier_uniform_and_stacked_ones_one_by_one():
     transformer = model(d_model=64, d_ff=256, n_heads=4)
     attention = transformer.encoder.layers[0].self_attention
     square, wide = math.sqrt(6 / (64 + 64)), math.sqrt(6 / (64 + 256))
@@ -96,7 +96,7 @@ def test_tying_two_vocabularies_is_refused():
     ("options", "present"),
     [({"norm": "pre"}, True), ({"norm": "post"}, False), ({"norm": "post", "final_norm": True}, True)],
 )
-def test_final_norm_follows_norm_unless_told(options, present):
+def test_final_norm_follows_norm_unless_set(options, present):
     transformer = model(**options)
     assert isinstance(transformer.encoder.final_norm, LayerNorm) == present
     assert isinstance(transformer.decoder.final_norm, LayerNorm) == present
@@ -148,16 +148,16 @@ def test_training_drops_and_evaluation_does_not():
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
-def test_rotary_positions_turn_self_attention_and_nothing_else(positions):
+def test_rotary_positions_act_in_self_attention_only(positions):
     built = model(positions=positions, d_model=24, n_heads=3)
-    turned = [layer.self_attention.rotary for layer in (*built.encoder.layers, *built.decoder.layers)]
-    assert [turn is not None for turn in turned] == [positions == "rotary"] * 3
-    assert all(turn is None or 2 * turn.angle_PI.shape[1] == 8 for turn in turned)
+    rotary = [layer.self_attention.rotary for layer in (*built.encoder.layers, *built.decoder.layers)]
+    assert [one is not None for one in rotary] == [positions == "rotary"] * 3
+    assert all(one is None or 2 * one.angle_PI.shape[1] == 8 for one in rotary)
     assert all(layer.cross_attention.rotary is None for layer in built.decoder.layers)
 
 
-def test_rotary_positions_tell_orders_apart():
-    """Without any positions, attention could not: the mean over a sentence would not depend on the order of words."""
+def test_rotary_positions_distinguish_orders():
+    """Without positions, the mean over a sentence would not depend on the order of its words."""
     one, other = torch.tensor([[5, 6, 7]]), torch.tensor([[7, 6, 5]])
     built = model(positions="rotary").eval()
     means = [built.encode(ids)[0].mean(dim=1) for ids in (one, other)]
@@ -165,7 +165,7 @@ def test_rotary_positions_tell_orders_apart():
 
 
 @pytest.mark.parametrize("normalization", ["layer", "rms"])
-def test_every_normalisation_is_of_the_kind_and_epsilon_asked_for(normalization):
+def test_every_normalisation_has_the_configured_kind_and_epsilon(normalization):
     options = {"epsilon_on": "deviation"} if normalization == "layer" else {}
     built = model(normalization=normalization, layer_norm_epsilon=1e-3, **options)
     norms = [module for module in built.modules() if isinstance(module, LayerNorm | RMSNorm)]
@@ -175,7 +175,7 @@ def test_every_normalisation_is_of_the_kind_and_epsilon_asked_for(normalization)
     assert normalization == "rms" or {norm.epsilon_on for norm in norms} == {"deviation"}
 
 
-def test_every_piece_is_one_of_the_parts_handed_in():
+def test_every_piece_is_one_of_the_given_parts():
     class OtherLinear(Linear):
         pass
 

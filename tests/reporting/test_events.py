@@ -75,7 +75,7 @@ def test_without_a_terminal_there_are_plain_lines_now_and_then(tmp_path: Path, c
     events = Events(tmp_path)
     clock = iter(range(0, 10_000, 4))  # seconds; each update takes some
     monkeypatch.setattr(events_module.time, "monotonic", lambda: float(next(clock)))
-    events._told = 0.0
+    events._shown = 0.0
     events.start_epoch(3, 100, 0)
     for step in range(40):
         events.advance(step, "loss 2.000")

@@ -30,50 +30,50 @@ def _threads():
     torch.set_flush_denormal(False)
 
 
-def test_a_device_that_is_not_there_is_refused_with_those_that_are(monkeypatch):
+def test_an_unavailable_device_is_refused_with_the_available_ones(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(TmtError, match="no cuda device on this machine") as failure:
         pick_device("cuda")
     assert failure.value.exit_code == 2
     assert "cpu" in failure.value.remedy
-    with pytest.raises(TmtError, match="'tpu' is no device"):
+    with pytest.raises(TmtError, match="unknown device 'tpu'"):
         pick_device("tpu")
 
 
-def test_auto_takes_the_fastest_there_is(monkeypatch):
+def test_auto_takes_the_fastest_available_device(monkeypatch):
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    for there, device in ((True, torch.device("cuda", 1)), (False, CPU)):
-        monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
-        monkeypatch.setattr(torch.cuda, "device_count", lambda there=there: 2 * there)
+    for available, device in ((True, torch.device("cuda", 1)), (False, CPU)):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda available=available: available)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda available=available: 2 * available)
         assert pick_device("auto", local_rank=1) == device
 
 
 def test_more_processes_than_gpus_are_refused(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    with pytest.raises(TmtError, match=r"process 3 of this machine has no GPU: it has 2") as failure:
+    with pytest.raises(TmtError, match=r"no GPU is left for process 3 on this machine: it has 2") as failure:
         pick_device("auto", local_rank=2)
     assert "--nproc-per-node 2" in failure.value.remedy
 
 
-def test_threads_are_as_asked_for_or_shared_among_the_processes_of_a_machine(monkeypatch):
+def test_threads_are_configured_or_shared_among_processes_on_a_machine(monkeypatch):
     assert set_up(RuntimeConfig(device="cpu", threads=2)) == Machine(CPU, torch.float32)
     assert torch.get_num_threads() == 2
     set_up(RuntimeConfig(device="cpu"))
-    assert torch.get_num_threads() == 2  # alone: as PyTorch was told to
+    assert torch.get_num_threads() == 2  # a single process: unchanged
     monkeypatch.setattr(device_module, "cores", lambda: 6)
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     set_up(RuntimeConfig(device="cpu"), World(local_size=2))
-    assert torch.get_num_threads() == 2  # as the user told PyTorch
+    assert torch.get_num_threads() == 2  # the user's setting
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    for processes, threads in ((2, 3), (4, 1), (8, 1)):  # torchrun tells PyTorch to take one
+    for processes, threads in ((2, 3), (4, 1), (8, 1)):  # torchrun sets OMP_NUM_THREADS to 1
         set_up(RuntimeConfig(device="cpu"), World(local_size=processes))
         assert torch.get_num_threads() == threads
 
 
 def test_precision():
     assert set_up(RuntimeConfig(device="cpu", precision="bfloat16")).dtype is torch.bfloat16
-    with pytest.raises(TmtError, match="float16 trains on a GPU only"):
+    with pytest.raises(TmtError, match="float16 needs a GPU"):
         set_up(RuntimeConfig(device="cpu", precision="float16"))
     assert set_up(RuntimeConfig(device="cpu", precision="auto")).dtype is torch.float32
     assert Machine(torch.device("cuda"), torch.float16).needs_scaling
@@ -81,14 +81,14 @@ def test_precision():
 
 
 @pytest.mark.parametrize(("instructions", "dtype"), [("avx512_bf16", torch.bfloat16), ("avx2", torch.float32)])
-def test_fast_is_narrow_where_the_processor_is_fast_in_it(monkeypatch, instructions: str, dtype: torch.dtype):
+def test_fast_is_bfloat16_if_the_processor_has_it(monkeypatch, instructions: str, dtype: torch.dtype):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {instructions: True, "amx_bf16": False}, raising=False)
     assert set_up(RuntimeConfig(device="cpu", precision="fast")).dtype is dtype
     monkeypatch.delattr(torch.cpu, "get_capabilities")  # an older PyTorch
     assert set_up(RuntimeConfig(device="cpu", precision="fast")).dtype is torch.float32
 
 
-def test_autocast_makes_products_narrow_and_nothing_else():
+def test_autocast_changes_only_matrix_products():
     matrix = torch.randn(4, 4)
     with Machine(CPU, torch.bfloat16).autocast():
         assert (matrix @ matrix).dtype is torch.bfloat16
@@ -97,7 +97,7 @@ def test_autocast_makes_products_narrow_and_nothing_else():
         assert (matrix @ matrix).dtype is torch.float32
 
 
-def test_random_states_put_every_generator_back():
+def test_random_states_restore_every_generator():
     seed_everything(3)
     states = random_states(CPU)
     first = torch.randn(5)
@@ -108,7 +108,7 @@ def test_random_states_put_every_generator_back():
     assert torch.equal(torch.randn(5), first)
 
 
-def test_peak_memory_counts_what_was_in_use():
+def test_peak_memory_counts_memory_in_use():
     before = peak_memory(CPU)
     size = before + 50_000_000
     block = torch.ones(size // 4)

@@ -1,4 +1,4 @@
-"""Groups of processes, and that a process alone needs none."""
+"""Processes that train together, and a single process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 
 
-def test_a_process_alone_asks_nobody(monkeypatch):
+def test_a_single_process_does_not_communicate(monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
     with join_world() as world:
         assert world == World(0, 1, 0)
@@ -29,14 +29,14 @@ def test_a_process_alone_asks_nobody(monkeypatch):
         assert world.sums([1, 2.5]) == [1, 2.5]
         assert world.gather("x") == ["x"]
         assert world.from_main(lambda: 7) == 7
-        assert world.shared([3, 1, 2], lambda items: [-item for item in items]) == [-3, -1, -2]
+        assert world.split_work([3, 1, 2], lambda items: [-item for item in items]) == [-3, -1, -2]
         module = torch.nn.Linear(2, 2)
         assert world.parallel(module, torch.device("cpu")) is module
         with pytest.raises(TmtError):
-            world.leave(TmtError("enough"))
+            world.exit_all(TmtError("stop"))
 
 
-def test_a_group_knows_who_shares_a_machine(monkeypatch):
+def test_local_ranks_are_read_from_the_environment(monkeypatch):
     for name, value in {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(torch.distributed, "init_process_group", lambda *_, **__: None)
@@ -45,14 +45,14 @@ def test_a_group_knows_who_shares_a_machine(monkeypatch):
         assert world == World(rank=5, size=8, local_rank=1, local_size=4)
 
 
-def test_errors_travel_between_processes():
+def test_errors_survive_pickling():
     error = pickle.loads(pickle.dumps(TmtError("what", place="where", remedy="how", exit_code=130)))
     assert (str(error), error.exit_code) == (str(TmtError("what", place="where", remedy="how")), 130)
 
 
-@pytest.mark.parametrize("failing", ["alone", "with all", ""])
-def test_a_gpu_process_that_fails_alone_waits_for_nobody(monkeypatch, failing: str):
-    """NCCL ends a group when all end it, and the others may be waiting for this one elsewhere."""
+@pytest.mark.parametrize("failing", ["alone", "together", ""])
+def test_a_gpu_process_that_fails_alone_does_not_wait(monkeypatch, failing: str):
+    """NCCL waits until all processes leave the group, but the others may be waiting for this one elsewhere."""
     ended: list[bool] = []
     for name, value in (("RANK", "1"), ("WORLD_SIZE", "2")):
         monkeypatch.setenv(name, value)
@@ -66,11 +66,11 @@ def test_a_gpu_process_that_fails_alone_waits_for_nobody(monkeypatch, failing: s
             if failing == "alone":
                 raise TmtError("no memory")
             if failing:
-                world.leave(TmtError("interrupted"))
+                world.exit_all(TmtError("interrupted"))
     assert ended == ([] if failing == "alone" else [True])
 
 
-TALK = """
+WORKER = """
 import gc
 from contextlib import suppress
 from glob import glob
@@ -83,68 +83,68 @@ from transformer_mt.runtime.distributed import join_world
 def fail():
     raise TmtError("no", exit_code=130)
 
-def learn(world):
+def train(world):
     weights = world.parallel(torch.nn.Linear(1, 1, bias=False), torch.device("cpu"))
-    torch.optim.Adam(weights.parameters())  # the first one imports much, and keeps the frames it is imported from
+    torch.optim.Adam(weights.parameters())  # the first one imports a module that keeps the frames importing it
     weights(torch.tensor([[2.0 * world.rank]])).sum().backward()
     assert weights.module.weight.grad.item() == 1  # the mean of 0 and 2
     if FAILING:
-        world.leave(TmtError("learnt enough"))
+        world.exit_all(TmtError("stop"))
 
-def threads():  # of Linux; elsewhere none are seen
+def threads():  # on Linux; elsewhere none are found
     for file in glob("/proc/self/task/*/comm"):
-        with suppress(OSError):  # it ended meanwhile
+        with suppress(OSError):  # it has ended in the meantime
             yield Path(file).read_text().strip()
 
-def talk(world):
+def communicate(world):
     assert world.size == 2 and world.is_main == (world.rank == 0)
     assert world.sums([world.rank + 1, 10]) == [3, 20]
     assert world.gather(f"rank {world.rank}") == ["rank 0", "rank 1"]
     assert world.from_main(lambda: {"from": world.rank}) == {"from": 0}
-    for count in range(4):  # fewer than the processes, as many, uneven shares
-        done = world.shared(list(range(count)), lambda own: [(item, world.rank) for item in own])
+    for count in range(4):  # fewer items than processes, the same number, uneven shares
+        done = world.split_work(list(range(count)), lambda own: [(item, world.rank) for item in own])
         assert done == [(item, item % 2) for item in range(count)]
     outcomes = []
     for failing in (
         lambda: world.from_main(fail),
-        lambda: world.leave(TmtError("no", exit_code=130)),
-        lambda: world.shared(range(2), lambda own: [fail() if item == 0 else item for item in own]),
+        lambda: world.exit_all(TmtError("no", exit_code=130)),
+        lambda: world.split_work(range(2), lambda own: [fail() if item == 0 else item for item in own]),
     ):
         try:
             failing()
         except TmtError as error:
             outcomes.append((0, str(error)))
-        except SystemExit as leave:
-            outcomes.append((1, leave.code))
+        except SystemExit as error:
+            outcomes.append((1, error.code))
     assert outcomes == [(0, "no")] * 3 if world.is_main else [(1, 130)] * 3, outcomes
 
-gc.disable()  # or it collects what is left over, but not always in time
+gc.disable()  # it could hide an error, because it does not always collect in time
 kept = None
 try:
     with join_world() as world:
-        talk(world)
-        learn(world)
+        communicate(world)
+        train(world)
 except (TmtError, SystemExit) as error:
     kept = error  # with its traceback
 assert (kept is not None) == FAILING
-assert not [name for name in threads() if "gloo" in name]  # one that outlives Python aborts
-print("all said", flush=True)
+assert not [name for name in threads() if "gloo" in name]  # a thread that outlives Python aborts
+print("done", flush=True)
 """
 
 
 @pytest.mark.parametrize("failing", [False, True])
-def test_two_processes_talk_and_end_in_peace(failing: bool):
-    """Started as torchrun starts them, by the environment."""
+def test_two_processes_communicate_and_end_cleanly(failing: bool):
+    """Started by environment variables, as torchrun does."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     group = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
     environments = [{**os.environ, **group, "RANK": rank, "LOCAL_RANK": rank, "PYTHONPATH": str(ROOT)} for rank in "01"]
     with ExitStack() as stack:
-        command = [sys.executable, "-c", f"FAILING = {failing}\n{TALK}"]
+        command = [sys.executable, "-c", f"FAILING = {failing}\n{WORKER}"]
         piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         processes = [stack.enter_context(subprocess.Popen(command, env=env, **piped)) for env in environments]
         stack.callback(lambda: [process.kill() for process in processes])
         for process in processes:
-            out, told = process.communicate(timeout=120)
-            assert (process.returncode, out) == (0, "all said\n"), told[-2000:]
+            out, err = process.communicate(timeout=120)
+            assert (process.returncode, out) == (0, "done\n"), err[-2000:]

@@ -1,4 +1,4 @@
-"""Weights on disk: a round trip with ties, and a clear word about every way a file can be wrong."""
+"""Weights on disk: a round trip with tied weights, and a clear error for every damaged file."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_tied_weights_are_stored_once(tmp_path: Path):
     assert "generator.weight" not in stored
 
 
-def test_all_that_does_not_fit_is_told_at_once(tmp_path: Path):
+def test_all_weights_that_do_not_fit_are_reported_at_once(tmp_path: Path):
     weights = dict(named_weights(model(1, d_ff=12)))
     del weights["generator.bias"]
     weights["generator.scale"] = torch.ones(1)
@@ -59,14 +59,14 @@ def test_all_that_does_not_fit_is_told_at_once(tmp_path: Path):
     assert "w.safetensors" in message
     assert caught.value.remedy
     for name, tensor in named_weights(fitting).items():
-        assert torch.equal(tensor, before[name]), "a model is loaded as a whole or not at all"
+        assert torch.equal(tensor, before[name]), "a model is loaded completely or not at all"
 
 
 @pytest.mark.parametrize("wrong", [torch.tensor(float("nan")), torch.tensor(float("inf")), torch.tensor(3)])
-def test_what_is_no_number_is_refused(tmp_path: Path, wrong: torch.Tensor):
+def test_weights_that_are_not_finite_are_refused(tmp_path: Path, wrong: torch.Tensor):
     weights = dict(named_weights(model(1)))
     weights["generator.bias"] = wrong.expand_as(weights["generator.bias"])
-    with pytest.raises(TmtError, match=r"not all numbers: generator\.bias"):
+    with pytest.raises(TmtError, match=r"not finite floats: generator\.bias"):
         load_weights(model(2), weights, tmp_path)
 
 
@@ -87,7 +87,7 @@ def test_a_missing_or_damaged_file_is_a_clear_error(tmp_path: Path, damage):
             "empty": b"",
             "cut": content[: len(content) // 2],
             "header": b"\xff" * 16 + content[16:],
-            "text": b"this is no file of weights",
+            "text": b"these are not weights",
         }
         file.write_bytes(damaged[damage])
     with pytest.raises(TmtError, match="missing" if damage == "missing" else "not a readable") as caught:
@@ -95,6 +95,6 @@ def test_a_missing_or_damaged_file_is_a_clear_error(tmp_path: Path, damage):
     assert caught.value.place == str(file)
 
 
-def test_saving_where_one_cannot_is_an_os_error(tmp_path: Path):
+def test_a_failed_save_is_an_os_error(tmp_path: Path):
     with pytest.raises(OSError):
         save_weights(named_weights(model(1)), tmp_path / "nowhere" / "model.safetensors")

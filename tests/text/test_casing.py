@@ -1,4 +1,4 @@
-"""Keeping the case, lowering it, and truecasing."""
+"""The case of text: keep it, lower it, or truecase it."""
 
 from __future__ import annotations
 
@@ -56,4 +56,4 @@ def test_it_is_saved_and_loaded(truecase: Casing, tmp_path: Path) -> None:
     loaded.load(tmp_path)
     for sentence in SENTENCES:
         assert loaded.apply(sentence) == truecase.apply(sentence)
-    Casing("lower").save(tmp_path / "nowhere")  # nothing learned, nothing written
+    Casing("lower").save(tmp_path / "nowhere")  # nothing was learned, so nothing is written

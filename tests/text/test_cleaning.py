@@ -50,13 +50,13 @@ def test_repeats_are_shortened_in_korean_alone() -> None:
     assert clean_text("oooooh", rules(max_repeats=2), "en") == "oooooh"
 
 
-def test_joiners_stay_where_they_are_spelling() -> None:
+def test_joiners_stay_in_languages_that_spell_with_them() -> None:
     assert clean_text("می\u200cخواهم", DEFAULT, "fa") == "می\u200cخواهم"
     assert clean_text("a\u200cb\u200b", DEFAULT, "en") == "ab"
 
 
 @given(text=texts, unicode=st.sampled_from(["NFC", "NFKC", "off"]), spaces=st.sampled_from(["trim", "collapse", "off"]))
-def test_clean_text_is_one_line_and_clean_already(text: str, unicode: str, spaces: str) -> None:
+def test_clean_text_is_one_line_and_stays_clean(text: str, unicode: str, spaces: str) -> None:
     config = rules(unicode=unicode, whitespace=spaces)
     clean = clean_text(text, config, "en")
     assert len(clean.splitlines()) <= 1
@@ -117,16 +117,16 @@ def test_faults_of_lengths(changed: dict[str, object], lengths: tuple[int, int],
     assert fault_of_lengths(*lengths, max_length=10, rules=rules(**changed)) == fault
 
 
-def test_pair_keys_tell_pairs_apart() -> None:
+def test_pair_keys_distinguish_pairs() -> None:
     assert keys_of_pair("a", "b") == keys_of_pair("a", "b")
     assert len({keys_of_pair(*pair).pair for pair in (("a", "b"), ("b", "a"), ("ab", ""), ("A", "b"))}) == 4
     assert [len(key) for key in keys_of_pair("a", "b")] == [8, 8, 8]
 
 
 def test_leaks_are_the_same_sentence_to_a_reader() -> None:
-    seen = keys_of_pair("Ein Hund.", "A dog.").leak
-    assert seen == keys_of_pair("ein  Hund", "A dog !").leak
-    assert seen != keys_of_pair("ein Hund", "the dog").leak
+    leak = keys_of_pair("Ein Hund.", "A dog.").leak
+    assert leak == keys_of_pair("ein  Hund", "A dog !").leak
+    assert leak != keys_of_pair("ein Hund", "the dog").leak
     assert keys_of_pair("Ein Hund.", "A dog.").source == keys_of_pair("ein hund", "the dog").source
     assert keys_of_pair("?", "a").leak != keys_of_pair("!", "a").leak  # there is only punctuation to compare
     assert keys_of_pair("ab", "c").leak != keys_of_pair("a", "bc").leak

@@ -1,4 +1,4 @@
-"""Sentences to ids and back, and damaged folders."""
+"""Sentences to ids and back; damaged folders."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ def test_it_is_saved_and_loaded_whole(made: Codec, tmp_path: Path) -> None:
         assert loaded.decode(made.encode(sentence)) == made.decode(made.encode(sentence))
 
 
-def test_tokens_of_strange_characters_keep_their_ids(tmp_path: Path) -> None:
-    strange = ["\u2028", "\x85", "\r", " ", "\u00a0", "\ufeff"]
+def test_tokens_of_unusual_characters_keep_their_ids(tmp_path: Path) -> None:
+    unusual = ["\u2028", "\x85", "\r", " ", "\u00a0", "\ufeff"]
     made = codec()
-    Codec(made.segmenter, Vocabulary([*made.vocabulary.tokens[:5], *strange])).save(tmp_path)
-    assert Codec.load(tmp_path).vocabulary.tokens[5:] == strange
+    Codec(made.segmenter, Vocabulary([*made.vocabulary.tokens[:5], *unusual])).save(tmp_path)
+    assert Codec.load(tmp_path).vocabulary.tokens[5:] == unusual
 
 
 def _no_folder(folder: Path) -> None:
@@ -115,7 +115,7 @@ def _wrong_settings(folder: Path) -> None:
         lambda folder: (folder / "spacing.json").write_text('{"left": []}'),
     ],
 )
-def test_a_damaged_folder_is_a_fault_that_the_user_can_repair(damage, tmp_path: Path) -> None:
+def test_a_damaged_folder_is_an_error_that_the_user_can_fix(damage, tmp_path: Path) -> None:
     folder = tmp_path / "side"
     codec().save(folder)
     damage(folder)

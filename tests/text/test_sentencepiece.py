@@ -44,7 +44,7 @@ def test_the_inventory_is_as_large_as_asked_and_begins_with_the_marks(algorithm:
     assert Vocabulary(pieces).tokens == pieces
 
 
-def test_a_corpus_too_small_says_so() -> None:
+def test_a_corpus_that_is_too_small_is_an_error() -> None:
     with pytest.raises(TmtError, match="too small for 8000 pieces") as error:
         tokenizer(vocab_size=8000)
     assert error.value.place == "tokenizer.vocab_size"
@@ -55,7 +55,7 @@ def test_a_corpus_too_small_says_so() -> None:
 @pytest.mark.parametrize("values", [{"vocab_size": 40}, {"vocab_size": 200, "byte_fallback": True}])
 def test_more_characters_than_pieces_ask_for_more_pieces(values: dict[str, object]) -> None:
     every = [chr(0xAC00 + number) for number in range(100)]
-    with pytest.raises(TmtError, match="fewer than the characters") as error:
+    with pytest.raises(TmtError, match="pieces are too few") as error:
         tokenizer(sentences=[" ".join(every)] * 5, **values)
     assert error.value.remedy.startswith("Raise tokenizer.vocab_size")
 
@@ -153,13 +153,13 @@ def test_a_codec_samples_ids_with_the_end_mark() -> None:
     assert {made.decode(ids) for ids in drawn} == {"the tower rose"}
 
 
-def test_pieces_of_another_tokenizer_are_no_vocabulary(tmp_path: Path) -> None:
+def test_a_vocabulary_of_another_tokenizer_is_refused(tmp_path: Path) -> None:
     codec().save(tmp_path)
     file = tmp_path / "vocabulary.txt"
     lines = file.read_text(encoding="utf-8").split("\n")
     lines[-3:-1] = lines[-2], lines[-3]
     file.write_text("\n".join(lines), encoding="utf-8")
-    with pytest.raises(TmtError, match="not that of the tokenizer beside it"):
+    with pytest.raises(TmtError, match="does not match the tokenizer in this folder"):
         Codec.load(tmp_path)
 
 
@@ -184,7 +184,7 @@ def test_morphemes_are_split_and_joined_back() -> None:
     assert made.morphemes.split("학교에서 책을") == "학교 에서 \u2583 책 을"
 
 
-def test_morphemes_are_a_matter_of_korean() -> None:
+def test_morphemes_apply_to_korean_only() -> None:
     assert tokenizer("en", morphemes="mecab").morphemes is None
 
 

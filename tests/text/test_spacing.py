@@ -1,4 +1,4 @@
-"""The spaces between tokens: learned from text, and assumed without text."""
+"""Spaces between tokens: learned from text, or by default."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def test_pairs_never_seen_follow_the_rule(spacing: Spacing) -> None:
     assert spacing.join(["could", "n't"]) == "couldn't"
 
 
-def test_a_single_slip_makes_no_rule() -> None:
-    slip = [lesson("we saw _Rome today"), lesson("it is late"), lesson("we went home")]
-    learned = Spacing.learn(slip)
+def test_a_single_typing_mistake_makes_no_rule() -> None:
+    mistake = [lesson("we saw _Rome today"), lesson("it is late"), lesson("we went home")]
+    learned = Spacing.learn(mistake)
     assert learned.join(["in", "Rome", "now"]) == "in Rome now"
     assert learned.join(["we", "saw", "Rome"]) == "we sawRome"  # but this pair was seen
 
@@ -77,7 +77,7 @@ def test_without_any_text_common_marks_are_known(tokens: list[str], sentence: st
     assert Spacing().join(tokens) == sentence
 
 
-def test_text_overrules_what_is_believed() -> None:
+def test_text_overrules_the_defaults() -> None:
     """French has a space before a question mark."""
     learned = Spacing.learn(lesson(f"{word} ? oui") for word in ["ici", "vous", "encore", "vrai"])
     assert learned.join(["demain", "?"]) == "demain ?"

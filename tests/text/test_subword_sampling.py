@@ -1,4 +1,4 @@
-"""Random segmentations: known answers, and frequencies compared with probabilities that are computed by hand."""
+"""Random segmentations: known answers, and frequencies compared with exact probabilities."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_bpe_takes_the_merge_learnt_first() -> None:
     assert bpe_dropout("", MERGES, never()) == []
 
 
-def test_where_every_merge_is_dropped_characters_are_left() -> None:
+def test_if_every_merge_is_dropped_characters_are_left() -> None:
     assert bpe_dropout("abcd", MERGES, Drops(1.0, random.Random(1))) == list("abcd")
 
 
@@ -51,11 +51,11 @@ def test_bpe_dropout_draws_each_segmentation_with_its_probability(word: str, p: 
     """One stream of drops over many words; most of them keep their usual pieces if p is small."""
     drops, draws = Drops(p, random.Random(3)), 20_000
     usual, expected = bpe_dropout(word, MERGES, never()), probabilities(tuple(word), p)
-    seen = Counter(tuple(sample_bpe(usual, MERGES, drops)) for _ in range(draws))
+    drawn = Counter(tuple(sample_bpe(usual, MERGES, drops)) for _ in range(draws))
     assert sum(expected.values()) == pytest.approx(1)
-    assert set(seen) <= set(expected)
+    assert set(drawn) <= set(expected)
     for pieces, chance in expected.items():
-        assert seen[pieces] / draws == pytest.approx(chance, abs=0.015)
+        assert drawn[pieces] / draws == pytest.approx(chance, abs=0.015)
 
 
 def segmentations(word: str) -> list[tuple[str, ...]]:
@@ -73,12 +73,12 @@ def test_unigram_segmentations_come_with_their_probability_to_the_power_alpha(al
     word, draws, generator = "abcab", 20_000, random.Random(7)
     weights = {pieces: math.prod(UNIGRAM[piece] for piece in pieces) ** alpha for pieces in segmentations(word)}
     assert len(weights) == 8
-    seen = Counter(tuple(sample_unigram(word, SCORES, alpha, generator, longest=3)) for _ in range(draws))
-    assert set(seen) == set(weights)
+    drawn = Counter(tuple(sample_unigram(word, SCORES, alpha, generator, longest=3)) for _ in range(draws))
+    assert set(drawn) == set(weights)
     for pieces, weight in weights.items():
-        assert seen[pieces] / draws == pytest.approx(weight / sum(weights.values()), abs=0.015)
+        assert drawn[pieces] / draws == pytest.approx(weight / sum(weights.values()), abs=0.015)
 
 
-def test_a_place_where_no_piece_ends_is_passed_over() -> None:
+def test_a_place_without_the_end_of_a_piece_is_skipped() -> None:
     scores = {"ab": -1.0, "c": -2.0}  # no piece ends after the a
     assert sample_unigram("abc", scores, 0.5, random.Random(1), longest=2) == ["ab", "c"]

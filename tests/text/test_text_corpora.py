@@ -1,4 +1,4 @@
-"""Vocabulary sizes that others report for Multi30k, and how much of real text `detokenize` restores exactly."""
+"""Vocabulary sizes that others report for Multi30k; how much of real text `detokenize` restores exactly."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def test_training_twice_gives_the_same_files(trained: tuple[str, Segmenter], tmp
 
 
 @pytest.mark.parametrize("text", ODD, ids=range(len(ODD)))
-def test_odd_input_is_split_and_joined_without_complaint(trained: tuple[str, Segmenter], text: str) -> None:
+def test_unusual_input_is_split_and_joined_without_an_error(trained: tuple[str, Segmenter], text: str) -> None:
     _, made = trained
     tokens = made.tokenize(text)
     assert all(isinstance(token, str) and token for token in tokens)
@@ -111,7 +111,7 @@ def test_what_is_empty_has_no_tokens(trained: tuple[str, Segmenter]) -> None:
     assert trained[1].detokenize([]) == ""
 
 
-def test_which_kinds_lose_nothing() -> None:
+def test_which_tokenizers_are_lossless() -> None:
     lossless = {name for name in CASES if segmenter(name).lossless}
     assert lossless == {"soynlp", "character", "whitespace", "bpe", "unigram", "bytes"}
 
@@ -123,7 +123,7 @@ normal = st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characte
 
 
 @pytest.mark.parametrize("name", ["soynlp", "character", "whitespace", "bpe", "unigram", "bytes"])
-def test_lossless_is_a_promise(name: str) -> None:
+def test_lossless_tokenizers_restore_any_text(name: str) -> None:
     made = segmenter(name)
 
     @given(text=normal)
@@ -177,7 +177,7 @@ def test_spacy_tokens_become_natural_text() -> None:
     assert segmenter("spacy-de").detokenize(german.split()) == "„Ja, gern“, sagt er."
 
 
-def test_soynlp_tells_particles_from_words_and_joins_them() -> None:
+def test_soynlp_distinguishes_particles_from_words_and_joins_them() -> None:
     made = segmenter("soynlp")
     assert made.detokenize(["이", "친구", f"{JOINED}는", "이", "책상", f"{JOINED}이"]) == "이 친구는 이 책상이"
     assert made.detokenize([f"{JOINED}는", "나"]) == "는 나"  # a model can write an ending first
@@ -206,7 +206,7 @@ def test_soynlp_does_not_depend_on_hash_seeds() -> None:
     assert len(json.loads(outputs.pop())) > 20
 
 
-def test_soynlp_is_quick_with_a_monstrous_word() -> None:
+def test_soynlp_is_quick_with_a_very_long_word() -> None:
     made = segmenter("soynlp")
     word = "학교" + "가" * 200_000
     assert made.detokenize(made.tokenize(word)) == word
@@ -217,7 +217,7 @@ def test_soynlp_keeps_stdout_clean(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == ""
 
 
-def test_training_reads_no_more_than_it_may() -> None:
+def test_training_reads_no_more_sentences_than_configured() -> None:
     read = []
 
     def sentences() -> Iterator[str]:
@@ -230,13 +230,13 @@ def test_training_reads_no_more_than_it_may() -> None:
     assert len(read) == 5
 
 
-def test_spacy_without_a_language_says_what_to_use() -> None:
-    with pytest.raises(TmtError, match="no tokenizer of its own for 'xq'") as error:
+def test_a_language_that_spacy_does_not_know_says_what_to_use() -> None:
+    with pytest.raises(TmtError, match="no tokenizer for 'xq'") as error:
         Segmenter(TypeAdapter(OneTokenizer).validate_python({"kind": "spacy"}), "xq")
     assert "sentencepiece" in error.value.remedy
 
 
-def test_sampling_is_the_only_segmentation_where_there_is_but_one() -> None:
+def test_a_sample_is_the_only_segmentation_if_there_is_only_one() -> None:
     for name in ("spacy-en", "soynlp", "character", "whitespace", "bpe"):
         made = segmenter(name)
         text = CASES[name][2][0]

@@ -24,11 +24,11 @@ def test_rare_words_and_words_beyond_the_size_are_left_out() -> None:
     assert Vocabulary.count(COUNTS, min_frequency=9).tokens == list(MARKS)
 
 
-def test_a_sentence_that_spells_out_marks_gains_nothing() -> None:
+def test_marks_in_the_text_of_a_sentence_are_unknown_words() -> None:
     assert Vocabulary([*MARKS, "a"]).encode([*MARKS, "a"]) == [UNK, UNK, UNK, UNK, 4]
 
 
-def test_a_corpus_that_spells_out_marks_gains_nothing() -> None:
+def test_marks_in_the_text_of_a_corpus_are_not_counted() -> None:
     counts = Counter({"</s>": 99, "<pad>": 99, "a": 1})
     assert Vocabulary.count(counts).tokens == [*MARKS, "a"]
     assert counts["</s>"] == 99  # the caller's counts do not change
@@ -53,7 +53,7 @@ def test_encoding_and_unknown_words() -> None:
 
 
 @pytest.mark.parametrize("tokens", [[], ["a", "b"], ["<unk>", "<pad>", "<s>", "</s>"], [*MARKS, "a", "a"]])
-def test_a_list_that_is_no_vocabulary(tokens: list[str]) -> None:
+def test_a_list_that_is_not_a_vocabulary(tokens: list[str]) -> None:
     with pytest.raises(ValueError):
         Vocabulary(tokens)
 
@@ -67,7 +67,7 @@ def test_bleu_of_tokens_as_counted_by_hand() -> None:
     assert bleu_of_tokens([hypothesis], [reference], 2, [0.5, 0.5]) == pytest.approx(expected)
 
 
-def test_bleu_of_tokens_at_its_ends() -> None:
+def test_bleu_of_tokens_at_its_limits() -> None:
     sentence = ["a", "b", "c", "d", "e"]
     assert bleu_of_tokens([sentence] * 3, [sentence] * 3, 4, [0.25] * 4) == pytest.approx(1.0)
     assert bleu_of_tokens([sentence], [["v", "w", "x", "y", "z"]], 4, [0.25] * 4) == 0.0

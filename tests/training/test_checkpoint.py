@@ -1,4 +1,4 @@
-"""Checkpoints: what is written comes back; what is damaged is told; what is old goes."""
+"""Checkpoints: writing and reading, damaged files, removing old ones, averaging."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
 
 
 @pytest.mark.parametrize("average", [False, True])
-def test_what_is_written_comes_back(tmp_path: Path, average: bool):
+def test_a_checkpoint_reads_what_was_written(tmp_path: Path, average: bool):
     checkpoints, written = Checkpoints(tmp_path / "checkpoints"), a_checkpoint(20, average)
     place = checkpoints.write(written)
     read = checkpoints.read(20)
@@ -58,12 +58,12 @@ def test_checksums_are_those_of_sha256sum(tmp_path: Path):
         assert hashlib.sha256((place / name).read_bytes()).hexdigest() == digest
 
 
-def test_whoever_may_read_one_file_may_read_all(tmp_path: Path):
+def test_all_files_have_the_same_permissions(tmp_path: Path):
     place = Checkpoints(tmp_path).write(a_checkpoint(20))
     assert len({file.stat().st_mode for file in place.iterdir()}) == 1
 
 
-def test_infinity_is_kept_in_plain_json(tmp_path: Path):
+def test_infinity_survives_json(tmp_path: Path):
     checkpoints = Checkpoints(tmp_path)
     place = checkpoints.write(Checkpoint(TrainState(step=1), {"a": torch.ones(1)}, {"m": torch.ones(1)}))
     text = (place / "state.json").read_text(encoding="utf-8")
@@ -72,7 +72,7 @@ def test_infinity_is_kept_in_plain_json(tmp_path: Path):
     assert checkpoints.read(1).state == TrainState(step=1)
 
 
-def flip(file: Path) -> None:
+def flip_a_bit(file: Path) -> None:
     content = bytearray(file.read_bytes())
     content[len(content) // 2] ^= 1
     file.write_bytes(content)
@@ -82,31 +82,31 @@ def shorten(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-3])
 
 
-@pytest.mark.parametrize("harm", [flip, shorten, Path.unlink])
+@pytest.mark.parametrize("damage", [flip_a_bit, shorten, Path.unlink])
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "state.json", "SHA256SUMS"])
-def test_a_damaged_checkpoint_is_told_and_the_one_before_it_used(tmp_path: Path, harm, name: str):
+def test_a_damaged_checkpoint_is_reported_and_the_one_before_it_used(tmp_path: Path, damage, name: str):
     checkpoints = Checkpoints(tmp_path)
     for step in (10, 20):
         checkpoints.write(a_checkpoint(step))
-    harm(tmp_path / "step-0000020" / name)
-    found, problems = checkpoints.newest()
-    assert found is not None
-    assert found.state.step == 10
+    damage(tmp_path / "step-0000020" / name)
+    newest, problems = checkpoints.newest()
+    assert newest is not None
+    assert newest.state.step == 10
     assert len(problems) == 1
     assert "step-0000020" in problems[0]
-    assert checkpoints.whole() == ([10], problems)
+    assert checkpoints.undamaged() == ([10], problems)
     with pytest.raises(DamagedError):
         checkpoints.read(20)
 
 
-def test_sums_that_leave_a_file_out_do_not_vouch_for_it(tmp_path: Path):
+def test_checksums_must_cover_every_file(tmp_path: Path):
     checkpoints = Checkpoints(tmp_path)
     sums = checkpoints.write(a_checkpoint(10)) / "SHA256SUMS"
     sums.write_text("".join(sums.read_text(encoding="utf-8").splitlines(keepends=True)[:1]), encoding="utf-8")
     assert checkpoints.newest()[0] is None
 
 
-def test_nothing_but_checkpoints_counts_as_one(tmp_path: Path):
+def test_other_folders_are_not_checkpoints(tmp_path: Path):
     checkpoints = Checkpoints(tmp_path)
     checkpoints.write(a_checkpoint(10))
     for name in (".step-0000020.new", "step-best", "step-0000030.backup"):
@@ -119,7 +119,7 @@ def test_nothing_but_checkpoints_counts_as_one(tmp_path: Path):
     }  # fmt: skip
 
 
-def test_only_the_steps_named_are_kept(tmp_path: Path):
+def test_only_the_given_steps_are_kept(tmp_path: Path):
     checkpoints = Checkpoints(tmp_path)
     for step in (10, 20, 30, 40):
         checkpoints.write(a_checkpoint(step))
@@ -127,7 +127,7 @@ def test_only_the_steps_named_are_kept(tmp_path: Path):
     assert checkpoints.steps() == [20, 40]
 
 
-def test_the_mean_is_the_mean(tmp_path: Path):
+def test_mean_weights_are_the_mean(tmp_path: Path):
     checkpoints = Checkpoints(tmp_path)
     written = [a_checkpoint(step) for step in (10, 20, 30)]
     for one in written:
@@ -138,7 +138,7 @@ def test_the_mean_is_the_mean(tmp_path: Path):
     assert same(checkpoints.mean_weights([20]), dict(written[1].weights))
 
 
-def test_the_mean_is_of_moving_averages_where_they_are_kept(tmp_path: Path):
+def test_mean_weights_use_moving_averages_if_they_exist(tmp_path: Path):
     checkpoints = Checkpoints(tmp_path)
     checkpoints.write(a_checkpoint(10, average=True))
     assert torch.equal(checkpoints.mean_weights([10])["b"], torch.ones(5))
@@ -147,13 +147,13 @@ def test_the_mean_is_of_moving_averages_where_they_are_kept(tmp_path: Path):
 def test_a_damaged_checkpoint_cannot_be_averaged(tmp_path: Path):
     checkpoints = Checkpoints(tmp_path)
     checkpoints.write(a_checkpoint(10))
-    flip(tmp_path / "step-0000010" / "model.safetensors")
+    flip_a_bit(tmp_path / "step-0000010" / "model.safetensors")
     with pytest.raises(TmtError, match="damaged"):
         checkpoints.mean_weights([10])
 
 
 @pytest.mark.parametrize("call", range(6))
-def test_a_full_disk_leaves_the_last_checkpoint_as_it_was(tmp_path: Path, monkeypatch, call: int):
+def test_a_full_disk_leaves_the_last_checkpoint_unchanged(tmp_path: Path, monkeypatch, call: int):
     checkpoints = Checkpoints(tmp_path)
     checkpoints.write(a_checkpoint(10))
     calls = iter(range(100))
@@ -166,14 +166,14 @@ def test_a_full_disk_leaves_the_last_checkpoint_as_it_was(tmp_path: Path, monkey
     with pytest.raises(TmtError, match="the disk is full while writing the checkpoint of step 20") as failure:
         checkpoints.write(a_checkpoint(20))
     assert failure.value.exit_code == 2
-    if call < 5:  # the last call is after the rename: the new one is there as well
+    if call < 5:  # the last call is after the rename: the new checkpoint exists too
         assert checkpoints.steps() == [10]
         assert f"The last good checkpoint is {tmp_path / 'step-0000010'}" in failure.value.remedy
     assert checkpoints.read(10).state.step == 10
     assert not list(tmp_path.glob(".*"))
 
 
-def test_a_file_system_that_has_no_fsync_of_folders_is_no_obstacle(tmp_path: Path, monkeypatch):
+def test_checkpoints_work_without_fsync_of_folders(tmp_path: Path, monkeypatch):
     fsync = os.fsync
 
     def refuse(descriptor: int) -> None:
@@ -186,7 +186,7 @@ def test_a_file_system_that_has_no_fsync_of_folders_is_no_obstacle(tmp_path: Pat
     assert Checkpoints(tmp_path).read(10).state.step == 10
 
 
-def test_states_of_an_older_program_are_not_misread():
+def test_states_of_older_versions_are_not_misread():
     values = TrainState().to_json()
     del values["ranking"]
     with pytest.raises(ValueError, match="ranking"):

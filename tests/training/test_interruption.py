@@ -1,4 +1,4 @@
-"""Signals while training, where whoever started the program or read what it says has gone."""
+"""Signals during training if the program runs in the background or the reader of stderr has ended."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from transformer_mt.training.interruption import StopSignal
 
 ROOT = Path(__file__).parents[2]
-NOBODY_READS = """
+CLOSED_STDERR = """
 import os, signal
 from transformer_mt.training.interruption import StopSignal
 reading, writing = os.pipe()
@@ -23,15 +23,15 @@ with StopSignal() as interruption:
 """
 
 
-def test_a_ctrl_c_that_ends_the_reader_of_stderr_too_is_heeded():
-    command = [sys.executable, "-c", NOBODY_READS]
+def test_a_ctrl_c_is_handled_if_the_reader_of_stderr_has_ended():
+    command = [sys.executable, "-c", CLOSED_STDERR]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": ""}
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (0, "requested True\n")
 
 
-def test_a_signal_that_is_to_be_ignored_is():
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell's script starts what runs behind
+def test_an_ignored_signal_stays_ignored():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as a shell script starts a background job
     try:
         with StopSignal() as interruption:
             os.kill(os.getpid(), signal.SIGINT)

@@ -1,4 +1,4 @@
-"""The estimate of a step's memory against the tensors that autograd really keeps."""
+"""The estimated memory of a step against the tensors that autograd saves."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ def config_of(model: dict[str, Any], **training: Any) -> Config:
     )
 
 
-def kept_by_autograd(config: Config, machine: Machine, model: Any, shape: tuple[int, int, int]) -> int:
-    """Bytes of all storages that the graph of one forward pass holds, weights left out."""
+def saved_by_autograd(config: Config, machine: Machine, model: Any, shape: tuple[int, int, int]) -> int:
+    """Bytes of all storages that autograd saves in one forward pass, without weights."""
     sentences, source_length, target_length = shape
     source_BS = torch.randint(4, VOCABULARY, (sentences, source_length))
     source_BS[0, -1] = 0  # a batch without padding would need no mask
     batch = Batch.of(source_BS, torch.randint(4, VOCABULARY, (sentences, target_length)))
-    known = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
-    kept: dict[int, Tensor] = {}
+    weights = {parameter.untyped_storage().data_ptr() for parameter in model.parameters()}
+    saved: dict[int, Tensor] = {}
 
     def pack(tensor: Tensor) -> Tensor:
-        kept.setdefault(tensor.untyped_storage().data_ptr(), tensor)
+        saved.setdefault(tensor.untyped_storage().data_ptr(), tensor)
         return tensor
 
     step = TrainingStep(model.train(), 0.1, config.training.r_drop)
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor), machine.autocast():
         loss = step(*batch)
     assert loss.smoothed.requires_grad
-    return sum(tensor.untyped_storage().nbytes() for pointer, tensor in kept.items() if pointer not in known)
+    return sum(tensor.untyped_storage().nbytes() for pointer, tensor in saved.items() if pointer not in weights)
 
 
 @pytest.mark.parametrize(
@@ -67,24 +67,24 @@ def kept_by_autograd(config: Config, machine: Machine, model: Any, shape: tuple[
     ],
 )
 @pytest.mark.parametrize("shape", [(24, 20, 24), (8, 70, 40), (40, 8, 60)])
-def test_the_estimate_is_within_a_quarter_of_what_is_kept(model: dict[str, Any], shape: tuple[int, int, int]):
+def test_the_estimate_is_within_25_percent_of_the_saved_tensors(model: dict[str, Any], shape: tuple[int, int, int]):
     check(config_of(model), Machine(torch.device("cpu"), torch.float32), shape)
 
 
 @pytest.mark.parametrize("training", [{"r_drop": 1.0}, {"ema_decay": 0.9}])
-def test_options_of_training_count_too(training: dict[str, Any]):
+def test_the_estimate_includes_training_options(training: dict[str, Any]):
     check(config_of({}, **training), Machine(torch.device("cpu"), torch.float32), (24, 20, 24))
 
 
 @pytest.mark.parametrize("model", [{}, {"activation": "gelu"}, {"positions": "rotary"}])
 @pytest.mark.parametrize("shape", [(24, 20, 24), (8, 70, 40)])
-def test_narrow_products_are_counted(model: dict[str, Any], shape: tuple[int, int, int]):
+def test_the_estimate_includes_bfloat16_products(model: dict[str, Any], shape: tuple[int, int, int]):
     config, cpu = config_of(model), torch.device("cpu")
     check(config, Machine(cpu, torch.bfloat16), shape)
 
 
 def check(config: Config, machine: Machine, shape: tuple[int, int, int]) -> None:
-    """Compare what depends on the batch; weights and moments are known to the byte."""
+    """Compare the part that depends on the batch; the size of weights and moments is exact."""
     torch.manual_seed(1)
     model = build_model(config, VOCABULARY, VOCABULARY)
     weights = 4 * sum(parameter.numel() for parameter in model.parameters())
@@ -92,4 +92,4 @@ def check(config: Config, machine: Machine, shape: tuple[int, int, int]) -> None
     sentences = shape[0] * (2 if config.training.r_drop else 1)
     logits = 8 * VOCABULARY * min(sentences * shape[2], rows_at_a_time(machine.device))
     estimate = step_bytes(model, config, machine, *shape) - copies * weights - logits
-    assert estimate == pytest.approx(kept_by_autograd(config, machine, model, shape), rel=0.25)
+    assert estimate == pytest.approx(saved_by_autograd(config, machine, model, shape), rel=0.25)

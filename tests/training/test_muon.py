@@ -1,4 +1,4 @@
-"""Muon against PyTorch's own, matrix by matrix, and against the polar factor of the singular value decomposition."""
+"""Muon against PyTorch's Muon, and against U V^T of the singular value decomposition."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def parameters(shapes: list[tuple[int, int]]) -> list[nn.Parameter]:
 
 
 def train(optimizer: torch.optim.Optimizer, weights: list[nn.Parameter]) -> list[Tensor]:
-    """Three steps on the same gradients whatever the optimizer; the last weight has none in the first."""
+    """Three steps with fixed gradients; the last weight has no gradient in the first step."""
     torch.manual_seed(6)
     for turn in range(3):
         for weight in weights:
@@ -38,17 +38,17 @@ def train(optimizer: torch.optim.Optimizer, weights: list[nn.Parameter]) -> list
     return [weight.detach() for weight in weights]
 
 
-def test_it_is_pytorchs_whatever_is_orthogonalised_together(narrow: bool):
+def test_it_equals_pytorchs_muon(narrow: bool):
     ours, theirs = parameters(SHAPES), parameters(SHAPES)
     reference = torch.optim.Muon(theirs, lr=RATE, weight_decay=DECAY, adjust_lr_fn="match_rms_adamw")
     one = train(Muon(dict.fromkeys(ours, 1), RATE, DECAY), ours)
     other = train(reference, theirs)
     assert not any(torch.equal(weight, start) for weight, start in zip(one, parameters(SHAPES), strict=True))
-    moved = 3 * RATE * 0.2  # theirs rounds to bfloat16 always
-    assert_close(one, other, rtol=0, atol=moved * (0.03 if narrow else 0.1))
+    change = 3 * RATE * 0.2  # PyTorch always rounds to bfloat16
+    assert_close(one, other, rtol=0, atol=change * (0.03 if narrow else 0.1))
 
 
-def test_stacked_matrices_are_orthogonalised_each_for_itself(narrow: bool):
+def test_stacked_matrices_are_orthogonalised_separately(narrow: bool):
     stacked, apart = parameters([(48, 16)]), [nn.Parameter(part) for part in parameters([(48, 16)])[0].chunk(3)]
     gradient = torch.randn(48, 16)
     stacked[0].grad = gradient
@@ -60,21 +60,21 @@ def test_stacked_matrices_are_orthogonalised_each_for_itself(narrow: bool):
 
 
 @pytest.mark.parametrize("shape", [(12, 12), (12, 30), (30, 12)])
-def test_all_directions_of_a_matrix_are_made_about_equally_long(shape: tuple[int, int], narrow: bool):
-    """U S V^T becomes about U V^T, also where S spans two orders of magnitude."""
+def test_all_singular_values_become_about_equal(shape: tuple[int, int], narrow: bool):
+    """U S V^T becomes about U V^T, even if S spans two orders of magnitude."""
     torch.manual_seed(7)
     u, _, vh = torch.linalg.svd(torch.randn(3, *shape), full_matrices=False)
     values = torch.logspace(0, -2, u.shape[-1]) * torch.tensor([1.0, 1e-6, 1e4])[:, None]
     result = orthogonalised(u @ torch.diag_embed(values) @ vh)
     assert result.shape == (3, *shape)
-    in_their_directions = u.mT @ result @ vh.mT
-    lengths = in_their_directions.diagonal(dim1=1, dim2=2)
+    in_singular_basis = u.mT @ result @ vh.mT
+    lengths = in_singular_basis.diagonal(dim1=1, dim2=2)
     assert lengths.min() > 0.6
     assert lengths.max() < 1.3
-    assert (in_their_directions - torch.diag_embed(lengths)).abs().max() < 0.05
+    assert (in_singular_basis - torch.diag_embed(lengths)).abs().max() < 0.05
 
 
-def test_a_matrix_without_gradient_stays_as_it_is_and_a_gradient_of_zeros_moves_nothing():
+def test_a_missing_or_zero_gradient_changes_nothing():
     still, zero = parameters([(8, 8), (8, 8)])
     zero.grad = torch.zeros_like(zero)
     before = [still.detach().clone(), zero.detach().clone()]

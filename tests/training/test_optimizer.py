@@ -1,4 +1,4 @@
-"""What is remembered between two steps comes back from disk as it was."""
+"""The state of the optimizer is saved and restored."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from transformer_mt.runtime.device import Machine
 from transformer_mt.training.optimizer import Optimizer
 
 
-def trained(optimizer: Optimizer, steps: range) -> None:
+def train(optimizer: Optimizer, steps: range) -> None:
     for step in steps:
         torch.manual_seed(step)
         optimizer.scaler.scale(optimizer.model(torch.randn(5, 4)).square().sum()).backward()
         optimizer.update(step, 0.01)
 
 
-def made() -> Optimizer:
+def new_optimizer() -> Optimizer:
     torch.manual_seed(0)
     machine = Machine(torch.device("cpu"), torch.float16)
     return Optimizer(nn.Linear(4, 3), TrainingConfig(max_steps=9, clip_norm=1.0), machine)
 
 
-def test_loss_scaling_goes_on_where_it_was():
-    whole, first, second = made(), made(), made()
-    trained(whole, range(1, 5))
-    trained(first, range(1, 3))
+def test_loss_scaling_is_restored():
+    whole, first, second = new_optimizer(), new_optimizer(), new_optimizer()
+    train(whole, range(1, 5))
+    train(first, range(1, 3))
     second.model.load_state_dict(first.model.state_dict())
     second.load(first.tensors())
-    trained(second, range(3, 5))
+    train(second, range(3, 5))
     assert second.scaler.state_dict() == whole.scaler.state_dict()
     assert torch.equal(second.model.weight, whole.model.weight)

@@ -1,4 +1,4 @@
-"""What a run knows of itself: progress, when it is over, which checkpoints become the model."""
+"""The training state: progress, when training ends, which checkpoints become the model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_updates_add_up_to_epochs():
     assert state.seconds == state.recent_seconds == 4.5
 
 
-def test_the_best_is_remembered_and_what_is_no_better_counted():
+def test_the_best_value_and_validations_without_improvement_are_recorded():
     state, config = TrainState(), settings(keep_best=2)
     marks = []
     for step, loss in enumerate([3.0, 2.0, 2.5, 2.0, 1.0], start=1):
@@ -34,10 +34,10 @@ def test_the_best_is_remembered_and_what_is_no_better_counted():
         marks.append(state.record_validation(loss, None, config))
     assert marks == [True, True, False, False, True]
     assert (state.best, state.stale, state.validated) == (1.0, 0, 5)
-    assert state.ranking == [(1.0, 5), (2.0, 2)]  # of equals the earlier one
+    assert state.ranking == [(1.0, 5), (2.0, 2)]  # of equal ones the earlier
 
 
-def test_bleu_is_better_when_it_is_higher():
+def test_higher_bleu_is_better():
     state, config = TrainState(), settings(monitor="bleu", keep_best=1)
     for step, (loss, bleu) in enumerate([(3.0, 10.0), (2.0, 30.0), (1.0, 20.0)], start=1):
         state.step = step
@@ -46,7 +46,7 @@ def test_bleu_is_better_when_it_is_higher():
     assert state.stale == 1
 
 
-def test_the_loss_of_the_table_is_that_since_the_last_validation():
+def test_recent_loss_covers_the_updates_since_the_last_validation():
     state = TrainState()
     assert state.recent_loss is None
     state.add_tokens(10, 30.0)
@@ -72,23 +72,23 @@ def test_the_loss_of_the_table_is_that_since_the_last_validation():
         ({"max_minutes": 0.5, "patience": 1}, TrainState(), ""),
     ],
 )
-def test_when_a_run_is_over(values: dict, state: TrainState, reason: str):
-    found = reason_to_stop(state, settings(**values))
-    assert found.startswith(reason) if reason else not found
+def test_reasons_to_stop(values: dict, state: TrainState, reason: str):
+    stopped = reason_to_stop(state, settings(**values))
+    assert stopped.startswith(reason) if reason else not stopped
 
 
-def test_the_time_left_is_that_to_the_nearest_limit():
-    state = TrainState(step=10, epoch=2, update=2, seconds=20.0)  # two seconds an update, 8 of them an epoch
+def test_seconds_left_are_those_to_the_nearest_limit():
+    state = TrainState(step=10, epoch=2, update=2, seconds=20.0)  # 2 seconds per update, 8 updates per epoch
     assert seconds_left(state, settings(max_epochs=3), 8) == pytest.approx(2 * 14)
     assert seconds_left(state, settings(max_epochs=3, max_steps=15), 8) == pytest.approx(2 * 5)
     assert seconds_left(state, settings(max_minutes=0.4), 8) == pytest.approx(4)
     assert seconds_left(state, settings(max_steps=1), 8) == 0.0
 
 
-def test_other_numbers_of_processes_go_on_at_the_same_place_or_before_it():
+def test_another_number_of_processes_continues_at_the_same_position_or_before_it():
     state = TrainState(update=7, world=1)
     state.rescale_world(2)
-    assert (state.update, state.world) == (3, 2)  # six batches are done for sure, the seventh comes again
+    assert (state.update, state.world) == (3, 2)  # six batches are done; the seventh is repeated
     state.rescale_world(3)
     assert state.update == 2
 
@@ -103,22 +103,26 @@ def test_other_numbers_of_processes_go_on_at_the_same_place_or_before_it():
     ],
 )
 def test_which_checkpoints_become_the_model(values: dict, steps: list[int]):
-    state = TrainState(step=50, ranking=[(0.5, 10), (1.0, 30), (1.5, 20), (2.0, 40)])  # that of step 10 is gone
+    state = TrainState(
+        step=50, ranking=[(0.5, 10), (1.0, 30), (1.5, 20), (2.0, 40)]
+    )  # the checkpoint of step 10 was removed
     assert final_steps(state, settings(**values), [20, 30, 40, 50]) == steps
 
 
-def test_a_checkpoint_made_for_an_interruption_is_not_averaged():
-    state = TrainState(step=50, interrupted=[45])  # still there, of a run killed before it went
+def test_a_checkpoint_of_an_interruption_is_not_averaged():
+    state = TrainState(step=50, interrupted=[45])  # not removed yet
     assert final_steps(state, settings(average="last", average_checkpoints=3), [30, 40, 45, 50]) == [30, 40, 50]
-    assert final_steps(TrainState(step=5, interrupted=[5]), settings(), [5]) == [5]  # ended there, by a lower max_steps
+    assert final_steps(TrainState(step=5, interrupted=[5]), settings(), [5]) == [
+        5
+    ]  # stopped there by a lower max_steps
 
 
-def test_an_old_checkpoint_kept_for_being_best_is_none_of_the_last():
-    state = TrainState(step=2000, ranking=[(1.0, 500)], recent=[1900, 2000])  # until now it did not average
+def test_an_old_best_checkpoint_is_not_one_of_the_last():
+    state = TrainState(step=2000, ranking=[(1.0, 500)], recent=[1900, 2000])  # the settings did not average before
     assert final_steps(state, settings(average="last"), [500, 1900, 2000]) == [1900, 2000]
 
 
-def test_the_last_are_those_that_were_kept_for_being_the_last():
+def test_the_last_checkpoints_are_the_recorded_ones():
     state, steps = TrainState(interrupted=[20]), []
     for state.step in (10, 20, 30, 30, 40):
         state.record_checkpoint(settings(keep_last=2))

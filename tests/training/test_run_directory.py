@@ -1,4 +1,4 @@
-"""The folder of a run: who may go on in it, and what it remembers of how it came about."""
+"""The run directory: which configs may continue the run, and what it records about each start."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
 from transformer_mt.training import run_directory
-from transformer_mt.training.run_directory import CHANGEABLE, RunDirectory, Shipped, facts_of
+from transformer_mt.training.run_directory import CHANGEABLE, FinalModel, RunDirectory, facts_of
 
 FILES = [{"path": "pairs.tsv", "size": 3, "sha256": "abc"}]
 
@@ -38,16 +38,16 @@ def config_of(**training: object) -> Config:
     )
 
 
-def test_the_resolved_config_alone_repeats_the_run(run: RunDirectory):
+def test_the_saved_config_equals_the_config_of_the_run(run: RunDirectory):
     config = config_of(warmup_steps=7)
     run.open(config, facts_of(FILES))
     assert load_config(run.folder / "config.yaml") == config
 
 
-def test_another_config_is_refused_with_the_keys_that_differ(run: RunDirectory):
+def test_another_config_is_refused_with_the_changed_keys(run: RunDirectory):
     run.open(config_of(), facts_of(FILES))
     other = config_of(warmup_steps=9, label_smoothing=0.2, max_epochs=5)
-    with pytest.raises(TmtError, match="a run of another config") as failure:
+    with pytest.raises(TmtError, match="a run with another config") as failure:
         run.open(other, facts_of(FILES))
     message = str(failure.value)
     assert "training.warmup_steps: 4000 | 9" in message
@@ -58,7 +58,7 @@ def test_another_config_is_refused_with_the_keys_that_differ(run: RunDirectory):
     assert load_config(run.folder / "config.yaml") == config_of()
 
 
-def test_when_to_stop_and_what_to_keep_may_change(run: RunDirectory):
+def test_limits_and_numbers_of_checkpoints_may_change(run: RunDirectory):
     run.open(config_of(), facts_of(FILES))
     later = config_of(max_epochs=9, max_steps=5, patience=2, keep_last=7, average="last")
     changed = run.open(later, facts_of(FILES))
@@ -68,9 +68,9 @@ def test_when_to_stop_and_what_to_keep_may_change(run: RunDirectory):
     assert load_config(run.folder / "config.yaml") == later
 
 
-def test_what_decides_which_is_best_may_not_change(run: RunDirectory):
+def test_keys_that_affect_the_monitored_bleu_may_not_change(run: RunDirectory):
     run.open(config_of(bleu_sentences=20), facts_of(FILES))
-    run.open(config_of(bleu_sentences=30), facts_of(FILES))  # shown alone: the loss decides
+    run.open(config_of(bleu_sentences=30), facts_of(FILES))  # BLEU is only shown: the loss decides
     other = RunDirectory(run.folder.with_name("bleu"))
     other.open(config_of(bleu_sentences=20, monitor="bleu"), facts_of(FILES))
     with pytest.raises(TmtError, match=r"training\.bleu_sentences: 20 \| 30"):
@@ -79,11 +79,11 @@ def test_what_decides_which_is_best_may_not_change(run: RunDirectory):
     same = config_of(bleu_sentences=20, monitor="bleu").model_dump()
     with pytest.raises(TmtError, match=r"decoding\.no_repeat_ngram: 0 \| 3"):
         other.open(Config.model_validate({**same, **longer}), facts_of(FILES))
-    other.open(Config.model_validate({**same, **wider}), facts_of(FILES))  # validation searches greedily
+    other.open(Config.model_validate({**same, **wider}), facts_of(FILES))  # validation always uses greedy search
     other.close()
 
 
-def test_a_file_system_without_locks_is_a_safeguard_less(run: RunDirectory, monkeypatch):
+def test_a_file_system_without_locks_works(run: RunDirectory, monkeypatch):
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOSYS, "Function not implemented")
 
@@ -92,7 +92,7 @@ def test_a_file_system_without_locks_is_a_safeguard_less(run: RunDirectory, monk
     assert load_config(run.folder / "config.yaml") == config_of()
 
 
-def test_what_may_change_are_keys_there_are():
+def test_changeable_keys_exist():
     keys = config_of().model_dump()
     for key in CHANGEABLE:
         section, _, name = key.partition(".")
@@ -105,11 +105,25 @@ def test_a_corpus_that_has_changed_is_refused(run: RunDirectory):
     moved = [{**FILES[0], "path": "elsewhere/pairs.tsv"}]
     run.open(config_of(), facts_of(moved))
     changed = [{**moved[0], "sha256": "abd"}]
-    with pytest.raises(TmtError, match=r"the corpus has changed since this run was started: elsewhere/pairs\.tsv"):
+    with pytest.raises(TmtError, match=r"the corpus has changed since this run started: elsewhere/pairs\.tsv"):
         run.open(config_of(), facts_of(changed))
 
 
-def test_every_start_is_remembered(run: RunDirectory, monkeypatch):
+@pytest.mark.parametrize("corpus", ["text", 3, None, [1], [{"path": "pairs.tsv"}]])
+def test_damaged_facts_of_an_earlier_start_do_not_stop_a_run(run: RunDirectory, corpus: object):
+    run.open(config_of(), facts_of(FILES))
+    (run.folder / "run.json").write_text(json.dumps([{"corpus": corpus}]), encoding="utf-8")
+    run.open(config_of(), facts_of(FILES))
+
+
+@pytest.mark.parametrize("record", ["5", '{"steps": 5, "by": "average"}', '{"steps": [5]}', "[]", "{"])
+def test_a_damaged_record_of_the_model_means_that_it_is_written_again(run: RunDirectory, record: str):
+    run.model.mkdir(parents=True)
+    (run.model / ".steps").write_text(record, encoding="utf-8")
+    assert run.final_model([5]) is None
+
+
+def test_every_start_is_recorded(run: RunDirectory, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["tmt", "train", "--config", "c.yaml"])
     run.open(config_of(), facts_of(FILES))
     run.open(config_of(), facts_of(FILES))
@@ -128,7 +142,7 @@ def test_two_processes_cannot_train_in_one_folder(run: RunDirectory):
     pytest.importorskip("fcntl")
     run.open(config_of(), facts_of(FILES))
     other = RunDirectory(run.folder)
-    for attempt in (lambda: other.open(config_of(), facts_of(FILES)), other.set_aside):
+    for attempt in (lambda: other.open(config_of(), facts_of(FILES)), other.move_aside):
         with pytest.raises(TmtError, match="another process is training here"):
             attempt()
     run.close()
@@ -136,34 +150,34 @@ def test_two_processes_cannot_train_in_one_folder(run: RunDirectory):
     other.close()
 
 
-def test_fresh_keeps_every_former_run(run: RunDirectory):
-    assert run.set_aside() is None
+def test_fresh_keeps_all_previous_runs(run: RunDirectory):
+    assert run.move_aside() is None
     for number in (1, 2, 3):
         run.open(config_of(warmup_steps=number), facts_of(FILES))
-        assert run.set_aside() == run.folder.with_name(f"one.{number}")
+        assert run.move_aside() == run.folder.with_name(f"one.{number}")
         assert not run.folder.exists()
     assert "warmup_steps: 2" in (run.folder.with_name("one.2") / "config.yaml").read_text(encoding="utf-8")
 
 
-def test_fresh_does_not_move_the_folder_one_is_in(run: RunDirectory, monkeypatch):
-    """What is written under a relative name would follow it."""
+def test_fresh_does_not_move_the_current_folder(run: RunDirectory, monkeypatch):
+    """Files with relative names would then be written to the moved folder."""
     run.open(config_of(), facts_of(FILES))
     (run.folder / "plots").mkdir()
     for place, name in ((run.folder, "."), (run.folder / "plots", "..")):
         monkeypatch.chdir(place)
-        with pytest.raises(TmtError, match="you are in this folder"):
-            RunDirectory(Path(name)).set_aside()
+        with pytest.raises(TmtError, match="--fresh would rename the current folder"):
+            RunDirectory(Path(name)).move_aside()
     assert run.folder.is_dir()
 
 
-def test_a_command_line_that_is_no_text_is_kept_too(run: RunDirectory, monkeypatch):
+def test_a_command_line_that_is_not_text_is_recorded(run: RunDirectory, monkeypatch):
     monkeypatch.setattr("sys.argv", ["tmt", "train", "--config", "\udcbf.yaml"])  # a name in a legacy encoding
     run.open(config_of(), facts_of(FILES))
     (facts,) = json.loads((run.folder / "run.json").read_text(encoding="utf-8"))
     assert facts["command"] == sys.argv
 
 
-def test_a_run_killed_while_it_was_opened_can_be_opened(run: RunDirectory, monkeypatch):
+def test_a_run_that_was_killed_while_opening_can_be_opened(run: RunDirectory, monkeypatch):
     replace = run_directory.replace_text
 
     def killed(file: Path, text: str) -> None:
@@ -179,44 +193,44 @@ def test_a_run_killed_while_it_was_opened_can_be_opened(run: RunDirectory, monke
     assert (run.folder / "config.yaml").is_file()
 
 
-def test_a_file_in_the_way_is_told(tmp_path: Path):
+def test_a_file_instead_of_the_run_directory_is_reported(tmp_path: Path):
     (tmp_path / "runs").write_text("", encoding="utf-8")
-    with pytest.raises(TmtError, match="while opening the folder of the run"):
+    with pytest.raises(TmtError, match="while opening the run directory"):
         RunDirectory(tmp_path / "runs" / "one").open(config_of(), facts_of(FILES))
 
 
-def test_a_folder_that_holds_something_else_is_neither_used_nor_moved(tmp_path: Path):
+def test_a_folder_with_other_files_is_neither_used_nor_moved(tmp_path: Path):
     (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.txt").write_text("years of work")
+    (tmp_path / "mine" / "thesis.txt").write_text("important")
     directory = RunDirectory(tmp_path / "mine")
     with pytest.raises(TmtError, match="no run"):
         directory.open(config_of(), facts_of(FILES))
     with pytest.raises(TmtError, match="no run"):
-        directory.set_aside()
+        directory.move_aside()
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
 
 
-def test_a_model_made_by_average_is_kept_until_there_is_a_newer_checkpoint(run: RunDirectory):
+def test_a_model_from_average_is_kept_until_there_is_a_newer_checkpoint(run: RunDirectory):
     for step in (10, 110):
         run.checkpoints.path(step).mkdir(parents=True)
     run.model.mkdir()
-    assert run.shipped([110]) is None
-    run.note_shipped(Shipped([10, 110], "average"))
-    assert run.shipped([110]) == Shipped([10, 110], "average")
+    assert run.final_model([110]) is None
+    run.record_final_model(FinalModel([10, 110], "average"))
+    assert run.final_model([110]) == FinalModel([10, 110], "average")
     run.checkpoints.path(1110).mkdir()
-    assert run.shipped([1110]) is None
-    run.note_shipped(Shipped([1110], "train"))
-    assert run.shipped([1110]) == Shipped([1110], "train")
-    assert run.shipped([110]) is None
+    assert run.final_model([1110]) is None
+    run.record_final_model(FinalModel([1110], "train"))
+    assert run.final_model([1110]) == FinalModel([1110], "train")
+    assert run.final_model([110]) is None
 
 
-def test_what_a_killed_process_had_moved_aside_is_there_again_when_the_run_is_opened(tmp_path: Path):
-    """On systems that cannot exchange two folders: a model, or a checkpoint, was about to be replaced."""
-    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
+def test_folders_that_a_killed_process_had_moved_are_restored(tmp_path: Path):
+    """On systems that cannot exchange two folders, while a model or a checkpoint was replaced."""
+    ended = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
     for folder in ("", "checkpoints"):
         (tmp_path / folder).mkdir(exist_ok=True)
-    (tmp_path / f".model.{int(gone.stdout)}.old").mkdir()
-    (tmp_path / "checkpoints" / f".step-0000007.{int(gone.stdout)}.old").mkdir()
+    (tmp_path / f".model.{int(ended.stdout)}.old").mkdir()
+    (tmp_path / "checkpoints" / f".step-0000007.{int(ended.stdout)}.old").mkdir()
     directory = RunDirectory(tmp_path)
     assert directory.model.is_dir()
     assert directory.checkpoints.steps() == [7]

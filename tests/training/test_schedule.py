@@ -1,4 +1,4 @@
-"""Schedules against the paper's formula, and against torch's own where it has one."""
+"""Schedules against the formula of the paper, and against those of PyTorch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_mt.config.training import TrainingConfig
-from transformer_mt.training.schedules.base import make_schedule, only_rises
+from transformer_mt.training.schedules.base import ends_in_warmup, make_schedule
 from transformer_mt.training.schedules.constant import constant
 from transformer_mt.training.schedules.cosine import cosine
 from transformer_mt.training.schedules.inverse_sqrt import inverse_sqrt
@@ -22,7 +22,7 @@ from transformer_mt.training.schedules.plateau import plateau_after
 @pytest.mark.parametrize(
     ("d_model", "warmup", "step", "rate"),
     [
-        (512, 4000, 1, 1.7469e-7),  # worked out by hand from equation 3
+        (512, 4000, 1, 1.7469e-7),  # calculated by hand from equation 3
         (512, 4000, 4000, 6.9877e-4),  # the peak of the paper's base model
         (512, 4000, 100_000, 1.3975e-4),
         (1024, 4000, 4000, 4.9411e-4),
@@ -41,11 +41,11 @@ def test_noam_peaks_where_warmup_ends():
 
 
 @given(step=st.integers(1, 10_000), warmup=st.integers(1, 4000))
-def test_inverse_sqrt_is_noam_with_a_peak_of_one_s_own(step: int, warmup: int):
+def test_inverse_sqrt_is_noam_with_a_configured_peak(step: int, warmup: int):
     assert inverse_sqrt(step, (64 * warmup) ** -0.5, warmup) == pytest.approx(noam(step, 64, warmup))
 
 
-def test_cosine_is_torch_s_cosine_annealing():
+def test_cosine_is_pytorch_s_cosine_annealing():
     parameter = torch.nn.Parameter(torch.zeros(1))
     optimizer = torch.optim.SGD([parameter], lr=0.5)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=40, eta_min=0.01)
@@ -66,7 +66,7 @@ def test_constant_warms_up_and_stays():
     losses=st.lists(st.floats(0.5, 2.0) | st.sampled_from([1.0, 0.99995, 0.9999]), min_size=1, max_size=60),
     patience=st.integers(0, 4),
 )
-def test_plateau_is_torch_s_reduce_on_plateau(losses: list[float], patience: int):
+def test_plateau_is_pytorch_s_reduce_on_plateau(losses: list[float], patience: int):
     config = TrainingConfig(
         max_epochs=1, schedule="plateau", warmup_steps=0, learning_rate=0.1, min_learning_rate=0.002,
         plateau_factor=0.5, plateau_patience=patience,
@@ -107,17 +107,17 @@ def test_the_config_chooses_schedule_and_peak(settings: dict[str, object], rate:
         ({"max_epochs": 3, "decay_steps": 50}, 50),
     ],
 )
-def test_a_cosine_ends_with_the_training_unless_told_otherwise(limits: dict[str, int], last: int):
+def test_a_cosine_ends_with_training_unless_decay_steps_is_set(limits: dict[str, int], last: int):
     settings = {"schedule": "cosine", "warmup_steps": 0, "learning_rate": 0.2, "min_learning_rate": 0.05, **limits}
     schedule = make_schedule(TrainingConfig.model_validate(settings), 64, epoch_updates=100)
     assert schedule.rate(last) == pytest.approx(0.05)
     assert schedule.rate(last // 2) == pytest.approx(0.125)
 
 
-def test_a_training_that_ends_within_its_warmup_is_known():
+def test_a_training_that_ends_during_its_warmup_is_detected():
     config = TrainingConfig(schedule="cosine", warmup_steps=300, max_epochs=3)
-    assert [only_rises(config, updates) for updates in (40, 100, 101)] == [120, 300, 0]
-    assert only_rises(config.model_copy(update={"max_steps": 70}), 101) == 70
+    assert [ends_in_warmup(config, updates) for updates in (40, 100, 101)] == [120, 300, 0]
+    assert ends_in_warmup(config.model_copy(update={"max_steps": 70}), 101) == 70
     early = TrainingConfig(schedule="noam", max_epochs=3)
-    assert [only_rises(early, updates) for updates in (100, 2_000)] == [300, 0]
-    assert only_rises(TrainingConfig(schedule="plateau", max_minutes=3), 100) == 0, "nobody knows its last update"
+    assert [ends_in_warmup(early, updates) for updates in (100, 2_000)] == [300, 0]
+    assert ends_in_warmup(TrainingConfig(schedule="plateau", max_minutes=3), 100) == 0, "its last update is unknown"

@@ -1,4 +1,4 @@
-"""The loop as its user sees it: what it keeps, when it validates and stops, what its options do, what it refuses."""
+"""The training loop: what it saves, when it validates and stops, what the options do, and the errors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from transformer_mt.text.vocabulary import BOS
 from transformer_mt.training.optimizer import Optimizer
 from transformer_mt.training.schedules.cosine import cosine
 from transformer_mt.training.state import TrainState
-from transformer_mt.training.validation import BleuResult, Judgement, Sample, mean_nll
+from transformer_mt.training.validation import BleuResult, Sample, ValidationResult, mean_nll
 from transformer_mt.workflows.average import average
 
 pytestmark = pytest.mark.slow
@@ -41,10 +41,10 @@ def records(run: Path, event: str) -> list[dict[str, Any]]:
     return [record for record in map(json.loads, lines) if record["event"] == event]
 
 
-def judging(trainer: Any, *losses: float) -> None:
-    """Let validation find these losses, one after the other."""
+def fake_losses(trainer: Any, *losses: float) -> None:
+    """Make validation return these losses, one after the other."""
     found = iter(losses)
-    trainer.validation.judge = lambda model: Judgement(next(found))
+    trainer.validation.evaluate = lambda model: ValidationResult(next(found))
 
 
 def test_it_learns(numbers: Any, tmp_path: Path):
@@ -58,10 +58,10 @@ def test_it_learns(numbers: Any, tmp_path: Path):
 
 
 @pytest.mark.parametrize("steps_of_epoch_1", [11, 5, 22])
-def test_a_cosine_ends_with_the_last_epoch_however_many_processes_did_the_first(
+def test_a_cosine_ends_with_the_last_epoch_after_a_change_of_processes(
     steps_of_epoch_1: int, numbers: Any, tmp_path: Path
 ):
-    """11 updates alone; two processes take 5 and go on alone; one with half the batch takes 22."""
+    """An epoch has 11 updates with one process, 5 with two, and 22 with half of the batch size."""
     trainer = numbers.trainer(tmp_path, max_epochs=2, schedule="cosine", learning_rate=0.01, min_learning_rate=0.001)
     trainer.state = TrainState(step=steps_of_epoch_1, epoch=2)
     trainer.train()
@@ -70,12 +70,12 @@ def test_a_cosine_ends_with_the_last_epoch_however_many_processes_did_the_first(
     assert all(0.001 < rate <= cosine(12, 0.01, 0.001, 0, 22) for rate in rates[:-1])
 
 
-def test_the_batches_of_an_epoch_are_laid_out_once(numbers: Any, tmp_path: Path):
-    trainer, laid_out = numbers.trainer(tmp_path, max_epochs=3, schedule="cosine"), []
+def test_the_plan_of_an_epoch_is_made_once(numbers: Any, tmp_path: Path):
+    trainer, planned = numbers.trainer(tmp_path, max_epochs=3, schedule="cosine"), []
     make_plan = trainer.batches._make_plan
-    trainer.batches._make_plan = lambda epoch: laid_out.append(epoch) or make_plan(epoch)
+    trainer.batches._make_plan = lambda epoch: planned.append(epoch) or make_plan(epoch)
     trainer.train()
-    assert laid_out == [2, 3]  # epoch 1 already with the trainer, for the length of the schedule
+    assert planned == [2, 3]  # the trainer has already planned epoch 1, for the length of the schedule
 
 
 def test_metrics_are_well_formed(numbers: Any, tmp_path: Path):
@@ -112,7 +112,7 @@ def test_another_seed_gives_another_model(numbers: Any, tmp_path: Path, monkeypa
     assert not same(weights(one), weights(other))
 
 
-def test_validation_and_checkpoints_come_when_they_are_due(numbers: Any, tmp_path: Path):
+def test_validations_and_checkpoints_happen_when_due(numbers: Any, tmp_path: Path):
     trainer = numbers.trainer(tmp_path, max_steps=14, validate_every=6, checkpoint_every=4, keep_last=9)
     trainer.train()
     assert [record["step"] for record in records(tmp_path, "validation")] == [6, 12, 14]
@@ -121,21 +121,21 @@ def test_validation_and_checkpoints_come_when_they_are_due(numbers: Any, tmp_pat
 
 def test_the_best_and_the_last_checkpoints_are_kept(numbers: Any, tmp_path: Path):
     trainer = numbers.trainer(tmp_path, max_steps=8, validate_every=1, keep_last=2, keep_best=3)
-    judging(trainer, 3.0, 1.0, 4.0, 1.5, 9.0, 2.0, 2.6, 5.0)
+    fake_losses(trainer, 3.0, 1.0, 4.0, 1.5, 9.0, 2.0, 2.6, 5.0)
     trainer.train()
     assert trainer.run.checkpoints.steps() == [2, 4, 6, 7, 8]
 
 
-def test_patience_ends_it(numbers: Any, tmp_path: Path):
+def test_patience_ends_training(numbers: Any, tmp_path: Path):
     trainer = numbers.trainer(tmp_path, max_epochs=50, validate_every=2, patience=3)
-    judging(trainer, 3.0, 2.0, 2.5, 2.5, 2.0, 1.0)
+    fake_losses(trainer, 3.0, 2.0, 2.5, 2.5, 2.0, 1.0)
     state = trainer.train()
     assert state.step == 10
     assert state.stopped.startswith("patience 3 exhausted")
     assert trainer.run.checkpoints.read(10).state.stopped == state.stopped
 
 
-def test_patience_counts_bleu_where_bleu_is_monitored(numbers: Any, tmp_path: Path, capsys):
+def test_patience_counts_bleu_if_bleu_is_monitored(numbers: Any, tmp_path: Path, capsys):
     scores = iter([1.0, 5.0, 4.0, 3.0])
     trainer = numbers.trainer(tmp_path, max_epochs=50, validate_every=2, patience=2, monitor="bleu", bleu_sentences=1)
     trainer.validation.bleu_of = lambda model: BleuResult(next(scores), [Sample("a b", "c d", "e f")])
@@ -147,25 +147,25 @@ def test_patience_counts_bleu_where_bleu_is_monitored(numbers: Any, tmp_path: Pa
     assert "a b  ->  e f   (c d)" in capsys.readouterr().err
 
 
-def test_minutes_end_it_at_the_next_validation(numbers: Any, tmp_path: Path):
+def test_max_minutes_ends_training_at_the_next_validation(numbers: Any, tmp_path: Path):
     trainer = numbers.trainer(tmp_path, max_epochs=None, max_minutes=1e-6, validate_every=3)
     assert trainer.train().step == 3
 
 
-def test_the_main_process_says_when_the_minutes_are_over(numbers: Any, tmp_path: Path, monkeypatch):
-    """Clocks differ: processes that ended by their own would leave others waiting for them."""
+def test_the_main_process_decides_about_max_minutes(numbers: Any, tmp_path: Path, monkeypatch):
+    """Clocks differ: if each process decided, one could end while the others wait for it."""
     trainer = numbers.trainer(tmp_path, max_epochs=None, max_steps=9, max_minutes=1e-6, validate_every=3)
-    told = World.from_main
+    from_main = World.from_main
 
     def slower_clock(self: World, make: Any) -> Any:
-        result = told(self, make)
+        result = from_main(self, make)
         return "" if str(result).startswith("max_minutes") else result
 
     monkeypatch.setattr(World, "from_main", slower_clock)
     assert trainer.train().stopped == "max_steps 9 reached"
 
 
-def test_plateau_lowers_the_rate(numbers: Any, tmp_path: Path):
+def test_plateau_lowers_the_learning_rate(numbers: Any, tmp_path: Path):
     trainer = numbers.trainer(
         tmp_path,
         max_epochs=9,
@@ -175,7 +175,7 @@ def test_plateau_lowers_the_rate(numbers: Any, tmp_path: Path):
         plateau_factor=0.5,
         validate_every=10,
     )
-    judging(trainer, 2.0, 2.0, 1.0, 1.0)
+    fake_losses(trainer, 2.0, 2.0, 1.0, 1.0)
     trainer.train()
     rates = {record["step"]: record["learning_rate"] for record in records(tmp_path, "step")}
     assert [rates[step] for step in (10, 20, 30, 40)] == pytest.approx([0.003, 0.003, 0.0015, 0.0015])
@@ -186,17 +186,17 @@ def test_clipping_bounds_the_gradient(numbers: Any, tmp_path: Path, monkeypatch)
     trainer = numbers.trainer(tmp_path, max_steps=2, clip_norm=0.01)
     step = trainer.optimizer.parts[0].step
 
-    def watched_step(*arguments: Any, **options: Any) -> Any:
+    def recording_step(*arguments: Any, **options: Any) -> Any:
         norms.append(torch.stack([parameter.grad.norm() for parameter in trainer.model.parameters()]).norm().item())
         return step(*arguments, **options)
 
-    monkeypatch.setattr(trainer.optimizer.parts[0], "step", watched_step)
+    monkeypatch.setattr(trainer.optimizer.parts[0], "step", recording_step)
     trainer.train()
     assert norms == pytest.approx([0.01, 0.01], rel=1e-3)
 
 
-def test_muon_turns_the_matrices_of_the_layers_and_leaves_the_rest_to_adam(numbers: Any, tmp_path: Path):
-    """Its update is orthogonal (all singular values alike); the first one of Adam moves every number by the rate."""
+def test_muon_updates_the_matrices_of_the_layers_and_adamw_the_rest(numbers: Any, tmp_path: Path):
+    """Updates of Muon have equal singular values; the first update of Adam changes each number by the rate."""
     trainer = numbers.trainer(tmp_path, optimizer="muon")
     before, rate = weights(trainer), 1e-3
     (trainer.gradients.step(*trainer.batches.update(1, 0)[0])).smoothed.backward()
@@ -211,7 +211,7 @@ def test_muon_turns_the_matrices_of_the_layers_and_leaves_the_rest_to_adam(numbe
             assert change.abs().max() == pytest.approx(rate, rel=0.01)
 
 
-def test_muon_moves_queries_keys_and_values_alike_however_large_their_gradients(numbers: Any, tmp_path: Path):
+def test_muon_updates_of_queries_keys_and_values_have_equal_size(numbers: Any, tmp_path: Path):
     trainer = numbers.trainer(tmp_path, optimizer="muon")
     weight = trainer.model.decoder.layers[0].cross_attention.query_key_value.weight
     weight.grad = torch.randn_like(weight)
@@ -223,40 +223,40 @@ def test_muon_moves_queries_keys_and_values_alike_however_large_their_gradients(
 
 
 def test_muon_refuses_float16(numbers: Any, tmp_path: Path):
-    """Its loss scaling would have to stop two optimizers at once."""
+    """Loss scaling would have to skip the step of two optimizers together."""
     trainer = numbers.trainer(tmp_path, optimizer="muon")
-    with pytest.raises(TmtError, match="muon does not train in float16"):
+    with pytest.raises(TmtError, match="muon does not support float16"):
         Optimizer(trainer.model, trainer.settings, Machine(torch.device("cpu"), torch.float16))
 
 
-def test_the_moving_average_is_what_is_judged_and_shipped(numbers: Any, tmp_path: Path):
+def test_the_moving_average_is_validated_and_becomes_the_model(numbers: Any, tmp_path: Path):
     trainer = numbers.trainer(tmp_path, max_steps=30, max_epochs=None, ema_decay=0.9, validate_every=10)
-    expected, judged = None, []
+    expected, validated = None, []
 
-    def judge(model: Any) -> Judgement:
-        judged.append(model.generator.weight.detach().clone())
-        return Judgement(1.0)
+    def evaluate(model: Any) -> ValidationResult:
+        validated.append(model.generator.weight.detach().clone())
+        return ValidationResult(1.0)
 
-    trainer.validation.judge = judge
+    trainer.validation.evaluate = evaluate
     update = trainer.optimizer.update
 
-    def followed(step: int, rate: float) -> None:
+    def update_and_average(step: int, rate: float) -> None:
         nonlocal expected
         expected = trainer.model.generator.weight.detach().clone() if expected is None else expected
         update(step, rate)
         decay = min(0.9, (1 + step) / (10 + step))
         expected = decay * expected + (1 - decay) * trainer.model.generator.weight.detach()
 
-    trainer.optimizer.update = followed
+    trainer.optimizer.update = update_and_average
     trainer.train()
-    torch.testing.assert_close(judged[-1], expected)
-    assert not torch.equal(judged[-1], trainer.model.generator.weight)  # training goes on with its own weights
+    torch.testing.assert_close(validated[-1], expected)
+    assert not torch.equal(validated[-1], trainer.model.generator.weight)  # training continues without averaging
     mean = trainer.run.checkpoints.mean_weights([30])["generator.weight"]
     torch.testing.assert_close(mean, expected)
 
 
-def test_r_drop_draws_two_passes_together(numbers: Any, tmp_path: Path):
-    """With R-Drop the two dropout passes of a batch agree more, at the cost of some loss."""
+def test_r_drop_pulls_two_passes_together(numbers: Any, tmp_path: Path):
+    """With R-Drop the two dropout passes of a batch have more similar predictions."""
 
     def divergence(weight: float) -> float:
         trainer = numbers.trainer(
@@ -275,8 +275,8 @@ def test_r_drop_draws_two_passes_together(numbers: Any, tmp_path: Path):
     assert 0 < divergence(5.0) < 0.5 * divergence(1e-6)
 
 
-def test_r_drop_is_as_published(numbers: Any, tmp_path: Path):
-    """Without dropout both passes agree and R-Drop changes nothing."""
+def test_r_drop_without_dropout_changes_nothing(numbers: Any, tmp_path: Path):
+    """Without dropout both passes are equal."""
     trainer = numbers.trainer(tmp_path, {"dropout": 0.0}, r_drop=5.0)
     batch = trainer.batches.update(1, 0)[0]
     with_it = trainer.gradients.step(*batch)
@@ -286,9 +286,9 @@ def test_r_drop_is_as_published(numbers: Any, tmp_path: Path):
     torch.testing.assert_close(with_it.nll, without.nll)
 
 
-def test_validation_sees_neither_dropout_nor_smoothing(numbers: Any, tmp_path: Path):
+def test_validation_uses_neither_dropout_nor_smoothing(numbers: Any, tmp_path: Path):
     trainer = numbers.trainer(tmp_path, {"dropout": 0.5}, label_smoothing=0.3)
-    found = [trainer.validation.judge(trainer.model).loss for _ in range(2)]
+    found = [trainer.validation.evaluate(trainer.model).loss for _ in range(2)]
     assert found[0] == found[1]
     assert trainer.model.training
     store, total, count = trainer.validation.store, 0.0, 0
@@ -302,22 +302,22 @@ def test_validation_sees_neither_dropout_nor_smoothing(numbers: Any, tmp_path: P
     assert found[0] == pytest.approx(total / count, rel=1e-5)
 
 
-# ---------------------------------------------------------------- what goes wrong
+# ---------------------------------------------------------------- errors
 
 
-def spoil(trainer: Any, step: int) -> None:
-    """Let the loss of one step be no number."""
+def break_loss(trainer: Any, step: int) -> None:
+    """Make the loss of one step NaN."""
     forward, calls = trainer.gradients.step.forward, iter(range(1, 10_000))
 
-    def spoiled(*batch: Tensor) -> Any:
+    def broken(*batch: Tensor) -> Any:
         loss = forward(*batch)
         return loss._replace(smoothed=loss.smoothed * float("nan")) if next(calls) == step else loss
 
-    trainer.gradients.step.forward = spoiled
+    trainer.gradients.step.forward = broken
 
 
 def test_processes_share_validation_to_the_bit(numbers: Any, tmp_path: Path):
-    """Three of them, here threads; they find the loss that one finds alone."""
+    """Three processes, here threads, get the same loss as a single process."""
     trainer, shares, together = numbers.trainer(tmp_path), {}, threading.Barrier(3)
 
     class OneOfThree(World):
@@ -335,57 +335,57 @@ def test_processes_share_validation_to_the_bit(numbers: Any, tmp_path: Path):
     assert all(len(sums) > 1 for sums, _ in shares.values())
 
 
-def test_a_loss_that_is_no_number_is_told_with_step_and_batch(numbers: Any, tmp_path: Path):
+def test_a_loss_that_is_not_finite_is_reported_with_step_and_batch(numbers: Any, tmp_path: Path):
     trainer = numbers.trainer(tmp_path, max_epochs=3, checkpoint_every=5)
-    spoil(trainer, 14)
-    with pytest.raises(TmtError, match="the loss is not a number at step 14, batch 3 of epoch 2") as failure:
+    break_loss(trainer, 14)
+    with pytest.raises(TmtError, match="the loss is not a finite number at step 14, batch 3 of epoch 2") as failure:
         trainer.train()
     assert failure.value.exit_code == 2
     assert "The last good checkpoint is" in failure.value.remedy
     assert trainer.run.checkpoints.steps() == [10, 11]
-    kept = trainer.run.checkpoints.read(11)
-    assert all(torch.isfinite(weight).all() for weight in kept.weights.values())
+    saved = trainer.run.checkpoints.read(11)
+    assert all(torch.isfinite(weight).all() for weight in saved.weights.values())
 
 
-def test_a_gpu_that_is_not_asked_each_step_still_names_the_right_one(numbers: Any, tmp_path: Path, monkeypatch):
+def test_a_loss_that_is_read_every_20_steps_still_names_the_right_step(numbers: Any, tmp_path: Path, monkeypatch):
     trainer = numbers.trainer(tmp_path, max_epochs=3)
-    monkeypatch.setattr(trainer, "_require_numbers", lambda table, own=trainer._require_numbers: None)
-    spoil(trainer, 14)
-    place = None
+    monkeypatch.setattr(trainer, "_require_finite", lambda table, own=trainer._require_finite: None)
+    break_loss(trainer, 14)
+    position = None
 
-    def note(table: list[float]) -> None:
-        nonlocal place
-        place = place or trainer.losses.first_non_finite(table)
-        if place and len(trainer.losses) == 9:  # what a look at step 20 finds
-            raise TmtError("lost")
+    def check(table: list[float]) -> None:
+        nonlocal position
+        position = position or trainer.losses.first_non_finite(table)
+        if position and len(trainer.losses) == 9:  # at step 20
+            raise TmtError("not finite")
 
-    monkeypatch.setattr(trainer, "_require_numbers", note)
-    with pytest.raises(TmtError, match="lost"):
+    monkeypatch.setattr(trainer, "_require_finite", check)
+    with pytest.raises(TmtError, match="not finite"):
         trainer.train()
-    assert place is not None
-    assert (place.step, place.epoch, place.batch) == (14, 2, 3)
+    assert position is not None
+    assert (position.step, position.epoch, position.batch) == (14, 2, 3)
 
 
-def test_weights_that_are_no_numbers_are_never_saved(numbers: Any, tmp_path: Path):
+def test_weights_that_are_not_finite_are_never_saved(numbers: Any, tmp_path: Path):
     trainer = numbers.trainer(tmp_path, max_steps=8, checkpoint_every=4)
     update = trainer.optimizer.update
 
-    def ruin(step: int, rate: float) -> None:
+    def make_infinite(step: int, rate: float) -> None:
         update(step, rate)
-        if step == 8:  # after the loss of the last step was looked at
+        if step == 8:  # after the loss of the last step was checked
             trainer.model.generator.weight.data[0, 0] = float("inf")
 
-    trainer.optimizer.update = ruin
-    judging(trainer, 1.0)
-    with pytest.raises(TmtError, match="the weights are not numbers any more at step 8"):
+    trainer.optimizer.update = make_infinite
+    fake_losses(trainer, 1.0)
+    with pytest.raises(TmtError, match="the weights are not finite numbers at step 8"):
         trainer.train()
     assert trainer.run.checkpoints.steps() == [4]
 
 
-def test_a_validation_loss_that_is_no_number_ends_it(numbers: Any, tmp_path: Path):
+def test_a_validation_loss_that_is_not_finite_ends_training(numbers: Any, tmp_path: Path):
     trainer = numbers.trainer(tmp_path, max_steps=8, validate_every=4)
-    judging(trainer, 1.0, float("nan"))
-    with pytest.raises(TmtError, match="the validation loss is not a number at step 8"):
+    fake_losses(trainer, 1.0, float("nan"))
+    with pytest.raises(TmtError, match="the validation loss is not a finite number at step 8"):
         trainer.train()
     assert trainer.run.checkpoints.steps() == [4]
 
@@ -396,15 +396,15 @@ def test_a_validation_loss_that_is_no_number_ends_it(numbers: Any, tmp_path: Pat
 def interrupt_at(trainer: Any, step: int, kind: int) -> None:
     update = trainer.optimizer.update
 
-    def interrupted(number: int, rate: float) -> None:
+    def interrupting(number: int, rate: float) -> None:
         if number == step:
             os.kill(os.getpid(), kind)
         update(number, rate)
 
-    trainer.optimizer.update = interrupted
+    trainer.optimizer.update = interrupting
 
 
-EVERYTHING = {
+MANY_OPTIONS = {
     "ema_decay": 0.9,
     "accumulate": 2,
     "r_drop": 1.0,
@@ -416,38 +416,42 @@ EVERYTHING = {
 @pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize(
     "options",
-    [{}, {**EVERYTHING, "optimizer": "adamw", "weight_decay": 0.01}, {"optimizer": "muon", "clip_norm": 1.0}],
+    [{}, {**MANY_OPTIONS, "optimizer": "adamw", "weight_decay": 0.01}, {"optimizer": "muon", "clip_norm": 1.0}],
 )
-def test_interrupted_and_resumed_is_never_interrupted(numbers: Any, tmp_path: Path, kind: int, options: dict, capfd):
+def test_an_interrupted_and_resumed_run_equals_an_uninterrupted_one(
+    numbers: Any, tmp_path: Path, kind: int, options: dict, capfd
+):
     whole = numbers.trainer(tmp_path / "whole", max_epochs=3, **options)
     whole.train()
     for step in (4, 9):
-        parted = numbers.trainer(tmp_path / "parted", max_epochs=3, **options)
-        interrupt_at(parted, step, kind)
-        with pytest.raises(TmtError, match=r"interrupted at step \d+; all is saved in .*step-00000") as failure:
-            parted.train()
+        interrupted = numbers.trainer(tmp_path / "interrupted", max_epochs=3, **options)
+        interrupt_at(interrupted, step, kind)
+        with pytest.raises(TmtError, match=r"interrupted at step \d+; everything is saved in .*step-00000") as failure:
+            interrupted.train()
         assert failure.value.exit_code == 130
-        assert "The same command goes on from there" in failure.value.remedy
+        assert "Run the same command to continue from there" in failure.value.remedy
         assert "stopping after this step" in capfd.readouterr().err
-    resumed = numbers.trainer(tmp_path / "parted", max_epochs=3, **options)
+    resumed = numbers.trainer(tmp_path / "interrupted", max_epochs=3, **options)
     state = resumed.train()
     assert same(weights(whole), weights(resumed))
     assert (state.step, state.tokens, state.best) == (whole.state.step, whole.state.tokens, whole.state.best)
-    assert [record["step"] for record in records(tmp_path / "parted", "resumed")] == [4, 9]
+    assert [record["step"] for record in records(tmp_path / "interrupted", "resumed")] == [4, 9]
     assert "resumed at step 9 (epoch" in capfd.readouterr().err
-    curves = [{r["step"]: r["loss"] for r in records(tmp_path / name, "validation")} for name in ("whole", "parted")]
+    curves = [
+        {r["step"]: r["loss"] for r in records(tmp_path / name, "validation")} for name in ("whole", "interrupted")
+    ]
     assert curves[0] == curves[1]
 
 
-def test_a_checkpoint_made_for_an_interruption_is_never_one_of_the_last(numbers: Any, tmp_path: Path):
-    """Neither of those that are averaged, nor in the place of a regular one that is kept."""
+def test_a_checkpoint_of_an_interruption_is_never_one_of_the_last(numbers: Any, tmp_path: Path):
+    """It is not averaged, and does not count for `keep_last`."""
     options = {"max_steps": 16, "validate_every": 4, "average": "last", "average_checkpoints": 3}
     for step in (5, 9, 10, 14):
-        parted = numbers.trainer(tmp_path, **options)
-        interrupt_at(parted, step, signal.SIGTERM)
+        interrupted = numbers.trainer(tmp_path, **options)
+        interrupt_at(interrupted, step, signal.SIGTERM)
         with pytest.raises(TmtError, match=f"interrupted at step {step};"):
-            parted.train()
-        assert step in parted.run.checkpoints.steps()
+            interrupted.train()
+        assert step in interrupted.run.checkpoints.steps()
     assert average(tmp_path, last=2).steps == [8, 12]
     resumed = numbers.trainer(tmp_path, **options)
     state = resumed.train()
@@ -455,7 +459,7 @@ def test_a_checkpoint_made_for_an_interruption_is_never_one_of_the_last(numbers:
     assert state.interrupted == [5, 9, 10, 14]
 
 
-def test_a_run_that_did_not_note_its_last_checkpoints_goes_on_as_it_was(numbers: Any, tmp_path: Path, monkeypatch):
+def test_a_run_without_recorded_last_checkpoints_continues(numbers: Any, tmp_path: Path, monkeypatch):
     options = {"validate_every": 4, "average": "last", "average_checkpoints": 3}
     monkeypatch.setattr(TrainState, "record_checkpoint", lambda state, config: None)
     numbers.trainer(tmp_path, max_steps=8, **options).train()
@@ -464,7 +468,7 @@ def test_a_run_that_did_not_note_its_last_checkpoints_goes_on_as_it_was(numbers:
     assert state.recent == [4, 8, 12]
 
 
-def test_the_bar_goes_on_after_a_validation_in_the_midst_of_an_epoch(numbers: Any, tmp_path: Path, monkeypatch):
+def test_the_progress_bar_continues_after_a_validation_within_an_epoch(numbers: Any, tmp_path: Path, monkeypatch):
     trainer, bars = numbers.trainer(tmp_path, max_epochs=2, validate_every=4), []  # 11 updates an epoch
     monkeypatch.setattr(trainer.events, "start_epoch", lambda epoch, updates, done: bars.append((epoch, done)))
     trainer.train()
@@ -473,37 +477,37 @@ def test_the_bar_goes_on_after_a_validation_in_the_midst_of_an_epoch(numbers: An
 
 def test_a_damaged_checkpoint_is_never_one_of_the_last(numbers: Any, tmp_path: Path):
     options = {"validate_every": 4, "average": "last", "average_checkpoints": 3}
-    parted = numbers.trainer(tmp_path, max_steps=16, **options)
-    interrupt_at(parted, 14, signal.SIGTERM)
+    interrupted = numbers.trainer(tmp_path, max_steps=16, **options)
+    interrupt_at(interrupted, 14, signal.SIGTERM)
     with pytest.raises(TmtError, match="interrupted at step 14;"):
-        parted.train()
-    (parted.run.checkpoints.path(14) / "model.safetensors").write_bytes(b"damaged")
+        interrupted.train()
+    (interrupted.run.checkpoints.path(14) / "model.safetensors").write_bytes(b"damaged")
     resumed = numbers.trainer(tmp_path, max_steps=16, **options)
     resumed.train()
     assert resumed.run.checkpoints.steps() == [8, 12, 16]
 
 
-def test_a_signal_while_validating_is_heeded_at_once(numbers: Any, tmp_path: Path):
+def test_a_signal_during_validation_stops_training_after_it(numbers: Any, tmp_path: Path):
     trainer = numbers.trainer(tmp_path, max_epochs=9)
-    judge = trainer.validation.judge
+    evaluate = trainer.validation.evaluate
 
-    def slow(model: Any) -> Judgement:
+    def interrupted(model: Any) -> ValidationResult:
         os.kill(os.getpid(), signal.SIGTERM)
-        return judge(model)
+        return evaluate(model)
 
-    trainer.validation.judge = slow
+    trainer.validation.evaluate = interrupted
     with pytest.raises(TmtError, match="interrupted at step 11;"):
         trainer.train()
     assert trainer.state.validated == 11
 
 
-def test_handlers_of_signals_are_put_back(numbers: Any, tmp_path: Path):
+def test_signal_handlers_are_restored(numbers: Any, tmp_path: Path):
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     numbers.trainer(tmp_path, max_steps=1).train()
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
 
 
-def test_a_second_ctrl_c_leaves_at_once(numbers: Any, tmp_path: Path):
+def test_a_second_ctrl_c_quits_immediately(numbers: Any, tmp_path: Path):
     trainer = numbers.trainer(tmp_path, max_steps=5)
     update = trainer.optimizer.update
 
@@ -518,7 +522,9 @@ def test_a_second_ctrl_c_leaves_at_once(numbers: Any, tmp_path: Path):
     assert trainer.run.checkpoints.steps() == []
 
 
-def test_a_damaged_checkpoint_is_told_and_training_goes_on_from_the_one_before(numbers: Any, tmp_path: Path, capsys):
+def test_a_damaged_checkpoint_is_reported_and_training_continues_from_the_one_before(
+    numbers: Any, tmp_path: Path, capsys
+):
     whole = numbers.trainer(tmp_path, max_steps=20, checkpoint_every=5, keep_last=1, keep_best=0)
     whole.settings = whole.settings.model_copy(update={"keep_last": 3})
     whole.train()
@@ -527,19 +533,19 @@ def test_a_damaged_checkpoint_is_told_and_training_goes_on_from_the_one_before(n
     resumed = numbers.trainer(tmp_path, max_steps=20, checkpoint_every=5, keep_last=1, keep_best=0)
     capsys.readouterr()
     resumed.train()
-    told = capsys.readouterr().err
-    assert f"{newest} is damaged (its checksum differs): the checkpoint before it is used" in told
-    assert "resumed at step 15" in told
+    err = capsys.readouterr().err
+    assert f"{newest} is damaged (its checksum differs); using the checkpoint before it" in err
+    assert "resumed at step 15" in err
     assert same(weights(whole), weights(resumed))
-    assert resumed.run.checkpoints.whole() == ([20], [])
+    assert resumed.run.checkpoints.undamaged() == ([20], [])
 
 
-def test_a_run_none_of_whose_checkpoints_can_be_used_is_not_trained_over(numbers: Any, tmp_path: Path):
+def test_a_run_with_only_damaged_checkpoints_is_not_overwritten(numbers: Any, tmp_path: Path):
     numbers.trainer(tmp_path, max_steps=10, checkpoint_every=5, keep_last=2).train()
     states = sorted(tmp_path.glob("checkpoints/*/state.json"))
     for state in states:
         state.write_text("{}")
-    with pytest.raises(TmtError, match="no checkpoint of this run can be used") as failure:
+    with pytest.raises(TmtError, match="every checkpoint of this run is damaged") as failure:
         numbers.trainer(tmp_path, max_steps=10).train()
     assert "--fresh" in failure.value.remedy
     assert sorted(tmp_path.glob("checkpoints/*/state.json")) == states
@@ -548,7 +554,7 @@ def test_a_run_none_of_whose_checkpoints_can_be_used_is_not_trained_over(numbers
 def test_processes_that_see_different_checkpoints_do_not_train_together(numbers: Any, tmp_path: Path, monkeypatch):
     trainer = numbers.trainer(tmp_path, max_epochs=1)
     trainer.world = World(size=2)
-    monkeypatch.setattr(World, "gather", lambda self, value: [22, value])  # the other one resumes at step 22
+    monkeypatch.setattr(World, "gather", lambda self, value: [22, value])  # the other process resumes at step 22
     before = weights(trainer)
     with pytest.raises(TmtError, match="not all machines see the same checkpoints") as failure:
         trainer.train()
@@ -557,7 +563,7 @@ def test_processes_that_see_different_checkpoints_do_not_train_together(numbers:
     assert same(before, weights(trainer))
 
 
-def test_memory_that_runs_out_on_a_cpu_is_told_without_a_traceback(numbers: Any, tmp_path: Path, monkeypatch):
+def test_running_out_of_memory_on_a_cpu_is_reported_without_a_traceback(numbers: Any, tmp_path: Path, monkeypatch):
     trainer = numbers.trainer(tmp_path, max_epochs=1)
     monkeypatch.setattr(trainer.gradients.step, "forward", lambda *batch: torch.empty(2**60))
     with pytest.raises(TmtError, match="out of memory") as failure:
@@ -572,7 +578,7 @@ def test_a_finished_run_says_so_and_more_epochs_continue_it(numbers: Any, tmp_pa
     capsys.readouterr()
     again = numbers.trainer(tmp_path / "parts", max_epochs=2)
     assert again.train().stopped == "max_epochs 2 reached"
-    assert "nothing is left to train" in capsys.readouterr().err
+    assert "training is already complete" in capsys.readouterr().err
     more = numbers.trainer(tmp_path / "parts", max_epochs=3)
     assert more.train().step == 33
     assert same(weights(whole), weights(more))

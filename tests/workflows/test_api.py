@@ -124,15 +124,18 @@ def test_a_plain_script_prepares_with_several_workers(tmp_path: Path) -> None:
     ("mistake", "said"),
     [
         (lambda model, folder: tmt.evaluate(model, metrics="blue"), "unknown metric 'blue'"),
-        (lambda model, folder: tmt.evaluate(model, search={"method": "bogus"}), "unknown method 'bogus'"),
+        (
+            lambda model, folder: tmt.evaluate(model, search={"method": "bogus"}),
+            "method is \"bogus\", but must be one of 'beam'",
+        ),
         (lambda model, folder: tmt.evaluate(model, search={"beams": 3}), "unknown setting 'beams'"),
-        (lambda model, folder: tmt.evaluate(model, search={"beam": "x"}), "--beam must be a whole number"),
+        (lambda model, folder: tmt.evaluate(model, search={"beam": "x"}), '--beam is "x", but must be a whole number'),
         (lambda model, folder: tmt.evaluate(model, baseline=str(folder / "nothing")), "no such file"),
-        (lambda model, folder: tmt.average(model.parent, 0), "the mean of 0 checkpoints"),
-        (lambda model, folder: tmt.export(folder / "out", model, sample=0), "a sample of 0 sentences"),
+        (lambda model, folder: tmt.average(model.parent, 0), "cannot average 0 checkpoints"),
+        (lambda model, folder: tmt.export(folder / "out", model, sample=0), "cannot compare on 0 sentences"),
         (lambda model, folder: tmt.Computing(threads=0), "0 threads"),
         (lambda model, folder: tmt.Translator.load([]), "no model is named"),
-        (lambda model, folder: tmt.Translator.load(model, computing=tmt.Computing("tpu")), "'tpu' is no device"),
+        (lambda model, folder: tmt.Translator.load(model, computing=tmt.Computing("tpu")), "unknown device 'tpu'"),
     ],
 )
 def test_wrong_arguments_are_told(trained: Any, tmp_path: Path, mistake: Any, said: str) -> None:

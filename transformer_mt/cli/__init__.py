@@ -1,1 +1,1 @@
-"""The command line: one short file a command, everything heavy imported inside the command."""
+"""The command line: one file per command. Heavy imports belong inside the command's function."""

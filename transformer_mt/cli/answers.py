@@ -1,6 +1,6 @@
-"""How translations are written: plain lines, with scores, n best, or one JSON object; to stdout or to a file.
+"""How translations are written: plain lines, scores, n-best lists, or one JSON object; to stdout or to a file.
 
-Whatever stands in a translation, it never adds or takes a line. A file appears under its name when it is whole.
+The number of output lines depends only on the number of input lines. A file gets its name once it is complete.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 Form = Callable[[int, str, "Translation"], str]  # (line number, line, its translation) -> what to write
 
-_MOST_NOTES = 20
+MAX_NOTES = 20
 
 
 def form_of(scores: bool, n_best: int) -> Form:
     """Plain: the text. scores: score, tab, text. n_best above 1: line number, score and text, tab-separated,
-    as many lines for each input line as there are different translations, at most n_best."""
+    one output line for each different translation of an input line, at most n_best."""
     if n_best > 1:
         return lambda number, line, translation: "".join(
             f"{number}\t{one.score:.4f}\t{one.text}\n" for one in translation.n_best
@@ -63,7 +63,7 @@ class Writer:
             self._stream.write(opening.encode("utf-8", "replace"))
 
     def write(self, line: str, translation: Translation) -> None:
-        """Write what a line was translated into."""
+        """Write the translation of a line."""
         self.written += 1
         if self._form is None:
             text = f"{',' if self.written > 1 else ''}\n  {as_json(self.written, line, translation)}"
@@ -79,11 +79,11 @@ class Writer:
 
 @contextmanager
 def opened(output: Path | None) -> Iterator[BinaryIO]:
-    """stdout, or a file that is written aside and takes its name when the block ends well."""
+    """stdout, or a file that is written under a temporary name and renamed when the block succeeds."""
     if output is None:
         yield sys.stdout.buffer
         return
-    # What is open already (/dev/stdout, /dev/fd/63 and their like) is written to, never replaced.
+    # Files that are already open (/dev/stdout, /dev/fd/63, ...) are written to, never replaced.
     numbered = re.fullmatch(r"(?:/dev|/proc/self)/fd/(\d+)", str(output))
     descriptor = int(numbered[1]) if numbered else {"/dev/stdout": 1, "/dev/stderr": 2}.get(str(output))
     if descriptor is not None:
@@ -99,22 +99,22 @@ def opened(output: Path | None) -> Iterator[BinaryIO]:
 
 
 class Notes:
-    """Tells on stderr what was lost, line by line at first, and at the end of how many lines more."""
+    """Prints what was lost: the first lines one by one, and at the end how many more there were."""
 
     def __init__(self, say: Callable[[str], object]) -> None:
         self._say = say
-        self._told = 0
-        self._untold = 0
+        self._printed = 0
+        self._omitted = 0
 
-    def tell(self, number: int, notes: tuple[str, ...]) -> None:
+    def add(self, number: int, notes: tuple[str, ...]) -> None:
         if not notes:
             return
-        if self._told < _MOST_NOTES:
-            self._told += 1
+        if self._printed < MAX_NOTES:
+            self._printed += 1
             self._say(f"tmt: line {number}: {'; '.join(notes)}")
         else:
-            self._untold += 1
+            self._omitted += 1
 
     def close(self) -> None:
-        if self._untold:
-            self._say(f"tmt: and {self._untold} more lines with such notes (--json tells all)")
+        if self._omitted:
+            self._say(f"tmt: and {self._omitted} more lines with notes; --json shows all of them")

@@ -1,18 +1,19 @@
-"""`tmt average`: one model from the last checkpoints of a run."""
+"""`tmt average`: average the last checkpoints of a run."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from transformer_mt.cli.options import RunOption
+
 
 def average(
-    run: Annotated[Path, typer.Option("--run", help="Folder of the run, such as runs/NAME.", show_default=False)],
-    last: Annotated[int, typer.Option("--last", min=1, help="How many checkpoints, counted from the newest.")] = 5,
+    run: RunOption,
+    last: Annotated[int, typer.Option("--last", min=1, metavar="N", help="Number of checkpoints, newest first.")] = 5,
 ) -> None:
-    """Average the last checkpoints of a run into its model folder."""
+    """Average the last checkpoints of a run; the result replaces its model."""
     from transformer_mt import average as work
 
     report = work(run, last)

@@ -1,4 +1,4 @@
-"""`tmt download`: a corpus onto the disk, resumed where it broke off and verified."""
+"""`tmt download`: fetch a corpus, resume broken downloads, verify every file."""
 
 from __future__ import annotations
 
@@ -8,13 +8,25 @@ from typing import Annotated
 
 import typer
 
+from transformer_mt.cli.completion import corpora
+
+_CORPUS = "Corpus to download: multi30k."
+_TO = "Folder for the files. Default: data/multi30k."
+_MIRROR = "Another URL, or a folder, that has the files."
+
 
 def download(
-    corpus: Annotated[str, typer.Argument(metavar="CORPUS", help="Which corpus: multi30k.")],
-    to: Annotated[Path | None, typer.Option("--to", help="Folder for the files. [default: data/multi30k]")] = None,
-    mirror: Annotated[str | None, typer.Option(help="Another address, or a folder, that has the files.")] = None,
+    corpus: Annotated[
+        str, typer.Argument(metavar="CORPUS", help="Corpus to download: multi30k.", autocompletion=corpora)
+    ],
+    to: Annotated[
+        Path | None, typer.Option("--to", metavar="DIR", help="Folder for the files. Default: data/multi30k.")
+    ] = None,
+    mirror: Annotated[
+        str | None, typer.Option(metavar="URL", help="Another URL, or a folder, that has the files.")
+    ] = None,
 ) -> None:
-    """Fetch a public corpus, resume a broken download, verify every file."""
+    """Download a public corpus and verify every file."""
     from transformer_mt.workflows.download import download as work
 
     folder = to or Path("data/multi30k")
@@ -22,5 +34,5 @@ def download(
     for name, outcome in work(corpus, folder, mirror):
         print(f"{folder / name}: {outcome}", file=sys.stderr)
         outcomes.append(outcome)
-    if "fetched and verified" not in outcomes:
-        print(f"Nothing to fetch: {outcomes.count('verified')} files were there already.", file=sys.stderr)
+    if "downloaded and verified" not in outcomes:
+        print(f"Nothing to fetch: {outcomes.count('verified')} files are already there.", file=sys.stderr)

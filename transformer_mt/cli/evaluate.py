@@ -1,4 +1,4 @@
-"""`tmt evaluate`: how good are a model's translations, or those in a file?"""
+"""`tmt evaluate`: score the translations of a model, or those in a file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from transformer_mt.cli.options import (
     DeviceOption,
     JsonOption,
     MbrOption,
+    ModelsOption,
     SamplesOption,
     ThreadsOption,
     UtilityOption,
@@ -18,34 +19,33 @@ from transformer_mt.cli.options import (
 )
 
 File = Path | None
-_MODEL = "Model folder; several are used together. Default: the run that finished last."
-_SPLIT = "Split of the model's data, such as validation. Default: its first test set."
-_SOURCE = "Sentences to translate, instead of a split."
-_REFERENCE = "Their translations by people, line by line."
-_HYPOTHESIS = "Score these translations; none are made."
-_BASELINE = "Another system's translations, or its model folder (searched alike): paired bootstrap resampling."
-_TOKENIZED = "Also lower-cased BLEU, and BLEU on lower-cased Moses tokens as in papers."
-_PUBLISHED = "The references as published for --tokenized, such as *.lc.norm.tok.de."
+_SPLIT = "Split of the model's data, such as validation. Default: the first test set."
+_SOURCE = "Sentences to translate instead of a split."
+_REFERENCE = "Reference translations of --source, line by line."
+_HYPOTHESIS = "Translations to score; nothing is translated."
+_BASELINE = "Compare with these translations, or with this model: paired bootstrap resampling."
+_TOKENIZED = "Also lowercased BLEU, and BLEU on lowercased Moses tokens as in papers."
+_PUBLISHED = "Published tokenized references for --tokenized, such as *.lc.norm.tok.de."
 _LANGUAGE = "Target language (ISO code). Default: the model's."
 _BEAM = "Beam width; 1: greedy. Default: the model's."
-_LENGTH_PENALTY = "GNMT length penalty. Default: the model's."
+_LENGTH_PENALTY = "GNMT length penalty; 0: none. Default: the model's."
 
 
 def evaluate(
-    bleu: Annotated[bool, typer.Option("--bleu", help="BLEU. Without --bleu, --chrf, --ter: all three.")] = False,
+    bleu: Annotated[bool, typer.Option("--bleu", help="BLEU. Default: BLEU, chrF and TER.")] = False,
     chrf: Annotated[bool, typer.Option("--chrf", help="chrF.")] = False,
-    ter: Annotated[bool, typer.Option("--ter", help="TER, the translation edit rate.")] = False,
-    model: Annotated[list[Path] | None, typer.Option("--model", "-m", metavar="DIR", help=_MODEL)] = None,
+    ter: Annotated[bool, typer.Option("--ter", help="TER (translation edit rate).")] = False,
+    model: ModelsOption = None,
     split: Annotated[str | None, typer.Option("--split", metavar="NAME", help=_SPLIT)] = None,
     source: Annotated[File, typer.Option("--source", metavar="FILE", help=_SOURCE)] = None,
     reference: Annotated[File, typer.Option("--reference", metavar="FILE", help=_REFERENCE)] = None,
     hypothesis: Annotated[File, typer.Option("--hypothesis", metavar="FILE", help=_HYPOTHESIS)] = None,
-    baseline: Annotated[File, typer.Option("--baseline", metavar="FILE", help=_BASELINE)] = None,
+    baseline: Annotated[File, typer.Option("--baseline", metavar="PATH", help=_BASELINE)] = None,
     tokenized: Annotated[bool, typer.Option("--tokenized", help=_TOKENIZED)] = False,
     tokenized_reference: Annotated[File, typer.Option("--tokenized-reference", metavar="FILE", help=_PUBLISHED)] = None,
-    language: Annotated[str | None, typer.Option("--language", help=_LANGUAGE)] = None,
-    beam: Annotated[int | None, typer.Option("--beam", min=1, help=_BEAM)] = None,
-    length_penalty: Annotated[float | None, typer.Option("--length-penalty", help=_LENGTH_PENALTY)] = None,
+    language: Annotated[str | None, typer.Option("--language", metavar="CODE", help=_LANGUAGE)] = None,
+    beam: Annotated[int | None, typer.Option("--beam", min=1, metavar="N", help=_BEAM)] = None,
+    length_penalty: Annotated[float | None, typer.Option("--length-penalty", metavar="X", help=_LENGTH_PENALTY)] = None,
     mbr: MbrOption = False,
     samples: SamplesOption = None,
     utility: UtilityOption = None,
@@ -53,7 +53,7 @@ def evaluate(
     threads: ThreadsOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Score translations against references: BLEU, chrF, TER with signatures, examples, and significance."""
+    """Score translations: BLEU, chrF, TER, examples, significance."""
     from transformer_mt import Computing, TestFiles
     from transformer_mt import evaluate as work
     from transformer_mt.evaluation.report import as_json, as_text

@@ -1,4 +1,4 @@
-"""`tmt export`: a trained model for another program, proved to translate as before."""
+"""`tmt export`: convert a model for CTranslate2, and check that it translates as before."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from transformer_mt.cli.completion import quantizations
 from transformer_mt.cli.options import JsonOption, ModelOption, ThreadsOption, print_json
 
 if TYPE_CHECKING:
@@ -15,22 +16,29 @@ if TYPE_CHECKING:
 
 
 def export(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write.", show_default=False)],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Folder to write.", show_default=False)],
     model: ModelOption = None,
-    format_: Annotated[str, typer.Option("--format", help="The format: ctranslate2.")] = "ctranslate2",
+    format_: Annotated[str, typer.Option("--format", metavar="NAME", help="Format: ctranslate2.")] = "ctranslate2",
     quantization: Annotated[
         str,
-        typer.Option(help="Numbers of the weights: float32, float16, bfloat16, int16, int8, int8_float32 and so on."),
+        typer.Option(
+            metavar="TYPE",
+            help="Type of the weights: float32, float16, bfloat16, int16, int8, int8_float32, ...",
+            autocompletion=quantizations,
+        ),
     ] = "float32",
-    sample: Annotated[int, typer.Option(min=1, help="Sentences to compare the two engines on.")] = 200,
+    sample: Annotated[int, typer.Option(min=1, metavar="N", help="Number of sentences to compare.")] = 200,
     input_: Annotated[
-        Path | None, typer.Option("--input", "-i", help="Compare on these sentences. Default: the validation split.")
+        Path | None,
+        typer.Option("--input", "-i", metavar="FILE", help="Sentences to compare. Default: the validation split."),
     ] = None,
-    reference: Annotated[Path | None, typer.Option(help="Translations of --input by people, for BLEU.")] = None,
+    reference: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Reference translations of --input, for BLEU.")
+    ] = None,
     threads: ThreadsOption = None,
     json: JsonOption = False,
 ) -> None:
-    """Turn a model into a CTranslate2 folder, and compare the two on a sample before reporting success."""
+    """Convert a model for CTranslate2, and compare the two on a sample."""
     from transformer_mt import export as work
 
     report = work(

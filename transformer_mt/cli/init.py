@@ -1,4 +1,4 @@
-"""`tmt init NAME`: a commented config to start from, copied as it is shipped; `tmt init --schema` for editors."""
+"""`tmt init NAME` writes a commented config to start from; `tmt init --schema` a JSON schema for editors."""
 
 from __future__ import annotations
 
@@ -8,22 +8,34 @@ from typing import Annotated
 
 import typer
 
+from transformer_mt.cli.completion import configs as configs_to_copy
 from transformer_mt.cli.options import print_json
 from transformer_mt.errors import TmtError
+from transformer_mt.reporting.program import program_name, quoted
 
 FIRST = ("quickstart", "multi30k-de-en", "multi30k-en-de", "aihub-ko-en", "files")
 
 
 def init(
     name: Annotated[
-        str, typer.Argument(metavar="[NAME]", help=f"{', '.join(FIRST)}, or classics/NAME.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help=f"{', '.join(FIRST)}, or classics/NAME.",
+            show_default=False,
+            autocompletion=configs_to_copy,
+        ),
     ] = "",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write, - for stdout; default: ./NAME.yaml.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="File to write; - for stdout. Default: NAME.yaml."),
     ] = None,
     schema: Annotated[
         bool,
-        typer.Option("--schema", help="Write the JSON schema too (alone without NAME): editors complete keys by it."),
+        typer.Option(
+            "--schema",
+            help="Also write a JSON schema for editors; without NAME: only the schema.",
+        ),
     ] = False,
 ) -> None:
     """Write a commented config to start from."""
@@ -38,18 +50,20 @@ def init(
         file = output or Path(configs.SCHEMA)
         configs.write_schema(file)
         print(
-            f"Wrote {file}. Editors complete a config that begins with\n{configs.header(file)}", end="", file=sys.stderr
+            f"Wrote {file}. Editors use it for configs with this first line:\n{configs.header(file)}",
+            end="",
+            file=sys.stderr,
         )
         return
     if not name:
         raise TmtError(
-            "no config is named", remedy=f"For example:  tmt init {FIRST[0]}   There are: {', '.join(FIRST)}."
+            "give the name of a config", remedy=f"For example:  tmt init {FIRST[0]}   Available: {', '.join(FIRST)}."
         )
     text = configs.shipped_config(name, FIRST)
     if to_stdout:
         if schema:
-            remedy = "Leave one of the two out."
-            raise TmtError("--schema writes a file beside the config, and -o - writes none", remedy=remedy)
+            remedy = "Remove one of the two options."
+            raise TmtError("--schema writes a file next to the config, but -o - writes no file", remedy=remedy)
         sys.stdout.write(text)
         return
     file = output or Path(f"{name.removesuffix('.yaml').rsplit('/', 1)[-1]}.yaml")
@@ -58,4 +72,4 @@ def init(
         configs.write_schema(file.parent / configs.SCHEMA)
         text = configs.header(Path(configs.SCHEMA)) + text
     configs.write_config(file, text)
-    print(f"Wrote {file}. Adapt it, then:  tmt train --config {file}", file=sys.stderr)
+    print(f"Wrote {file}. Edit it, then:  {program_name()} train --config {quoted(file)}", file=sys.stderr)

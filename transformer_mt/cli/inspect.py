@@ -1,4 +1,4 @@
-"""`tmt inspect`: every parameter and every shape of a model, with or without data."""
+"""`tmt inspect`: all parameters and tensor shapes of a model, with or without data."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from transformer_mt.cli.completion import config_files
 from transformer_mt.cli.options import JsonOption, ModelOption, SetOption, print_json
 from transformer_mt.errors import TmtError
 
@@ -15,29 +16,34 @@ if TYPE_CHECKING:
 
 VocabularySize = Annotated[
     int | None,
-    typer.Option(min=1, max=10_000_000, metavar="N", help="Size of the vocabulary; with both, no data is needed."),
+    typer.Option(min=1, max=10_000_000, metavar="N", help="Vocabulary size; if both are given, no data is needed."),
 ]
 
 
 def inspect(
-    config: Annotated[Path | None, typer.Option("--config", "-c", help="YAML config of a run.")] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", "-c", metavar="FILE", help="YAML config; needs no trained model.", autocompletion=config_files
+        ),
+    ] = None,
     model: ModelOption = None,
     source_vocab: VocabularySize = None,
     target_vocab: VocabularySize = None,
-    shapes: Annotated[bool, typer.Option("--shapes", help="Also walk a batch through, and show each shape.")] = False,
+    shapes: Annotated[bool, typer.Option("--shapes", help="Also show the shape of every tensor.")] = False,
     json: JsonOption = False,
     set_: SetOption = None,
 ) -> None:
-    """List every parameter with its shape and count; with --shapes, every tensor on the way of a batch."""
+    """List the parameters of a model with their shapes and counts."""
     from transformer_mt.cli.inspect_tables import parameter_lines, shape_lines
     from transformer_mt.workflows import inspect as work
 
     if config is not None and model is not None:
-        raise TmtError("--config and --model exclude each other", remedy="Give one of them.")
+        raise TmtError("--config and --model cannot be combined", remedy="Give one of them.")
     if config is None and (source_vocab or target_vocab or set_):
         raise TmtError(
-            "--source-vocab, --target-vocab and --set go with --config; a trained model is what it is",
-            remedy="Give --config C, or leave these options out.",
+            "--source-vocab, --target-vocab and --set need --config: they cannot change a trained model",
+            remedy="Give --config FILE, or remove these options.",
         )
     if config is None:
         built = work.shipped_model(model)

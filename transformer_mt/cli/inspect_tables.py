@@ -15,20 +15,23 @@ if TYPE_CHECKING:
 MEANINGS = (  # (a module's path, what happens there)
     (r"", "ids"),
     (r"\w+_embedding", "a vector for each token (sections 3.4, 3.5)"),
-    (r"encoder\..*\.self_attention", "source positions ask source positions: Q = M = S (section 3.2)"),
-    (r"decoder\..*\.self_attention", "target positions ask themselves and those before: Q = M = T (section 3.2.3)"),
-    (r".*\.cross_attention", "target positions ask source positions: Q = T, M = S (section 3.2.3)"),
+    (r"encoder\..*\.self_attention", "source positions attend to source positions: Q = M = S (section 3.2)"),
+    (
+        r"decoder\..*\.self_attention",
+        "target positions attend to these and earlier ones: Q = M = T (section 3.2.3)",
+    ),
+    (r".*\.cross_attention", "target positions attend to source positions: Q = T, M = S (section 3.2.3)"),
     (r".*\.around_.*", "residual connection, dropout and normalisation around it (section 3.1)"),
     (r".*\.feed_forward", "two layers, the same at each position (section 3.3)"),
-    (r"encoder", "what leaves the stack: the memory that the decoder asks"),
-    (r"decoder", "what leaves the stack"),
-    (r"generator", "a logit for each token that may come next (section 3.4)"),
+    (r"encoder", "output of the stack: the memory that the decoder attends to"),
+    (r"decoder", "output of the stack"),
+    (r"generator", "a logit for each possible next token (section 3.4)"),
 )
 BYTES_OF_FLOAT32, COPIES_IN_ADAM = 4, 4
 
 
 def parameter_lines(rows: Sequence[ParameterRow], counts: Mapping[str, int]) -> list[str]:
-    """All parameters, the parts of the model they belong to, and the memory they take. counts: of each part."""
+    """All parameters, the parts of the model, and the memory they take. counts: parameters of each part."""
     total, trainable = sum(row.count for row in rows), sum(row.count for row in rows if row.trainable)
     table: list[Line] = [("parameter", "letters", "shape", "count")]
     table += [(row.name, *_shape(row), f"{row.count:,}") for row in rows]
@@ -46,9 +49,9 @@ def parameter_lines(rows: Sequence[ParameterRow], counts: Mapping[str, int]) -> 
 
 
 def shape_lines(layers: Mapping[str, int], steps: Sequence[ShapeRow]) -> list[str]:
-    """The way of a batch: each module, and below it the tensors it makes. One layer stands for all of its stack.
+    """Each module, and below it the tensors it makes. Only the first layer of a stack is shown.
 
-    layers: how many the encoder and the decoder have.
+    layers: number of layers of the encoder and the decoder.
     """
     table: list[Line] = []
     for path, group in groupby(steps, key=lambda step: step.path):
@@ -56,7 +59,7 @@ def shape_lines(layers: Mapping[str, int], steps: Sequence[ShapeRow]) -> list[st
             continue
         if path in layers and layers[path] > 1:
             others = f"{path}.layers.1" + (f" to {path}.layers.{layers[path] - 1}" if layers[path] > 2 else "")
-            table += ["", f"{others}: the same shapes again, with weights of their own"]
+            table += ["", f"{others}: the same shapes, with other weights"]
         meaning = next(meaning for pattern, meaning in MEANINGS if re.fullmatch(pattern, path))
         table += ["", f"{path or 'batch'}: {meaning}"]
         table += [(f"  {step.name}", *_shape(step)) for step in group]
@@ -69,8 +72,8 @@ def _legend(steps: Sequence[ShapeRow]) -> list[str]:
         "The shapes of a batch, layer by layer:",
         f"  B = {size['B']} sentences, S = {size['S']} source positions, T = {size['T']} target positions,",
         f"  D = {size['D']:,} model width, F = {size['F']:,} feed-forward width, V = {size['V']:,} target tokens,",
-        f"  H = {size['H']} heads of width K = {size['K']}; Q positions that ask, M positions that answer.",
-        "  Masks are True where one may attend.",
+        f"  H = {size['H']} heads of width K = {size['K']}; Q query positions, M key positions.",
+        "  Masks are True where attention is allowed.",
     ]
 
 

@@ -1,12 +1,13 @@
-"""`tmt`: the commands, and how whatever goes wrong reaches the user.
+"""`tmt`: the commands, and how errors become messages and exit codes.
 
-Imports nothing but typer at the top: `tmt --help` must answer at once.
+Only typer is imported at the top, so that `tmt --help` answers at once.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import sys
 from importlib import import_module
@@ -15,11 +16,14 @@ from typing import Annotated, Any
 import typer
 
 from transformer_mt import __version__
+from transformer_mt.cli import completion
 from transformer_mt.cli.streams import set_up_streams, settle
 from transformer_mt.errors import INTERRUPTED, USER_FAULT, TmtError, from_os_error
+from transformer_mt.reporting.program import NAMES, program_name
+from transformer_mt.reporting.terminal import columns_of, painted, wrapped
 
 app = typer.Typer(
-    add_completion=False,
+    add_completion=False,  # `tmt` below has these options too, in words of ours
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
@@ -35,10 +39,36 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+START = f"""\b
+Start here:
+  {program_name()} init quickstart
+  {program_name()} train --config quickstart.yaml
+  {program_name()} translate "..."
+"""
+
+
+@app.callback(epilog=START)
 def tmt(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    install: Annotated[
+        bool,
+        typer.Option(
+            "--install-completion",
+            callback=completion.install_completion,
+            is_eager=True,
+            help="Make Tab complete commands, options and names in this shell.",
+        ),
+    ] = False,
+    show: Annotated[
+        bool,
+        typer.Option(
+            "--show-completion",
+            callback=completion.show_completion,
+            is_eager=True,
+            help="Print the completion script of this shell.",
+        ),
     ] = False,
 ) -> None:
     """Train a Transformer on your own sentences, from a YAML file, and translate with it."""
@@ -48,15 +78,15 @@ COMMANDS = ("init", "download", "prepare", "train", "translate", "evaluate", "in
 
 
 def run() -> None:
-    """The console script: run a command and turn what goes wrong into one message and an exit code."""
-    # Idle threads shall sleep, not spin: on a machine that is busy with other things spinning ones stop all progress.
+    """The console script: run a command, and exit with its code."""
+    # Idle threads must sleep, not spin: on a busy machine, spinning threads stop all progress.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    # SIGTERM ends a command as Ctrl-C does: files aside are removed, the exit code is 130.
+    # SIGTERM ends a command like Ctrl-C: temporary files are removed, the exit code is 130.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     arguments = sys.argv[1:]
     set_up_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that cannot write Hangul shows ?, as stderr does
+        sys.stdout.reconfigure(errors="replace")  # an encoding without Hangul shows ?
     code = main(arguments)
     settle(sys.stdout)
     settle(sys.stderr)
@@ -64,17 +94,14 @@ def run() -> None:
 
 
 def add_commands(first: str) -> None:
-    """The command that is asked for; or all by name, with a sentence each and no options, where help lists them.
-
-    first: the first argument.
-    """
+    """Add the command that `first`, the first argument, names; otherwise all commands without options, for help."""
     if first == "--version":
         return
     for name in (first,) if first in COMMANDS else COMMANDS:
         command = getattr(import_module(f"transformer_mt.cli.{name}"), name)
         if name == first:
             app.command(name)(command)
-        else:  # a list needs no options, and to look at every option of every command takes longer than the rest
+        else:  # reading the options of every command would take most of the time of --help
             app.command(name, short_help=(command.__doc__ or "").split("\n")[0])(lambda: None)
 
 
@@ -82,41 +109,61 @@ def main(arguments: list[str]) -> int:
     """Run a command. Returns its exit code."""
     code = 0
     try:
-        add_commands(arguments[0] if arguments else "")
+        is_completion = bool(completion.completion_request())
+        add_commands(completion.first_word() if is_completion else arguments[0] if arguments else "")
         command = typer.main.get_command(app)
+        if is_completion:
+            return completion.answer_shell(command)
         try:
-            with command.make_context("tmt", arguments) as context:  # not command.main(): it exits 1 on a broken pipe
+            # not command.main(): it exits with 1 on a broken pipe
+            with command.make_context(program_name(), arguments) as context:
                 command.invoke(context)
         except typer.Exit as leave:
             code = leave.exit_code
         sys.stdout.flush()
         return code
     except TmtError as error:
-        return _tell(str(error), error.exit_code)
+        return _report(str(error), error.exit_code)
     except (typer.Abort, KeyboardInterrupt):
-        return _tell("interrupted", INTERRUPTED)
+        return _report("interrupted", INTERRUPTED)
     except _UsageError as error:
-        return _tell_usage(error, arguments)
-    except BrokenPipeError:  # whoever read our output has gone (`| head`)
+        return _report_usage(error, arguments)
+    except BrokenPipeError:  # the reader of stdout has gone (`| head`)
         return 0
     except OSError as error:
-        return _tell(str(from_os_error(error, "running this command")), USER_FAULT)
+        return _report(str(from_os_error(error, "running this command")), USER_FAULT)
 
 
-def _tell_usage(error: Any, arguments: list[str]) -> int:
-    """The command line library's own message, and what it leaves open: words too many, and no config."""
+def _report_usage(error: Any, arguments: list[str]) -> int:
+    """The command line library's own message, and what to type instead if that is known."""
     error.show()
-    message = error.format_message()
+    message, remedy = error.format_message(), ""
+    first, *others = arguments or [""]
     if "Missing option '--config'" in message:
-        print(f"  Name the config with --config:  tmt {arguments[0]} --config my.yaml", file=sys.stderr)
+        file = next((word for word in others if word.endswith(completion.YAML)), "my.yaml")
+        remedy = f"Name the config with --config:  tmt {first} --config {file}"
+        remedy += "" if others else "\n  To write one to start from:  tmt init quickstart"
+    elif "No such command" in message:
+        if first.endswith(completion.YAML):
+            remedy = f"To train with a config:  tmt train --config {first}"
+        elif "Did you mean" not in message:
+            remedy = f"There are: {', '.join(COMMANDS)}."
     elif "unexpected extra argument" in message and "=" in message.rpartition("(")[2]:
-        print("  Give --set before each KEY=VALUE:  --set training.max_epochs=5 --set seed=2", file=sys.stderr)
+        remedy = "Give --set before each KEY=VALUE:  --set training.max_epochs=5 --set seed=2"
+    if remedy:
+        print(wrapped(f"  {_as_called(remedy)}", columns_of(sys.stderr)), file=sys.stderr)
     return USER_FAULT
 
 
-def _tell(message: str, code: int) -> int:
-    print(f"tmt: {message}", file=sys.stderr)
+def _report(message: str, code: int) -> int:
+    print(f"{painted('tmt:', 'red', sys.stderr)} {_as_called(message)}", file=sys.stderr)
     return code
+
+
+def _as_called(text: str) -> str:
+    """The text with the commands in it as they work here: another program may own the name tmt."""
+    commands = rf"(?<![\w/.-]){NAMES[0]}(?= (?:{'|'.join(COMMANDS)}|--help)\b)"
+    return re.sub(commands, program_name(), text)
 
 
 if __name__ == "__main__":

@@ -9,38 +9,91 @@ from typing import Annotated
 
 import typer
 
-SEED = 1  # of sampling, where nobody says another
+from transformer_mt.cli import completion
 
-ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="YAML config of the run.", show_default=False)]
+SEED = 1  # default seed of sampling
+
+ConfigOption = Annotated[
+    Path,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        help="YAML config of the run.",
+        show_default=False,
+        autocompletion=completion.config_files,
+    ),
+]
+RunOption = Annotated[
+    Path,
+    typer.Option(
+        "--run",
+        metavar="DIR",
+        help="Folder of the run, such as runs/NAME.",
+        show_default=False,
+        autocompletion=completion.runs,
+    ),
+]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a config key; may be given several times."),
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Override a config key, such as training.max_epochs=5; repeatable."
+    ),
 ]
-DeviceOption = Annotated[str, typer.Option("--device", help="auto, cpu, cuda or mps.")]
+DeviceOption = Annotated[
+    str,
+    typer.Option("--device", metavar="NAME", help="auto, cpu, cuda or mps.", autocompletion=completion.devices),
+]
 MbrOption = Annotated[
     bool,
     typer.Option(
-        "--mbr", help="Minimum Bayes risk: of samples, or of what --beam finds, the one most like the others."
+        "--mbr", help="Minimum Bayes risk: the sample (with --beam: the hypothesis) most similar to the others."
     ),
 ]
 SamplesOption = Annotated[
-    int | None, typer.Option("--samples", min=1, help="Number of samples for --mbr.", show_default=False)
+    int | None, typer.Option("--samples", min=1, metavar="N", help="Number of samples for --mbr.", show_default=False)
 ]
 UtilityOption = Annotated[
-    str | None, typer.Option("--utility", help="Likeness for --mbr: chrf or bleu. Default: the model's.")
+    str | None,
+    typer.Option(
+        "--utility",
+        metavar="NAME",
+        help="Similarity for --mbr: chrf or bleu. Default: the model's.",
+        autocompletion=completion.utilities,
+    ),
 ]
 ThreadsOption = Annotated[
     int | None,
-    typer.Option("--threads", min=1, max=1024, help="CPU threads; default: one for each core.", show_default=False),
+    typer.Option(
+        "--threads", min=1, max=1024, metavar="N", help="CPU threads. Default: one per core.", show_default=False
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 ModelOption = Annotated[
     Path | None,
-    typer.Option("--model", "-m", help="Model folder; default: the run that finished last.", show_default=False),
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="DIR",
+        help="Run or model folder. Default: the newest finished run.",
+        show_default=False,
+        autocompletion=completion.models,
+    ),
+]
+ModelsOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--model",
+        "-m",
+        metavar="DIR",
+        help="Run or model folder; repeat it for an ensemble. Default: the newest finished run.",
+        show_default=False,
+        autocompletion=completion.models,
+    ),
 ]
 
 
 def print_json(value: object) -> None:
-    """The one JSON object a command prints on stdout, whose encoding may know few letters."""
-    knows_all = "utf" in (sys.stdout.encoding or "utf-8").lower()
-    print(json.dumps(value, ensure_ascii=not knows_all, indent=1))
+    """Print the JSON object of a command on stdout; escape letters that its encoding may not have."""
+    is_unicode = "utf" in (sys.stdout.encoding or "utf-8").lower()
+    print(json.dumps(value, ensure_ascii=not is_unicode, indent=1))

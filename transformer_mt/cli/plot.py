@@ -1,4 +1,4 @@
-"""`tmt plot`: the learning curves of a run as pictures."""
+"""`tmt plot`: draw the learning curves of a run."""
 
 from __future__ import annotations
 

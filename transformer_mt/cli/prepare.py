@@ -1,4 +1,4 @@
-"""`tmt prepare`: from a corpus to ids on disk, with a report."""
+"""`tmt prepare`: from a corpus to token ids on disk, with a report."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from transformer_mt.cli.options import ConfigOption, JsonOption, SetOption, prin
 def prepare(
     config: ConfigOption,
     set_: SetOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Prepare again, even if nothing changed.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Prepare again even if nothing has changed.")] = False,
     json: JsonOption = False,
 ) -> None:
-    """Clean, split, learn tokenizers, build vocabularies, write stores; skips what is up to date."""
+    """Clean and split a corpus, learn tokenizers, write token ids; report on the data."""
     from transformer_mt import load_config
     from transformer_mt import prepare as work
     from transformer_mt.cli.prepare_tables import remarks, report_lines
@@ -33,6 +33,6 @@ def prepare(
             }
         )
         return
-    made = f"prepared in {report.seconds:,} s" if prepared.is_new else "up to date; --force prepares it again"
+    made = f"prepared in {report.seconds:,} s" if prepared.is_new else "up to date; --force prepares again"
     lines = [*report_lines(report), "", f"{prepared.folder}: {made}"]
     print("\n".join([*lines, f"{prepared.picture}: lengths of the training sentences"]))

@@ -1,4 +1,4 @@
-"""The report of `tmt prepare` as lines of text: pairs, sentences, and what deserves a look, with the next move."""
+"""The report of `tmt prepare` as lines of text: pairs, sentences, and remarks, each with a remedy."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ if TYPE_CHECKING:
 
 SIDES = SOURCE, TARGET = "source", "target"
 WHOLE = "all"  # the split of a corpus before it is divided
-OUTLIERS = {  # by kind: what they are, and what became of them
+OUTLIERS = {  # by kind: what they are, and what was done with them
     "script": "without a letter of their language on one side: kept",
-    "length ratio": "of unlike length: dropped",
+    "length ratio": "with very different lengths: dropped",
 }
-MANY_UNKNOWN = 0.02  # share of unknown tokens in an evaluation split that deserves a word
+MANY_UNKNOWN = 0.02  # share of the tokens in validation
 MANY_DROPPED = 0.1  # share of the pairs read
-MANY_TOKENS = 3.0  # to a word
-LONGEST_ALLOWED = 4_096  # by the config
-SHOWN = 3  # places of outliers
+MANY_TOKENS = 3.0  # per word
+LONGEST_ALLOWED = 4_096  # data.max_length accepts no more
+SHOWN = 3  # examples of outliers
 
 
 class Remark(NamedTuple):
-    """Something that deserves a look, and what may be done about it."""
+    """Something unusual in the data, and what can be done about it."""
 
     text: str
     remedy: str = ""
 
 
 def report_lines(report: DataReport) -> list[str]:
-    """The report for a reader: a table of pairs, a table of sentences, then what deserves a look."""
+    """The report for a person: a table of pairs, a table of sentences, then remarks."""
     languages = report.languages
     lines = [f"{report.name}: {languages[SOURCE]} -> {languages[TARGET]}", ""]
     pairs, sentences = _pairs_table(report.pairs), _sentences_table(report)
@@ -81,11 +81,11 @@ def _sentences_table(report: DataReport) -> list[Line]:
 
 
 def remarks(report: DataReport) -> Iterator[Remark]:
-    """What deserves a look, the gravest first."""
+    """What is unusual in the data, the most serious first."""
     for passed in report.passed:
         yield Remark(
             f"{passed.place}: not read, {counted(passed.rows, 'row')} without a header that names both columns",
-            "Where they are pairs, give the sheet the header of the others.",
+            "If these rows are pairs, give the sheet the same header as the others.",
         )
     for split, leaks in report.leaks.items():
         yield from _leaks(split, leaks, report.leaks_dropped)
@@ -103,15 +103,15 @@ def remarks(report: DataReport) -> Iterator[Remark]:
 
 def _leaks(split: str, leaks: Mapping[str, int], rule: str) -> Iterator[Remark]:
     if leaks["pair"]:
-        fate = "kept" if rule == "off" else "dropped"
-        remedy = f"The score on {split} is flattered; data.cleaning.leaks: pair drops them." if rule == "off" else ""
-        yield Remark(f"{counted(leaks['pair'], 'training pair')} also in {split}: {fate}", remedy)
-    further = leaks["source"] - leaks["pair"]
-    if further > 0:
-        fate = "dropped" if rule == "source" else "kept"
+        outcome = "kept" if rule == "off" else "dropped"
+        remedy = f"They raise the score on {split}; data.cleaning.leaks: pair drops them." if rule == "off" else ""
+        yield Remark(f"{counted(leaks['pair'], 'training pair')} also in {split}: {outcome}", remedy)
+    others = leaks["source"] - leaks["pair"]
+    if others > 0:
+        outcome = "dropped" if rule == "source" else "kept"
         remedy = "" if rule == "source" else "data.cleaning.leaks: source drops them too."
-        what = counted(further, "training pair")
-        yield Remark(f"{what} with a source of {split}, translated otherwise: {fate}", remedy)
+        what = counted(others, "training pair")
+        yield Remark(f"{what} with a source of {split} and another translation: {outcome}", remedy)
 
 
 def _overlap(overlap: Mapping[str, Any]) -> Iterator[Remark]:
@@ -120,7 +120,7 @@ def _overlap(overlap: Mapping[str, Any]) -> Iterator[Remark]:
         same = f"{overlap['pair']:,} with the same translation: kept"
         yield Remark(
             f"{counted(overlap['source'], 'source sentence')} of {two} also in {one}, {same}",
-            f"A model chosen by its score on {one} has an advantage there." if one == "validation" else "",
+            f"A model selected on {one} has an advantage there." if one == "validation" else "",
         )
 
 
@@ -131,7 +131,7 @@ def _drops(pairs: Mapping[str, PairCounts]) -> Iterator[Remark]:
                 name = "the corpus" if split == WHOLE else split
                 yield Remark(
                     f"'{rule}' drops {count / row.read:.0%} of {name}",
-                    "Look at the files, and at data.cleaning and data.max_length: is that what is wanted?",
+                    "If that is not intended, check the files, data.cleaning and data.max_length.",
                 )
 
 
@@ -141,31 +141,31 @@ def _cuts(report: DataReport) -> Iterator[Remark]:
             longest = max(split.side(side).longest for side in SIDES)
             yield Remark(
                 f"{counted(split.cut, 'pair')} of {name} cut at {report.max_length:,} tokens",
-                f"data.max_length: {longest + 1} would leave all of them whole." if longest < LONGEST_ALLOWED else "",
+                f"data.max_length: {longest + 1} keeps all of them whole." if longest < LONGEST_ALLOWED else "",
             )
 
 
 def _tokenizer(report: DataReport, side: str) -> Iterator[Remark]:
     language, figures = report.languages[side], report.splits["validation"].side(side)
     if figures.unknown_rate > MANY_UNKNOWN:
-        words = "A lower min_frequency knows more; kind: sentencepiece splits rare words instead."
-        pieces = "byte_fallback: true spells them out; character_coverage: 1.0 knows all that training holds."
+        words = "Lower min_frequency, or use kind: sentencepiece, which splits rare words."
+        pieces = "byte_fallback: true spells them in bytes; character_coverage: 1.0 keeps every letter of training."
         yield Remark(
             f"{figures.unknown_rate:.1%} of the {language} tokens in validation are unknown",
             words if report.counts_words[side] else pieces,
         )
     if figures.tokens_per_word > MANY_TOKENS and not report.counts_words[side]:
         yield Remark(
-            f"a word of {language} takes {figures.tokens_per_word:.1f} tokens",
-            "A higher vocab_size makes sentences shorter, and training and translating faster.",
+            f"words of {language} take {figures.tokens_per_word:.1f} tokens on average",
+            "A larger vocab_size makes sentences shorter, and training and translation faster.",
         )
     if side == TARGET and report.case[side] == "lower":
         yield Remark(
-            "translations come out in lower case",
-            "case: keep or true brings the case back, and scores against cased references with it.",
+            "translations are in lower case",
+            "With case: keep or case: true they have upper case again, as references usually do.",
         )
     elif side == TARGET and not report.lossless[side]:
-        yield Remark(f"the {language} tokenizer loses spaces or case", "Translations get them back as well as can be.")
+        yield Remark(f"the {language} tokenizer loses spaces or case", "Translations restore them as far as possible.")
 
 
 def counted(number: int, what: str) -> str:

@@ -1,8 +1,7 @@
 """Lines in, translations out: from arguments, a file, a pipe that may never end, or a person at a prompt.
 
-A line ends at \\n (a \\r before it goes too) and nowhere else; a last line without one counts. Lines come in batches:
-of a file many at once, of a pipe whatever is there already, so that the first answer need not wait for the last
-question.
+Only \\n or \\r\\n ends a line; a last line without one counts. Lines are translated in batches: many at once from
+a file, and from a pipe whatever has arrived, so that the first answer does not wait for the last line.
 """
 
 from __future__ import annotations
@@ -22,12 +21,14 @@ from tqdm import tqdm
 
 from transformer_mt.cli.answers import Notes, Writer, form_of, opened
 from transformer_mt.files.lines import BYTE_ORDER_MARK, printable, read_lines
+from transformer_mt.files.system import BINARY, IS_WINDOWS
 
 if TYPE_CHECKING:
     from transformer_mt.workflows.translate import Interpreter
 
 BATCH = 2048  # lines
-_PIECE = 1 << 16  # bytes of a pipe that are read at once
+_PIECE = 1 << 16  # bytes read from a pipe at once
+_LEAVE = "Ctrl-Z and Enter" if IS_WINDOWS else "Ctrl-D"
 
 
 def translate_all(
@@ -41,8 +42,8 @@ def translate_all(
 ) -> None:
     """Read, translate and write batch by batch; notes and progress go to stderr.
 
-    prefix: what every translation begins with. scores: write them too. head: None for plain lines; else JSON is
-    written, and these are the first keys of its object.
+    prefix: the start of every translation. scores: write them too. head: None for plain lines; otherwise the first
+    keys of the JSON object that is written.
     """
     form = form_of(scores, translator.decoding.n_best) if head is None else None
     known = check_file(input_) if input_ is not None and input_.is_file() else None
@@ -57,7 +58,7 @@ def translate_all(
             answers = translator.translate(batch, prefixes, align=form is None)
             for line, translation in zip(batch, answers, strict=True):
                 writer.write(line, translation)
-                notes.tell(writer.written, translation.notes)
+                notes.add(writer.written, translation.notes)
                 if bar is not None:
                     bar.update()
             stream.flush()
@@ -66,23 +67,23 @@ def translate_all(
 
 
 def _batches(input_: Path | None, checked: bool, notes: Notes, translator: Interpreter) -> Iterator[list[str]]:
-    """Sentences of a file, a pipe or a prompt."""
-    warn = partial(notes.tell, notes=("not UTF-8; each wrong byte was read as U+FFFD",))
+    """Sentences from a file, a pipe or a prompt."""
+    warn = partial(notes.add, notes=("not UTF-8; invalid bytes were replaced by U+FFFD",))
     if input_ is not None and checked:
         return file_batches(input_)
     if input_ is not None:
-        return pipe_batches(os.open(input_, os.O_RDONLY), warn)
+        return pipe_batches(os.open(input_, os.O_RDONLY | BINARY), warn)
     if sys.stdin is None:
         return iter(())
     if sys.stdin.isatty():
         data = translator.config.data
-        print("tmt: one sentence a line; Ctrl-D leaves", file=sys.stderr)
+        print(f"tmt: one sentence per line; {_LEAVE} ends", file=sys.stderr)
         return prompt_batches(f"{data.source} > {data.target}: ")
     return pipe_batches(sys.stdin.fileno(), warn)
 
 
 def check_file(file: Path) -> int:
-    """Number of lines of a file, plain or compressed. Raises TmtError where it is damaged, not UTF-8 or unreadable."""
+    """Number of lines of a file, plain or compressed. Raises TmtError if it is damaged, not UTF-8 or unreadable."""
     return sum(1 for _ in read_lines(file, any_text=True))
 
 
@@ -94,9 +95,9 @@ def file_batches(file: Path) -> Iterator[list[str]]:
 
 
 def pipe_batches(descriptor: int, warn: Callable[[int], None]) -> Iterator[list[str]]:
-    """Whatever lines are there already, at least one a batch; waits for it.
+    """Batches of the lines that have arrived; waits until there is at least one.
 
-    Bytes that are no UTF-8 become U+FFFD, and `warn` hears the line's number. A thread reads ahead, a little.
+    Bytes that are not UTF-8 become U+FFFD, and `warn` is called with the line number. A thread reads a little ahead.
     """
     pieces: queue.Queue[list[bytes] | OSError | None] = queue.Queue(maxsize=8)
     threading.Thread(target=_read_ahead, args=(descriptor, pieces), daemon=True).start()
@@ -115,11 +116,9 @@ def pipe_batches(descriptor: int, warn: Callable[[int], None]) -> Iterator[list[
 
 
 def prompt_batches(prompt: str) -> Iterator[list[str]]:
-    """What a person types, line by line, with history; empty lines are skipped. Ctrl-D ends, Ctrl-C clears the line.
+    """The lines that a person types, with history; empty lines are skipped. Ctrl-D ends, Ctrl-C clears the line.
 
-    A line that the terminal sent in another encoding is told and left out.
-
-    Ctrl-C on an empty line raises KeyboardInterrupt.
+    A line that is not UTF-8 is skipped with a message. Ctrl-C on an empty line raises KeyboardInterrupt.
     """
     ask = _editing_prompt(prompt) if sys.stdout.isatty() else _plain_prompt(prompt)
     while True:
@@ -129,7 +128,7 @@ def prompt_batches(prompt: str) -> Iterator[list[str]]:
             print(file=sys.stderr)
             return
         except UnicodeDecodeError:
-            print("tmt: this line was not UTF-8; set the terminal to it", file=sys.stderr)
+            print("tmt: this line is not UTF-8 and was skipped; set the terminal's encoding to UTF-8", file=sys.stderr)
             continue
         if line.strip():
             yield [line.encode("utf-8", "surrogateescape").decode("utf-8", "replace")]
@@ -154,7 +153,7 @@ def _editing_prompt(prompt: str) -> Callable[[], str]:
 
 
 def _plain_prompt(prompt: str) -> Callable[[], str]:
-    """The answers go to a file, where a prompt has no business."""
+    """A prompt on stderr, because stdout goes to a file."""
 
     def ask() -> str:
         print(prompt, end="", file=sys.stderr, flush=True)
@@ -167,7 +166,7 @@ def _plain_prompt(prompt: str) -> Callable[[], str]:
 
 
 def _read_ahead(descriptor: int, pieces: queue.Queue[list[bytes] | OSError | None]) -> None:
-    rest: list[bytes] = []  # parts of a line whose end has not come
+    rest: list[bytes] = []  # the start of a line that is not complete yet
     try:
         while piece := os.read(descriptor, _PIECE):
             *ended, last = piece.split(b"\n")
@@ -184,7 +183,7 @@ def _read_ahead(descriptor: int, pieces: queue.Queue[list[bytes] | OSError | Non
 
 
 def _waiting(pieces: queue.Queue[list[bytes] | OSError | None]) -> Iterator[list[bytes]]:
-    """Wait for lines, then take those that came meanwhile too."""
+    """Wait for lines, then also take those that have arrived in the meantime."""
     over = False
     while not over:
         lines: list[bytes] = []

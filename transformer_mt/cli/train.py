@@ -1,4 +1,4 @@
-"""`tmt train`: from a config to a model; the same command goes on after an interruption, and under torchrun."""
+"""`tmt train`: from a config to a model. The same command resumes an interrupted run, and works under torchrun."""
 
 from __future__ import annotations
 
@@ -8,10 +8,18 @@ from typing import Annotated
 
 import typer
 
+from transformer_mt.cli.completion import devices, runs
 from transformer_mt.cli.options import ConfigOption, SetOption
 
 DeviceChoice = Annotated[
-    str | None, typer.Option("--device", help="auto, cpu, cuda or mps. Default: runtime.device.", show_default=False)
+    str | None,
+    typer.Option(
+        "--device",
+        metavar="NAME",
+        help="auto, cpu, cuda or mps. Default: the config's runtime.device.",
+        show_default=False,
+        autocompletion=devices,
+    ),
 ]
 
 
@@ -19,12 +27,21 @@ def train(
     config: ConfigOption,
     set_: SetOption = None,
     run_dir: Annotated[
-        Path | None, typer.Option("--run-dir", help="Folder of the run; default: runs/NAME.", show_default=False)
+        Path | None,
+        typer.Option(
+            "--run-dir",
+            metavar="DIR",
+            help="Folder of the run. Default: runs/NAME.",
+            show_default=False,
+            autocompletion=runs,
+        ),
     ] = None,
     device: DeviceChoice = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start anew; a former run is kept beside it.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Start again from step 0; the previous run is renamed and kept.")
+    ] = False,
 ) -> None:
-    """Train a model: prepare its data if needed, go on where it was interrupted, print the test score."""
+    """Train a model, or resume its training; print the test scores."""
     from transformer_mt import train as work
     from transformer_mt.runtime.distributed import is_main_process
 
@@ -32,5 +49,5 @@ def train(
     report = work(config, run_dir, overrides=overrides, fresh=fresh)
     if is_main_process():
         for name, scores in report.scores.items():
-            with suppress(BrokenPipeError):  # the reader may have gone; the scores are kept with the model
+            with suppress(BrokenPipeError):  # the reader may have gone; the scores are also stored with the model
                 print("\n".join(f"{name}  {score.line}" for score in scores.scores.values()), flush=True)

@@ -1,4 +1,4 @@
-"""`tmt translate`: arguments, a file, a pipe, or a prompt; one line out for each line in."""
+"""`tmt translate`: sentences from arguments, a file, a pipe or a prompt; one line out for each line in."""
 
 from __future__ import annotations
 
@@ -8,64 +8,70 @@ from typing import Annotated
 
 import typer
 
+from transformer_mt.cli.completion import engines
 from transformer_mt.cli.options import (
     SEED,
     DeviceOption,
     MbrOption,
+    ModelsOption,
     SamplesOption,
     ThreadsOption,
     UtilityOption,
 )
 from transformer_mt.errors import TmtError
 
-_OUTPUT = "File to write; it appears once it is whole."
-_N_BEST = "Up to N translations of each line, one a line: line number, tab, score, tab, text."
-_TOP_P = "Sample from the fewest tokens whose probabilities sum to this."
-_SCORES = "Write score, tab, text. With --mbr the score is the likeness to the others, 0 to 100."
+_INPUT = "File with one sentence per line."
+_BEAM = "Beam width; 1: greedy. Default: the model's."
+_LENGTH_PENALTY = "GNMT length penalty; 0: none. Default: the model's."
+_TOP_K = "Sample from the k most likely tokens; 0: all."
+_ENGINE = "tmt or ctranslate2; exported folders always use ctranslate2."
+_OUTPUT = "File to write; it appears once it is complete."
+_N_BEST = "Up to N translations per line, written as: line number, tab, score, tab, text."
+_TOP_P = "Sample from the fewest tokens with this total probability."
+_SCORES = "Write score, tab, text. With --mbr: similarity to the others, 0 to 100."
 
 
 def translate(
     text: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help="Sentences; without any: a pipe, or a prompt.")
+        list[str] | None, typer.Argument(metavar="TEXT", help="Sentences. Default: read stdin, or prompt for them.")
     ] = None,
-    model: Annotated[
-        list[Path] | None,
-        typer.Option("--model", "-m", help="Model folder; default: the run that finished last. Several: an ensemble."),
-    ] = None,
-    input_: Annotated[Path | None, typer.Option("--input", "-i", help="File of sentences, one a line.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help=_OUTPUT)] = None,
-    beam: Annotated[int | None, typer.Option(min=1, help="Width of the beam; 1 is greedy.")] = None,
-    n_best: Annotated[int | None, typer.Option(min=1, help=_N_BEST)] = None,
-    length_penalty: Annotated[float | None, typer.Option(help="GNMT length penalty; 0: none.")] = None,
-    prefix: Annotated[str, typer.Option(help="What every translation must begin with.")] = "",
+    model: ModelsOption = None,
+    input_: Annotated[Path | None, typer.Option("--input", "-i", metavar="FILE", help=_INPUT)] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT)] = None,
+    beam: Annotated[int | None, typer.Option(min=1, metavar="N", help=_BEAM)] = None,
+    n_best: Annotated[int | None, typer.Option(min=1, metavar="N", help=_N_BEST)] = None,
+    length_penalty: Annotated[float | None, typer.Option(metavar="X", help=_LENGTH_PENALTY)] = None,
+    prefix: Annotated[str, typer.Option(metavar="TEXT", help="Every translation starts with this text.")] = "",
     replace_unknown: Annotated[
-        bool | None, typer.Option("--replace-unknown", help="Write the source word for a word unknown to the model.")
+        bool | None, typer.Option("--replace-unknown", help="Replace <unk> by the source word it attends to most.")
     ] = None,
-    sample: Annotated[bool, typer.Option("--sample", help="Draw translations at random.")] = False,
+    sample: Annotated[bool, typer.Option("--sample", help="Sample translations at random.")] = False,
     mbr: MbrOption = False,
     samples: SamplesOption = None,
     utility: UtilityOption = None,
-    temperature: Annotated[float | None, typer.Option(help="Divides the logits when sampling.")] = None,
-    top_k: Annotated[int | None, typer.Option(min=0, help="Sample from the k likeliest tokens; 0: all.")] = None,
-    top_p: Annotated[float | None, typer.Option(help=_TOP_P)] = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Seed of sampling.")] = SEED,
+    temperature: Annotated[float | None, typer.Option(metavar="X", help="Sampling: divides the logits.")] = None,
+    top_k: Annotated[int | None, typer.Option(min=0, metavar="N", help=_TOP_K)] = None,
+    top_p: Annotated[float | None, typer.Option(metavar="X", help=_TOP_P)] = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, metavar="N", help="Seed of sampling.")] = SEED,
     scores: Annotated[bool, typer.Option("--scores", help=_SCORES)] = False,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object with tokens, scores and alignments.")] = False,
-    attention: Annotated[Path | None, typer.Option(metavar="PNG", help="Draw the attention of one sentence.")] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Write one JSON object with tokens, scores and alignments.")
+    ] = False,
+    attention: Annotated[
+        Path | None, typer.Option(metavar="PNG", help="Draw the attention maps of one sentence.")
+    ] = None,
     threads: ThreadsOption = None,
-    engine: Annotated[
-        str, typer.Option(help="tmt or ctranslate2; a folder of `tmt export` always uses the second.")
-    ] = "tmt",
+    engine: Annotated[str, typer.Option(metavar="NAME", help=_ENGINE, autocompletion=engines)] = "tmt",
     device: DeviceOption = "auto",
 ) -> None:
-    """Translate sentences: one line out for each line in, in order (--n-best: several)."""
+    """Translate sentences: one line out for each line in."""
     from transformer_mt.cli.streaming import translate_all
     from transformer_mt.files.lines import printable
     from transformer_mt.workflows.translate import Computing, draw_attention, open_translator
 
     _check_usage(len(text or ()), input_, output, attention)
     if sample and mbr:
-        raise TmtError("--sample and --mbr are two ways of searching", remedy="Give one of them.")
+        raise TmtError("--sample and --mbr cannot be combined", remedy="Give one of them.")
     prefix = printable(prefix)
     search = {"method": "mbr" if mbr else "sample" if sample else None, "beam": beam, "length_penalty": length_penalty}
     search["n_best"] = n_best if n_best is not None or json else 1  # one line out for each line in
@@ -81,24 +87,24 @@ def translate(
 
 
 def _check_usage(sentences: int, input_: Path | None, output: Path | None, attention: Path | None) -> None:
-    """Raises TmtError if options contradict each other. sentences: how many stand on the command line."""
+    """Raises TmtError if options contradict each other. sentences: number of sentences on the command line."""
     if sentences and input_:
-        raise TmtError("sentences on the command line and --input exclude each other", remedy="Give one of them.")
+        raise TmtError("sentences on the command line and --input cannot be combined", remedy="Give one of them.")
     if input_ is not None and not input_.exists():
         raise TmtError("no such file", place=input_, remedy="Check the path after --input.")
     if input_ is not None and input_.is_dir():
-        raise TmtError("this is a folder, not a file", place=input_, remedy="Name a file of sentences, one a line.")
+        raise TmtError("this is a folder, not a file", place=input_, remedy="Give a file with one sentence per line.")
     if output is not None and output.is_dir():
-        raise TmtError("this is a folder, not a file", place=output, remedy="Name a file to write.")
+        raise TmtError("this is a folder, not a file", place=output, remedy="Give the name of a file to write.")
     if output is not None and not output.absolute().parent.is_dir():
-        raise TmtError("no such folder", place=output.parent, remedy=f"Make it first:  mkdir -p {output.parent}")
+        raise TmtError("no such folder", place=output.parent, remedy=f"Create it first:  mkdir -p {output.parent}")
     if input_ and output and output.exists() and output.samefile(input_):
-        raise TmtError("--output is the same file as --input", place=output, remedy="Name another file.")
+        raise TmtError("--output is the same file as --input", place=output, remedy="Choose another file.")
     if attention is not None and sentences != 1:
         raise TmtError(
             "--attention draws exactly one sentence", remedy='For example:  tmt translate "..." --attention map.png'
         )
     if attention is not None and attention.exists() and not attention.is_file():
-        raise TmtError("this is no file to draw in", place=attention, remedy="Name a file:  --attention map.png")
+        raise TmtError("not a regular file", place=attention, remedy="For example:  --attention map.png")
     if attention and output and attention.resolve() == output.resolve():
-        raise TmtError("--attention and --output are the same file", place=output, remedy="Name two files.")
+        raise TmtError("--attention and --output are the same file", place=output, remedy="Choose two files.")

@@ -1,1 +1,1 @@
-"""The configuration of a run: its schema (`schema`), and how it is read from YAML (`load`)."""
+"""The config of a run: its keys (`schema`), and reading it from YAML (`load`)."""

@@ -1,8 +1,8 @@
-"""What a config can choose from: one line for each tokenizer, corpus, schedule, optimizer and search.
+"""The tokenizers, corpora, schedules, optimizers and searches that a config can name, one line each.
 
-A line names the class in which a choice says everything about itself: its options, what it can and cannot do, and its
-work. No other list of kinds exists. The files are imported when the schema is built, so they must import quickly: heavy
-libraries belong inside functions.
+A line names a class, which has everything about its choice: options, limits and code. There is no other list of
+choices. The modules are imported when the schema is built, so they must import fast: they import heavy libraries inside
+functions.
 """
 
 from __future__ import annotations
@@ -55,28 +55,28 @@ CHOICES = {
 
 @cache
 def choice(family: str, name: str) -> Any:
-    """The class of a choice."""
+    """The class of a choice. Raises KeyError for an unknown name."""
     module, _, attribute = CHOICES[family][name].partition(":")
     return getattr(import_module(module), attribute)
 
 
 def section_of(family: str) -> Any:
-    """The type of a section of which `kind` names the choice, and so the keys it may have."""
+    """The type of a section with a `kind`, which decides the keys that the section may have."""
     return _any_of([choice(family, name).Options for name in CHOICES[family]])
 
 
 def name_of(family: str) -> Any:
-    """The type of a key that names a choice: `name` or `{kind: name}`, with options if the choice has its own."""
+    """The type of a key that names a choice: `name`, or `{kind: name, ...}` with the options of that choice."""
     plain = Literal[tuple(CHOICES[family])]  # type: ignore[valid-type]
     options = [getattr(choice(family, name), "Options", None) for name in CHOICES[family]]
     if not any(options):
         return plain
     mapping = _any_of([one for one in options if one is not None])
-    plainly = [{"kind": name} for name, one in zip(CHOICES[family], options, strict=True) if one is None]
+    without_options = [{"kind": name} for name, one in zip(CHOICES[family], options, strict=True) if one is None]
     return Annotated[
         Annotated[plain, Tag("name")] | Annotated[mapping, Tag("options")],
         Discriminator(lambda value: "options" if isinstance(value, (dict, Section)) else "name"),
-        BeforeValidator(lambda value: value["kind"] if value in plainly else value),
+        BeforeValidator(lambda value: value["kind"] if value in without_options else value),
     ]
 
 
@@ -86,7 +86,7 @@ def _any_of(sections: list[Any]) -> Any:
 
 
 def chosen(family: str, value: str | Section) -> tuple[Any, Any]:
-    """The class that a config's key names, and its own options: None if it has none."""
+    """The class that the value of a key names, and its options, or None if the class has no options."""
     cls = choice(family, value if isinstance(value, str) else getattr(value, "kind", ""))
     options = getattr(cls, "Options", None)
     return cls, value if isinstance(value, Section) or options is None else options(kind=value)

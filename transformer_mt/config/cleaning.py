@@ -1,4 +1,4 @@
-"""The `data.cleaning` section: the rules that change or drop pairs."""
+"""The `data.cleaning` section: rules that change or drop sentence pairs."""
 
 from __future__ import annotations
 
@@ -10,24 +10,34 @@ from transformer_mt.config.section import NonNegative, Positive, Section
 
 
 class CleaningConfig(Section):
-    """Rules that change or drop pairs; each is counted in the report of `tmt prepare`."""
+    """The report of `tmt prepare` counts the pairs that each rule changed or dropped."""
 
-    unicode: Literal["NFC", "NFKC", "off"] = Field("NFC", description="Unicode normalisation form")
-    control_characters: bool = Field(True, description="remove control and zero-width characters")
+    unicode: Literal["NFC", "NFKC", "off"] = Field(
+        "NFC",
+        description="Unicode normalisation; NFC: one code point for a Korean syllable, or for a letter with its accent;"
+        " NFKC: also plain forms of full-width letters and ligatures",
+    )
+    control_characters: bool = Field(True, description="remove invisible characters: control and zero-width characters")
     whitespace: Literal["trim", "collapse", "off"] = Field(
-        "trim", description="trim, and make tabs and odd spaces plain ones; collapse: runs of them too; off: tabs only"
+        "trim",
+        description="trim: remove spaces at both ends, and make tabs and unusual spaces plain spaces; collapse: also"
+        " several spaces one; off: only tabs and line breaks",
     )
     max_repeats: NonNegative = Field(
         0,
-        description="Korean: shorten runs of four and more equal letters to this (soynlp's repeat_normalize); 0: off",
+        description="Korean: letters repeated four or more times are shortened to this number (soynlp's"
+        " repeat_normalize); 0: off",
     )
-    max_characters: Positive = Field(2_000, description="drop training pairs with a longer side, in characters")
+    max_characters: Positive = Field(2_000, description="drop training pairs with more characters than this on a side")
     max_ratio: float | None = Field(
-        9.0, gt=1, description="drop training pairs whose token counts differ by more; null: keep"
+        9.0,
+        gt=1,
+        description="drop training pairs if one side has more than this many times the tokens of the other; null: keep",
     )
-    identical: bool = Field(True, description="drop training pairs whose source equals the target")
-    duplicates: bool = Field(True, description="keep only the first of equal pairs (in training, or before a split)")
+    identical: bool = Field(True, description="drop training pairs with equal source and target")
+    duplicates: bool = Field(True, description="keep one of several equal training pairs")
     leaks: Literal["pair", "source", "off"] = Field(
         "pair",
-        description="drop training pairs that stand in validation or test: as a pair, or by their source alone",
+        description="drop training pairs that are also in validation or test; pair: the same pair; source: the same"
+        " source with any translation",
     )

@@ -1,4 +1,4 @@
-"""What 0 means where a key counts processes or threads."""
+"""The default number of processes and threads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def cores(wanted: int = 0) -> int:
-    """As many as wanted, or one for each core this process may use."""
+    """The number wanted; for 0, the number of cores that this process may use."""
     if wanted:
         return wanted
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

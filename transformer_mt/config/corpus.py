@@ -1,4 +1,4 @@
-"""The `data.corpus` section: what all kinds of corpora share. What a kind adds is said in its own file (`choices`)."""
+"""The `data.corpus` section: the keys that all kinds of corpora share. The class of a kind adds its own keys."""
 
 from __future__ import annotations
 
@@ -13,30 +13,37 @@ Share = Annotated[int | float, Field(ge=0, json_schema_extra={"minimum": 0})]
 
 
 class SplitConfig(Section):
-    """How a corpus without splits of its own is divided, after cleaning and removal of duplicates."""
+    """How a corpus without splits is divided, after cleaning and removal of duplicates."""
 
-    validation: Share = Field(0.1, description="share (below 1) or number of pairs for validation")
-    test: Share = Field(0.1, description="share (below 1) or number of pairs for testing")
-    seed: NonNegative = Field(1, description="seed of the shuffle; apart from the run's seed, so that splits stay put")
+    validation: Share = Field(0.1, description="validation data: a share of the pairs (below 1), or their number")
+    test: Share = Field(0.1, description="test data: a share of the pairs (below 1), or their number")
+    seed: NonNegative = Field(
+        1, description="seed of the shuffle before the split; the seed of the run does not change the split"
+    )
 
     @field_validator("validation", "test")
     @classmethod
     def _share_or_number(cls, value: int | float) -> int | float:
         if isinstance(value, float) and value >= 1:
-            raise ValueError(f"{value:g} is neither a share below 1 nor a whole number of pairs")
+            raise ValueError(f"{value:g} is not a share below 1 and not a whole number of pairs")
         return value
 
     @model_validator(mode="after")
     def _leaves_some_training(self) -> SplitConfig:
         shares = [share for share in (self.validation, self.test) if share < 1]
         if sum(shares) >= 1:
-            raise ValueError("validation and test leave nothing for training; their shares must sum to below 1")
+            raise ValueError("validation and test leave nothing for training; their shares must add up to less than 1")
         return self
 
 
 class CorpusConfig(Section):
     kind: str
-    weight: float = Field(1.0, gt=0, le=100, description="times a pair of this corpus is seen in an epoch")
+    weight: float = Field(
+        1.0,
+        gt=0,
+        le=100,
+        description="times that each pair of this corpus is seen in an epoch; 0.5: a random half of the pairs",
+    )
 
     @property
     def corpus(self) -> Any:

@@ -1,4 +1,4 @@
-"""The `data` section: which languages, which corpora, how they are cleaned, and where prepared data goes."""
+"""The `data` section: languages, corpora, cleaning, and the folder of the prepared data."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ if not TYPE_CHECKING:
 
 
 class DataConfig(Section):
-    source: Language = Field(description="language to translate from (ISO code)")
-    target: Language = Field(description="language to translate into (ISO code)")
-    corpus: Many[OneCorpus] = Field(min_length=1, description="one corpus, or a list of corpora to concatenate")
-    cleaning: CleaningConfig = Field(CleaningConfig(), description="cleaning rules")
+    source: Language = Field(description="language to translate from: an ISO 639 code such as en or ko")
+    target: Language = Field(description="language to translate into: an ISO 639 code such as en or ko")
+    corpus: Many[OneCorpus] = Field(
+        min_length=1, description="the sentence pairs: one corpus, or a list of corpora to use together"
+    )
+    cleaning: CleaningConfig = Field(CleaningConfig(), description="rules that change or drop sentence pairs")
     max_length: Annotated[int, Field(ge=2, le=4096)] = Field(
         128,
-        description="longest sentence in tokens, end mark included; longer training pairs are dropped, "
-        "longer input is cut",
+        description="longest sentence in tokens, with its end mark; drops longer training pairs, cuts longer input",
     )
     prepared: str = Field(
-        "data/prepared", description="folder that receives prepared corpora, each under the run's name"
+        "data/prepared", description="folder of the prepared data; each run has a subfolder with its name"
     )
-    workers: NonNegative = Field(0, description="processes that prepare; 0: one for each core")
+    workers: NonNegative = Field(0, description="processes that prepare the data together; 0: one per CPU core")
 
     @property
     def direction(self) -> str:
@@ -48,5 +49,5 @@ class DataConfig(Section):
         for corpus in self.corpus:
             known = corpus.corpus.languages
             if known and not {self.source, self.target} <= set(known):
-                raise ValueError(f"corpus '{corpus.kind}' has {', '.join(known)}, not {self.direction}")
+                raise ValueError(f"corpus '{corpus.kind}' has the languages {', '.join(known)}, not {self.direction}")
         return self

@@ -1,4 +1,4 @@
-"""The `decoding` section: how the best translation is searched for."""
+"""The `decoding` section: how translations are searched."""
 
 from __future__ import annotations
 
@@ -16,47 +16,78 @@ if not TYPE_CHECKING:
 
 class DecodingConfig(Section):
     method: SearchName = Field(
-        "beam", description="beam search (beam 1 is greedy), sampling, or minimum Bayes risk over candidates"
+        "beam",
+        description="beam: beam search; sample: random sampling; mbr: minimum Bayes risk, the candidate that is most"
+        " similar to the others",
     )
-    beam: Positive = Field(5, le=256, description="width of the beam; 1: greedy")
+    beam: Positive = Field(5, le=256, description="hypotheses that beam search keeps; 1: greedy search; more is slower")
     length_penalty: float = Field(
-        0.6, ge=0, le=10, description="alpha of the GNMT length penalty ((5 + length) / 6)^alpha; 0: none"
+        0.6,
+        ge=0,
+        le=10,
+        description="alpha of the length penalty ((5 + length) / 6)^alpha (GNMT); higher: longer translations; 0: none",
     )
     coverage_penalty: float = Field(
-        0.0, ge=0, le=10, description="beta of the GNMT coverage penalty, by the attention of the first model; 0: none"
+        0.0,
+        ge=0,
+        le=10,
+        description="beta of the coverage penalty (GNMT), against source words with too little attention (of the first"
+        " model); 0: none",
     )
-    n_best: Positive = Field(1, le=256, description="translations to return for a sentence")
+    n_best: Positive = Field(1, le=256, description="translations to return for each sentence")
     max_length_ratio: float = Field(
-        2.0, ge=0, le=50, description="longest translation: this many times the source's tokens ..."
+        2.0,
+        ge=0,
+        le=50,
+        description="longest translation in tokens: this many times the tokens of the source, plus max_length_offset",
     )
-    max_length_offset: NonNegative = Field(30, description="... plus this")
+    max_length_offset: NonNegative = Field(
+        30, description="tokens that a translation may have beyond max_length_ratio times the source"
+    )
     min_length_ratio: float = Field(
-        0.0, ge=0, le=5, description="shortest translation, relative to the source's tokens"
+        0.0,
+        ge=0,
+        le=5,
+        description="shortest translation in tokens: this many times the tokens of the source; 0: no limit",
     )
-    no_repeat_ngram: NonNegative = Field(0, description="never repeat a run of this many tokens; 0: allow")
-    temperature: float = Field(1.0, ge=0.001, le=10, description="sampling: divides the logits")
-    top_k: NonNegative = Field(0, description="sampling: only the k likeliest tokens; 0: all")
+    no_repeat_ngram: NonNegative = Field(
+        0, description="no sequence of this many tokens occurs twice in a translation; 0: no limit"
+    )
+    temperature: float = Field(
+        1.0,
+        ge=0.001,
+        le=10,
+        description="sampling: divides the logits; below 1: more probable tokens; above 1: more variety",
+    )
+    top_k: NonNegative = Field(0, description="sampling: draw from the k most probable tokens; 0: from all")
     top_p: float = Field(
-        1.0, ge=0.001, le=1, description="sampling: only the likeliest tokens that sum to this probability"
+        1.0,
+        ge=0.001,
+        le=1,
+        description="sampling: draw from the most probable tokens with this total probability; 1: from all",
     )
     candidates: Literal["samples", "beam"] = Field(
         "samples",
-        description="mbr: where candidates come from: independent samples, of equal weight, or a beam search, each"
-        " weighted by exp(score)",
+        description="mbr: where candidates come from; samples: random samples of equal weight; beam: a beam search,"
+        " with weights exp(score)",
     )
-    samples: Positive = Field(32, le=1024, description="mbr: number of samples")
+    samples: Positive = Field(32, le=1024, description="mbr: number of random samples")
     utility: Literal["chrf", "bleu"] = Field(
-        "chrf", description="mbr: how alike two candidates are: sentence-level chrF or BLEU"
+        "chrf", description="mbr: similarity of two candidates: sentence-level chrF or BLEU"
     )
     replace_unknown: bool = Field(False, description="replace <unk> by the source word with the highest attention")
-    batch_tokens: Positive = Field(12288, description="budget of a decoding batch in source tokens times beam")
+    batch_tokens: Positive = Field(
+        12288, description="size of a batch: source tokens times beam; lower it if memory runs out"
+    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> DecodingConfig:
         search, _ = chosen("search", self.method)
         problems = search.problems(self)
         if self.max_length_ratio == 0 and self.max_length_offset == 0:
-            problems.append("max_length_ratio and max_length_offset are both 0: no translation would fit")
+            problems.append(
+                "max_length_ratio and max_length_offset are both 0, so a translation cannot have any tokens"
+            )
         if problems:
             raise ValueError("\n".join(problems))
         return self

@@ -1,4 +1,4 @@
-"""From a YAML file (and `--set key=value`) to a checked Config; and back to YAML."""
+"""Reads a YAML file and `--set key=value` into a checked Config, and writes a Config as YAML."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from transformer_mt.config.yaml_source import (
 from transformer_mt.errors import TmtError
 
 ConfigLike = Config | str | Path
-SCORES = "scores.json"  # what was measured of a model, in its folder
-CONFIG = "config.yaml"  # the resolved config in the folder of a run, of a model, of an export
+SCORES = "scores.json"  # in the folder of a model: its scores
+CONFIG = "config.yaml"  # in the folder of a run, a model or an export: its config with all defaults
 
 
 def load_config(file: str | Path, overrides: str | Sequence[str] = ()) -> Config:
-    """Read and check a config. `overrides` are `key.path=value` strings, the values in YAML.
+    """Read and check a config. overrides: `key.path=value`, the value in YAML.
 
-    Raises TmtError that lists every mistake with its place.
+    Raises TmtError with all problems and their places.
     """
     return _checked(read_yaml(file), overrides)
 
 
 def config_of(config: ConfigLike, overrides: str | Sequence[str] = ()) -> Config:
-    """A Config, or the one in a file, with overrides. Raises TmtError as `load_config` does."""
+    """A Config, or the config in a file, with overrides. Raises TmtError as `load_config` does."""
     if not isinstance(config, Config):
         return load_config(config, overrides)
     source = YamlSource(f"the config '{config.name}'", config.model_dump(mode="json"), {})
@@ -48,21 +48,22 @@ def _checked(source: YamlSource, overrides: str | Sequence[str]) -> Config:
     source = _apply(source, [overrides] if isinstance(overrides, str) else overrides)
     problems = find_problems(source)
     if problems:
-        faulty = "this" if len(problems) == 1 else f"these {len(problems)} keys"
-        given = all(problem.startswith(f"{COMMAND_LINE}: ") for problem in problems)
-        place = "on the command line" if given else f"in {source.file}"
-        remedy = f"Mend {faulty} {place}; README.md lists all keys with their ranges."
+        keys = "this key" if len(problems) == 1 else f"these {len(problems)} keys"
+        from_command_line = all(problem.startswith(f"{COMMAND_LINE}: ") for problem in problems)
+        place = "on the command line" if from_command_line else f"in {source.file}"
+        help_ = "docs/configuration.md lists all keys, and with `tmt init --schema` your editor checks them"
+        remedy = f"Fix {keys} {place}; {help_}."
         raise TmtError("\n".join(problems), remedy=remedy)
     return Config.model_validate(source.values)
 
 
 def dump_config(config: Config) -> str:
-    """The resolved config as YAML, every key with its value; `load_config` reads it as the same config."""
+    """The config as YAML, with the values of all keys; `load_config` reads it as the same config."""
     return write_yaml(config.model_dump(mode="json"))
 
 
 def differences(one: BaseModel, other: BaseModel) -> list[str]:
-    """Keys whose values differ, as `key: value | value` lines."""
+    """The keys that differ, as lines `key: value of one | value of other`."""
     left, right = _flat(one.model_dump(mode="json")), _flat(other.model_dump(mode="json"))
     return [
         f"{key}: {left.get(key, 'absent')} | {right.get(key, 'absent')}"
@@ -79,7 +80,7 @@ def _flat(value: Any, path: str = "") -> dict[str, Any]:
 
 
 def _apply(source: YamlSource, overrides: Iterable[str]) -> YamlSource:
-    """Lay `key.path=value` overrides over a file's values; overridden keys get the line FROM_COMMAND_LINE."""
+    """Apply `key.path=value` overrides to the values of a file; these keys get the line FROM_COMMAND_LINE."""
     values, lines = dict(source.values), dict(source.lines)
     for override in overrides:
         wanted, value = _parse(override)
@@ -94,20 +95,21 @@ def _parse(override: str) -> tuple[KeyPath, Any]:
     name, separator, text = override.partition("=")
     if not separator or not all(part.strip() for part in name.split(".")):
         raise TmtError(
-            f"'{override}' is no override",
+            f"'{override}' is not of the form key=value",
             place="--set",
-            remedy="Write --set key=value, such as training.max_epochs=3.",
+            remedy="Write the key and its value, for example:  --set training.max_epochs=3",
         )
     try:
         value = parse_value(text)
     except yaml.YAMLError:
-        raise TmtError(f"the value of '{override}' is not valid YAML", place="--set") from None
+        remedy = "Put text with special characters in quotes, for example:  --set 'name=\"my-run\"'"
+        raise TmtError(f"the value of '{override}' is not valid YAML", place="--set", remedy=remedy) from None
     return tuple(int(part) if part.isdecimal() else part for part in name.strip().split(".")), value
 
 
 def _put(values: dict[str, Any], path: KeyPath, value: Any, override: str) -> KeyPath:
-    """Set one value; its path in `values`. What is on the way is copied: aliases share it with other sections."""
-    spot: Any = values  # a mapping or a list, whatever the file holds there
+    """Set one value and return its path. Copies each section on the path, because YAML aliases can share sections."""
+    spot: Any = values  # a mapping or a list, or something else if the file is wrong there
     taken: list[str | int] = []
     for number, part in enumerate(path, start=1):
         is_last = number == len(path)
@@ -116,8 +118,12 @@ def _put(values: dict[str, Any], path: KeyPath, value: Any, override: str) -> Ke
         elif isinstance(spot, dict):
             taken.append(str(part))
         else:
-            purpose = "" if is_last else " a key in"
-            raise TmtError(f"'{override}': there is nothing at '{part}' to set{purpose}", place="--set")
+            parent = ".".join(map(str, taken))
+            raise TmtError(
+                f"'{override}': '{parent}' is a single value and has no '{part}'",
+                place="--set",
+                remedy="docs/configuration.md describes all keys.",
+            )
         key: Any = taken[-1]
         if is_last:
             spot[key] = value

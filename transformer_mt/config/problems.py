@@ -1,7 +1,7 @@
-"""What is wrong with a config, in sentences: every mistake at once, each with its place and the nearest right key.
+"""Everything that is wrong with a config: one line for each problem, with its place and the most similar known key.
 
-A model that pydantic finds faulty in one key is not checked for contradictions. So what is faulty is taken out
-and the rest is checked again, until nothing new is found.
+Pydantic looks for contradictions in a section only if each of its values is right by itself. So wrong keys are removed
+and the rest is checked again, until a round finds nothing new.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ import copy
 import difflib
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
 from transformer_mt.config.reference import keys_at
 from transformer_mt.config.schema import Config
+from transformer_mt.config.section import LANGUAGE, NAME
 from transformer_mt.config.yaml_source import KeyPath, YamlSource
 
-_ROUNDS = 5  # sections, their contradictions, and those between sections
+_ROUNDS = 5  # for values, for contradictions in a section, and for those between sections
 _WORD = re.compile(r"[a-z_]+(?:\.[a-z_]+)*")
 _WANTED = {
     "int_type": "must be a whole number",
@@ -27,7 +28,7 @@ _WANTED = {
     "float_type": "must be a number",
     "finite_number": "must be a finite number",
     "bool_type": "must be true or false",
-    "string_type": "must be text (in quotes, where it looks like a number)",
+    "string_type": "must be text; put numbers and true or false in quotes",
     "tuple_type": "must be a list",
     "too_short": "must not be empty",
     "dict_type": "must be a mapping of keys",
@@ -39,27 +40,31 @@ _WANTED = {
     "less_than": "must be less than {lt}",
     "string_pattern_mismatch": "must match the pattern {pattern}",
 }
+_PATTERNS = {
+    LANGUAGE: "must be a code of two or three small letters, such as en, ko or deu",
+    NAME: "must have only a-z, A-Z, 0-9, '.', '_' and '-', and begin with a letter or digit",
+}
 
 
 def find_problems(source: YamlSource) -> list[str]:
-    """One line for each mistake, in the order of the file; empty where there is none."""
+    """One line for each problem, in the order of the file."""
     values = copy.deepcopy(source.values)
     faulty: set[KeyPath] = set()
     found: dict[str, int] = {}
     for _ in range(_ROUNDS):
         new = []
-        for path, sentence, spoken_of in _problems(values, source):
-            if path not in faulty and not spoken_of & {key[-1] for key in faulty}:  # else our own taking out spoke
+        for path, sentence, named in _problems(values, source):
+            if path not in faulty and not named & {key[-1] for key in faulty}:  # else the removal has caused it
                 found.setdefault(f"{source.place(path)}: {sentence}", source.line(path))
                 new.append(path)
-        taken_out = {_take_out(values, path) for path in new} - {()}
-        if not taken_out:
+        removed = {_remove(values, path) for path in new} - {()}
+        if not removed:
             break
-        faulty |= {*new, *taken_out}
+        faulty |= {*new, *removed}
     return sorted(found, key=lambda sentence: found[sentence])
 
 
-Problem = tuple[KeyPath, str, set[str | int]]  # where, what, and the names of the keys it speaks of
+Problem = tuple[KeyPath, str, set[str | int]]  # where, what, and the keys that the sentence names
 
 
 def _problems(values: Any, source: YamlSource) -> Iterator[Problem]:
@@ -76,7 +81,7 @@ def _problems(values: Any, source: YamlSource) -> Iterator[Problem]:
         if item["type"] != "value_error":
             yield path, _sentence(item, path, values), set()
             continue
-        # A section tells its contradictions in one error, a line each; each has the line of a key it names.
+        # One error has all contradictions of a section, one per line. Each gets the place of the first key it names.
         name = ".".join(map(str, path))
         for problem in str(item["ctx"]["error"]).splitlines():
             keys = [path + tuple(word.split(".")) for word in _WORD.findall(problem)]
@@ -85,9 +90,9 @@ def _problems(values: Any, source: YamlSource) -> Iterator[Problem]:
 
 
 def _path_in_file(loc: tuple[str | int, ...], values: Any, ends_in_key: bool) -> KeyPath:
-    """Pydantic's location without the parts (union tags, added list levels) that the file does not have.
+    """Pydantic's location without the parts that are not in the file: union tags and added levels of lists.
 
-    ends_in_key: its last part is a key, even if the file does not have it.
+    ends_in_key: the last part is a key that the file may lack.
     """
     path: list[str | int] = []
     for position, part in enumerate(loc):
@@ -102,8 +107,8 @@ def _path_in_file(loc: tuple[str | int, ...], values: Any, ends_in_key: bool) ->
     return tuple(path)
 
 
-def _take_out(values: Any, path: KeyPath) -> KeyPath:
-    """Remove a key, or the list that holds the item, so that its default stands in; the path of what was removed."""
+def _remove(values: Any, path: KeyPath) -> KeyPath:
+    """Remove a key (for an item, the key of its list), so that its default is used. Returns the path of the key."""
     while path and isinstance(path[-1], int):
         path = path[:-1]
     for part in path[:-1]:
@@ -133,25 +138,32 @@ def _sentence(item: dict[str, Any], path: KeyPath, values: Any) -> str:
         near = difflib.get_close_matches(str(context["tag"]), tags, n=1, cutoff=0.4)
         hint = f"; did you mean '{near[0]}'?" if near else ""
         return f"'{name}.kind' is '{context['tag']}', but must be one of {', '.join(tags)}{hint}"
+    return f"'{name}' {value_problem(item)}"
+
+
+def value_problem(item: Mapping[str, Any]) -> str:
+    """What an error of pydantic says of a value, to follow the name of its key: `is 0, but must be at least 1`."""
+    kind, context = item["type"], item.get("ctx", {})
     try:
         value = json.dumps(item.get("input"), ensure_ascii=False, default=str)
-    except TypeError:  # YAML knows keys that JSON does not, such as dates
+    except TypeError:  # YAML has keys that JSON has not, such as dates
         value = str(item.get("input"))
     value = value if len(value) < 60 else value[:57] + "..."
     if kind == "literal_error":
         wanted = f"must be one of {str(context['expected']).replace(' or ', ', ')}"
     else:
         wanted = _WANTED[kind].format(**context) if kind in _WANTED else item["msg"][:1].lower() + item["msg"][1:]
-    return f"'{name}' is {value}, but {wanted}"
+        wanted = _PATTERNS.get(str(context.get("pattern")), wanted)
+    return f"is {value}, but {wanted}"
 
 
 def _unknown_key(path: KeyPath, values: Any) -> str:
-    """Says what was probably meant: a key of this section, or the same key where it belongs."""
+    """Names the key that was probably meant: a similar one of this section, or the same of another section."""
     name, known = ".".join(map(str, path)), keys_at(path[:-1], values)
-    if path[-1] in known:  # a key of another form of this section
+    if path[-1] in known:  # of another form of this section
         for part in path[:-1]:
             values = values[part]
-        return f"key '{name}' has no place beside {', '.join(f'{key!r}' for key in values if key != path[-1])}"
+        return f"key '{name}' cannot be combined with {', '.join(f'{key!r}' for key in values if key != path[-1])}"
     near = difflib.get_close_matches(str(path[-1]), known, n=1, cutoff=0.5)
     sections = ("model", "training", "decoding", "runtime")
     if len(path) == 1 or (len(path) == 2 and path[0] in sections):  # a key in the wrong section, or in none

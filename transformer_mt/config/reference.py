@@ -1,4 +1,4 @@
-"""The schema read as a book: which keys stand where, the tables of the reference, and the JSON schema for editors."""
+"""The schema as documentation: keys of each section, the tables of the reference, the JSON schema for editors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TITLE = "transformer_mt config"
 
 @cache
 def json_schema() -> Schema:
-    """The JSON schema of a config, by which editors complete and check its keys."""
+    """The JSON schema of a config, with which editors complete and check keys."""
     from transformer_mt.config.schema import Config
 
     schema = Config.model_json_schema()
@@ -20,9 +20,9 @@ def json_schema() -> Schema:
 
 
 def keys_at(path: Sequence[str | int], values: Any = None) -> list[str]:
-    """The keys that the mapping at `path` may have.
+    """The keys that the section at `path` may have.
 
-    values: the config as it was written; if it names a `kind`, the keys of that kind, else those of all kinds.
+    values: the config as written; if the section has a `kind` there, only the keys of that kind.
     """
     places = [json_schema()]
     for part in path:
@@ -39,19 +39,19 @@ def keys_at(path: Sequence[str | int], values: Any = None) -> list[str]:
 
 
 def reference_table() -> str:
-    """Every key of the schema as Markdown: a table for each section, once, wherever it may stand."""
+    """All keys as Markdown: one table per section, even if the section can be in several places."""
     places: dict[str, tuple[list[Schema], list[str]]] = {}
     _collect([json_schema()], "", places)
     return "\n".join(line for sections, paths in places.values() for line in _table(sections, paths))
 
 
 def _collect(sections: list[Schema], path: str, places: dict[str, tuple[list[Schema], list[str]]]) -> None:
-    """Note under which paths each group of sections stands, in the order of the schema."""
+    """Record the paths of each group of sections (the kinds of one key), in the order of the schema."""
     for known, paths in places.values():
         if all(section in known for section in sections):
             if len(sections) == len(known) and path not in paths:
                 paths.append(path)
-            return  # its insides are known too
+            return  # the sections inside are known, too
     places[path] = sections, [path]
     for section in sections:
         for name, field in section["properties"].items():
@@ -60,25 +60,25 @@ def _collect(sections: list[Schema], path: str, places: dict[str, tuple[list[Sch
 
 
 def _table(sections: Sequence[Schema], paths: Sequence[str]) -> Iterator[str]:
-    """One section; if it comes in several kinds, a column says which kinds have the key."""
+    """One section; if it has several kinds, a column lists the kinds that have the key."""
     rows: dict[tuple[str, ...], list[str]] = {}
     for section in sections:
         for row in _rows(section):
-            rows.setdefault(row, []).append(_kind(section) or "apart")
+            rows.setdefault(row, []).append(_kind(section) or "without kind")
     kinds = [kind for kind in map(_kind, sections) if kind]
     yield f"#### {', '.join(f'`{path}`' for path in paths) if paths != [''] else 'Top level'}\n"
     if kinds:
         yield f"`kind` (required): {', '.join(f'`{kind}`' for kind in kinds)}.\n"
     columns = ["key", *(["kind"] if kinds else []), "type", "default", "range", "meaning"]
     yield f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}"
-    for (key, *cells), having in rows.items():
-        kind = [", ".join(having) if len(having) < len(kinds) else "all"] if kinds else []
+    for (key, *cells), owners in rows.items():
+        kind = [", ".join(owners) if len(owners) < len(kinds) else "all"] if kinds else []
         yield f"| {' | '.join([f'`{key}`', *kind, *cells])} |"
     yield ""
 
 
 def _rows(section: Schema) -> Iterator[tuple[str, ...]]:
-    """Key, type, default, range and meaning of each key but `kind`."""
+    """Key, type, default, range and meaning of each key except `kind`."""
     for name, field in section["properties"].items():
         if name == "kind":
             continue
@@ -119,7 +119,7 @@ _SIGNS = {"minimum": ">=", "exclusiveMinimum": ">", "maximum": "<=", "exclusiveM
 
 
 def _bounds(field: Schema) -> Iterator[str]:
-    """Of a value, and of the values in it, at any depth."""
+    """The limits of a value and of the values inside it."""
     for name, sign in _SIGNS.items():
         if name in field:
             yield f"{sign} {field[name]}"
@@ -133,7 +133,7 @@ def _bounds(field: Schema) -> Iterator[str]:
 
 
 def _sections(field: Schema) -> list[Schema]:
-    """The sections that a field may hold, in the order they are written."""
+    """The sections that a field may contain, in the order of the schema."""
     if "$ref" in field:
         return [json_schema()["$defs"][field["$ref"].rpartition("/")[2]]]
     parts = [*field.get("anyOf", ()), *field.get("oneOf", ()), field.get("items"), field.get("additionalProperties")]

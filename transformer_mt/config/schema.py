@@ -1,7 +1,7 @@
-"""The whole config of a run, and the rules that bind its sections to each other.
+"""The whole config of a run, and the rules between its sections.
 
-Each key has one home: a field with its type, range, default and one sentence. The README's reference is
-made from these fields.
+Each key is defined once: as a field with type, range, default and one sentence. The configuration reference
+(docs/configuration.md) is generated from these fields.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from transformer_mt.config.choices import section_of
 from transformer_mt.config.data import DataConfig
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.model import ModelConfig
-from transformer_mt.config.section import Section, Seed
+from transformer_mt.config.section import NAME, Section, Seed
 from transformer_mt.config.tokenizer import TokenizerConfig
 from transformer_mt.config.training import RuntimeConfig, TrainingConfig
 
@@ -24,10 +24,10 @@ if not TYPE_CHECKING:
 
 
 class SidesConfig(Section):
-    """A tokenizer of its own for each side."""
+    """One tokenizer for each side."""
 
-    source: OneTokenizer = Field(description="tokenizer of the source, of any kind")
-    target: OneTokenizer = Field(description="tokenizer of the target, of any kind")
+    source: OneTokenizer = Field(description="tokenizer of the source language, of any kind")
+    target: OneTokenizer = Field(description="tokenizer of the target language, of any kind")
 
 
 def _form(value: Any) -> str:
@@ -41,16 +41,18 @@ AnyTokenizer = Annotated[
 
 
 class Config(Section):
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)] = Field(
-        description="name of the run; its folder is runs/NAME"
+    name: Annotated[str, Field(pattern=NAME, max_length=100)] = Field(
+        description="name of the run, which is saved in runs/NAME: letters, digits, `.`, `_` and `-`"
     )
-    seed: Seed = Field(1, description="seed of initial weights, dropout and the order of batches")
-    data: DataConfig = Field(description="languages, corpora, cleaning")
-    tokenizer: AnyTokenizer = Field(description="one tokenizer kind for both sides, or `source` and `target` apart")
-    model: ModelConfig = Field(ModelConfig(), description="the Transformer's sizes and options")
-    training: TrainingConfig = Field(description="optimizer, schedule, batches, checkpoints")
-    decoding: DecodingConfig = Field(DecodingConfig(), description="search")
-    runtime: RuntimeConfig = Field(RuntimeConfig(), description="device, precision, threads")
+    seed: Seed = Field(1, description="seed of the initial weights, of dropout and of the order of batches")
+    data: DataConfig = Field(description="languages, corpora and cleaning")
+    tokenizer: AnyTokenizer = Field(
+        description="how text becomes tokens: one kind for both languages, or `source` and `target` separately"
+    )
+    model: ModelConfig = Field(ModelConfig(), description="sizes and variants of the Transformer")
+    training: TrainingConfig = Field(description="optimizer, learning rate, batches, end and checkpoints")
+    decoding: DecodingConfig = Field(DecodingConfig(), description="how translations are searched")
+    runtime: RuntimeConfig = Field(RuntimeConfig(), description="device, number format, threads")
 
     @model_validator(mode="after")
     def _fits_together(self) -> Config:
@@ -58,7 +60,7 @@ class Config(Section):
         if self.model.tie_embeddings == "all" and not self.has_shared_vocabulary:
             problems.append("model.tie_embeddings: all needs one vocabulary for both sides (tokenizer.shared: true)")
         if isinstance(self.tokenizer, SidesConfig) and (self.tokenizer.source.shared or self.tokenizer.target.shared):
-            problems.append("tokenizer.shared cannot be true where source and target have tokenizers of their own")
+            problems.append("tokenizer.shared cannot be true if source and target have separate tokenizers")
         if self.model.max_positions is not None and self.model.max_positions < self.data.max_length:
             problems.append(
                 f"data.max_length {self.data.max_length} is more than model.max_positions {self.model.max_positions}"
@@ -86,5 +88,5 @@ class Config(Section):
 
     @property
     def max_positions(self) -> int:
-        """Length of a table of learned positions: the start mark stands before max_length tokens at most."""
+        """Rows of a table of learned positions: enough for max_length tokens."""
         return self.model.max_positions or self.data.max_length

@@ -1,4 +1,4 @@
-"""What all sections of a config share: unknown keys are errors, values are never coerced, nothing changes."""
+"""What all sections share: an unknown key is an error, values are not converted, and a section cannot be changed."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class Section(BaseModel):
-    """A frozen, strict group of keys. `description` of each field is its documentation everywhere."""
+    """A group of keys. The `description` of a field is its documentation in the reference and in editors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 Positive = Annotated[int, Field(ge=1)]
-Width = Annotated[int, Field(ge=1, le=1_048_576)]  # of a layer; what is beyond is a slip of the finger
+Width = Annotated[int, Field(ge=1, le=1_048_576)]  # of a layer; a larger number is a typing error
 Depth = Annotated[int, Field(ge=1, le=1_000)]  # layers
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 NonNegative = Annotated[int, Field(ge=0)]
 Item = TypeVar("Item")
-Many = Annotated[tuple[Item, ...], Field(strict=False)]  # a list in YAML; its items stay strict
+Many = Annotated[tuple[Item, ...], Field(strict=False)]  # a list in YAML; its items are strict
 LANGUAGE = r"^[a-z]{2,3}$"
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"  # a safe name of a folder
 Language = Annotated[str, Field(pattern=LANGUAGE)]

@@ -1,4 +1,4 @@
-"""The `tokenizer` section: what all kinds of tokenizers share. What a kind adds is said in its own file (`choices`)."""
+"""The `tokenizer` section: the keys that all kinds of tokenizers share. The class of a kind adds its own keys."""
 
 from __future__ import annotations
 
@@ -14,11 +14,17 @@ Case = Literal["keep", "lower", "true"]
 
 class TokenizerConfig(Section):
     kind: str
-    case: Case = Field("keep", description="keep the case, lower it, or truecase (sentence starts as elsewhere)")
-    shared: bool = Field(False, description="one vocabulary for both languages")
+    case: Case = Field(
+        "keep",
+        description="letter case; lower: all lower case; true: first word of a sentence as it is written elsewhere"
+        " (truecasing)",
+    )
+    shared: bool = Field(
+        False, description="one vocabulary for both languages; useful if they have the same letters (en-de, not ko-en)"
+    )
     training_sentences: Positive = Field(
         1_000_000,
-        description="at most this many training pairs are read to train the tokenizer (bounds its memory)",
+        description="at most this many training pairs train the tokenizer; fewer need less memory",
     )
 
     @field_validator("case", mode="before", json_schema_input_type=Case | Literal[True])
@@ -33,17 +39,19 @@ class TokenizerConfig(Section):
 
     @property
     def size(self) -> int | None:
-        """Tokens of the vocabulary, if these options fix their number."""
+        """Tokens of the vocabulary, if the options determine their number."""
         return None
 
     @property
     def is_random(self) -> bool:
-        """Whether segmentations are drawn at random while training."""
+        """Whether training draws random segmentations."""
         return False
 
 
 class WordsConfig(TokenizerConfig):
-    """For tokenizers that have a list of words by frequency as their vocabulary."""
+    """For tokenizers with a vocabulary of the most frequent words."""
 
-    min_frequency: Positive = Field(2, description="words seen less often become <unk>")
-    max_size: Positive | None = Field(None, description="most words to keep, the four marks apart; null: all")
+    min_frequency: Positive = Field(2, description="words that occur less often become <unk>")
+    max_size: Positive | None = Field(
+        None, description="largest vocabulary in words, without the four special tokens; null: no limit"
+    )

@@ -20,79 +20,112 @@ if not TYPE_CHECKING:
 class TrainingConfig(Section):
     optimizer: OptimizerName = Field(
         "adam",
-        description="Adam, AdamW (decoupled weight decay), or Muon for the matrices of the layers and AdamW elsewhere",
+        description="adam: as in the paper; adamw: with decoupled weight decay; muon: Muon for the matrices of the"
+        " layers, AdamW for all else",
     )
     betas: Annotated[tuple[Probability, Probability], Field(strict=False)] = Field(
-        (0.9, 0.98), description="Adam's decay rates (section 5.3)"
+        (0.9, 0.98), description="beta1 and beta2 of Adam (section 5.3)"
     )
-    epsilon: float = Field(1e-9, gt=0, lt=1, description="Adam's epsilon (section 5.3)")
-    weight_decay: float = Field(0.0, ge=0, lt=1, description="L2 penalty (adam) or decoupled decay (adamw, muon)")
-    schedule: ScheduleName = Field("noam", description="learning rate over the steps; noam is equation 3 of the paper")
+    epsilon: float = Field(1e-9, gt=0, lt=1, description="epsilon of Adam (section 5.3)")
+    weight_decay: float = Field(
+        0.0, ge=0, lt=1, description="keeps weights small: an L2 penalty (adam) or decoupled decay (adamw, muon)"
+    )
+    schedule: ScheduleName = Field(
+        "noam", description="how the learning rate changes during training; noam is equation 3 of the paper"
+    )
     learning_rate: float | None = Field(
         None,
         gt=0,
         lt=10,
-        description="peak learning rate; null: 1e-3, and for noam (d_model * warmup_steps)^-0.5",
+        description="highest learning rate, after the warmup; null: 0.001; noam always takes"
+        " noam_factor * (d_model * warmup_steps)^-0.5",
     )
-    noam_factor: float = Field(1.0, gt=0, le=100, description="multiplies the noam schedule")
-    min_learning_rate: float = Field(0.0, ge=0, lt=10, description="where cosine ends, and plateau goes no lower")
-    warmup_steps: NonNegative = Field(4000, description="steps of linear warmup")
+    noam_factor: float = Field(1.0, gt=0, le=100, description="noam: multiplies the learning rate")
+    min_learning_rate: float = Field(0.0, ge=0, lt=10, description="cosine, plateau: lowest learning rate")
+    warmup_steps: NonNegative = Field(
+        4000, description="updates at the start in which the learning rate rises; usually at most a tenth of all"
+    )
     decay_steps: Positive | None = Field(
-        None, description="step at which cosine reaches its minimum; null: max_steps, else the end of max_epochs"
+        None,
+        description="cosine: the update that reaches the lowest learning rate; null: the last of max_steps or"
+        " max_epochs",
     )
-    plateau_factor: float = Field(0.9, gt=0, lt=1, description="plateau: multiply the learning rate by this ...")
-    plateau_patience: NonNegative = Field(10, description="... after more validations than this without a lower loss")
+    plateau_factor: float = Field(
+        0.9, gt=0, lt=1, description="plateau: factor of the learning rate when the validation loss stops falling"
+    )
+    plateau_patience: NonNegative = Field(
+        10, description="plateau: validations without a lower loss to wait before the learning rate is reduced"
+    )
 
     batch_tokens: Annotated[int, Field(ge=16)] | None = Field(
-        None, description="budget of a batch in tokens of the longer side, padding included; null: 4096"
+        None,
+        description="size of a batch in tokens of the longer side, with padding; null: 4096; less needs less memory",
     )
-    batch_sentences: Positive | None = Field(None, description="batches of this many sentences instead of batch_tokens")
-    bucket_by_length: bool = Field(True, description="batch sentences of similar length together")
-    accumulate: Positive = Field(1, description="batches summed into one update")
+    batch_sentences: Positive | None = Field(
+        None, description="size of a batch in sentence pairs, instead of batch_tokens"
+    )
+    bucket_by_length: bool = Field(
+        True, description="put sentences of similar length into a batch: less padding, faster"
+    )
+    accumulate: Positive = Field(
+        1, description="batches that make one update; 4: like batches of four times the size, with less memory"
+    )
 
-    label_smoothing: Probability = Field(0.1, description="label smoothing (section 5.4)")
-    clip_norm: float | None = Field(None, gt=0, description="largest norm of the gradient; null: no clipping")
+    label_smoothing: Probability = Field(
+        0.1, description="share of the target's probability that is spread over the vocabulary (section 5.4); 0: none"
+    )
+    clip_norm: float | None = Field(
+        None, gt=0, description="largest norm of the gradient; larger gradients are scaled down; null: no limit"
+    )
     ema_decay: float | None = Field(
-        None, gt=0, lt=1, description="keep an exponential moving average of the weights; null: off"
+        None, gt=0, lt=1, description="use a moving average of the weights with this decay, such as 0.999; null: off"
     )
     r_drop: float = Field(
         0.0,
         ge=0,
         le=100,
-        description="weight of R-Drop's KL term beside the mean loss of two dropout passes: half that paper's alpha;"
-        " 0: off",
+        description="weight of R-Drop's KL divergence between two passes with different dropout (half of that paper's"
+        " alpha); 0: off",
     )
 
-    max_epochs: Positive | None = Field(None, description="stop after this many passes over the data")
+    max_epochs: Positive | None = Field(None, description="stop after this many passes over the training data")
     max_steps: Positive | None = Field(None, description="stop after this many updates")
     max_minutes: float | None = Field(
-        None, gt=0, description="stop at the first validation after this much training time"
+        None, gt=0, description="stop at the first validation after this many minutes of training"
     )
     patience: Positive | None = Field(
         None, description="stop after this many validations without improvement; null: never"
     )
-    monitor: Literal["loss", "bleu"] = Field("loss", description="what counts as improvement on the validation split")
-    validate_every: Positive | None = Field(None, description="updates between validations; null: each epoch")
-    bleu_sentences: NonNegative = Field(500, description="validation sentences translated (greedily) for BLEU; 0: none")
+    monitor: Literal["loss", "bleu"] = Field(
+        "loss", description="the validation score that decides which checkpoint is best"
+    )
+    validate_every: Positive | None = Field(None, description="updates between validations; null: one epoch")
+    bleu_sentences: NonNegative = Field(
+        500, description="validation sentences that each validation translates (greedily) for BLEU; 0: no BLEU"
+    )
 
     checkpoint_every: Positive | None = Field(
-        None, description="updates between checkpoints; null: with each validation"
+        None, description="updates between checkpoints; null: one checkpoint at each validation"
     )
-    keep_last: Positive = Field(2, description="newest checkpoints to keep")
-    keep_best: NonNegative = Field(1, description="best checkpoints to keep beside them")
+    keep_last: Positive = Field(2, description="number of newest checkpoints to keep")
+    keep_best: NonNegative = Field(1, description="number of best checkpoints to keep, besides the newest")
     average: Literal["none", "last", "best"] = Field(
-        "none", description="the final model: the best checkpoint (with keep_best 0 the newest), or an average"
+        "none",
+        description="the final model; none: the best checkpoint (the newest if keep_best is 0); last, best: the mean of"
+        " the last or best checkpoints",
     )
-    average_checkpoints: Positive = Field(5, description="how many checkpoints are averaged; as many are kept")
+    average_checkpoints: Positive = Field(
+        5, description="average: number of checkpoints in the mean; at least this many are kept"
+    )
 
     @model_validator(mode="after")
     def _fits_together(self) -> TrainingConfig:
         schedule, _ = chosen("schedule", self.schedule)
         problems: list[str] = schedule.problems(self)
         if self.batch_tokens is not None and self.batch_sentences is not None:
-            problems.append("batch_tokens and batch_sentences exclude each other; give one of them")
+            problems.append("batch_tokens and batch_sentences cannot both be set; remove one of them")
         if self.max_epochs is None and self.max_steps is None and self.max_minutes is None:
-            problems.append("nothing ends the training; give max_epochs, max_steps or max_minutes")
+            problems.append("training would never end; set max_epochs, max_steps or max_minutes")
         if self.monitor == "bleu" and self.bleu_sentences == 0:
             problems.append("monitor: bleu needs bleu_sentences above 0")
         if self.average == "best" and self.keep_best == 0:
@@ -103,7 +136,7 @@ class TrainingConfig(Section):
 
     @property
     def token_budget(self) -> int | None:
-        """Tokens of a batch, or None where batches count sentences."""
+        """Tokens of a batch, or None if batches are measured in sentences."""
         if self.batch_sentences is not None:
             return None
         return self.batch_tokens or DEFAULT_BATCH_TOKENS
@@ -115,20 +148,20 @@ class TrainingConfig(Section):
 
 class RuntimeConfig(Section):
     device: Literal["auto", "cpu", "cuda", "mps"] = Field(
-        "auto", description="where to compute; auto: cuda, else mps, else cpu"
+        "auto", description="where to compute; auto: an NVIDIA GPU (cuda), else an Apple GPU (mps), else the CPU"
     )
     precision: Literal["auto", "fast", "float32", "bfloat16", "float16"] = Field(
         "auto",
-        description="type of matrix products; auto: bfloat16 where CUDA has it, else float32; fast: on CPUs with"
-        " bfloat16 instructions too, as far as PyTorch can tell",
+        description="number format of matrix products; auto: bfloat16 on CUDA GPUs that support it, else float32; fast:"
+        " bfloat16 also on CPUs that support it",
     )
     threads: Annotated[int, Field(ge=0, le=1024)] = Field(
-        0, description="CPU threads of matrix products; 0: one for each core, shared among the processes of a machine"
+        0, description="CPU threads; 0: one per core, divided among the training processes of a machine"
     )
     compile: bool = Field(
-        False, description="torch.compile the model: for GPUs (slower on a CPU, and needs a C++ compiler there)"
+        False, description="use torch.compile, which is for GPUs (on a CPU it is slower and needs a C++ compiler)"
     )
-    tf32: bool = Field(True, description="let CUDA use TF32 for float32 matrix products")
+    tf32: bool = Field(True, description="CUDA: compute float32 matrix products in TF32, faster and less exact")
     tensorboard: bool = Field(
-        False, description="also write TensorBoard events (extra: pip install 'transformer_mt[tensorboard]')"
+        False, description="also write TensorBoard events; needs: pip install 'transformer_mt[tensorboard]'"
     )

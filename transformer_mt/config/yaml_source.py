@@ -1,7 +1,7 @@
-"""YAML with a memory: the values of a file, and the line on which each key stands.
+"""The values of a YAML file, and the line of each key.
 
-PyYAML reads the syntax; here it is held to YAML 1.2's plain scalars (so `no` is Norwegian and `1e-9` a
-number), and duplicate keys are found. Knows nothing of the schema.
+PyYAML parses the syntax. This module makes it read plain scalars as YAML 1.2 does (`no` is text and `1e-9` a number),
+and finds duplicate keys. It does not know the schema.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import yaml
 from transformer_mt.errors import TmtError, at
 
 KeyPath = tuple[str | int, ...]
-FROM_COMMAND_LINE = 1 << 30  # in place of a line: the value came from --set
-COMMAND_LINE = "--set"  # in place of a file
-_MOST_KEYS = 10_000  # aliases of aliases grow without bound
+FROM_COMMAND_LINE = 1 << 30  # the line of a value that came from --set
+COMMAND_LINE = "--set"  # its file
+_MOST_KEYS = 10_000  # a few nested aliases can make billions
 
 
 class _Loader(yaml.SafeLoader):
@@ -26,7 +26,7 @@ class _Loader(yaml.SafeLoader):
 
 
 class _Dumper(yaml.SafeDumper):
-    """SafeDumper that quotes what YAML 1.1 or 1.2 would take for anything but text."""
+    """SafeDumper that puts text in quotes if YAML 1.1 or 1.2 would read it as something else."""
 
 
 _Loader.yaml_implicit_resolvers = {}
@@ -59,64 +59,62 @@ _Loader.add_constructor("tag:yaml.org,2002:float", _construct_number)
 
 @dataclass(frozen=True)
 class YamlSource:
-    """A parsed file. `values` is its content; `lines` maps each key path to its line, counted from 1."""
+    """A parsed file: its values, and the line of each key path, counted from 1."""
 
     file: str
     values: dict[str, Any]
     lines: dict[KeyPath, int]
 
     def line(self, path: KeyPath) -> int:
-        """The line of a key, or of the nearest key above it that is in the file; 0 where there is none."""
+        """The line of a key, or of the nearest section around it that is in the file, or 0."""
         return next((self.lines[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.lines), 0)
 
     def place(self, path: KeyPath) -> str:
-        """Where a key stands, in words."""
+        """The place of a key for a message: `file:line`, the file alone, or `--set`."""
         line = self.line(path)
         return COMMAND_LINE if line == FROM_COMMAND_LINE else at(self.file, line) if line else self.file
 
 
 def parse_value(text: str) -> Any:
-    """A value as it would be read on the right of a colon, for `--set key=value`.
-
-    Raises yaml.YAMLError, and TmtError for a key that stands twice.
-    """
+    """The value in `--set key=value`. Raises yaml.YAMLError, and TmtError for a duplicate key."""
     try:
         value, _, problems = _parse(text, COMMAND_LINE)
     except (ValueError, LookupError, AttributeError, RecursionError) as error:
         raise yaml.YAMLError(str(error)) from None
     if problems:
-        raise TmtError(f"a key stands twice in {text}", place=COMMAND_LINE, remedy="Keep one of them.")
+        raise TmtError(f"duplicate key in {text}", place=COMMAND_LINE, remedy="Remove one of the two.")
     return value
 
 
 def write_yaml(values: dict[str, Any]) -> str:
-    """YAML that `read_yaml` reads as the same values."""
+    """The values as YAML; `read_yaml` reads it as the same values."""
     return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
 def read_yaml(file: str | Path) -> YamlSource:
-    """Read a config file. Raises TmtError with file and line for anything that is no plain mapping."""
+    """Read a config file. Raises TmtError with file and line if it is not a mapping in valid YAML."""
     text = _read_text(Path(file))
     try:
         values, lines, problems = _parse(text, str(file))
     except yaml.YAMLError as error:
         raise _syntax_error(error, str(file), text) from None
     except RecursionError:
-        raise TmtError("nested too deeply for a config", place=file) from None
-    except (ValueError, LookupError, AttributeError) as error:  # a value that does not suit its tag: !!float abc
-        raise TmtError(f"a tag and its value do not fit together: {error}", place=file, remedy=_NO_TAGS) from None
+        remedy = "Check the brackets and the aliases (*name)."
+        raise TmtError("nested too deeply for a config", place=file, remedy=remedy) from None
+    except (ValueError, LookupError, AttributeError) as error:  # a wrong value for a tag: !!float abc
+        raise TmtError(f"wrong value for a YAML tag: {error}", place=file, remedy=_NO_TAGS) from None
     if problems:
-        raise TmtError("\n".join(problems), remedy="Keep one of each; a later key would silently win.")
+        raise TmtError("\n".join(problems), remedy="Remove one of each two; otherwise only the second would count.")
     if not isinstance(values, dict):
         raise TmtError(
-            "this is no config: it holds no keys",
+            "not a config: the file has no keys",
             place=file,
-            remedy="Start from one of ours: tmt init quickstart",
+            remedy="Start from a commented config:  tmt init files",
         )
     return YamlSource(str(file), values, lines)
 
 
-_NO_TAGS = "A config needs no tags (!!...): write the value alone."
+_NO_TAGS = "Write the value without its tag (!!...)."
 
 
 def _parse(text: str, file: str) -> tuple[Any, dict[KeyPath, int], list[str]]:
@@ -140,27 +138,27 @@ def _read_text(file: Path) -> str:
         raise TmtError(
             "no such config file",
             place=file,
-            remedy="Check the path, or write a config with `tmt init quickstart -o FILE`.",
+            remedy="Check the path, or write a new config:  tmt init files -o FILE",
         ) from None
     except IsADirectoryError:
-        raise TmtError("this is a folder, not a config file", place=file) from None
+        raise TmtError("this is a folder, not a config file", place=file, remedy="Name the .yaml file in it.") from None
     except UnicodeDecodeError as error:
         line = file.read_bytes()[: error.start].count(b"\n") + 1
         raise TmtError("not UTF-8 text", place=at(file, line), remedy="Save the file as UTF-8.") from None
 
 
 def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: list[str], file: str) -> None:
-    """Note the line of every key and item below `node`, and keys that stand twice in one mapping."""
+    """Record the line of every key and item below `node`, and duplicate keys."""
     if len(lines) > _MOST_KEYS:
         raise yaml.constructor.ConstructorError(
-            problem=f"more than {_MOST_KEYS} keys, aliases unfolded", problem_mark=node.start_mark
+            problem=f"more than {_MOST_KEYS} keys after expanding aliases", problem_mark=node.start_mark
         )
     if isinstance(node, yaml.MappingNode):
         for key_node, value_node in node.value:
             key, line = (*path, str(key_node.value)), key_node.start_mark.line + 1
             if key in lines:
                 name = ".".join(map(str, key))
-                problems.append(f"{at(file, line)}: key '{name}' stands twice, first on line {lines[key]}")
+                problems.append(f"{at(file, line)}: duplicate key '{name}', first on line {lines[key]}")
             lines[key] = line
             _walk(value_node, key, lines, problems, file)
     elif isinstance(node, yaml.SequenceNode):
@@ -173,14 +171,15 @@ def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: l
 def _syntax_error(error: yaml.YAMLError, file: str, text: str) -> TmtError:
     if isinstance(error, yaml.reader.ReaderError):
         line = text[: error.position].count("\n") + 1
-        return TmtError(f"the control character U+{ord(text[error.position]):04X} is not text", place=at(file, line))
+        character = f"U+{ord(text[error.position]):04X}"
+        return TmtError(f"invisible character {character}", place=at(file, line), remedy="Delete it.")
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     place = at(file, mark.line + 1) if mark else file
     problem = getattr(error, "problem", None) or str(error)
     if "'\\t'" in problem:
-        return TmtError("a tab where YAML wants spaces", place=place, remedy="Indent with spaces.")
+        return TmtError("a tab; YAML allows only spaces here", place=place, remedy="Indent with spaces.")
     return TmtError(
         f"not valid YAML: {problem}",
         place=place,
-        remedy="Check indentation, quotes and colons near this line.",
+        remedy="Check the indentation, quotes and colons near this line.",
     )

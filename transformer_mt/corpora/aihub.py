@@ -1,7 +1,6 @@
 """AI Hub's parallel corpora in their original files: workbooks (.xlsx), JSON or CSV. Headers name the columns.
 
-One side is Korean. AI Hub does not allow anyone to pass the files on, so nothing is downloaded here; see
-data/README.md.
+One side is Korean. AI Hub does not allow redistribution, so nothing is downloaded here; see data/README.md.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ _NAMES = {  # that the column of a language can have, most likely name first
     "ja": (*_TRANSLATION, "ja", "jp", "일본어", "일본어 번역문", "japanese"),
     "zh": (*_TRANSLATION, "zh", "cn", "중국어", "중국어 번역문", "chinese"),
 }
-_SIGN_UP = """Sign up at https://aihub.or.kr, apply for a Korean-English parallel corpus, and unpack what you get.
-  Then name the folder in your config:  corpus: {kind: aihub, files: data/aihub}   (see data/README.md)"""
+_SIGN_UP = """Sign up at https://aihub.or.kr, apply for a Korean-English parallel corpus, and unpack the download.
+  Then give the folder in your config:  corpus: {kind: aihub, files: data/aihub}   (see data/README.md)"""
 
 Names = tuple[tuple[str, ...], tuple[str, ...]]  # of the source column and of the target column
 
@@ -48,13 +47,11 @@ class Header(NamedTuple):
 
 
 class AihubCorpus(Corpus):
-    no_download = ("AI Hub hands its corpora out to registered users only", _SIGN_UP)
+    no_download = ("AI Hub gives its corpora only to registered users", _SIGN_UP)
 
     class Options(CorpusConfig):
         kind: Literal["aihub"]
-        files: Many[str] = Field(
-            min_length=1, description="folder or list of the .xlsx, .json and .csv files handed out"
-        )
+        files: Many[str] = Field(min_length=1, description="folder, or list of .xlsx, .json and .csv files from AI Hub")
         split: SplitConfig = Field(SplitConfig(), description="how the pairs are divided")
 
         @field_validator("files", mode="before", json_schema_input_type=str | tuple[str, ...])
@@ -69,11 +66,11 @@ class AihubCorpus(Corpus):
         super().__init__(options, source, target)
         if "ko" not in (source, target):
             raise TmtError(
-                f"the corpora of AI Hub pair Korean with another language, and this config asks for {source}-{target}",
+                f"one language of an AI Hub corpus is Korean, but this config has {source}-{target}",
                 remedy="Set data.source or data.target to ko, or read the files with kind: csv and named columns.",
             )
         self.split_config = options.split
-        self._passed: list[SkippedRows] = []
+        self._skipped: list[SkippedRows] = []
 
     def splits(self) -> tuple[str, ...]:
         return (WHOLE,)
@@ -83,20 +80,20 @@ class AihubCorpus(Corpus):
         return [file for given in self.options.files for file in _files_at(path_of(given))]
 
     def read(self, split: str) -> Iterator[Pair]:
-        self._passed.clear()
+        self._skipped.clear()
         source, target = (_NAMES.get(code, (*_TRANSLATION, code)) for code in (self.source, self.target))
         names = source, target
         for file in self.files():
             check_head(file)
             if file.suffix.lower() == ".xlsx":
-                yield from _workbook_pairs(file, names, self._passed)
+                yield from _workbook_pairs(file, names, self._skipped)
             elif file.suffix.lower() == ".csv":
                 yield from _csv_pairs(file, names)
             else:
                 yield from _json_pairs(file, names)
 
-    def passed(self) -> list[SkippedRows]:
-        return self._passed
+    def skipped(self) -> list[SkippedRows]:
+        return self._skipped
 
 
 def _files_at(given: Path) -> list[Path]:
@@ -104,42 +101,40 @@ def _files_at(given: Path) -> list[Path]:
     if not given.is_dir():
         check_exists(given)
         if given.suffix.lower() not in SUFFIXES:
-            remedy = "Save an old .xls workbook as .xlsx; unpack a .zip; read other layouts with kind: tsv or text."
-            raise TmtError(
-                f"AI Hub's corpora are {', '.join(SUFFIXES)} files; this is none", place=given, remedy=remedy
-            )
+            remedy = "Save an .xls workbook as .xlsx; unpack a .zip; for other formats use kind: tsv or text."
+            raise TmtError(f"not a file from AI Hub: it must end in {', '.join(SUFFIXES)}", place=given, remedy=remedy)
         return [given]
     inside = [file for file in given.rglob("*") if file.is_file() and not file.name.startswith(("~$", "."))]
     found = [file for file in inside if file.suffix.lower() in SUFFIXES]
     if not found:
         packed = any(file.suffix.lower() == ".zip" for file in inside)
-        remedy = "Unpack the .zip files there." if packed else "Put AI Hub's files there; data/README.md tells how."
-        raise TmtError(f"the folder holds no {', '.join(SUFFIXES)} files", place=given, remedy=remedy)
+        remedy = "Unpack the .zip files there." if packed else "Put AI Hub's files there, as data/README.md describes."
+        raise TmtError(f"the folder contains no {', '.join(SUFFIXES)} files", place=given, remedy=remedy)
     return sorted(found, key=lambda file: unicodedata.normalize("NFC", str(file)))
 
 
-def _workbook_pairs(file: Path, names: Names, passed: list[SkippedRows]) -> Iterator[Pair]:
-    """The rows of every sheet that has a header with both columns; other sheets, such as notes, are added to `passed`.
+def _workbook_pairs(file: Path, names: Names, skipped: list[SkippedRows]) -> Iterator[Pair]:
+    """The rows of every sheet with both columns in its header; other sheets, such as notes, are added to `skipped`.
 
     Places count the rows of a sheet from 1.
     """
-    seen: list[str] = []
+    titles: list[str] = []
     n_read = 0
     for title, sheet_rows in open_sheets(file):
         rows = enumerate(sheet_rows, start=1)
         first = list(islice(rows, HEADER_ROWS))
         header = _find_header(first, names)
         if header is None:
-            seen += _titles(first)
+            titles += _titles(first)
             if filled := sum(any(row) for _, row in chain(first, rows)):
-                passed.append(SkippedRows(f"{file}[{title}]", filled))
+                skipped.append(SkippedRows(f"{file}[{title}]", filled))
             continue
         n_read += 1
         name = str(file) if n_read == 1 else f"{file}[{title}]"
         for number, row in chain(first[header.end :], rows):
             yield _pair(row, header, at(name, number))
     if not n_read:
-        raise _no_columns(file, names, seen)
+        raise _no_columns(file, names, titles)
 
 
 def _csv_pairs(file: Path, names: Names) -> Iterator[Pair]:
@@ -156,19 +151,21 @@ def _csv_pairs(file: Path, names: Names) -> Iterator[Pair]:
 def _encoding(file: Path) -> str:
     """UTF-8 or CP949, the encoding of a CSV that Korean Excel saves."""
     for encoding in ("utf-8", "cp949"):
-        with suppress(TmtError):  # the error comes again while reading, if it has another cause
+        with suppress(TmtError):  # an error with another cause is raised again by the caller
             deque(read_lines(file, encoding), maxlen=0)
             return encoding
     return "utf-8"
 
 
 def _json_pairs(file: Path, names: Names) -> Iterator[Pair]:
-    """The objects of a list, at the top or at the key `data`; places count them from 1."""
+    """The objects of a list, at the top level or under the key `data`; places count them from 1."""
     loaded = parse_json("\n".join(line for _, line in read_lines(file)), file)
     items = loaded.get("data") if isinstance(loaded, dict) else loaded
     if not isinstance(items, list):
-        remedy = "AI Hub's JSON files hold a list of pairs, at the top or under the key data."
-        raise TmtError("there is no list of pairs in this JSON file", place=file, remedy=remedy)
+        remedy = (
+            "The list must be at the top level or under the key data. For other formats use another kind of corpus."
+        )
+        raise TmtError("this JSON file has no list of pairs", place=file, remedy=remedy)
     for number, item in enumerate(items, start=1):
         keys = list(item) if isinstance(item, dict) else []
         header = _find_header([(number, keys)], names)
@@ -178,7 +175,7 @@ def _json_pairs(file: Path, names: Names) -> Iterator[Pair]:
 
 
 def _find_header(rows: Iterable[tuple[int, Sequence[Any]]], names: Names) -> Header | None:
-    """The first of the numbered rows with both columns, if any; case, spaces and Unicode composition are ignored."""
+    """The first of the numbered rows with both columns, or None; case, spaces and Unicode normal form are ignored."""
     for end, (_, row) in enumerate(rows, start=1):
         cells = [" ".join(unicodedata.normalize("NFC", str(cell or "")).casefold().split()) for cell in row]
         source, target = (next((cells.index(name) for name in side if name in cells), None) for side in names)
@@ -195,14 +192,14 @@ def _pair(row: Sequence[Any], header: Header, place: str) -> Pair:
 
 
 def _titles(rows: Iterable[tuple[int, Sequence[Any]]]) -> list[str]:
-    """The cells of the first row that has content, for the error that shows the columns found."""
+    """The cells of the first row that is not empty, for the error that lists the columns."""
     return [str(cell) for cell in next((row for _, row in rows if any(row)), ()) if cell is not None]
 
 
 def _no_columns(place: str | Path, names: Names, found: Sequence[str]) -> TmtError:
     source, target = names
     return TmtError(
-        f"no column of the source ({', '.join(source)}) beside one of the target ({', '.join(target)})",
+        f"no header with a source column ({', '.join(source)}) and a target column ({', '.join(target)})",
         place=place,
-        remedy=f"The columns found are: {listed(found)}\n  Rename them, or read the file as a csv with named columns.",
+        remedy=f"Columns found: {listed(found)}\n  Rename them, or read the file with kind: csv and named columns.",
     )

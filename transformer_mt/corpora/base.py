@@ -1,4 +1,4 @@
-"""The interface of all corpora: splits that can be read pair by pair.
+"""The interface of all corpora: splits that are read pair by pair.
 
 A corpus yields the pairs as they are in its files. The room `data` cleans, shuffles and divides them.
 """
@@ -17,7 +17,7 @@ from transformer_mt.config.corpus import CorpusConfig, SplitConfig
 from transformer_mt.files.lines import check_exists, path_of
 
 WHOLE = "all"  # the only split of a corpus that prepare divides
-# Names that a test set cannot have, because the folder of prepared data uses them.
+# A test set cannot have these names, because the folder of prepared data uses them.
 RESERVED_SPLITS = ("train", "validation", WHOLE, "source", "target", "scratch", "plots", "manifest.json")
 
 
@@ -30,7 +30,7 @@ class Pair(NamedTuple):
 
 
 class SkippedRows(NamedTuple):
-    """The number of rows that were skipped in one place, because they are no pairs."""
+    """The number of rows that were skipped in one place, because they are not pairs."""
 
     place: str
     rows: int
@@ -58,11 +58,11 @@ class Corpus(ABC):
 
     @classmethod
     def download(cls, folder: Path, mirror: str | None = None, progress: bool = True) -> Iterator[tuple[str, str]]:
-        """Fetch every file of a public corpus; yields the name of each file and what was done with it."""
+        """Download every file of a public corpus; yields the name of each file and what was done."""
         raise NotImplementedError
 
     def fetch(self, progress: bool = True) -> None:
-        """Make sure that the files exist; raises TmtError if that fails. progress: show it on stderr."""
+        """Make sure that the files exist; raises TmtError if that fails. progress: show progress on stderr."""
         for file in self.files():
             check_exists(file)
 
@@ -78,7 +78,7 @@ class Corpus(ABC):
     def read(self, split: str) -> Iterator[Pair]:
         """The pairs of a split, one by one, in the order of the files. Raises TmtError with file and line."""
 
-    def passed(self) -> list[SkippedRows]:
+    def skipped(self) -> list[SkippedRows]:
         """The rows that the last complete reading skipped, for the report."""
         return []
 
@@ -93,14 +93,16 @@ class FilesOptions(CorpusConfig):
         whole = getattr(self, "files", None)
         parts = getattr(self, "train", None)
         if (whole is None) == (parts is None):
-            raise ValueError("give either `files` (to be split) or `train`, `validation` and `test`")
+            raise ValueError("give either `files`, which are split, or `train`, `validation` and `test`")
         if parts is not None and getattr(self, "validation", None) is None:
-            raise ValueError("`train` needs a `validation` beside it; or give `files` and let them be split")
+            raise ValueError("`train` needs `validation` too; or give `files`, which are split")
         if parts is None and (getattr(self, "validation", None), getattr(self, "test", None)) != (None, None):
-            raise ValueError("`files` are split; leave `validation` and `test` out, or name the training files `train`")
+            raise ValueError("`files` are split; remove `validation` and `test`, or rename `files` to `train`")
         for name in getattr(self, "test", None) or {}:
             if name in RESERVED_SPLITS or not re.fullmatch(r"\w[\w.-]*", name):
-                raise ValueError(f"'{name}' cannot name a test set; take another of letters, digits, '.', '-' and '_'")
+                raise ValueError(
+                    f"'{name}' cannot be the name of a test set; use another name of letters, digits, '.', '-' and '_'"
+                )
         return self
 
 
@@ -127,7 +129,7 @@ class FilesCorpus(Corpus):
             yield from self.read_files(*self.paths_of(part))
 
     def paths_of(self, part: Any) -> tuple[Path, ...]:
-        """The file or files that one entry of the config names: here, the entry is the name of a file."""
+        """The file or files of one entry in the config. Here, the entry is a file name."""
         return (path_of(part),)
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""The phrasebook as a corpus: the package makes its sentences itself, so that a first run needs no download."""
+"""The phrasebook as a corpus: the package generates the sentences, so that a first run needs no download."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from transformer_mt.corpora.base import Corpus, Pair
 
 class EmbeddedCorpus(Corpus):
     languages = ("ko", "en", "de")
-    no_download = ("the phrasebook comes with tmt; nothing is to be downloaded", "corpus: {kind: phrasebook}")
+    no_download = ("the phrasebook is part of tmt and needs no download", "Use it with  corpus: {kind: phrasebook}")
 
     class Options(CorpusConfig):
         kind: Literal["phrasebook"]

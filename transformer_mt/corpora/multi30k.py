@@ -1,4 +1,4 @@
-"""Multi30k, German-English: the official raw files of task 1, downloaded, verified and read.
+"""Multi30k, German-English: download, verify and read the official raw files of task 1.
 
 Elliott, Frank, Sima'an, Specia (2016). The files are for non-commercial research and education, and are not part of
 this package.
@@ -22,7 +22,7 @@ from transformer_mt.files.lines import path_of
 ADDRESS = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw"
 TEST_SETS = ("test_2016_flickr", "test_2017_flickr", "test_2017_mscoco", "test_2018_flickr")
 OPTIONAL = ("test_2017_mscoco", "test_2018_flickr")  # test sets that are not on every mirror
-SUMS = {  # sha256 of each file, as its owners published it
+SUMS = {  # published sha256 of each file
     "train.de.gz": "726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6",
     "train.en.gz": "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f",
     "val.de.gz": "f0cba2f995189cf5770f29a8a9a537a3ad3f51657ad873405082ff6863a5e75a",
@@ -44,12 +44,12 @@ class Multi30kCorpus(Corpus):
 
     @classmethod
     def download(cls, folder: Path, mirror: str | None = None, progress: bool = True) -> Iterator[tuple[str, str]]:
-        """Fetch every file. An optional test set that is not at the address is left out."""
+        """Download every file. An optional test set that the address does not have is left out."""
         from transformer_mt.files.receiving import MissingError
 
         for name in SUMS:
             try:
-                done = "fetched and verified" if fetch_file(folder, name, mirror, progress) else "verified"
+                done = "downloaded and verified" if fetch_file(folder, name, mirror, progress) else "verified"
             except MissingError:
                 if not name.startswith(OPTIONAL):
                     raise
@@ -61,7 +61,7 @@ class Multi30kCorpus(Corpus):
         directory: str = Field(
             "data/multi30k", description="folder of the .gz files; missing ones are downloaded into it"
         )
-        mirror: str | None = Field(None, description="another address, or a local folder, to fetch the files from")
+        mirror: str | None = Field(None, description="another address, or a local folder, with the files")
         test_sets: Many[str] = Field(
             ("test_2016_flickr", "test_2017_flickr"),
             min_length=1,
@@ -73,19 +73,19 @@ class Multi30kCorpus(Corpus):
         def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
             for name in names:
                 if name not in TEST_SETS:
-                    raise ValueError(f"'{name}' is no test set of Multi30k; it has {', '.join(TEST_SETS)}")
+                    raise ValueError(f"unknown test set '{name}'; Multi30k has {', '.join(TEST_SETS)}")
             return names
 
     options: Options
 
     def __init__(self, options: Options, source: str, target: str) -> None:
-        assert {source, target} == set(self.languages), "the config allows no others"
+        assert {source, target} == set(self.languages), "the config allows only these"
         super().__init__(options, source, target)
 
     def fetch(self, progress: bool = True) -> None:
         for file in self.files():
             if fetch_file(file.parent, file.name, self.options.mirror, progress) and progress:
-                print(f"{file}: fetched and verified", file=sys.stderr)
+                print(f"{file}: downloaded and verified", file=sys.stderr)
 
     def files(self) -> list[Path]:
         return [file for split in self.splits() for file in self._files_of(split)]
@@ -102,14 +102,14 @@ class Multi30kCorpus(Corpus):
 
 
 def fetch_file(folder: Path, name: str, mirror: str | None, progress: bool) -> bool:
-    """Make sure that the file is in `folder`, with the official sum; returns whether it was fetched now.
+    """Make sure that the file is in `folder`, with the official checksum; returns whether it was downloaded now.
 
     Raises MissingError if the address does not have the file, and TmtError if anything else fails.
     """
     from transformer_mt.files.download import fetch
 
     remedy = (
-        "Fetch the files from elsewhere, an address or a folder that has them (in a config: the key mirror):\n"
+        "Download the files from another address, or copy them from a folder (in a config: the key mirror):\n"
         f"    tmt download multi30k --to {folder} --mirror URL"
     )
     return fetch(mirror or ADDRESS, folder / name, SUMS[name], remedy=remedy, progress=progress)

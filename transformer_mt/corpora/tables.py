@@ -1,6 +1,6 @@
-"""Tables: each row has a sentence and its translation. TSV, CSV and JSON lines, plain or compressed.
+"""Tables with a sentence and its translation in each row: TSV, CSV and JSON lines, plain or compressed.
 
-In TSV, as corpora use it, a tab ends a column, and quotes are text. In CSV, a quoted cell can have line breaks.
+In TSV a tab separates columns, and quotes are text. In CSV a quoted cell can contain line breaks.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from transformer_mt.corpora.base import FilesCorpus, FilesOptions, Pair
 from transformer_mt.errors import TmtError, at
 from transformer_mt.files.lines import read_lines
 
-Row = tuple[int, Sequence[str]]  # the line where the row begins, and the cells
+Row = tuple[int, Sequence[str]]  # the first line of the row, and the cells
 
 
 def csv_rows(file: Path, delimiter: str = ",", encoding: str = "utf-8") -> Iterator[Row]:
-    """The rows of a CSV file without empty lines. Raises TmtError at a row with broken quoting."""
+    """The rows of a CSV file without empty lines. Raises TmtError at a row with wrong quoting."""
     reader = csv.reader((f"{line}\n" for _, line in read_lines(file, encoding)), delimiter=delimiter, strict=True)
     while True:
         begin = reader.line_num + 1
         try:
             row = next(reader, None)
         except csv.Error as error:
-            remedy = 'A quote inside a quoted cell is written twice: "". For files without quoting use kind: tsv.'
-            raise TmtError(f"broken row: {error}", place=at(file, begin), remedy=remedy) from None
+            remedy = 'Write a quote inside a quoted cell twice: "". For files without quoting use kind: tsv.'
+            raise TmtError(f"wrong quoting: {error}", place=at(file, begin), remedy=remedy) from None
         if row is None:
             return
         if row:
@@ -39,21 +39,21 @@ def csv_rows(file: Path, delimiter: str = ",", encoding: str = "utf-8") -> Itera
 
 
 def of_one_width(rows: Iterable[Row], file: Path) -> Iterator[Row]:
-    """The same rows. Raises TmtError at a row with more cells than the first: a separator has cut its sentence."""
+    """The same rows. Raises TmtError at a row with more cells than the first: a separator is inside its sentence."""
     width = 0
     for line, row in rows:
         width = width or len(row)
         if len(row) > width:
             raise TmtError(
-                f"the row has {len(row)} columns, and the first row {width}",
+                f"the row has {len(row)} columns, but the first row has {width}",
                 place=at(file, line),
-                remedy=f"Quote cells that hold the separator, or give all rows as many columns. Found: {listed(row)}",
+                remedy=f"Quote cells that contain the separator. Cells found: {listed(row)}",
             )
         yield line, row
 
 
 def pick_columns(rows: Iterable[Row], source: str | int, target: str | int, file: Path) -> Iterator[Pair]:
-    """The pairs in two columns, given by number (from 0) or by name; with a name, the first row is a header.
+    """The pairs in two columns, given by number (from 0) or by name. If one is a name, the first row is a header.
 
     Raises TmtError if a column is missing, in the header or in a row.
     """
@@ -64,10 +64,10 @@ def pick_columns(rows: Iterable[Row], source: str | int, target: str | int, file
     for line, row in remaining:
         if max(source, target) >= len(row):
             raise TmtError(
-                f"the row has {len(row)} column{'s' * (len(row) != 1)}, and column {max(source, target)}"
-                " (counted from 0) is asked for",
+                f"the row has {len(row)} column{'s' * (len(row) != 1)}, so there is no column {max(source, target)}"
+                " (counted from 0)",
                 place=at(file, line),
-                remedy=f"Check the separator and the keys source_column and target_column. Found: {listed(row)}",
+                remedy=f"Check the separator and the keys source_column and target_column. Cells found: {listed(row)}",
             )
         yield Pair(row[source], row[target], at(file, line))
 
@@ -83,19 +83,19 @@ def find_column(header: Sequence[str], column: str | int, place: str) -> int:
 
 
 def missing_column(column: str, found: Sequence[str], place: str) -> TmtError:
-    """The error for a name that is not among the columns found, with the nearest name if one is near."""
+    """The error for an unknown column, with the most similar name if there is one."""
     near = difflib.get_close_matches(column, found, n=1)
     return TmtError(
         f"there is no column '{column}'" + (f"; did you mean '{near[0]}'?" if near else ""),
         place=place,
-        remedy=f"The columns found are: {listed(found)}",
+        remedy=f"Columns found: {listed(found)}",
     )
 
 
-def listed(cells: Sequence[str], most: int = 12, width: int = 40) -> str:
-    """Cells for an error message: the first `most`, each cut to `width` characters."""
-    short = [cell if len(cell) <= width else cell[: width - 1] + "…" for cell in cells[:most]]
-    return " | ".join(short) + (" | …" if len(cells) > most else "") if cells else "none"
+def listed(cells: Sequence[str], limit: int = 12, width: int = 40) -> str:
+    """Cells for an error message: the first `limit` cells, each cut to `width` characters."""
+    short = [cell if len(cell) <= width else cell[: width - 1] + "…" for cell in cells[:limit]]
+    return " | ".join(short) + (" | …" if len(cells) > limit else "") if cells else "none"
 
 
 Column = str | NonNegative
@@ -104,7 +104,7 @@ Column = str | NonNegative
 class TableOptions(FilesOptions):
     """Options of the kinds that read tables."""
 
-    files: Many[str] | None = Field(None, description="files to be split")
+    files: Many[str] | None = Field(None, description="files that are split")
     train: Many[str] | None = Field(None, description="files for training")
     validation: str | None = Field(None, description="file for validation")
     test: dict[str, str] | None = Field(None, description="test files by name")
@@ -170,27 +170,28 @@ class JsonlCorpus(FilesCorpus):
 
 
 def parse_json(text: str, file: Path, first_line: int = 1) -> Any:
-    """The value of the JSON text; raises TmtError if it is no JSON. first_line: the line of `file` where it begins."""
+    """The value of a JSON text. Raises TmtError if it is not JSON. first_line: the first line of the text in `file`."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        line, what = first_line + error.lineno - 1, f"{error.msg} at character {error.colno}"
+        line, problem = first_line + error.lineno - 1, f"{error.msg} at character {error.colno}"
     except RecursionError:
-        line, what = first_line, "nested too deeply"
+        line, problem = first_line, "nested too deeply"
     except ValueError as error:  # a number of thousands of digits
-        line, what = first_line, str(error)
-    remedy = "kind: jsonl reads one JSON object a line; kind: aihub one list of objects in a file."
-    raise TmtError(f"this is not JSON: {what}", place=at(file, line), remedy=remedy)
+        line, problem = first_line, str(error)
+    remedy = "kind: jsonl needs one JSON object per line; kind: aihub needs one list of objects per file."
+    raise TmtError(f"invalid JSON: {problem}", place=at(file, line), remedy=remedy)
 
 
 def reach(record: Any, path: str, place: str) -> str:
-    """The text at a key; `a.b` is the key b of the object at a, unless there is a key with the name `a.b`."""
+    """The text at a key. `a.b` is the key b in the object at a, unless there is a key `a.b`."""
     value = record
     for key in [path] if isinstance(record, dict) and path in record else path.split("."):
         if not isinstance(value, dict):
             names = ((list, "a list"), (str, "text"))
-            kind = next((name for of, name in names if isinstance(value, of)), "a number, true, false or null")
-            raise TmtError(f"an object with the key '{key}' is needed, and this is {kind}", place=place)
+            kind = next((name for cls, name in names if isinstance(value, cls)), "a number, true, false or null")
+            remedy = "Check source_column and target_column; kind: jsonl needs one JSON object per line."
+            raise TmtError(f"expected an object with the key '{key}', but found {kind}", place=place, remedy=remedy)
         if key not in value:
             raise missing_column(path, list(value), place)
         value = value[key]
@@ -198,10 +199,11 @@ def reach(record: Any, path: str, place: str) -> str:
 
 
 def cell_text(value: Any, column: str, place: str) -> str:
-    """The text of a cell: a number as it is written, "" for None. Raises TmtError for a list or an object."""
+    """The text of a cell: a number as text, "" for None. Raises TmtError for a list or an object."""
     if value is None:
         return ""
     if isinstance(value, (list, dict)):
         kind = "an object" if isinstance(value, dict) else "a list"
-        raise TmtError(f"'{column}' holds {kind} where a sentence is needed", place=place)
+        remedy = "Name a column with sentences."
+        raise TmtError(f"'{column}' contains {kind}, not a sentence", place=place, remedy=remedy)
     return value if isinstance(value, str) else str(value)

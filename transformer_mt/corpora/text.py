@@ -21,25 +21,25 @@ def read_parallel(source: Path, target: Path) -> Iterator[Pair]:
     for one, other in zip_longest(sources, targets):
         if one is None or other is None:
             longer, last = (targets, other) if one is None else (sources, one)
-            few, many = last[0] - 1, last[0] + sum(1 for _ in longer)
-            n_source, n_target = (few, many) if one is None else (many, few)
+            fewer, more = last[0] - 1, last[0] + sum(1 for _ in longer)
+            n_source, n_target = (fewer, more) if one is None else (more, fewer)
             raise TmtError(
-                f"the files do not align: {source} has {n_source:,} lines and {target} has {n_target:,}",
-                place=at(source if one is None else target, few),
-                remedy="Line n of one must be the translation of line n of the other. Count them with `wc -l`.",
+                f"the files are not parallel: {source} has {n_source:,} lines, and {target} has {n_target:,}",
+                place=at(source if one is None else target, fewer),
+                remedy="Line n of one file must be the translation of line n of the other. Count lines with `wc -l`.",
             )
         yield Pair(one[1], other[1], at(source, one[0]))
 
 
 class TextPair(Section):
-    source: str = Field(description="file of source sentences, one a line (plain, .gz, .xz or .zst)")
-    target: str = Field(description="file of target sentences, line by line their translations")
+    source: str = Field(description="file of source sentences, one per line (plain, .gz, .xz or .zst)")
+    target: str = Field(description="file of target sentences: line n is the translation of line n in `source`")
 
 
 class TextCorpus(FilesCorpus):
     class Options(FilesOptions):
         kind: Literal["text"]
-        files: Many[TextPair] | None = Field(None, description="pairs of parallel files, to be split")
+        files: Many[TextPair] | None = Field(None, description="pairs of parallel files that are split")
         train: Many[TextPair] | None = Field(None, description="pairs of parallel files for training")
         validation: TextPair | None = Field(None, description="pair of parallel files for validation")
         test: dict[str, TextPair] | None = Field(None, description="test sets by name, each a pair of parallel files")

@@ -1,4 +1,4 @@
-"""The rows of an .xlsx workbook, one by one. The only module that imports openpyxl and knows its exceptions."""
+"""The rows of an .xlsx workbook, one by one. Only this module imports openpyxl and handles its exceptions."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 from transformer_mt.errors import TmtError, from_os_error
 
-# What openpyxl raises for damaged files and for files that are no workbooks; SyntaxError is bad XML inside.
+# openpyxl raises these for damaged files and for files that are not workbooks; SyntaxError means bad XML inside.
 _BROKEN = (zipfile.BadZipFile, zlib.error, SyntaxError, EOFError, KeyError, ValueError, TypeError)
 
 
 def open_sheets(file: Path) -> Iterator[tuple[str, Iterator[Sequence[Any]]]]:
-    """Title and rows of each sheet; rows can have different lengths. Raises TmtError if `file` is no workbook."""
+    """Title and rows of each sheet; rows can have different lengths. Raises TmtError if `file` is not a workbook."""
     from openpyxl import load_workbook
 
     try:
@@ -41,7 +41,7 @@ def _rows(sheet: Any, file: Path) -> Iterator[Sequence[Any]]:
     from openpyxl.cell.cell import ERROR_CODES
     from openpyxl.utils.escape import unescape
 
-    sheet.reset_dimensions()  # some programs write a wrong size, and rows would be missing
+    sheet.reset_dimensions()  # some programs store a wrong size, and rows would be missing
     rows = sheet.iter_rows(values_only=True)
     while True:
         try:
@@ -59,7 +59,7 @@ def _rows(sheet: Any, file: Path) -> Iterator[Sequence[Any]]:
 
 def _broken(file: Path, error: Exception) -> TmtError:
     return TmtError(
-        f"this is no .xlsx workbook, or it is damaged ({error})",
+        f"not an .xlsx workbook, or damaged ({error})",
         place=file,
-        remedy="Download or copy it again; save an old .xls or a protected workbook as a plain .xlsx.",
+        remedy="Download or copy it again; save an .xls or a protected workbook as .xlsx without a password.",
     )

@@ -1,7 +1,7 @@
-"""From a store to batches: which sentences stand together, in which order, and as which tensors.
+"""From a store to batches of tensors: which sentences form a batch, and the order of the batches.
 
-The order of an epoch depends on the seed and the epoch alone, so a position (epoch, update) is enough to go
-on in the middle, and every process of a group can work out the whole plan and take its own share.
+The order depends only on the seed and the epoch. So the position (epoch, update) is enough to continue in the middle of
+an epoch, and each process computes the whole plan and takes a share of it.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from torch import Tensor
 from transformer_mt.data.store import Counts, Store
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
-GROWTH_PAIRS = 1000  # of which drawn segmentations are measured before the first plan
+GROWTH_PAIRS = 1000  # pairs that are segmented at random to estimate the lengths for the plans
 Sampler = Callable[[int, random.Random], tuple[Sequence[int], Sequence[int]]]  # pair number -> ids of both sides
 
 
 class Batch(NamedTuple):
-    """Padded ids. The decoder reads target_in and must predict target_out, which is one position ahead.
+    """Padded ids. The decoder reads target_in and predicts target_out, which is one position ahead.
 
-    source_BS:     source ids, end mark included
+    source_BS:     source ids, with the end mark
     target_in_BT:  start mark, then the target
     target_out_BT: the target, then the end mark
-    real_N:        places of the N real tokens in the flattened target_out (found here, so no GPU need wait for it)
+    real_N:        positions of the N real tokens in the flattened target_out, computed here so that no GPU waits for it
     """
 
     source_BS: Tensor
@@ -39,7 +39,7 @@ class Batch(NamedTuple):
 
     @classmethod
     def of(cls, source_BS: Tensor, target_out_BT: Tensor) -> Batch:
-        """The batch of padded sources and targets, both with their end marks."""
+        """The batch of padded sources and targets, both with end marks."""
         target_in_BT = torch.empty_like(target_out_BT)
         target_in_BT[:, 0] = BOS
         target_in_BT[:, 1:] = target_out_BT[:, :-1].masked_fill(target_out_BT[:, :-1] == EOS, PAD)
@@ -47,7 +47,7 @@ class Batch(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """Target tokens to be predicted, end marks included."""
+        """The number of target tokens to predict, with end marks."""
         return len(self.real_N)
 
     def to(self, device: torch.device) -> Batch:
@@ -56,28 +56,28 @@ class Batch(NamedTuple):
         return Batch(*(tensor.pin_memory().to(device, non_blocking=True) for tensor in self))
 
     def halves(self) -> tuple[Batch, Batch]:
-        """The first and the second half of the sentences, of which there must be two."""
+        """The first and the second half of the sentences. There must be at least two."""
         middle = len(self.source_BS) // 2
         first = Batch.of(self.source_BS[:middle], self.target_out_BT[:middle])
         return first, Batch.of(self.source_BS[middle:], self.target_out_BT[middle:])
 
     def emptied(self) -> Batch:
-        """A batch of the same shape that counts for nothing: it keeps processes in step."""
+        """A batch of the same shape without real tokens, for processes that have no batch left."""
         return self._replace(target_out_BT=torch.full_like(self.target_out_BT, PAD), real_N=self.real_N[:0])
 
 
 @dataclass(frozen=True)
 class BatchSize:
-    """tokens: budget of a batch, the longer side times its sentences, padding included; or a number of sentences."""
+    """tokens: the longest side of a batch times its sentences is at most this; or the number of sentences."""
 
     tokens: int | None = None
     sentences: int | None = None
 
 
 def cut(sizes: Counts, limit: BatchSize) -> list[slice]:
-    """Cut a sequence of sentences into consecutive batches; one sentence is taken whatever its length.
+    """Cut a sequence of sentences into consecutive batches. A batch has at least one sentence, of any length.
 
-    sizes: tokens of the longer side of each sentence, in the order in which they are batched.
+    sizes: tokens of the longer side of each sentence, in the order of the sequence
     """
     if limit.sentences is not None:
         return [slice(i, min(i + limit.sentences, len(sizes))) for i in range(0, len(sizes), limit.sentences)]
@@ -96,8 +96,9 @@ def cut(sizes: Counts, limit: BatchSize) -> list[slice]:
 def by_length(source_lengths: Counts, target_lengths: Counts) -> Counts:
     """An order in which neighbours have nearly equal lengths on both sides.
 
-    Sentences are sorted by target length and, within one, by source length, up and down in turn, so that
-    the source length does not jump where the target length changes. Equal ones stay in the given order.
+    Sentences are sorted by target length. Those with the same target length are sorted by source length, in turn
+    ascending and descending, so that the source length does not jump when the target length changes. The sort is
+    stable.
     """
     serpentine = np.where(target_lengths % 2 == 0, source_lengths, -source_lengths)
     return np.lexsort((serpentine, target_lengths))
@@ -106,7 +107,7 @@ def by_length(source_lengths: Counts, target_lengths: Counts) -> Counts:
 def epoch_pairs(parts: Sequence[tuple[int, float]], random: np.random.Generator) -> Counts:
     """Pair numbers of an epoch, shuffled: each corpus part (size, weight) repeats its pairs `weight` times.
 
-    A fraction of a weight is drawn anew each epoch; of each part at least one pair.
+    For the fraction of a weight, random pairs are drawn in each epoch. Each part gives at least one pair.
     """
     chosen, start = [], 0
     for size, weight in parts:
@@ -122,11 +123,15 @@ def epoch_pairs(parts: Sequence[tuple[int, float]], random: np.random.Generator)
 
 
 class Batches:
-    """The training batches of one process among `world`: update u of an epoch as a list of micro-batches.
+    """The training batches of process `rank` of `world` processes: a list of micro-batches for each update.
 
-    An update takes world * accumulate batches of the plan; process r takes every world-th of them. Where the
-    plan runs out, a process gets emptied batches, so that all take the same number of steps and no pair is
-    lost.
+    An update takes world * accumulate batches of the plan; each process takes every world-th of them. At the end of the
+    plan a process may get an emptied batch, so that all processes take the same number of steps and no pair is left
+    out.
+
+    parts:      size and weight of each corpus in the store; default: one part of weight 1
+    sampler:    draws a segmentation for a pair; None: the stored ids are used
+    max_length: longest segmentation that the sampler may give, in tokens
     """
 
     def __init__(
@@ -151,7 +156,7 @@ class Batches:
         self._plan: tuple[int, list[Counts]] = (-1, [])
 
     def _expected_lengths(self) -> tuple[Counts, Counts]:
-        """Tokens of both sides of each pair, as a plan counts them: drawn segmentations by their average growth."""
+        """Tokens of both sides of each pair, for the plan. With a sampler: stored lengths times a mean growth."""
         source, target = self.store.source.lengths, self.store.target.lengths
         if self.sampler is None or not len(self.store):
             return source, target
@@ -164,7 +169,7 @@ class Batches:
         return expected[0], expected[1]
 
     def plan(self, epoch: int) -> list[Counts]:
-        """All batches of an epoch, for all processes, as arrays of pair numbers."""
+        """All batches of an epoch, of all processes, as arrays of pair numbers."""
         if self._plan[0] != epoch:
             self._plan = (epoch, self._make_plan(epoch))
         return self._plan[1]
@@ -197,7 +202,7 @@ class Batches:
         for index in range(first, first + self.world * self.accumulate, self.world):
             if index >= len(plan) and index > first:
                 break
-            # the first batch of an update must exist, in every process
+            # each process needs at least one batch in an update
             pairs = plan[index] if index < len(plan) else plan[-1][:1]
             if self.sampler is None:
                 batch = assemble(self.store, pairs)
@@ -208,9 +213,9 @@ class Batches:
         return batches
 
     def _sample(self, pair: int, place: str) -> tuple[Sequence[int], Sequence[int]]:
-        """A segmentation drawn for this pair; the usual one if that is too long.
+        """A random segmentation of this pair; the stored one if that is too long.
 
-        place: of the pair in training: it may stand in several batches of an epoch, or in several rows of one.
+        place: seeds the draw; a pair can be in several batches of an epoch, and in several rows of a batch
         """
         assert self.sampler is not None
         source, target = self.sampler(pair, random.Random(f"{self.seed}-{place}"))
@@ -220,7 +225,7 @@ class Batches:
 
 
 def assemble(store: Store, pairs: Counts) -> Batch:
-    """Pairs of a store as one padded batch."""
+    """Some pairs of a store as one padded batch."""
     source_BS, target_BT = (
         torch.from_numpy(side.gather(pairs, int(side.lengths[pairs].max()), PAD))
         for side in (store.source, store.target)
@@ -229,12 +234,12 @@ def assemble(store: Store, pairs: Counts) -> Batch:
 
 
 def batch_of(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
-    """Lists of ids, end marks included, as one padded batch."""
+    """Lists of ids with end marks as one padded batch."""
     return Batch.of(torch.from_numpy(padded(sources)), torch.from_numpy(padded(targets)))
 
 
 def padded(sentences: Sequence[Sequence[int]]) -> NDArray[np.int64]:
-    """Lists of ids filled up to the longest; [B, longest]."""
+    """Lists of ids, padded to the longest: [B, longest]."""
     ids = np.full((len(sentences), max(map(len, sentences))), PAD, dtype=np.int64)
     for row, sentence in enumerate(sentences):
         ids[row, : len(sentence)] = sentence

@@ -1,4 +1,4 @@
-"""The data doctor: what `prepare` found, as plain data."""
+"""The report of `prepare` on the corpus, as plain data."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from transformer_mt.data.tokenising import Findings
 from transformer_mt.text.codec import Codec
 from transformer_mt.text.vocabulary import MARKS, UNK
 
-LONGEST = 512  # the histogram counts longer sentences together with those of this length
-BySide = dict[str, Any]  # a value for `source`, and one for `target`
+LONGEST = 512  # tokens; the last bin of a histogram, which also counts longer sentences
 
 
 @dataclass(frozen=True)
 class PairCounts:
-    """Pairs of a split as it was read: how many each rule changed or dropped."""
+    """Pairs of a split as read from the files, and how many of them each rule changed or dropped."""
 
     read: int
     changed: dict[str, int]
@@ -33,9 +32,9 @@ class PairCounts:
 
 @dataclass(frozen=True)
 class SideFigures:
-    """Sentences of one side of a split. Tokens are counted before any cut, without end marks; words between spaces.
+    """One side of a split. Tokens are counted without end marks and before cutting; words are separated by spaces.
 
-    histogram: element n counts the sentences of n tokens; the last one counts longer sentences than LONGEST too
+    histogram: element n is the number of sentences with n tokens; element LONGEST includes longer sentences
     """
 
     tokens: int
@@ -51,7 +50,7 @@ class SideFigures:
 
 @dataclass(frozen=True)
 class SplitFigures:
-    """cut: pairs with a sentence that was cut at `max_length`."""
+    """cut: number of pairs with a sentence that was cut to `max_length`."""
 
     pairs: int
     cut: int
@@ -64,7 +63,7 @@ class SplitFigures:
 
 @dataclass(frozen=True)
 class Outliers:
-    """Pairs of one kind, and the places of the first ones."""
+    """Number of unusual pairs of one kind, and the places of the first ones."""
 
     pairs: int
     places: list[str]
@@ -72,34 +71,35 @@ class Outliers:
 
 @dataclass(frozen=True)
 class DataReport:
-    """What `prepare` found in the whole corpus.
+    """The figures of a prepared corpus. Dictionaries from `source` and `target` have one value for each side.
 
-    pairs:        by split as it was read
-    passed:       rows of files that could not be read as pairs
-    splits:       by split as it is used
-    words:        size of the vocabulary without marks
-    counts_words: whether words were counted for the vocabulary; if not, the tokenizer fixes it
-    leaks:        for each split but train, training pairs that are also in it: as a `pair`, or by their `source`
+    pairs:        by split as read from the files
+    passed:       rows of files that were skipped, because they are not pairs
+    splits:       by split as used
+    vocabulary:   size of the vocabulary, by side; words: without marks
+    counts_words: whether the vocabulary consists of counted words; False: the tokenizer defines it
+    leaks:        for each split except train, the number of training pairs that are also in it, with the same `pair`
+                  or the same `source`
     overlaps:     the same for every two other splits
     outliers:     by kind
-    seconds:      that preparing took
+    seconds:      duration of preparing
     """
 
     name: str
-    languages: BySide
+    languages: dict[str, str]
     pairs: dict[str, PairCounts]
     splits: dict[str, SplitFigures]
-    vocabulary: BySide
+    vocabulary: dict[str, int]
     shared_vocabulary: bool
-    counts_words: BySide
-    case: BySide
-    lossless: BySide
+    counts_words: dict[str, bool]
+    case: dict[str, str]
+    lossless: dict[str, bool]
     max_length: int
     leaks: dict[str, dict[str, int]]
     leaks_dropped: str
     overlaps: list[dict[str, Any]]
     outliers: dict[str, Outliers]
-    words: BySide = field(default_factory=dict)
+    words: dict[str, int] = field(default_factory=dict)
     passed: list[SkippedRows] = field(default_factory=list)
     seconds: float = 0.0
 
@@ -108,29 +108,29 @@ class DataReport:
 
     @classmethod
     def from_json(cls, values: Any) -> DataReport:
-        """Raises ValueError if keys are missing, or hold something else."""
+        """Raises ValueError if keys are missing or have values of another type."""
         return TypeAdapter(cls).validate_python(values)
 
 
 def report_of(
     config: Config,
     selection: Selection,
-    found: Findings,
+    findings: Findings,
     codecs: Mapping[str, Codec],
     passed: Iterable[SkippedRows],
     seconds: float,
 ) -> DataReport:
-    """All figures: pairs by split and rule, lengths, unknown words, vocabularies, leaks, outliers."""
+    """The report, from what the passes over the corpus have counted."""
     return DataReport(
         name=config.name,
         languages={SOURCE: config.data.source, TARGET: config.data.target},
-        pairs=_funnel(selection),
+        pairs=_pair_counts(selection),
         passed=list(passed),
         splits={
             split: SplitFigures(
                 selection.count(split),
-                found.cut[split],
-                *(_side_figures(found, split, side, codecs[side]) for side in SIDES),
+                findings.cut[split],
+                *(_side_figures(findings, split, side, codecs[side]) for side in SIDES),
             )
             for split in selection.splits
         },
@@ -144,13 +144,13 @@ def report_of(
         leaks=selection.leaks,
         leaks_dropped=config.data.cleaning.leaks,
         overlaps=selection.overlaps,
-        outliers={kind: Outliers(count, found.places[kind]) for kind, count in found.outliers.items()},
+        outliers={kind: Outliers(count, findings.places[kind]) for kind, count in findings.outliers.items()},
         seconds=seconds,
     )
 
 
-def _funnel(selection: Selection) -> dict[str, PairCounts]:
-    """Pairs by split as it was read. Several corpora may have a split of the same name: their counts are added."""
+def _pair_counts(selection: Selection) -> dict[str, PairCounts]:
+    """By split as read from the files. If several corpora have a split with the same name, their counts are added."""
     table: dict[str, PairCounts] = {}
     for stream in selection.streams:
         drops = stream.dropped + Counter(selection.dropped(stream))
@@ -164,8 +164,8 @@ def _funnel(selection: Selection) -> dict[str, PairCounts]:
     return table
 
 
-def _side_figures(found: Findings, split: str, side: str, codec: Codec) -> SideFigures:
-    lengths, words, spaced = found.lengths[split, side], found.words[split, side], found.spaced[split, side]
+def _side_figures(findings: Findings, split: str, side: str, codec: Codec) -> SideFigures:
+    lengths, words, spaced = findings.lengths[split, side], findings.words[split, side], findings.spaced[split, side]
     ids = codec.vocabulary.encode(words)
     unknown = sum(count for count, number in zip(words.values(), ids, strict=True) if number == UNK)
     tokens = sum(words.values())
@@ -183,7 +183,7 @@ def _side_figures(found: Findings, split: str, side: str, codec: Codec) -> SideF
 
 
 def _percentile(lengths: Mapping[int, int], share: float) -> int:
-    """The length that at least this share of the sentences does not exceed."""
+    """The smallest length that at least this share of the sentences does not exceed."""
     needed, seen = share * sum(lengths.values()), 0
     for length, count in sorted(lengths.items()):
         seen += count

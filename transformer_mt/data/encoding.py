@@ -1,6 +1,6 @@
-"""The third pass: vocabularies from the counts of words, then ids in place of the numbers of words.
+"""The third pass: build vocabularies from word counts, and replace the word numbers in the stores by ids.
 
-It does not go through sentences again: one table per side holds the id of each number.
+It does not read sentences again: a table for each side maps each number to its id.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from transformer_mt.text.vocabulary import MARKS, Vocabulary
 def build_codecs(
     segmenters: Mapping[str, Segmenter], words: Mapping[str, Counter[str]], shared: bool
 ) -> dict[str, Codec]:
-    """Vocabularies from counted words, or as a subword tokenizer fixes them. shared: one for both sides."""
+    """Codecs by side; the vocabulary comes from a subword tokenizer or from counts. shared: count both sides as one."""
     if shared:
         words = dict.fromkeys(SIDES, words[SOURCE] + words[TARGET])
     codecs: dict[str, Codec] = {}
@@ -47,7 +47,7 @@ def write_ids(
     codecs: Mapping[str, Codec],
     progress: Progress,
 ) -> None:
-    """Turn the numbers of words in the stores of all splits into ids."""
+    """Replace word numbers by ids in the stores of all splits."""
     encoded = {side: codecs[side].vocabulary.encode(numbers[side]) for side in SIDES}
     ids = {side: np.array([*range(len(MARKS)), *words], np.int32) for side, words in encoded.items()}
     done = 0

@@ -1,4 +1,4 @@
-"""Work spread over processes: results come in order, and only a few chunks are in memory at once."""
+"""Work in several processes. Results come in order, and only a few chunks are in memory at once."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from transformer_mt.errors import TmtError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Progress = Callable[[str, int], None]  # called with what is being done, and the number of pairs so far
-CHUNK = 2_000  # pairs that travel together
-AHEAD = 2  # chunks that wait for each worker
+Progress = Callable[[str, int], None]  # called with the name of the pass and the number of pairs so far
+CHUNK = 2_000  # pairs
+AHEAD = 2  # chunks waiting for each worker
 
 
 def chunks(items: Iterable[Item], size: int = CHUNK) -> Iterator[list[Item]]:
     remaining = iter(items)
-    return iter(lambda: list(islice(remaining, size)), [])  # until a chunk is empty
+    return iter(lambda: list(islice(remaining, size)), [])  # stops at an empty chunk
 
 
 class Workers:
-    """Processes that share the work, as a context. They start with the first map of more than one item, and stay.
+    """Worker processes, as a context. They start at the first map of more than one item, and end with the context.
 
-    With one worker, everything is done in this process.
+    With one worker, all work is done in this process.
     """
 
     def __init__(self, number: int) -> None:
@@ -42,9 +42,9 @@ class Workers:
         self._pool: ProcessPoolExecutor | None = None
 
     def map(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """work(item) for each item, in order. A single item is done here.
+        """work(item) for each item, in order. A single item is processed here.
 
-        Each process unpickles `work` once and keeps it, with what it has loaded, until the next map.
+        Each worker unpickles `work` once and keeps it, with everything it has loaded, until the next map.
         """
         items = iter(items)
         first = list(islice(items, 2))
@@ -52,11 +52,11 @@ class Workers:
             yield from map(work, chain(first, items))
             return
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(self.number, get_context("spawn"), initializer=_die_with_parent)
+            self._pool = ProcessPoolExecutor(self.number, get_context("spawn"), initializer=_end_with_parent)
         pickled, waiting = pickle.dumps(work), deque[Future[Any]]()
         try:
             for item in chain(first, items):
-                with _interruption_ignored(), _main_hidden():  # as long as processes may start here
+                with _interruption_ignored(), _main_hidden():  # submitting may start a process
                     waiting.append(self._pool.submit(_do, pickled, item))
                 if len(waiting) > AHEAD * self.number:
                     yield waiting.popleft().result()
@@ -64,8 +64,8 @@ class Workers:
                 yield waiting.popleft().result()
         except BrokenProcessPool:
             raise TmtError(
-                "a worker process was killed while preparing data (often: out of memory)",
-                remedy="Set data.workers: 1, or free some memory, and run the same command again.",
+                "a worker process was killed while preparing data, often because memory ran out",
+                remedy="Set data.workers: 1 or free some memory, and run the same command again.",
             ) from None
 
     def __enter__(self) -> Workers:
@@ -80,7 +80,7 @@ class Workers:
 
 @contextmanager
 def _main_hidden() -> Iterator[None]:
-    """New processes would import the main module again, and a user's script without a guard would run once more."""
+    """Hide the main module. New processes would import it, and a script without a main guard would run again."""
     main = sys.modules["__main__"]
     hidden: dict[str, Any] = {name: vars(main)[name] for name in ("__file__", "__spec__") if name in vars(main)}
     vars(main).update(dict.fromkeys(hidden))
@@ -92,7 +92,7 @@ def _main_hidden() -> Iterator[None]:
 
 @contextmanager
 def _interruption_ignored() -> Iterator[None]:
-    """New processes inherit this: their parent answers Ctrl-C."""
+    """Ignore Ctrl-C. New processes inherit this, and only their parent handles it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -103,8 +103,8 @@ def _interruption_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _die_with_parent() -> None:
-    """End this worker if its parent is killed: it would wait for work for ever."""
+def _end_with_parent() -> None:
+    """End this worker when its parent is killed. It would wait for work forever."""
     parent = parent_process()
     assert parent is not None
 
@@ -115,11 +115,11 @@ def _die_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-_kept: tuple[bytes, Callable[[Any], Any]] | None = None  # the work of this worker process, pickled and not
+_cached_work: tuple[bytes, Callable[[Any], Any]] | None = None  # of this worker process: pickled, and as a function
 
 
 def _do(pickled: bytes, item: Any) -> Any:
-    global _kept
-    if _kept is None or _kept[0] != pickled:
-        _kept = pickled, pickle.loads(pickled)
-    return _kept[1](item)
+    global _cached_work
+    if _cached_work is None or _cached_work[0] != pickled:
+        _cached_work = pickled, pickle.loads(pickled)
+    return _cached_work[1](item)

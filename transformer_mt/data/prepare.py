@@ -1,9 +1,9 @@
-"""The one pipeline from a corpus, as its owner hands it out, to stores of ids: `prepare`.
+"""`prepare`: from the original files of a corpus to stores of ids.
 
 read and clean -> duplicates, splits, leaks -> learn tokenizers -> tokenise and count -> vocabularies -> ids
 
-The result replaces the folder at the end, so that a killed run leaves nothing half done. A second run does nothing
-if nothing changed.
+The result replaces the folder in one step at the end, so that a killed run changes nothing. A second run does nothing
+if nothing has changed.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from transformer_mt.text.codec import save_codecs
 
 
 def prepare(config: Config, force: bool = False, progress: Progress = lambda doing, pairs: None) -> Prepared:
-    """Prepare what a config describes, unless that was done before, and open it.
+    """Prepare the data of a config, unless that was done before, and open it.
 
-    Raises TmtError for bad data (with file and line), for a full disk, and if the folder holds something else. The
-    folder is then as it was.
+    Raises TmtError for bad data (with file and line), for a full disk, and if the folder contains something else. The
+    folder then stays as it was.
     """
     named = prepared_folder(config)
-    folder = named.resolve() if named.is_symlink() else named  # the data goes where a link leads
-    with _alone(folder, progress):
+    folder = named.resolve() if named.is_symlink() else named
+    with _locked(folder, progress):
         recover(folder)
         corpora: list[Corpus] = []
         for options in config.data.corpus:
@@ -55,9 +55,9 @@ def prepare(config: Config, force: bool = False, progress: Progress = lambda doi
         if not force:
             with suppress(TmtError):
                 ready = Prepared.open(folder)
-                if ready.manifest.fingerprint == fingerprint and ready.report:  # one that can be read
-                    return Prepared.open(named)
-        _require_ours(folder, corpora)
+                if ready.manifest.fingerprint == fingerprint and ready.report:  # raises if the report is damaged
+                    return Prepared(named, ready.manifest)
+        _require_replaceable(folder, corpora)
         try:
             with replaced_folder(folder) as aside:
                 _Preparation(aside, config, corpora, fingerprint, progress).run()
@@ -68,13 +68,13 @@ def prepare(config: Config, force: bool = False, progress: Progress = lambda doi
 
 
 def samples_segmentations(config: Config) -> bool:
-    """Whether segmentations are drawn at random while training (BPE-dropout, subword regularisation)."""
+    """Whether training segments sentences at random (BPE-dropout, subword regularisation)."""
     return config.source_tokenizer.is_random or config.target_tokenizer.is_random
 
 
 @dataclass(frozen=True)
 class _Preparation:
-    """One run of the pipeline into an empty folder."""
+    """A run of the pipeline into an empty folder."""
 
     folder: Path
     config: Config
@@ -90,17 +90,17 @@ class _Preparation:
             _require_pairs(selection)
             self.progress("learning tokenizers", selection.count("train"))
             segmenters = train_segmenters(config, selection, folder)
-            found, numbers = tokenise(Tokenising(config, folder), selection, workers, self.progress)
+            findings, numbers = tokenise(Tokenising(config, folder), selection, workers, self.progress)
         _require_pairs(selection)
-        words = {side: found.words["train", side] for side in SIDES}
+        words = {side: findings.words["train", side] for side in SIDES}
         codecs = build_codecs(segmenters, words, config.has_shared_vocabulary)
         save_codecs((codecs[SOURCE], codecs[TARGET]), folder)
         write_ids(folder, selection, numbers, codecs, self.progress)
         self._write_texts(selection)
         shutil.rmtree(scratch)
-        skipped = [rows for corpus in self.corpora for rows in corpus.passed()]
+        skipped = [rows for corpus in self.corpora for rows in corpus.skipped()]
         seconds = round(time.monotonic() - started, 1)
-        self._write_manifest(selection, report_of(config, selection, found, codecs, skipped, seconds))
+        self._write_manifest(selection, report_of(config, selection, findings, codecs, skipped, seconds))
 
     def _read(self, scratch: Path, workers: Workers) -> Iterator[Stream]:
         data = self.config.data
@@ -112,7 +112,7 @@ class _Preparation:
                 yield stream
 
     def _write_texts(self, selection: Selection) -> None:
-        """Raw text of the splits that are scored; cleaned text of training if it is segmented again in each epoch."""
+        """Write the raw text of evaluation splits; for train the cleaned text, if training segments it at random."""
         for split in selection.splits:
             if split == "train" and not samples_segmentations(self.config):
                 continue
@@ -148,13 +148,13 @@ def _require_pairs(selection: Selection) -> None:
             raise TmtError(
                 f"no pair is left in the {split} split",
                 place="data.corpus",
-                remedy="Everything was dropped, or nothing was there. Check the files, the columns, data.cleaning,"
-                " and the shares of data.corpus.split.",
+                remedy="The files are empty, or every pair was dropped. Check the files, the columns, data.cleaning"
+                " and data.corpus.split.",
             )
 
 
 def _fingerprint(config: Config, corpora: list[Corpus]) -> str:
-    """Changes with everything that the result depends on. Files count by size and time of change."""
+    """A hash of everything that the result depends on: settings, and size and modification time of the files."""
     files = [(file, file.stat()) for corpus in corpora for file in corpus.files()]
     settings = {
         "format": FORMAT,
@@ -164,34 +164,34 @@ def _fingerprint(config: Config, corpora: list[Corpus]) -> str:
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
-def _require_ours(folder: Path, corpora: list[Corpus]) -> None:
-    """Raises TmtError if new data would replace a corpus, or a folder that `prepare` did not write."""
+def _require_replaceable(folder: Path, corpora: list[Corpus]) -> None:
+    """Raises TmtError if prepared data would replace files of a corpus, or a folder that `prepare` did not write."""
     remedy = "Choose another data.prepared or another name."
     for file in (file for corpus in corpora for file in corpus.files()):
         if file.resolve().is_relative_to(folder.resolve()):
-            raise TmtError("a file of the corpus lies in the folder of prepared data", place=file, remedy=remedy)
+            raise TmtError("a file of the corpus is inside the folder of prepared data", place=file, remedy=remedy)
     if folder.exists() and not folder.is_dir():
-        raise TmtError("a file stands where the folder of prepared data is to be", place=folder, remedy=remedy)
-    is_ours = (folder / MANIFEST).is_file() and all((folder / part).is_dir() for part in ("source", "train"))
-    if folder.is_dir() and any(folder.iterdir()) and not is_ours:
-        beyond = f"{remedy} Where it is of no use to you, delete it:  rm -r '{folder}'"
-        raise TmtError("this folder holds files, but no prepared data", place=folder, remedy=beyond)
+        raise TmtError("there is a file with the name of the folder for prepared data", place=folder, remedy=remedy)
+    is_prepared = (folder / MANIFEST).is_file() and all((folder / part).is_dir() for part in ("source", "train"))
+    if folder.is_dir() and any(folder.iterdir()) and not is_prepared:
+        remedy = f"{remedy} If you do not need this folder, delete it:  rm -r '{folder}'"
+        raise TmtError("this folder contains files but no prepared data", place=folder, remedy=remedy)
 
 
 @contextmanager
-def _alone(folder: Path, progress: Progress) -> Iterator[None]:
-    """One process prepares a folder at a time; a second one waits.
+def _locked(folder: Path, progress: Progress) -> Iterator[None]:
+    """Lock a folder, so that only one process prepares it at a time; a second one waits.
 
-    A folder that may not be written to is not locked: data that is ready there can still be used.
+    A folder without write permission is not locked, so that data in it can still be used.
     """
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise from_os_error(error, "making the folder data.prepared") from None
+        raise from_os_error(error, "creating the folder data.prepared") from None
     try:
         held = lock(
             folder.with_name(f".{folder.name}.lock"),
-            lambda: progress("waiting for another process that prepares the same", 0),
+            lambda: progress("waiting for another process that prepares this data", 0),
         )
     except OSError:
         yield

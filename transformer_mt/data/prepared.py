@@ -1,8 +1,8 @@
-"""Prepared data on disk, ready to be trained on: what `tmt prepare` writes and everyone else reads.
+"""Prepared data on disk. `tmt prepare` writes it; training and evaluation read it.
 
-source/, target/     tokenizer and vocabulary of each side (only source/ where they are shared)
-SPLIT/               a store of ids (`store`), and the text: raw in validation and test, cleaned in training
-                     where segmentations are sampled
+source/, target/     tokenizer and vocabulary of each side; only source/ if they are shared
+SPLIT/               a store of ids (`store`), and the text: raw in validation and test sets; cleaned in train, if
+                     training segments it at random
 manifest.json        fingerprint of config and files, splits, parts with weights, and the report
 """
 
@@ -24,11 +24,11 @@ from transformer_mt.files.replace import recover
 from transformer_mt.text.codec import Codec, load_codecs
 
 MANIFEST = "manifest.json"
-FORMAT = 1  # of all that lies in the folder
+FORMAT = 1  # version of all files in the folder
 
 
 class CorpusFile(BaseModel):
-    """size: in bytes; sha256: in hexadecimal digits."""
+    """size: in bytes; sha256: hexadecimal."""
 
     path: str
     size: int
@@ -36,7 +36,7 @@ class CorpusFile(BaseModel):
 
 
 class Manifest(BaseModel):
-    """splits: pairs of each; parts: training pairs of each corpus, with its weight; report: DataReport as JSON."""
+    """splits: number of pairs; parts: training pairs and weight of each corpus; report: DataReport as JSON."""
 
     format: int
     settings: dict[str, Any]
@@ -48,9 +48,9 @@ class Manifest(BaseModel):
 
 
 class Prepared:
-    """One prepared corpus. Opening it reads the manifest only.
+    """Prepared data. Opening it reads only the manifest.
 
-    is_new: was it made just now, and not found?
+    is_new: whether this call of `prepare` wrote it
     """
 
     def __init__(self, folder: Path, manifest: Manifest, is_new: bool = False) -> None:
@@ -58,19 +58,19 @@ class Prepared:
 
     @classmethod
     def open(cls, folder: Path, is_new: bool = False) -> Prepared:
-        """Raises TmtError where nothing was prepared, or not by this version, or the manifest is damaged."""
+        """Raises TmtError if nothing is prepared there, another version wrote it, or the manifest is damaged."""
         file = folder / MANIFEST
         recover(folder)
         try:
             manifest = json.loads(file.read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError):
-            raise TmtError("no prepared data here", place=folder, remedy=_PREPARE) from None
+            raise TmtError("no prepared data in this folder", place=folder, remedy=_PREPARE) from None
         except OSError as error:
             raise from_os_error(error, "opening prepared data") from None
         except ValueError:
             raise TmtError("the manifest is damaged", place=file, remedy=_PREPARE) from None
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-            raise TmtError("this data was prepared by another version of tmt", place=file, remedy=_PREPARE)
+            raise TmtError("another version of tmt prepared this data", place=file, remedy=_PREPARE)
         try:
             return cls(folder, Manifest.model_validate(manifest), is_new)
         except ValidationError:
@@ -78,7 +78,7 @@ class Prepared:
 
     @cached_property
     def report(self) -> DataReport:
-        """What preparing found. Raises TmtError if the manifest does not hold it."""
+        """The report of `prepare`. Raises TmtError if it is damaged."""
         try:
             return DataReport.from_json(self.manifest.report)
         except (KeyError, ValueError, TypeError, AttributeError):
@@ -86,12 +86,12 @@ class Prepared:
 
     @property
     def picture(self) -> Path:
-        """Where the lengths of the training sentences are drawn."""
+        """The file with the plot of sentence lengths."""
         return self.folder / "plots" / "lengths.png"
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """train, validation, and the test sets by name."""
+        """train, validation, then the names of the test sets."""
         return tuple(self.manifest.splits)
 
     @property
@@ -100,22 +100,24 @@ class Prepared:
 
     @property
     def parts(self) -> list[tuple[int, float]]:
-        """Training pairs of each corpus, with its weight."""
+        """Number of training pairs and weight of each corpus."""
         return self.manifest.parts
 
     def named(self, split: str) -> str:
-        """A split by its name; `test` is the first test set. Raises TmtError for an unknown one."""
+        """The name of a split; `test` means the first test set. Raises TmtError if it is unknown."""
         if split == "test" and "test" not in self.splits and self.test_sets:
             return self.test_sets[0]
         if split not in self.splits:
-            raise TmtError(f"no split '{split}'", place=self.folder, remedy=f"There are: {', '.join(self.splits)}.")
+            raise TmtError(
+                f"unknown split '{split}'", place=self.folder, remedy=f"Use one of: {', '.join(self.splits)}."
+            )
         return split
 
     def store(self, split: str) -> Store:
         return Store(self.folder / self.named(split))
 
     def raw(self, split: str) -> tuple[list[str], list[str]]:
-        """Sources and references of a split as natural text. Raises TmtError if they were not kept, or are damaged."""
+        """Sources and references of a split as text. Raises TmtError if the files are missing or damaged."""
         texts = []
         for side in SIDES:
             file = self.folder / self.named(split) / f"{side}.txt"
@@ -123,17 +125,17 @@ class Prepared:
                 with file.open(encoding="utf-8", newline="\n") as lines:
                     texts.append([line.removesuffix("\n") for line in lines])
             except FileNotFoundError:
-                remedy = "Only validation and test splits keep theirs."
-                raise TmtError("the text of this split was not kept", place=file, remedy=remedy) from None
+                remedy = "Use the validation split or a test set: only these are stored with their text."
+                raise TmtError("the text of this split is not stored", place=file, remedy=remedy) from None
             except UnicodeDecodeError:
-                raise TmtError("this text is damaged: it is not UTF-8", place=file, remedy=_FORCE) from None
+                raise TmtError("the file is damaged: its text is not UTF-8", place=file, remedy=_FORCE) from None
         if len(texts[0]) != len(texts[1]):
             counts = f"{len(texts[0]):,} sources and {len(texts[1]):,} references"
-            raise TmtError(f"this text is damaged: {counts}", place=file.parent, remedy=_FORCE)
+            raise TmtError(f"the text files are damaged: {counts}", place=file.parent, remedy=_FORCE)
         return texts[0], texts[1]
 
     def codecs(self) -> tuple[Codec, Codec]:
-        """Source and target codec, loaded when first asked for; one object where they are shared."""
+        """Source and target codec, loaded at the first call; one object if they are shared."""
         return self._codecs
 
     @cached_property
@@ -142,7 +144,7 @@ class Prepared:
 
 
 def settings_of(config: Config) -> dict[str, Any]:
-    """The part of a config that prepared data depends on, as plain values."""
+    """The settings that prepared data depends on, as plain values."""
     return {
         "data": config.data.model_dump(mode="json", exclude={"workers", "prepared"}),
         "tokenizer": config.tokenizer.model_dump(mode="json"),
@@ -150,25 +152,25 @@ def settings_of(config: Config) -> dict[str, Any]:
 
 
 def open_prepared(config: Config) -> Prepared:
-    """The data a config describes, as it was prepared.
+    """The prepared data of a config.
 
-    Raises TmtError where it is not there, or where data of another config was prepared under the same name since.
+    Raises TmtError if it is missing, or was prepared again with another config of the same name.
     """
     prepared = Prepared.open(prepared_folder(config))
     if prepared.manifest.settings != settings_of(config):
         raise TmtError(
-            "this data was prepared from another config of the same name, so its splits are not those of this model",
+            "this data was prepared with another config of the same name, so its splits differ from those of the model",
             place=prepared.folder,
-            remedy="Prepare with the config of the run (runs/NAME/config.yaml), or name files:"
+            remedy="Prepare it with the config of the run (runs/NAME/config.yaml), or score files:"
             "  --source FILE --reference FILE",
         )
     return prepared
 
 
 def prepared_folder(config: Config) -> Path:
-    """Where the prepared data of a config lies."""
+    """The folder for the prepared data of a config."""
     return path_of(config.data.prepared) / config.name
 
 
-_PREPARE = "Prepare it:  tmt prepare --config C"
-_FORCE = "Prepare it again:  tmt prepare --config C --force"
+_PREPARE = "Prepare it:  tmt prepare --config CONFIG"
+_FORCE = "Prepare it again:  tmt prepare --config CONFIG --force"

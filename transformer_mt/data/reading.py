@@ -1,7 +1,7 @@
-"""The first pass over a corpus: read, clean, and write the pairs that stay to a scratch file, with hashes beside it.
+"""The first pass: read and clean a corpus, and write the remaining pairs to scratch files.
 
-A stream is one split of one corpus. Beside its scratch file lie three 8-byte keys for each pair (`KEYS`), so that
-duplicates and leaks are found without reading the text again.
+A stream is one split of one corpus. A second file holds three 8-byte hashes for each pair (`KEYS`), so that duplicates
+and leaks are found without reading the text again.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from transformer_mt.data.parallel import Progress, Workers, chunks
 from transformer_mt.text.cleaning import clean_text, fault_of_pair, keys_of_pair
 
 KEYS = np.dtype([("pair", "<u8"), ("leak", "<u8"), ("source", "<u8")])
-_BREAKS = re.compile(r"[\t\n\r]")  # they separate the fields and lines of scratch files
-_HALVES = re.compile("[\ud800-\udfff]")  # halves of characters, alone: JSON can spell them, UTF-8 cannot hold them
+_BREAKS = re.compile(r"[\t\n\r]")  # scratch files separate fields by tabs and lines by line breaks
+_SURROGATES = re.compile("[\ud800-\udfff]")  # JSON can contain lone surrogates; UTF-8 cannot
 
 
 class Line(NamedTuple):
-    """A pair in a scratch file: these fields, with tabs between them. Raw sides that equal cleaned ones are left empty.
+    """A pair in a scratch file. In the file, a raw side is empty if cleaning did not change it.
 
     place: `file:line`, for reports
     """
@@ -50,7 +50,7 @@ class Stream:
     read: int = 0
     kept: int = 0
     changed: Counter[str] = field(default_factory=Counter)  # pairs, by the rule that changed a side
-    dropped: Counter[str] = field(default_factory=Counter)  # pairs, by the first rule that they break
+    dropped: Counter[str] = field(default_factory=Counter)  # pairs, by the first rule that they violate
 
     @property
     def keys(self) -> Path:
@@ -58,7 +58,7 @@ class Stream:
 
     @property
     def trains(self) -> bool:
-        """Whether its pairs may become training pairs, so that the rules for those apply."""
+        """Whether its pairs can become training pairs; then the rules for training apply."""
         return self.split in ("train", WHOLE)
 
     def lines(self) -> Iterator[Line]:
@@ -69,7 +69,7 @@ class Stream:
 
 
 class Cleaned(NamedTuple):
-    """A chunk of pairs after cleaning: what the files of its stream receive, and counts."""
+    """A chunk of pairs after cleaning: the content for the files of the stream, and counts."""
 
     lines: str
     keys: bytes
@@ -81,7 +81,7 @@ class Cleaned(NamedTuple):
 
 @dataclass(frozen=True)
 class Cleaner:
-    """Cleans a chunk of pairs; runs in a worker process. source, target: the languages."""
+    """Cleans chunks of pairs in a worker process. source, target: languages."""
 
     rules: CleaningConfig
     source: str
@@ -92,8 +92,8 @@ class Cleaner:
         rules, lines, keys = self.rules, list[str](), list[bytes]()
         changed, dropped = Counter[str](), Counter[str]()
         for pair in pairs:
-            # Whatever the rules: a line of UTF-8 must be able to hold the pair.
-            raw_source, raw_target, place = (_HALVES.sub("\ufffd", _BREAKS.sub(" ", text)) for text in pair)
+            # These replacements do not depend on the rules: the pair must fit into a line of UTF-8.
+            raw_source, raw_target, place = (_SURROGATES.sub("\ufffd", _BREAKS.sub(" ", text)) for text in pair)
             by_rules: set[str] = set()
             source = clean_text(raw_source, rules, self.source, by_rules.add)
             target = clean_text(raw_target, rules, self.target, by_rules.add)
@@ -109,7 +109,7 @@ class Cleaner:
 
 
 def clean_stream(stream: Stream, pairs: Iterator[Pair], cleaner: Cleaner, workers: Workers, progress: Progress) -> None:
-    """Fill the scratch file of a stream, and count."""
+    """Write the files of a stream and fill its counts."""
     with stream.file.open("w", encoding="utf-8", newline="\n") as lines, stream.keys.open("wb") as keys:
         for part in workers.map(cleaner, chunks(pairs)):
             lines.write(part.lines)

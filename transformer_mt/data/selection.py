@@ -1,6 +1,6 @@
-"""Which pair goes where: duplicates are dropped, whole corpora divided, leaks kept out of training.
+"""The split of each pair: drop duplicates, divide whole corpora, remove leaks from training.
 
-Works on hashes only and reads them in blocks. Besides one block it needs a few bytes of memory for each pair.
+Works on hashes and reads them in blocks. In addition to one block, it needs a few bytes of memory for each pair.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from transformer_mt.data.reading import KEYS, Line, Stream
 from transformer_mt.errors import TmtError
 from transformer_mt.text.cleaning import LOPSIDED, TOO_LONG
 
-BLOCK = 250_000  # pairs whose keys are in memory at once
+BLOCK = 250_000  # pairs with their keys in memory at the same time
 
 DUPLICATE, LEAK = "duplicate", "leak"
 DROPS = (DUPLICATE, LEAK, TOO_LONG, LOPSIDED)
-KINDS = {"pair": "leak", "source": "source"}  # how sentences leak, and the key that is then equal
-Fates = NDArray[np.uint8]  # for each pair of a stream: the code of its split, or of the rule that dropped it
+KINDS = {"pair": "leak", "source": "source"}  # kind of leak -> the column of KEYS that is equal
+Labels = NDArray[np.uint8]  # the code of the split of each pair in a stream, or of the rule that dropped it
 Hashes = NDArray[np.uint64]
 
 
 class Selected(NamedTuple):
-    """A pair with the split it belongs to. number: its place among the pairs of all streams."""
+    """A pair and its split. number: its index among the pairs of all streams."""
 
     split: str
     line: Line
@@ -37,15 +37,15 @@ class Selected(NamedTuple):
 
 
 class Selection:
-    """The fate of every pair: the name of a split, or why it was dropped from training.
+    """The split of every pair, or the rule that dropped it from training.
 
     splits:   train, validation, and the test sets in the order of the corpora
-    leaks:    for each split but train, how many training pairs are also in it: as a pair, or by their source
-    overlaps: for every two splits for evaluation, how many pairs of the second are also in the first
+    leaks:    for each split except train, the number of training pairs that are also in it, by kind (KINDS)
+    overlaps: for every two evaluation splits, the number of pairs of the second that are also in the first
     """
 
     def __init__(self, streams: Sequence[Stream], rules: CleaningConfig) -> None:
-        """Raises TmtError if a corpus is too small for its division."""
+        """Raises TmtError if a corpus is too small for its split shares."""
         self.streams, self.rules = streams, rules
         names = ["train", "validation"]
         for stream in streams:
@@ -57,12 +57,12 @@ class Selection:
         self._codes = {split: code for code, split in enumerate(self.splits)}
         self._drops = {rule: code for code, rule in enumerate(DROPS, start=len(self.splits))}
         starts = [self._codes["train" if stream.split == WHOLE else stream.split] for stream in streams]
-        self.fates = [np.full(stream.kept, code, np.uint8) for stream, code in zip(streams, starts, strict=True)]
+        self.labels = [np.full(stream.kept, code, np.uint8) for stream, code in zip(streams, starts, strict=True)]
         if rules.duplicates:
             self._drop_duplicates()
-        for stream, fates in zip(streams, self.fates, strict=True):
+        for stream, labels in zip(streams, self.labels, strict=True):
             if stream.split == WHOLE:
-                self._divide(fates, stream.division or SplitConfig())
+                self._divide(labels, stream.division or SplitConfig())
         known = {split: self._hashes(split) for split in self.splits[1:]}
         self.leaks = {split: self._find_leaks(hashes) for split, hashes in known.items()}
         self.overlaps: list[dict[str, Any]] = [
@@ -74,103 +74,103 @@ class Selection:
         return sum(self.counts(split))
 
     def counts(self, split: str) -> list[int]:
-        """Pairs of a split, by stream."""
-        return [int(np.count_nonzero(fates == self._codes[split])) for fates in self.fates]
+        """The number of pairs of a split in each stream."""
+        return [int(np.count_nonzero(labels == self._codes[split])) for labels in self.labels]
 
     def dropped(self, stream: Stream) -> dict[str, int]:
-        """Pairs of a stream that were dropped here, by rule."""
-        fates = self.fates[self.streams.index(stream)]
-        counts = {rule: int(np.count_nonzero(fates == code)) for rule, code in self._drops.items()}
+        """The number of pairs of a stream that this selection dropped, by rule."""
+        labels = self.labels[self.streams.index(stream)]
+        counts = {rule: int(np.count_nonzero(labels == code)) for rule, code in self._drops.items()}
         return {rule: count for rule, count in counts.items() if count}
 
     def selected(self, split: str | None = None) -> Iterator[Selected]:
         """The pairs of one split, or of all splits, in the order of the corpora."""
         wanted = {code: name for name, code in self._codes.items() if split in (None, name)}
         first = 0
-        for stream, fates in zip(self.streams, self.fates, strict=True):
-            if any((fates == code).any() for code in wanted):
-                for number, (fate, line) in enumerate(zip(fates.data, stream.lines(), strict=True), start=first):
-                    if fate in wanted:
-                        yield Selected(wanted[fate], line, number)
-            first += len(fates)
+        for stream, labels in zip(self.streams, self.labels, strict=True):
+            if any((labels == code).any() for code in wanted):
+                for number, (label, line) in enumerate(zip(labels.data, stream.lines(), strict=True), start=first):
+                    if label in wanted:
+                        yield Selected(wanted[label], line, number)
+            first += len(labels)
 
     def discard(self, numbers: Mapping[str, Sequence[int]]) -> None:
-        """Drop pairs that break a rule about tokens. numbers: of these pairs, by rule."""
-        for rule, found in numbers.items():
-            rest = np.asarray(found, dtype=np.int64)
-            for fates in self.fates:
-                fates[rest[(rest >= 0) & (rest < len(fates))]] = self._drops[rule]
-                rest = rest - len(fates)
+        """Drop pairs that violate a rule about tokens. numbers: their `Selected.number`, by rule."""
+        for rule, dropped in numbers.items():
+            rest = np.asarray(dropped, dtype=np.int64)
+            for labels in self.labels:
+                labels[rest[(rest >= 0) & (rest < len(labels))]] = self._drops[rule]
+                rest = rest - len(labels)
 
     def _drop_duplicates(self) -> None:
-        """Keep the first of equal pairs for training, or still to be divided.
+        """Keep only the first of equal pairs, in train and in corpora that will be divided.
 
-        Goes through the keys once for each partition of them, so that the keys of one partition fit a block.
+        Reads all keys once per partition of the hash values. The keys of one partition have about the size of a block.
         """
         candidates = [number for number, stream in enumerate(self.streams) if stream.trains]
         partitions = max(1, -(-sum(self.streams[number].kept for number in candidates) // BLOCK))
         for partition in range(partitions):
             keys, owners = [np.zeros(0, np.uint64)], []
-            for fates, block in self._blocks(candidates):
+            for labels, block in self._blocks(candidates):
                 rows = np.flatnonzero(block["pair"] % partitions == partition)
                 keys.append(block["pair"][rows])
-                owners.append((fates, rows))
+                owners.append((labels, rows))
             repeated = np.ones(sum(map(len, keys)), dtype=bool)
             repeated[np.unique(np.concatenate(keys), return_index=True)[1]] = False
             begin = 0
-            for fates, rows in owners:
-                fates[rows[repeated[begin : begin + len(rows)]]] = self._drops[DUPLICATE]
+            for labels, rows in owners:
+                labels[rows[repeated[begin : begin + len(rows)]]] = self._drops[DUPLICATE]
                 begin += len(rows)
 
-    def _divide(self, fates: Fates, division: SplitConfig) -> None:
-        """Split what is left of a whole corpus, shuffled by a seed. Raises TmtError if too little is left."""
-        left = fates == self._codes["train"]
-        order = np.arange(np.count_nonzero(left), dtype=np.uint32)
+    def _divide(self, labels: Labels, division: SplitConfig) -> None:
+        """Divide the remaining pairs of a whole corpus at random. Raises TmtError if there are too few."""
+        remaining = labels == self._codes["train"]
+        order = np.arange(np.count_nonzero(remaining), dtype=np.uint32)
         validation, test = (
             max(1, round(share * len(order))) if 0 < share < 1 else int(share)  # a share gives at least one pair
             for share in (division.validation, division.test)
         )
         if 0 < validation + test >= len(order):
             raise TmtError(
-                f"a corpus of {len(order):,} pairs cannot give {validation:,} for validation and {test:,} for testing",
+                f"a corpus of {len(order):,} pairs is too small for {validation:,} validation and {test:,} test pairs",
                 place="data.corpus.split",
-                remedy="Lower split.validation and split.test, or give more pairs.",
+                remedy="Lower split.validation and split.test, or add pairs.",
             )
         np.random.default_rng(division.seed).shuffle(order)
         shares = np.full(len(order), self._codes["train"], dtype=np.uint8)
         shares[order[:validation]] = self._codes["validation"]
         if test:
             shares[order[validation : validation + test]] = self._codes["test"]
-        fates[left] = shares
+        labels[remaining] = shares
 
     def _hashes(self, split: str) -> dict[str, Hashes]:
-        """The keys of all pairs of a split, by the kind of leak that they show."""
+        """The hashes of all pairs of a split, by kind of leak."""
         code = self._codes[split]
         found = {kind: [np.zeros(0, np.uint64)] for kind in KINDS}
-        for fates, block in self._blocks(n for n, fates in enumerate(self.fates) if (fates == code).any()):
+        for labels, block in self._blocks(n for n, labels in enumerate(self.labels) if (labels == code).any()):
             for kind, column in KINDS.items():
-                found[kind].append(block[column][fates == code])
+                found[kind].append(block[column][labels == code])
         return {kind: np.concatenate(parts) for kind, parts in found.items()}
 
     def _find_leaks(self, known: dict[str, Hashes]) -> dict[str, int]:
-        """Count the training pairs that are also in a split, by kind, and drop them if the rule says so."""
+        """Count the training pairs that are also in another split, by kind, and drop them if the rule says so."""
         train, leak = self._codes["train"], self._drops[LEAK]
         dropping = {"pair": ("pair",), "source": ("pair", "source"), "off": ()}[self.rules.leaks]
         counts = dict.fromkeys(KINDS, 0)
         for kind, column in KINDS.items():
             hashes = np.unique(known[kind])
-            for fates, block in self._blocks(n for n, stream in enumerate(self.streams) if stream.trains):
-                hits = np.isin(block[column], hashes) & ((fates == train) | (fates == leak))
+            for labels, block in self._blocks(n for n, stream in enumerate(self.streams) if stream.trains):
+                hits = np.isin(block[column], hashes) & ((labels == train) | (labels == leak))
                 counts[kind] += int(np.count_nonzero(hits))
                 if kind in dropping:
-                    fates[hits] = leak
+                    labels[hits] = leak
         return counts
 
-    def _blocks(self, streams: Iterable[int]) -> Iterator[tuple[Fates, NDArray[np.void]]]:
-        """Some streams in blocks: a view of the fates of the pairs, and their keys."""
+    def _blocks(self, streams: Iterable[int]) -> Iterator[tuple[Labels, NDArray[np.void]]]:
+        """The pairs of some streams in blocks: a view of their labels, and their keys."""
         for number in streams:
             start = 0
             with self.streams[number].keys.open("rb") as file:
                 while len(block := np.fromfile(file, dtype=KEYS, count=BLOCK)):
-                    yield self.fates[number][start : start + len(block)], block
+                    yield self.labels[number][start : start + len(block)], block
                     start += len(block)

@@ -1,9 +1,9 @@
-"""Sentences as ids on disk: one flat array per side, with offsets, read through memory maps.
+"""Sentences as ids on disk: a flat array of ids and an array of offsets for each side, read through memory maps.
 
-source.ids, target.ids          ids of all sentences, end marks included, as little-endian int32
-source.offsets, target.offsets  the start of each sentence, then the end of the last one, as little-endian int64
+source.ids, target.ids          ids of all sentences, with end marks, as little-endian int32
+source.offsets, target.offsets  start of each sentence, then the end of the last one, as little-endian int64
 
-A store knows neither words nor splits. Opening one costs no memory, however large it is.
+Opening a store takes no memory, whatever its size.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from transformer_mt.errors import TmtError
 
 SIDES = SOURCE, TARGET = ("source", "target")
 IDS, OFFSETS = "ids", "offsets"  # the files of a side
-BUFFER = 1 << 16  # ids in memory before they are written
-PIECE = 1 << 20  # bytes in memory while ids are replaced
+WRITE_IDS = 1 << 16  # number of ids that are written at once
+REPLACE_BYTES = 1 << 20  # number of bytes that are replaced at once
 Ids = NDArray[np.int32]
 Counts = NDArray[np.int64]
-_REMEDY = "Prepare again:  tmt prepare --config C --force"
+_REMEDY = "Prepare it again:  tmt prepare --config CONFIG --force"
 
 
 class StoreWriter:
-    """Appends pairs to a new store, as a context. Only the last few pairs are in memory."""
+    """Writes a new store pair by pair, as a context. Only the last pairs are in memory."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -40,12 +40,12 @@ class StoreWriter:
         self._sides = [_SideWriter(folder, side, self._files) for side in SIDES]
 
     def append(self, source: Sequence[int], target: Sequence[int]) -> None:
-        """A pair of ids, end marks included."""
+        """Add a pair. source, target: ids with end marks."""
         for side, ids in zip(self._sides, (source, target), strict=True):
             side.ids.extend(ids)
             side.end += len(ids)
             side.offsets.append(side.end)
-            if len(side.ids) > BUFFER:
+            if len(side.ids) > WRITE_IDS:
                 side.flush()
 
     def __enter__(self) -> StoreWriter:
@@ -60,7 +60,7 @@ class StoreWriter:
 
 
 class _SideWriter:
-    """The files of one side, and what is not written to them yet."""
+    """The files of one side, and the values not yet written to them."""
 
     def __init__(self, folder: Path, side: str, files: ExitStack) -> None:
         self._files = [files.enter_context((folder / f"{side}.{part}").open("wb")) for part in (IDS, OFFSETS)]
@@ -73,11 +73,11 @@ class _SideWriter:
 
 
 def replace_ids(folder: Path, side: str, new: Ids) -> None:
-    """Make new[i] of each id i in one side of a store."""
+    """Replace each id i in one side of a store by new[i]."""
     with (folder / f"{side}.{IDS}").open("r+b") as file:
-        while piece := file.read(PIECE):
-            file.seek(-len(piece), os.SEEK_CUR)
-            file.write(new[np.frombuffer(piece, "<i4")].astype("<i4").tobytes())
+        while block := file.read(REPLACE_BYTES):
+            file.seek(-len(block), os.SEEK_CUR)
+            file.write(new[np.frombuffer(block, "<i4")].astype("<i4").tobytes())
 
 
 class Side:
@@ -88,14 +88,14 @@ class Side:
         self.offsets: Counts = _mapped(folder / f"{side}.{OFFSETS}", "<i8")
         self.ids: Ids = _mapped(folder / f"{side}.{IDS}", "<i4")
         if len(self.offsets) == 0 or self.offsets[0] != 0 or self.offsets[-1] != len(self.ids):
-            raise _damaged("ids and offsets disagree", folder)
+            raise _damaged("ids and offsets do not match", folder)
 
     @cached_property
     def lengths(self) -> Counts:
-        """Tokens of each sentence, end mark included. Raises TmtError if a sentence has no token."""
+        """Number of tokens of each sentence, with end mark. Raises TmtError if a sentence has none."""
         lengths = np.diff(self.offsets)
         if len(lengths) and lengths.min() < 1:
-            raise _damaged("a sentence without a token", self._folder)
+            raise _damaged("a sentence has no tokens", self._folder)
         return lengths
 
     def __len__(self) -> int:
@@ -106,7 +106,7 @@ class Side:
         return ids
 
     def gather(self, rows: Counts, width: int, padding: int) -> NDArray[np.int64]:
-        """The ids of some sentences, [len(rows), width], filled up with padding."""
+        """The ids of some sentences, padded: [len(rows), width]."""
         starts, ends = self.offsets[rows], self.offsets[rows + 1]
         position_BT = starts[:, None] + np.arange(width)
         real_BT = position_BT < ends[:, None]
@@ -115,27 +115,27 @@ class Side:
 
 
 class Store:
-    """The pairs of one split. Raises TmtError if files are missing or disagree."""
+    """The pairs of one split. Raises TmtError if files are missing or damaged."""
 
     def __init__(self, folder: Path) -> None:
         self.source, self.target = (Side(folder, side) for side in SIDES)
         if len(self.source) != len(self.target):
-            raise _damaged("sides of different size", folder)
+            raise _damaged("source and target have different numbers of sentences", folder)
 
     def __len__(self) -> int:
         return len(self.source)
 
 
 def _mapped(file: Path, kind: str) -> NDArray[Any]:
-    """A file as an array that stays on disk. Raises TmtError if it is missing, or its last number is cut off."""
+    """A file as an array that stays on disk. Raises TmtError if it is missing or incomplete."""
     try:
         if file.stat().st_size == 0:
             return np.zeros(0, dtype=kind)
         return np.memmap(file, dtype=kind, mode="r").view(np.ndarray)
     except OSError as error:
-        raise TmtError("prepared data is missing", place=error.filename or file, remedy=_REMEDY) from None
+        raise TmtError("a file of the prepared data is missing", place=error.filename or file, remedy=_REMEDY) from None
     except ValueError:
-        raise _damaged("a file is cut off", file) from None
+        raise _damaged("a file is incomplete", file) from None
 
 
 def _damaged(what: str, place: Path) -> TmtError:

@@ -1,8 +1,7 @@
-"""The second pass: learn tokenizers from the training split, tokenise everything into stores, and count.
+"""The second pass: learn tokenizers from the training split, tokenise all pairs into stores, and count words.
 
-A vocabulary needs the counts of all words. Until they are known, the stores hold a number for each word, in the order
-in which words first appear (`WordNumbers`). What grows with the corpus is the table of distinct words, and the
-numbers of the pairs that are dropped.
+A vocabulary needs the counts of all words. Until they are known, the stores contain a number for each word: words
+are numbered by first occurrence (`WordNumbers`). Memory grows only with the distinct words and the dropped pairs.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from transformer_mt.text.codec import Segmenter
 from transformer_mt.text.script import foreign_script
 from transformer_mt.text.vocabulary import EOS, MARKS
 
-SCRIPT = "script"  # kind of outlier: no letter of a sentence belongs to its language
-EXAMPLES = 5  # places shown of each kind of outlier
+SCRIPT = "script"  # kind of outlier: a sentence without any letter of its language
+EXAMPLES = 5  # places kept of each kind of outlier
 
 
 def train_segmenters(config: Config, selection: Selection, folder: Path) -> dict[str, Segmenter]:
-    """Learn from the training split and save, by side. A shared tokenizer is one object."""
+    """Learn tokenizers from the training split and save them; by side. A shared tokenizer is one object."""
     source = Segmenter(config.source_tokenizer, config.data.source)
     if config.has_shared_tokenizer:
         sample = _sample(selection, max(1, source.config.training_sentences // 2))
@@ -56,7 +55,7 @@ def _sample(selection: Selection, most: int) -> Iterator[Line]:
 
 
 class Tokenised(NamedTuple):
-    """A pair as tokens, cut to max_length less the end mark."""
+    """A pair as tokens, cut to `max_length` minus the end mark."""
 
     split: str
     source: list[str]
@@ -65,14 +64,14 @@ class Tokenised(NamedTuple):
 
 @dataclass
 class Findings:
-    """What tokenising found besides tokens. Counts by split and side, if not said otherwise; dropped pairs left out.
+    """What tokenising has counted. Dropped pairs are counted only in `pairs`, `outliers` and `dropped`.
 
-    lengths:  sentences by number of tokens, without end marks and before any cut
-    words:    how often each token appears, before any cut
-    spaced:   words between spaces
-    cut:      by split: pairs with a sentence that was cut at max_length
-    outliers: training pairs, by kind of outlier; places: of the first of them
-    dropped:  numbers of training pairs, by the rule that they break
+    lengths:  by split and side: sentences by number of tokens, without end marks and before cutting
+    words:    by split and side: occurrences of each token, before cutting
+    spaced:   by split and side: words separated by spaces
+    cut:      by split: pairs with a sentence that was cut to `max_length`
+    outliers: training pairs, by kind of outlier; places: the first of them
+    dropped:  numbers of training pairs, by the rule that they violate
     """
 
     pairs: int = 0
@@ -100,7 +99,7 @@ class Findings:
 
 @dataclass(frozen=True)
 class Tokenising:
-    """Tokenises chunks of pairs; runs in a worker process, which loads the segmenters once."""
+    """Tokenises chunks of pairs in a worker process, which loads the segmenters once."""
 
     config: Config
     folder: Path
@@ -111,8 +110,8 @@ class Tokenising:
         return source, (source if self.config.has_shared_tokenizer else Segmenter.load(self.folder / TARGET))
 
     def __call__(self, pairs: list[Selected]) -> tuple[list[Tokenised], Findings]:
-        """The pairs that are not dropped as tokens."""
-        found, tokenised = Findings(len(pairs)), []
+        """The tokens of all pairs that are not dropped."""
+        findings, tokenised = Findings(len(pairs)), []
         data, most = self.config.data, self.config.data.max_length - 1
         for split, line, number in pairs:
             source, target = self.segmenters[0].tokenize(line.source), self.segmenters[1].tokenize(line.target)
@@ -121,22 +120,22 @@ class Tokenising:
                 foreign = foreign_script(line.source, data.source) or foreign_script(line.target, data.target)
                 outlier = fault if fault == LOPSIDED else SCRIPT if foreign and fault is None else None
                 if outlier is not None:
-                    found.outliers[outlier] += 1
-                    found.places[outlier] = [*found.places[outlier], line.place][:EXAMPLES]
+                    findings.outliers[outlier] += 1
+                    findings.places[outlier] = [*findings.places[outlier], line.place][:EXAMPLES]
                 if fault is not None:
-                    found.dropped[fault].append(number)
+                    findings.dropped[fault].append(number)
                     continue
-            found.cut[split] += max(len(source), len(target)) > most
+            findings.cut[split] += max(len(source), len(target)) > most
             for side, text, tokens in (SOURCE, line.source, source), (TARGET, line.target, target):
-                found.lengths[split, side][len(tokens)] += 1
-                found.words[split, side].update(tokens)
-                found.spaced[split, side] += len(text.split())
+                findings.lengths[split, side][len(tokens)] += 1
+                findings.words[split, side].update(tokens)
+                findings.spaced[split, side] += len(text.split())
             tokenised.append(Tokenised(split, source[:most], target[:most]))
-        return tokenised, found
+        return tokenised, findings
 
 
 class WordNumbers(dict[str, int]):
-    """Words and their numbers, which begin after those of the marks. A word that is looked up first gets the next."""
+    """Word -> number. Numbers start after the marks; a word that is looked up for the first time gets the next one."""
 
     def __missing__(self, word: str) -> int:
         return self.setdefault(word, len(MARKS) + len(self))
@@ -145,18 +144,18 @@ class WordNumbers(dict[str, int]):
 def tokenise(
     work: Tokenising, selection: Selection, workers: Workers, progress: Progress
 ) -> tuple[Findings, Mapping[str, WordNumbers]]:
-    """Tokenise all selected pairs into a store for each split, and drop those that break a rule.
+    """Tokenise all selected pairs into a store for each split, and drop those that violate a rule.
 
-    The stores hold end marks, and the numbers of words by the tables that are returned.
+    The stores contain word numbers and end marks. Returns the findings, and the word numbers by side.
     """
-    found, numbers = Findings(), {side: WordNumbers() for side in SIDES}
+    findings, numbers = Findings(), {side: WordNumbers() for side in SIDES}
     source, target = (numbers[side].__getitem__ for side in SIDES)
     with ExitStack() as stack:
         stores = {split: stack.enter_context(StoreWriter(work.folder / split)) for split in selection.splits}
         for pairs, more in workers.map(work, chunks(selection.selected())):
             for pair in pairs:
                 stores[pair.split].append([*map(source, pair.source), EOS], [*map(target, pair.target), EOS])
-            found.add(more)
-            progress("tokenising", found.pairs)
-    selection.discard(found.dropped)
-    return found, numbers
+            findings.add(more)
+            progress("tokenising", findings.pairs)
+    selection.discard(findings.dropped)
+    return findings, numbers

@@ -1,1 +1,1 @@
-"""From a trained model to translations: search over a step function, and text in, text out around it."""
+"""From a trained model to translations: searches over a step function, and the way from text to text around them."""

@@ -1,10 +1,11 @@
-"""Looking at attention from outside: for a while, modules get an attention that remembers its weights."""
+"""Reading attention weights from outside: inside a `with` block, modules use an attention that records them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,37 +16,36 @@ from transformer_mt.model.multi_head_attention import MultiHeadAttention
 
 @contextmanager
 def attention_maps(model: nn.Module, only: str = "") -> Iterator[dict[str, Tensor]]:
-    """Collect the attention weights [B, H, Q, M] of each attention module, by its path in the model.
+    """Collect the attention weights of each attention module: float32 [B, H, Q, M], by the module's path in the model.
 
-    only: the path of the one module that is wanted. Of a large batch, the weights of all would fill the memory.
+    only: the path of a single module to record; "" records all, which for a large batch can fill the memory.
     """
     maps: dict[str, Tensor] = {}
 
-    def remember(
-        path: str,
-        query_BHQK: Tensor,
-        key_BHMK: Tensor,
-        value_BHMK: Tensor,
-        mask_BHQM: Tensor | None = None,
-        causal: bool = False,
-        dropout: float = 0.0,
-    ) -> Tensor:
-        identity_MM = torch.eye(key_BHMK.shape[2], dtype=value_BHMK.dtype, device=value_BHMK.device)
-        # If the value of position m is the m-th unit vector, the contexts are the weights.
-        weights_BHQM = scaled_dot_product_attention(query_BHQK, key_BHMK, identity_MM, mask_BHQM, causal, dropout)
+    def record(path: str, query_BHQK: Tensor, key_BHMK: Tensor, value_BHMK: Tensor, *options: Any) -> Tensor:
+        weights_BHQM = attention_weights(scaled_dot_product_attention, query_BHQK, key_BHMK, *options)
         maps[path] = weights_BHQM.detach().to(torch.float32)
         return weights_BHQM @ value_BHMK
 
-    with attention_replaced(model, lambda path: partial(remember, path), only):
+    with attention_replaced(model, lambda path: partial(record, path), only):
         yield maps
+
+
+def attention_weights(attention: Callable[..., Tensor], query_BHQK: Tensor, key_BHMK: Tensor, *options: Any) -> Tensor:
+    """The weights [B, H, Q, M] that an attention function gives to the keys. options: its arguments after the values.
+
+    If the value of position m is the m-th unit vector, the contexts are the weights.
+    """
+    identity_MM = torch.eye(key_BHMK.shape[2], dtype=key_BHMK.dtype, device=key_BHMK.device)
+    return attention(query_BHQK, key_BHMK, identity_MM, *options)
 
 
 @contextmanager
 def attention_replaced(
     model: nn.Module, attention: Callable[[str], Callable[..., Tensor]], only: str = ""
 ) -> Iterator[None]:
-    """Let attention modules compute with `attention(path)` for a while. only: the path of one module; else all."""
-    modules = {path: one for path, one in model.named_modules() if isinstance(one, MultiHeadAttention)}
+    """Inside the `with` block, attention modules compute with `attention(path)`. only: see `attention_maps`."""
+    modules = {path: module for path, module in model.named_modules() if isinstance(module, MultiHeadAttention)}
     before = {path: module.attention for path, module in modules.items()}
     try:
         for path, module in modules.items():

@@ -1,6 +1,6 @@
-"""Any number of sentences, as ids, through the configured search: sorted by length, batched by tokens, in order again.
+"""Runs the configured search on any number of sentences: sorts them by length, makes batches, restores their order.
 
-Knows models, ids and `DecodingConfig`; never text.
+This file knows models, ids and `DecodingConfig`, not text.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from operator import attrgetter
 
 import torch
-from torch import Tensor
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.beam_search import Coverage
@@ -17,7 +16,7 @@ from transformer_mt.decoding.ensemble import Ensemble
 from transformer_mt.decoding.incremental import IncrementalDecoder
 from transformer_mt.decoding.request import Request, SearchResult, allowed_lengths, batched
 from transformer_mt.decoding.searches.base import Sentences, make_search
-from transformer_mt.decoding.step import Limits
+from transformer_mt.decoding.step import Limits, pad
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.text.vocabulary import PAD
 
@@ -29,40 +28,44 @@ def search(
     seed: int = 0,
     scored: bool = True,
 ) -> list[list[SearchResult]]:
-    """What the configured search finds for each request, best first (samples: in the order drawn), in input order.
+    """What the configured search finds for each request, in the order of the requests; best first, samples as drawn.
 
-    models: one, or the members of an ensemble, in eval mode, on one device. scored: False spares greedy search
-    the scores, which are then 0.
+    models: one, or the members of an ensemble; in eval mode, on one device
+    seed:   of the samples
+    scored: False lets greedy search skip the scores, which are then 0
     """
-    way = make_search(decoding)
-    decoders = [IncrementalDecoder(model, way.needs_attention) for model in models]
+    method = make_search(decoding)
+    decoders = [IncrementalDecoder(model, method.needs_attention) for model in models]
     decoder: IncrementalDecoder | Ensemble = decoders[0] if len(decoders) == 1 else Ensemble(decoders)
     device = next(models[0].parameters()).device
     positions = min((model.max_positions for model in models if model.max_positions is not None), default=None)
     results: list[list[SearchResult]] = [[] for _ in requests]
     lengths = [len(request.source) for request in requests]
     with torch.inference_mode():
-        for batch in batched(lengths, way.rows, decoding.batch_tokens, positions):
-            asked = [requests[index] for index in batch]
-            shortest, longest = zip(*(allowed_lengths(one, decoding, positions) for one in asked), strict=True)
-            prefixes = [request.prefix for request in asked]
-            sources = [request.source for request in asked]
+        for batch in batched(lengths, method.rows, decoding.batch_tokens, positions):
+            sources = [requests[index].source for index in batch]
+            prefixes = [requests[index].prefix for index in batch]
+            shortest, longest = zip(
+                *(allowed_lengths(requests[index], decoding, positions) for index in batch), strict=True
+            )
             source_BS = pad(sources, device)
-            looked = Coverage((source_BS == PAD).float(), attrgetter("attention_NS")) if way.needs_attention else None
+            coverage = None
+            if method.needs_attention:
+                coverage = Coverage((source_BS == PAD).float(), attrgetter("attention_NS"))
             limits = Limits.of(shortest, longest, prefixes, decoding.no_repeat_ngram, device)
             cache = decoder.start(source_BS)
-            found = way.find(Sentences(decoder.step, cache, limits, sources, looked, seed, scored))
-            for index, one in zip(batch, found, strict=True):
-                results[index] = one
+            found = method.find(Sentences(decoder.step, cache, limits, sources, coverage, seed, scored))
+            for index, results_of_one in zip(batch, found, strict=True):
+                results[index] = results_of_one
     return results
 
 
 def translate_ids(
     model: Transformer, sources: Sequence[Sequence[int]], decoding: DecodingConfig, device: torch.device | str = "cpu"
 ) -> list[list[int]]:
-    """The first that the search finds for each source (ids with the end mark), without its end mark: for validation.
+    """The best translation of each source (ids with the end mark), without its end mark; used by validation.
 
-    The model is put into eval mode meanwhile, and back.
+    The model is in eval mode during the search, and then in its previous mode again.
     """
     assert next(model.parameters()).device.type == torch.device(device).type, "move the model to the device first"
     training = model.training
@@ -72,9 +75,3 @@ def translate_ids(
     finally:
         model.train(training)
     return [list(found[0].tokens) for found in results]
-
-
-def pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Tensor:
-    """Ids [B, T], filled up with PAD on the right."""
-    width = max(map(len, rows))
-    return torch.tensor([[*row, *[PAD] * (width - len(row))] for row in rows], device=device)

@@ -1,10 +1,11 @@
-"""Beam search: the W likeliest prefixes of each sentence, extended together (Wu et al. 2016, arXiv:1609.08144).
+"""Beam search: keeps the W likeliest prefixes of each sentence and extends them together.
 
-Each step looks at the 2W likeliest extensions. Those among the first W that end, or reach the longest
-length, are done; the W likeliest others live on. A sentence leaves when W of its hypotheses are done, and
-before that as soon as no live one can still come among its n best, which changes nothing but the time.
+Each step takes the 2W likeliest extensions. Those among the first W that end, or reach the longest length, are done;
+the W likeliest others stay live. A sentence is finished when W of its hypotheses are done, or when no live one can
+still become one of its n best, which saves time and does not change the result. The penalties are those of Wu et al.
+2016, arXiv:1609.08144.
 
-Knows a step function and its cache, never a model. All memory of a search is one frozen `BeamState`.
+This file knows a step function and its cache, not a model. The whole state of a search is one frozen `BeamState`.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from transformer_mt.text.vocabulary import BOS, EOS
 
 @dataclass(frozen=True)
 class Coverage:
-    """What a coverage penalty needs to know.
+    """What a coverage penalty is computed from.
 
-    start_BS:  attention each source position has before the first step: 0, or 1 where there is nothing to cover
-    attention: from the cache after a step: how the newest token of each row looked at the source, [N, S]
+    start_BS:  attention that each source position has received before the first step: 0, or 1 at padding
+    attention: takes the cache after a step and returns the attention of each row's newest token to the source, [N, S]
     """
 
     start_BS: Tensor
@@ -38,7 +39,14 @@ class Coverage:
 
 @dataclass(frozen=True)
 class BeamOptions:
-    """beam: width W. alpha, beta: length and coverage penalty. early: leave where nothing better can come."""
+    """Settings of a beam search.
+
+    beam:   width W
+    n_best: how many of the results must be the best that the search can find
+    alpha:  length penalty (`request.length_penalty`)
+    beta:   coverage penalty (`step.coverage_penalty`)
+    early:  whether to finish a sentence when no better result is possible
+    """
 
     beam: int
     n_best: int = 1
@@ -49,19 +57,19 @@ class BeamOptions:
 
 @dataclass(frozen=True)
 class BeamState(Generic[C]):
-    """Everything a beam search knows between two steps. W is 1 before the first."""
+    """Everything that a beam search knows between two steps. W is 1 before the first step."""
 
-    sentence_B: Tensor  # [B]        which sentence of the batch this is
+    sentence_B: Tensor  # [B]        indices of the sentences in the batch
     tokens_BWT: Tensor  # [B, W, T]  ids of the live hypotheses, without the start mark
-    scores_BW: Tensor  # [B, W]      their log-probabilities; -inf: an empty place. All -inf: the sentence is over
-    coverage_BWS: Tensor | None  # [B, W, S]  attention each source position received; None: nobody asks
-    bar_B: Tensor  # [B]             score of the n-th best hypothesis that is done; -inf: fewer are
-    done: tuple[tuple[SearchResult, ...], ...]  # B: hypotheses that are done
+    scores_BW: Tensor  # [B, W]      their log-probabilities; -inf: an empty place. All -inf: the sentence is finished
+    coverage_BWS: Tensor | None  # [B, W, S]  attention that each source position has received; None without a penalty
+    bar_B: Tensor  # [B]             score of the n-th best hypothesis that is done; -inf if fewer are done
+    done: tuple[tuple[SearchResult, ...], ...]  # for each of the B sentences, the hypotheses that are done
     limits: Limits  # of the B sentences
-    cache: C  # B * W rows
+    cache: C  # of B * W rows
 
     def select(self, kept_B: Tensor) -> BeamState[C]:
-        """The state without the sentences that are not in kept_B."""
+        """The state of the sentences at the places kept_B."""
         return BeamState(
             self.sentence_B[kept_B],
             self.tokens_BWT[kept_B],
@@ -75,7 +83,7 @@ class BeamState(Generic[C]):
 
 
 class _Extensions(NamedTuple):
-    """The 2W likeliest ways (X) to go on, likeliest first; -inf if there are fewer."""
+    """The X = 2W likeliest extensions of each sentence, likeliest first; scores are -inf if there are fewer."""
 
     scores_BX: Tensor
     tokens_BX: Tensor
@@ -85,11 +93,11 @@ class _Extensions(NamedTuple):
 def beam_search(
     step: Step[C], cache: C, limits: Limits, options: BeamOptions, coverage: Coverage | None = None
 ) -> list[list[SearchResult]]:
-    """All hypotheses that were done for each sentence, best first; at least one, usually W, never two alike.
+    """The hypotheses that are done for each sentence, best first: at least one, usually W, all different.
 
-    coverage: needed for a coverage penalty (beta), and only then.
+    coverage: required with a coverage penalty (beta > 0), and only then
     """
-    assert (coverage is not None) == (options.beta > 0), "a coverage penalty needs to know where the model looks"
+    assert (coverage is not None) == (options.beta > 0), "a coverage penalty needs `coverage`"
     n_sentences, device = len(limits.longest_B), limits.longest_B.device
     state = BeamState(
         sentence_B=torch.arange(n_sentences, device=device),
@@ -109,24 +117,24 @@ def beam_search(
             attention_BWS = coverage.attention(cache).unflatten(0, state.scores_BW.shape)
             state = replace(state, coverage_BWS=state.coverage_BWS + attention_BWS)
         state = _advance(replace(state, cache=cache), logits_NV, options)
-        state = _dismiss(state, options, results)
+        state = _remove_finished(state, options, results)
         previous_N = state.tokens_BWT[:, :, -1].flatten()
     return results
 
 
 def _advance(state: BeamState[C], logits_NV: Tensor, options: BeamOptions) -> BeamState[C]:
-    """Put aside what is done, and let the W likeliest others live."""
+    """Extend the hypotheses by a token: collect those that are done, and keep the W likeliest others."""
     log_p_NV = logits_NV.log_softmax(dim=-1)
     state.limits.forbid(log_p_NV, state.tokens_BWT.flatten(0, 1))
     scores_BX, tokens_BX, parent_BX = top_candidates(log_p_NV, state.scores_BW, 2 * options.beam)
-    missing = (0, 2 * options.beam - tokens_BX.shape[1])  # a vocabulary smaller than the beam
+    missing = (0, 2 * options.beam - tokens_BX.shape[1])  # if the vocabulary is smaller than the beam
     scores_BX, tokens_BX = F.pad(scores_BX, missing, value=-math.inf), F.pad(tokens_BX, missing, value=EOS)
-    ways = _Extensions(scores_BX, tokens_BX, F.pad(parent_BX, missing))
+    extensions = _Extensions(scores_BX, tokens_BX, F.pad(parent_BX, missing))
     last_B1 = (state.limits.longest_B <= state.tokens_BWT.shape[2] + 1)[:, None]
-    over_BX = (tokens_BX == EOS) | last_B1
-    state = _put_aside(state, ways, over_BX[:, : options.beam], options)
-    live = scores_BX.masked_fill(over_BX, -math.inf).topk(options.beam, dim=-1)
-    parent_BW, token_BW = ways.parent_BX.gather(1, live.indices), tokens_BX.gather(1, live.indices)
+    ended_BX = (tokens_BX == EOS) | last_B1
+    state = _collect_done(state, extensions, ended_BX[:, : options.beam], options)
+    live = scores_BX.masked_fill(ended_BX, -math.inf).topk(options.beam, dim=-1)
+    parent_BW, token_BW = extensions.parent_BX.gather(1, live.indices), tokens_BX.gather(1, live.indices)
     place_B1 = torch.arange(len(parent_BW), device=parent_BW.device)[:, None]
     return replace(
         state,
@@ -137,16 +145,16 @@ def _advance(state: BeamState[C], logits_NV: Tensor, options: BeamOptions) -> Be
     )
 
 
-def _put_aside(state: BeamState[C], ways: _Extensions, over_BW: Tensor, options: BeamOptions) -> BeamState[C]:
-    """Keep the extensions that are over as done hypotheses."""
-    places = (over_BW & (ways.scores_BX[:, : options.beam] > -math.inf)).nonzero()
+def _collect_done(state: BeamState[C], extensions: _Extensions, ended_BW: Tensor, options: BeamOptions) -> BeamState[C]:
+    """Add the extensions that ended, or reached the longest length, to the hypotheses that are done."""
+    places = (ended_BW & (extensions.scores_BX[:, : options.beam] > -math.inf)).nonzero()
     if not len(places):
         return state
     sentence, place = places[:, 0], places[:, 1]
-    parent = ways.parent_BX[sentence, place]
+    parent = extensions.parent_BX[sentence, place]
     length = state.tokens_BWT.shape[2] + 1
-    ids = torch.cat([state.tokens_BWT[sentence, parent], ways.tokens_BX[sentence, place, None]], dim=1)
-    log_probability = ways.scores_BX[sentence, place]
+    ids = torch.cat([state.tokens_BWT[sentence, parent], extensions.tokens_BX[sentence, place, None]], dim=1)
+    log_probability = extensions.scores_BX[sentence, place]
     score = log_probability / length_penalty(length, options.alpha)
     if state.coverage_BWS is not None:
         score = score + coverage_penalty(state.coverage_BWS[sentence, parent], options.beta)
@@ -160,20 +168,20 @@ def _put_aside(state: BeamState[C], ways: _Extensions, over_BW: Tensor, options:
     return replace(state, done=tuple(map(tuple, done)), bar_B=bar_B)
 
 
-def _dismiss(state: BeamState[C], options: BeamOptions, results: list[list[SearchResult]]) -> BeamState[C]:
-    """Write down the results of sentences that are over, and take them out once they are many."""
+def _remove_finished(state: BeamState[C], options: BeamOptions, results: list[list[SearchResult]]) -> BeamState[C]:
+    """Once enough sentences are finished, write their results and remove them from the state."""
     best_B = state.scores_BW.amax(dim=1)
     enough_B = torch.tensor([len(found) >= options.beam for found in state.done], device=best_B.device)
-    over_B = enough_B | (best_B == -math.inf)
+    finished_B = enough_B | (best_B == -math.inf)
     if options.early:
-        # A log-probability only falls and lp only grows, so no live hypothesis can come to score more than this.
-        reach_B = best_B / length_penalty(state.limits.longest_B, options.alpha)
-        over_B = over_B | (reach_B <= state.bar_B)
-    n_over = int(over_B.sum())
-    if not n_over:
+        # Log-probabilities only fall and the length penalty only grows: no live hypothesis can score more than this.
+        limit_B = best_B / length_penalty(state.limits.longest_B, options.alpha)
+        finished_B = finished_B | (limit_B <= state.bar_B)
+    n_finished = int(finished_B.sum())
+    if not n_finished:
         return state
-    if too_many_idle(n_over, len(over_B)):
-        for index in over_B.nonzero()[:, 0].tolist():
+    if too_many_idle(n_finished, len(finished_B)):
+        for index in finished_B.nonzero()[:, 0].tolist():
             results[int(state.sentence_B[index])] = list(state.done[index])
-        return state.select((~over_B).nonzero()[:, 0])
-    return replace(state, scores_BW=state.scores_BW.masked_fill(over_B[:, None], -math.inf))
+        return state.select((~finished_B).nonzero()[:, 0])
+    return replace(state, scores_BW=state.scores_BW.masked_fill(finished_B[:, None], -math.inf))

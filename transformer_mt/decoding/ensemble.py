@@ -1,4 +1,4 @@
-"""Several models as one step: the mean of their probabilities decides."""
+"""Several models as one step function: the next token is chosen by the mean of their probabilities."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from transformer_mt.decoding.incremental import DecoderCache, IncrementalDecoder
 
 
 class EnsembleCache(NamedTuple):
-    """The caches of all members; rows mean the same hypotheses in each. attention_NS: the first member's."""
+    """The caches of all members; row n is the same hypothesis in each. attention_NS: that of the first member."""
 
     members: tuple[DecoderCache, ...]
     attention_NS: Tensor | None = None
@@ -26,7 +26,7 @@ class EnsembleCache(NamedTuple):
 
 
 class Ensemble:
-    """Used like one `IncrementalDecoder`. Its logits are the logarithm of the members' mean probability."""
+    """Used like an `IncrementalDecoder`. Its logits are the logarithm of the members' mean probability."""
 
     def __init__(self, members: Sequence[IncrementalDecoder]) -> None:
         self.members = members
@@ -36,13 +36,13 @@ class Ensemble:
 
     def step(self, previous_N: Tensor, cache: EnsembleCache) -> tuple[Tensor, EnsembleCache]:
         pairs = zip(self.members, cache.members, strict=True)
-        answers = [member.step(previous_N, its_cache) for member, its_cache in pairs]
+        answers = [member.step(previous_N, member_cache) for member, member_cache in pairs]
         logits_NV = mean_log_probability([logits_NV for logits_NV, _ in answers])
         return logits_NV, EnsembleCache(tuple(longer for _, longer in answers), answers[0][1].attention_NS)
 
 
 def mean_log_probability(logits: Sequence[Tensor]) -> Tensor:
-    """log(mean of softmax) over models; each tensor [..., V], so is the result."""
+    """log(mean over models of softmax(logits)): tensors [..., V] to one tensor [..., V]."""
     if len(logits) == 1:
         return logits[0].log_softmax(dim=-1)
     stacked = torch.stack([one.log_softmax(dim=-1) for one in logits])

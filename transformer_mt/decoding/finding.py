@@ -1,4 +1,4 @@
-"""Which model folder is meant."""
+"""Finds the model folder that a command uses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ def find_model(given: Path | None) -> Path:
     if given is not None:
         recover(given)
         if not given.exists():
-            raise TmtError("no such model folder", place=given, remedy="Check the path; `ls runs/*/model` lists yours.")
+            raise TmtError(
+                "no such model folder",
+                place=given,
+                remedy="Check the path. `ls runs/*/model` lists the models of your runs.",
+            )
         inside = given / "model"
         return inside if inside.is_dir() and not (given / "model.safetensors").exists() else given
     finished = sorted(RUNS.glob("*/model/model.safetensors"), key=lambda file: file.stat().st_mtime)

@@ -1,6 +1,6 @@
-"""Following one path a row, one token at a time: greedy search, and the loop that sampling shares with it.
+"""Greedy search, and the loop that it shares with sampling: each row is extended by one token at a time.
 
-Knows a step function and its cache, never a model.
+This file knows a step function and its cache, not a model.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from transformer_mt.decoding.step import C, Limits, Step, too_many_idle
 from transformer_mt.kernels.top_candidates import top_candidates
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
-# (logits_NV, the rows' numbers in the whole batch, step) -> tokens_N
+# (logits_NV, indices of the rows in the whole batch, number of the step) -> tokens_N
 Choose = Callable[[Tensor, Tensor, int], Tensor]
 
 
 def greedy_search(
     step: Step[C], cache: C, limits: Limits, alpha: float = 0.0, scored: bool = True
 ) -> list[SearchResult]:
-    """The likeliest next token at each step; one translation a sentence.
+    """One translation for each sentence: the likeliest next token at each step.
 
-    alpha: length penalty of the reported score. scored: without it, scores are 0 and a softmax is saved.
+    alpha:  length penalty of the reported score
+    scored: False saves the softmax; scores are then 0
     """
 
     def choose(logits_NV: Tensor, rows_N: Tensor, n_steps: int) -> Tensor:
@@ -36,12 +37,15 @@ def greedy_search(
 def follow(
     step: Step[C], cache: C, limits: Limits, width: int, choose: Choose, alpha: float, scored: bool = True
 ) -> list[list[SearchResult]]:
-    """Extend `width` rows of each sentence by the token that `choose` picks, until all have ended or were stopped."""
+    """Extend `width` rows of each sentence by what `choose` picks, until all ended or reached their longest length.
+
+    Returns `width` results for each sentence.
+    """
     device, longest = limits.longest_B.device, int(limits.longest_B.max())
     rows_N = torch.arange(len(limits.longest_B) * width, device=device)
-    written_NT = torch.full((len(rows_N), longest), PAD, device=device)  # of all rows, also those that left
-    total_N = torch.zeros(len(rows_N), device=device)  # log-probabilities, likewise
-    ended_N = torch.zeros(len(rows_N), dtype=torch.bool, device=device)  # of the rows still here
+    written_NT = torch.full((len(rows_N), longest), PAD, device=device)  # of all rows, removed ones too
+    total_N = torch.zeros(len(rows_N), device=device)  # log-probabilities of all rows
+    ended_N = torch.zeros(len(rows_N), dtype=torch.bool, device=device)  # of the rows still in the batch
     previous_N = torch.full((len(rows_N),), BOS, device=device)
     for n_steps in range(longest):
         logits_NV, cache = step(previous_N, cache)
@@ -53,12 +57,12 @@ def follow(
             newest_N = log_p_NV.gather(1, previous_N[:, None])[:, 0]
             total_N[rows_N] += newest_N.masked_fill(ended_N, 0.0)
         ended_N = ended_N | (previous_N == EOS) | (limits.longest_B <= n_steps + 1).repeat_interleave(width)
-        over_B = ended_N.view(-1, width).all(dim=1)
-        n_over = int(over_B.sum())
-        if n_over == len(over_B):
+        finished_B = ended_N.view(-1, width).all(dim=1)
+        n_finished = int(finished_B.sum())
+        if n_finished == len(finished_B):
             break
-        if n_over and too_many_idle(n_over, len(over_B)):
-            kept_B = (~over_B).nonzero()[:, 0]
+        if n_finished and too_many_idle(n_finished, len(finished_B)):
+            kept_B = (~finished_B).nonzero()[:, 0]
             cache, limits = cache.select(kept_B), limits.select(kept_B)
             rows_N, previous_N, ended_N = (
                 x_N.view(-1, width)[kept_B].flatten() for x_N in (rows_N, previous_N, ended_N)

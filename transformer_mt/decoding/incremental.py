@@ -1,9 +1,9 @@
-"""Decoding one token at a time over the paper's modules, with a cache: no prefix is computed twice.
+"""Decoding one token at a time with the modules of `model` and a cache, so that no prefix is computed twice.
 
-The cache is an argument and a result of `step`, never an attribute of a layer. Rows N are hypotheses. Those of one
-sentence mostly begin alike, so their keys and values are kept once: a family G of rows has cells C, one for each
-position that some row of it decoded, and a mask says which row W of the family may attend to which cell. Rows that
-began apart, as samples do, stay families of one and need no mask.
+The cache is an argument and a result of `step`, never an attribute of a layer. Its rows N are hypotheses. Hypotheses of
+one sentence usually share their first tokens, so the keys and values of these are stored once: a family G of rows has
+cells C, one for each position that any of its rows decoded, and a mask says which row W of the family may attend to
+which cell. Rows that differ from the first token on, such as samples, are families of one row and need no mask.
 """
 
 from __future__ import annotations
@@ -16,18 +16,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from transformer_mt.decoding.attention_maps import attention_weights
 from transformer_mt.kernels.attention import attention_to_past
 from transformer_mt.model.layers import DecoderLayer
 from transformer_mt.model.masks import padding_mask
 from transformer_mt.model.transformer import Transformer
 
 ENCODE_CHUNK_TOKENS = 1536  # source tokens, padding included, that a CPU encodes at once
-SPARE_STEPS = 4  # steps, at most, until all cells move to a larger place
-MIN_KEYS = 16  # a CPU takes the softmax of fewer keys one by one, which is five times as slow
+SPARE_STEPS = 4  # new cells have room for this many steps; then they are copied to a larger place
+MIN_KEYS = 16  # fewer keys are filled up to this number: a CPU's softmax is five times as slow on fewer
 
 
 class KeyValue(NamedTuple):
-    """What a position offers to attention: keys and values, each [B, H, M, K]."""
+    """Keys and values of attention, each [B, H, M, K]."""
 
     key_BHMK: Tensor
     value_BHMK: Tensor
@@ -35,34 +36,33 @@ class KeyValue(NamedTuple):
 
 @dataclass
 class Cells:
-    """Keys and values of the layers, each [G, H, capacity, K] (M = capacity), of which the first `used` are taken.
+    """Keys and values of all layers, each [G, H, capacity, K]; the first `used` cells of each family are taken.
 
-    Caches that continue each other fill the same cells, one behind the other. If two continue one, the second sees by
-    `used` that the place is taken, and moves. Written in place, so not for backward.
+    A cache and its continuation share their cells. If two caches continue the same one, the second sees from `used`
+    that the next cells are taken, and copies. Cells are written in place, so there is no backward pass through them.
     """
 
     layers: tuple[KeyValue, ...]
     used: int
 
     @property
-    def shape(self) -> tuple[int, int]:
-        """Families, and capacity."""
-        return self.layers[0].key_BHMK.shape[0], self.layers[0].key_BHMK.shape[2]
+    def capacity(self) -> int:
+        return self.layers[0].key_BHMK.shape[2]
 
 
 class DecoderCache(NamedTuple):
-    """Rows N = B * W of B sentences, in G families: one a sentence, or one a row.
+    """The cache of N = B * W rows of B sentences, in G families: one for each sentence, or one for each row.
 
-    memory:       of each layer, cross-attention keys and values of the encoder's output, each [B, H, S, K]
-    memory_bias:  added to scores, [B, 1, 1, S]: 0 at real source positions, -inf elsewhere; None if all are real
+    memory:       for each layer, cross-attention keys and values of the encoder's output, each [B, H, S, K]
+    memory_bias:  [B, 1, 1, S], added to scores: 0 at real source positions, -inf elsewhere; None if all are real
     cells:        self-attention keys and values of the positions decoded so far; None before the first step
-    n_cells:      how many of them belong to this cache
-    bias_G1WC:    added to scores: 0 at cells that a row may look at, -inf elsewhere; None if each row may look at all
-    padded_bias:  of an opened cache, the same over all cells that are asked, at least MIN_KEYS
-    families_G:   the families of `cells` that are meant; None: all. They move when the next step copies them
-    length:       positions decoded so far
-    n_source:     source positions, without those that fill up to MIN_KEYS
-    attention_NS: attention of the newest rows to the source, mean over the heads of the last layer; None unless wanted
+    n_cells:      number of cells of each family that belong to this cache
+    bias_G1WC:    added to scores: 0 at cells that a row may attend to, -inf elsewhere; None if rows may attend to all
+    padded_bias:  in an opened cache, the same for all cells that attention reads, at least MIN_KEYS
+    families_G:   which families of `cells` belong to this cache; None: all. The next copy leaves the others out
+    length:       number of positions decoded so far
+    n_source:     number of source positions, without those that fill up to MIN_KEYS
+    attention_NS: attention from the newest tokens to the source, mean over the heads of the last layer; None if unused
     """
 
     memory: tuple[KeyValue, ...]
@@ -77,22 +77,22 @@ class DecoderCache(NamedTuple):
     attention_NS: Tensor | None = None
 
     @classmethod
-    def empty(cls, memory: tuple[KeyValue, ...], may_B11S: Tensor | None) -> DecoderCache:
-        """The cache of an empty target. may_B11S: bool, True at real source positions; None: all are."""
+    def empty(cls, memory: tuple[KeyValue, ...], mask_B11S: Tensor | None) -> DecoderCache:
+        """The cache of an empty target. mask: bool, True at real source positions; None: all are real."""
         example = memory[0].key_BHMK
         n_source = example.shape[2]
         missing = MIN_KEYS - n_source
         if missing > 0:
-            if may_B11S is None:
-                may_B11S = example.new_ones(len(example), 1, 1, example.shape[2], dtype=torch.bool)
-            may_B11S = F.pad(may_B11S, (0, missing), value=False)
+            if mask_B11S is None:
+                mask_B11S = example.new_ones(len(example), 1, 1, example.shape[2], dtype=torch.bool)
+            mask_B11S = F.pad(mask_B11S, (0, missing), value=False)
             memory = tuple(KeyValue(*(F.pad(x_BHSK, (0, 0, 0, missing)) for x_BHSK in layer)) for layer in memory)
-        return cls(memory, bias_of(may_B11S, example.dtype), n_source=n_source)
+        return cls(memory, bias_of(mask_B11S, example.dtype), n_source=n_source)
 
     @property
     def n_families(self) -> int:
         assert self.cells is not None, "rows and families begin with the first step"
-        return self.cells.shape[0] if self.families_G is None else len(self.families_G)
+        return len(self.cells.layers[0].key_BHMK if self.families_G is None else self.families_G)
 
     def select(self, sentences_B: Tensor) -> DecoderCache:
         """The cache of these sentences, each with all its rows."""
@@ -105,27 +105,27 @@ class DecoderCache(NamedTuple):
         families_BX = torch.arange(self.n_families, device=sentences_B.device).view(len(self.memory[0].key_BHMK), -1)
         families_G = families_BX[sentences_B].flatten()
         bias_G1WC = None if self.bias_G1WC is None else self.bias_G1WC[families_G]
-        return kept._replace(bias_G1WC=bias_G1WC, families_G=self._among(families_G))
+        return kept._replace(bias_G1WC=bias_G1WC, families_G=self._in_cells(families_G))
 
     def reorder(self, rows_N: Tensor) -> DecoderCache:
         """The cache in which row n continues row rows_N[n] of the same sentence.
 
-        A row may be continued several times, so W may grow. Cells stay where they are: only the mask moves, unless
-        each row is a family.
+        Several rows may continue the same one, so W may grow. Cells stay where they are and only the mask changes,
+        unless each row is a family.
         """
         if self.cells is None:
             return self
         if self.n_families > len(self.memory[0].key_BHMK):
-            return self._replace(families_G=self._among(rows_N))
+            return self._replace(families_G=self._in_cells(rows_N))
         bias_G1WC = self.bias_G1WC
         if bias_G1WC is None:
             bias_G1WC = self.memory[0].key_BHMK.new_zeros(self.n_families, 1, 1, self.n_cells)
         return self._replace(bias_G1WC=bias_G1WC.flatten(0, 2)[rows_N].view(self.n_families, 1, -1, self.n_cells))
 
     def opened(self, n_rows: int) -> DecoderCache:
-        """The same with a new cell for each row, which only that row may look at; `write` fills them.
+        """The cache with a new cell for each row, to which only that row may attend; `write` fills it.
 
-        They are taken of this cache's own cells if there is room and no other cache took them before.
+        The cells are copied first if they have no room, or if another cache has taken the next ones.
         """
         width = 1 if self.cells is None else n_rows // self.n_families
         cache = self if self._has_room(width) else self._moved(n_rows // width, width)
@@ -143,7 +143,7 @@ class DecoderCache(NamedTuple):
         return cache._replace(n_cells=n_cells, bias_G1WC=bias_G1WC, padded_bias=padded_bias, length=cache.length + 1)
 
     def write(self, layer: int, newest: KeyValue) -> KeyValue:
-        """Fill a layer's newest cells, with keys and values [G, H, W, K]; all its cells to ask, [G, H, C, K]."""
+        """Fill a layer's newest cells with keys and values [G, H, W, K]; returns the layer's cells, [G, H, C, K]."""
         assert self.cells is not None
         for place_GHCK, new_GHWK in zip(self.cells.layers[layer], newest, strict=True):
             place_GHCK[:, :, self.n_cells - new_GHWK.shape[2] : self.n_cells] = new_GHWK
@@ -153,13 +153,13 @@ class DecoderCache(NamedTuple):
         cells = self.cells
         if cells is None or self.families_G is not None or cells.used != self.n_cells:
             return False
-        return self.n_cells + width <= cells.shape[1]
+        return self.n_cells + width <= cells.capacity
 
     def _moved(self, n_families: int, width: int) -> DecoderCache:
-        """To new cells with room for some more of each row; most that no row looks at stay behind."""
+        """Copied to new cells with room for SPARE_STEPS steps, mostly without cells that no row may attend to."""
         example = self.memory[0].key_BHMK
         n_heads, head_width = example.shape[1], example.shape[3]
-        kept_GC, bias_G1WC = self._looked_at(n_families)
+        kept_GC, bias_G1WC = self._cells_in_use(n_families)
         n_cells = kept_GC.shape[1]
         capacity = max(n_cells + SPARE_STEPS * width, MIN_KEYS)
         shape = (n_families, n_heads, capacity, head_width)
@@ -167,40 +167,41 @@ class DecoderCache(NamedTuple):
         if self.cells is not None:
             families_G = torch.arange(n_families, device=kept_GC.device) if self.families_G is None else self.families_G
             heads_GH = families_G[:, None] * n_heads + torch.arange(n_heads, device=kept_GC.device)
-            index = (heads_GH[:, :, None] * self.cells.shape[1] + kept_GC[:, None]).flatten()
+            index = (heads_GH[:, :, None] * self.cells.capacity + kept_GC[:, None]).flatten()
             for layer, old in zip(places, self.cells.layers, strict=True):
                 for place_GHCK, old_EHCK in zip(layer, old, strict=True):
                     kept_XK = old_EHCK.flatten(0, 2).index_select(0, index)
                     place_GHCK[:, :, :n_cells] = kept_XK.view(n_families, n_heads, n_cells, head_width)
         return self._replace(cells=Cells(places, n_cells), n_cells=n_cells, bias_G1WC=bias_G1WC, families_G=None)
 
-    def _looked_at(self, n_families: int) -> tuple[Tensor, Tensor | None]:
-        """The cells that rows look at, as indices [G, C], filled up with others if a family has fewer; the mask."""
+    def _cells_in_use(self, n_families: int) -> tuple[Tensor, Tensor | None]:
+        """Indices [G, C] of the cells that any row may attend to, and their bias. Families with fewer add others."""
         bias_G1WC = self.bias_G1WC
         if bias_G1WC is None:
             return torch.arange(self.n_cells, device=self.memory[0].key_BHMK.device).expand(n_families, -1), None
-        looked_at_GC = bias_G1WC.amax(dim=(1, 2)) == 0
-        order_GC = looked_at_GC.to(torch.int8).argsort(dim=1, descending=True, stable=True)
-        kept_GC = order_GC[:, : int(looked_at_GC.sum(dim=1).max())]
+        in_use_GC = bias_G1WC.amax(dim=(1, 2)) == 0
+        order_GC = in_use_GC.to(torch.int8).argsort(dim=1, descending=True, stable=True)
+        kept_GC = order_GC[:, : int(in_use_GC.sum(dim=1).max())]
         return kept_GC, bias_G1WC.gather(3, kept_GC[:, None, None].expand(-1, 1, bias_G1WC.shape[2], -1))
 
-    def _among(self, families_G: Tensor) -> Tensor:
+    def _in_cells(self, families_G: Tensor) -> Tensor:
+        """Families of this cache as families of `cells`."""
         return families_G if self.families_G is None else self.families_G[families_G]
 
 
 class IncrementalDecoder:
-    """A model as a step: reads one more target token a row, and gives the logits of the next.
+    """A model as a step function: it reads one target token for each row, and returns the logits of the next.
 
-    with_attention: let the cache say where the newest tokens looked.
+    with_attention: whether caches have `attention_NS`
     """
 
     def __init__(self, model: Transformer, with_attention: bool = False) -> None:
         self.model, self.with_attention = model, with_attention
 
     def start(self, source_BS: Tensor) -> DecoderCache:
-        """The cache of an empty target: sources encoded, and turned into keys and values, once.
+        """Encode sources [B, S] and compute the keys and values of the memory; returns the cache of an empty target.
 
-        A CPU takes them in chunks that stay in its own cache, each without padding that none of its sentences needs.
+        A CPU encodes chunks of sentences that fit its own cache, each without padding that no sentence of it needs.
         """
         n_sources, width = source_BS.shape
         n_rows = max(ENCODE_CHUNK_TOKENS // width, 1) if source_BS.device.type == "cpu" else n_sources
@@ -210,7 +211,7 @@ class IncrementalDecoder:
             longest = int((source_BS[rows] != self.model.padding).sum(dim=1).max())
             memory_BSD = F.pad(self.model.encode(source_BS[rows, :longest])[0], (0, 0, 0, width - longest))
             layers = [layer.cross_attention.project_memory(memory_BSD) for layer in self.model.decoder.layers]
-            if not memory:  # contiguous, unlike the projections: every step reads it, head by head
+            if not memory:  # contiguous, unlike the projections, because every step reads it head by head
                 shape = (n_sources, *layers[0][0].shape[1:])
                 memory = tuple(KeyValue(*(memory_BSD.new_empty(shape) for _ in layer)) for layer in layers)
             for place, (key_BHSK, value_BHSK) in zip(memory, layers, strict=True):
@@ -218,7 +219,7 @@ class IncrementalDecoder:
         return DecoderCache.empty(memory, padding_mask(source_BS, self.model.padding))
 
     def step(self, previous_N: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
-        """Read one more target token a row; logits [N, V] of the next, and the longer cache."""
+        """Read one more target token for each row, ids [N]; returns logits [N, V] of the next, and the longer cache."""
         model = self.model
         x_N1D = model.target_embedding(previous_N[:, None], start=cache.length)
         cache = cache.opened(len(x_N1D))
@@ -233,9 +234,9 @@ class IncrementalDecoder:
 def _layer_step(
     layer: DecoderLayer, x_N1D: Tensor, cache: DecoderCache, index: int, with_attention: bool = False
 ) -> tuple[Tensor, Tensor | None]:
-    """The newest position only; it sees itself, whose cell in the opened cache it fills, and its row's past.
+    """A decoder layer at the newest position, x [N, 1, D]; writes its keys and values into the opened cache.
 
-    Also returns how it attended to the source, if wanted.
+    Returns [N, 1, D], and its attention to the source [N, S] (None unless `with_attention`).
     """
     attention_NS: Tensor | None = None
 
@@ -249,21 +250,20 @@ def _layer_step(
     def attend_to_memory(x_BWD: Tensor) -> Tensor:
         nonlocal attention_NS
         query_BHWK = layer.cross_attention.project_query(x_BWD)
-        if with_attention:  # values that are unit vectors make the contexts the weights
-            identity_SS = torch.eye(memory.key_BHMK.shape[2], dtype=x_BWD.dtype, device=x_BWD.device)
-            weights_BHWS = attention_to_past(query_BHWK, memory.key_BHMK, identity_SS, cache.memory_bias)
+        if with_attention:
+            weights_BHWS = attention_weights(attention_to_past, query_BHWK, memory.key_BHMK, cache.memory_bias)
             attention_NS = weights_BHWS.float().mean(dim=1).flatten(0, 1)[:, : cache.n_source]
         return layer.cross_attention.combine(attention_to_past(query_BHWK, *memory, cache.memory_bias))
 
     memory = cache.memory[index]
     x_N1D = layer.around_self_attention(x_N1D, attend_to_past)
-    x_BWD = x_N1D.view(memory.key_BHMK.shape[0], -1, x_N1D.shape[-1])  # W rows ask the memory of one sentence
+    x_BWD = x_N1D.view(memory.key_BHMK.shape[0], -1, x_N1D.shape[-1])  # the W rows of a sentence share its memory
     x_BWD = layer.around_cross_attention(x_BWD, attend_to_memory)
     return layer.around_feed_forward(x_BWD, layer.feed_forward).view_as(x_N1D), attention_NS
 
 
 def _by_family(x_NH1K: Tensor, n_families: int) -> Tensor:
-    """[N, H, 1, K] to [G, H, W, K]: the rows of a family as if they were positions."""
+    """[N, H, 1, K] to [G, H, W, K]: the rows of a family take the place of positions."""
     x_GHWK: Tensor = x_NH1K.unflatten(0, (n_families, -1)).squeeze(3).transpose(1, 2)
     return x_GHWK
 
@@ -272,8 +272,8 @@ def bias_of(mask_BHQM: Tensor | None, dtype: torch.dtype) -> Tensor | None:
     """A bool mask as numbers to add to scores: 0 where a query may attend, minus infinity elsewhere."""
     if mask_BHQM is None:
         return None
-    added_BHQM: Tensor = mask_BHQM.new_zeros(mask_BHQM.shape, dtype=dtype).masked_fill_(~mask_BHQM, -math.inf)
-    return added_BHQM
+    bias_BHQM: Tensor = mask_BHQM.new_zeros(mask_BHQM.shape, dtype=dtype).masked_fill_(~mask_BHQM, -math.inf)
+    return bias_BHQM
 
 
 def _select(layer: KeyValue, sentences_B: Tensor) -> KeyValue:

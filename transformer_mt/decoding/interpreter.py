@@ -1,7 +1,7 @@
 """Translates lines of text with any search engine: clean, tokenise, search, write as text.
 
-Knows text, ids and `DecodingConfig`; which engine searches, and where, is a subclass's business. Reading files,
-printing and progress are the caller's; lines come and go one by one, in constant memory.
+This file knows text, ids and `DecodingConfig`. A subclass decides which engine searches, and where. The caller reads
+files, prints and shows progress. Memory does not grow with the number of lines.
 """
 
 from __future__ import annotations
@@ -25,7 +25,11 @@ CHUNK = 2048  # lines that are read, sorted by length and translated together
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """One translation. alignment: for each token the place of its source token; None unless asked for."""
+    """One translation.
+
+    score:     log-probability with the penalties of the search, in nats; with minimum Bayes risk, the similarity
+    alignment: for each token the index of its source token; None unless requested
+    """
 
     text: str
     tokens: tuple[str, ...]
@@ -35,8 +39,12 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Translation:
-    """What became of one line. n_best: at least one, best first, no two with the same text. is_cut: its end was not
-    read."""
+    """The result for one line.
+
+    n_best: at least one hypothesis, best first, with different texts
+    notes:  what a user must know: unknown words, a source that was cut, a translation that was stopped
+    is_cut: whether the source was too long, so that its end was not read
+    """
 
     source_tokens: tuple[str, ...]
     n_best: tuple[Hypothesis, ...]
@@ -58,7 +66,7 @@ class Translation:
 
 @dataclass(frozen=True)
 class _Source:
-    """A line on its way into the model."""
+    """A line as tokens and ids, ready for the search. prefix: ids that its translation must begin with."""
 
     tokens: tuple[str, ...]
     ids: tuple[int, ...]
@@ -67,11 +75,11 @@ class _Source:
     is_cut: bool
 
 
-_MOST_SHOWN, _LONGEST_SHOWN = 5, 40  # unknown words, and characters of one
+_MOST_SHOWN, _LONGEST_SHOWN = 5, 40  # unknown words in a note, and characters of a word
 
 
 def _note_of_unknown(words: Sequence[str]) -> str:
-    """How many they are, and the first ones as a message may hold them: short, and nothing a terminal would obey."""
+    """The number of unknown words and the first few, cut if long, without characters that control a terminal."""
     first = []
     for word in words[:_MOST_SHOWN]:
         word = word if len(word) <= _LONGEST_SHOWN else f"{word[: _LONGEST_SHOWN - 1]}…"
@@ -80,7 +88,7 @@ def _note_of_unknown(words: Sequence[str]) -> str:
     return f"{len(words)} unknown {'word' if len(words) == 1 else 'words'}: {shown}{more}"
 
 
-_SILENCE = Translation((), (Hypothesis("", (), 0.0, ()),))
+_EMPTY = Translation((), (Hypothesis("", (), 0.0, ()),))
 
 
 @dataclass(frozen=True)
@@ -89,8 +97,8 @@ class Computing:
 
     device:  auto, cpu, cuda or mps
     threads: CPU threads; None: one for each core
-    seed:    of what is drawn at random
-    scored:  False spares greedy search its scores, which are then 0 (a tenth of its time)
+    seed:    of random samples
+    scored:  False lets greedy search skip the scores, which are then 0; this saves a tenth of its time
     """
 
     device: str = "auto"
@@ -99,30 +107,30 @@ class Computing:
     scored: bool = True
 
     def __post_init__(self) -> None:
-        """Raises TmtError if there is no thread to compute with."""
+        """Raises TmtError if `threads` is below 1."""
         if self.threads is not None and self.threads < 1:
-            raise TmtError(f"{self.threads} threads cannot compute anything", remedy="Give 1 or more:  --threads 2")
+            raise TmtError(f"threads must be 1 or more, not {self.threads}", remedy="For example:  --threads 2")
 
 
 class Interpreter(ABC):
-    """Two codecs and search settings around an engine that searches."""
+    """Text to text: codecs of both sides and search settings, around an engine that a subclass provides."""
 
     def __init__(self, config: Config, source: Codec, target: Codec, decoding: DecodingConfig | None = None) -> None:
-        """decoding: how to search; None takes the config's own section."""
+        """decoding: how to search; None: the `decoding` section of the config."""
         self.config = config
         self.decoding = decoding or config.decoding
         self.search = make_search(self.decoding)
         self.source = source
         self.target = target
-        self.max_length = config.data.max_length  # tokens of a sentence that the model reads, end mark included
+        self.max_length = config.data.max_length  # most tokens of a source, end mark included
 
     @abstractmethod
     def _search(self, requests: Sequence[Request]) -> list[list[SearchResult]]:
-        """What `decoding` finds for each request, best first (samples: in any order)."""
+        """What `decoding` finds for each request, best first; samples in any order."""
 
     @abstractmethod
     def _align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[int]]:
-        """For each target id, the source position it comes from."""
+        """For each target id, the index of the source token it comes from."""
 
     def translate(
         self,
@@ -131,23 +139,24 @@ class Interpreter(ABC):
         chunk_size: int = CHUNK,
         align: bool = False,
     ) -> Iterator[Translation]:
-        """One translation for each line, in order; text alone is one line. A line of white space becomes an empty one.
+        """One translation for each line, in order. A line of white space has an empty translation.
 
-        prefixes: what the translations must begin with, one a line. chunk_size: lines taken from `lines` before
-        the first answer. align: also say which source token each target token comes from.
+        lines:      an iterable of lines, or a single line as str
+        prefixes:   for each line, the text that its translation must begin with
+        chunk_size: number of lines that are read before the first translation is returned
+        align:      whether hypotheses have an alignment to source tokens
+        Raises TmtError if a prefix is too long.
         """
-        iterator, starts = (
-            iter([lines] if isinstance(lines, str) else lines),
-            iter(prefixes) if prefixes is not None else repeat(""),
-        )
+        iterator = iter([lines] if isinstance(lines, str) else lines)
+        starts = iter(prefixes) if prefixes is not None else repeat("")
         while chunk := list(islice(iterator, chunk_size)):
             given = list(islice(starts, len(chunk)))
             sources = [self._read(line, prefix) for line, prefix in zip(chunk, given, strict=True)]
             answers = iter(self._answer([source for source in sources if source.tokens], align))
-            yield from (next(answers) if source.tokens else _SILENCE for source in sources)
+            yield from (next(answers) if source.tokens else _EMPTY for source in sources)
 
     def _read(self, line: str, prefix: str) -> _Source:
-        """Clean, split and number a line; note what is lost on the way."""
+        """Clean a line, split it into tokens and look up their ids; note what is lost."""
         data, most, notes = self.config.data, self.max_length - 1, []
         tokens: list[str] = []
         if line.strip():
@@ -158,11 +167,11 @@ class Interpreter(ABC):
         ids = self.source.vocabulary.encode(tokens)
         unknown = [token for token, index in zip(tokens, ids, strict=True) if index == UNK]
         if unknown:
-            detokenize = self.source.segmenter.tokenizer.detokenize  # the case is not that of a sentence start
+            detokenize = self.source.segmenter.tokenizer.detokenize  # keeps the case of the word
             notes.append(_note_of_unknown([detokenize([token]) for token in unknown]))
         start = self._prefix_ids(prefix)
         if UNK in start:
-            notes.append(f"the prefix is not all known to the model, which writes {MARKS[UNK]} there")
+            notes.append(f"the prefix has tokens that the model does not know; it writes {MARKS[UNK]} for them")
         return _Source(tuple(tokens), (*ids, EOS), start, tuple(notes), is_cut)
 
     def _prefix_ids(self, prefix: str) -> tuple[int, ...]:
@@ -173,12 +182,12 @@ class Interpreter(ABC):
         if len(ids) > self.max_length - 2:
             raise TmtError(
                 f"the prefix has {len(ids)} tokens; the model writes at most {self.max_length}",
-                remedy="Give a shorter prefix.",
+                remedy="Shorten the prefix.",
             )
         return tuple(ids)
 
     def _answer(self, sources: Sequence[_Source], align: bool) -> list[Translation]:
-        """Search, choose among what was found, align what needs it, and write all as text."""
+        """Search, choose among the results, align those that need it, and write them as text."""
         found = self._search([Request(source.ids, source.prefix) for source in sources])
         chosen = [self.search.choose(candidates, self.target.decode) for candidates in found]
         pairs = [(source, one) for source, best in zip(sources, chosen, strict=True) for one in best]
@@ -190,7 +199,7 @@ class Interpreter(ABC):
         for index, (source, one) in enumerate(pairs):
             alignment = aligned.get(index, [])
             places = [place for token, place in zip(one.ids, alignment, strict=False) if replaces and token == UNK]
-            unknown = [detokenize([source.tokens[place]]) for place in places]  # each word as it stood in the line
+            unknown = [detokenize([source.tokens[place]]) for place in places]  # each word as it is in the line
             tokens = tuple(self.target.vocabulary.tokens[token] for token in one.tokens)
             text = self.target.decode(one.ids, unknown)
             written.append(Hypothesis(text, tokens, one.score, tuple(alignment[: len(tokens)]) if align else None))

@@ -1,9 +1,9 @@
-"""What a user ships: one folder with all that translating needs, and nothing that could run code.
+"""The model directory: one folder with all that translation needs, and no file that can run code.
 
-config.yaml          the resolved config
+config.yaml          the config with all defaults filled in
 model.safetensors    the weights
-source/, target/     tokenizer and vocabulary of each side (`text.codec`); with a shared one, only source/
-scores.json          what `tmt evaluate` measured; absent until then
+source/, target/     tokenizer and vocabulary of each side (`text.codec`); only source/ if both sides share one
+scores.json          what `tmt evaluate` measured; absent before
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from transformer_mt.runtime.weights import load_weights, read_weights, save_weig
 from transformer_mt.text.codec import SOURCE, TARGET, Codec, load_codecs, save_codecs
 
 WEIGHTS = "model.safetensors"
-OURS = (CONFIG, WEIGHTS, SCORES, SOURCE, TARGET, ".steps")  # the last a run's note of the checkpoints it is made of
+OWN_FILES = (CONFIG, WEIGHTS, SCORES, SOURCE, TARGET, ".steps")  # .steps: a run's note of the averaged checkpoints
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class ModelDirectory:
 
 
 def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> ModelDirectory:
-    """Raises TmtError where the folder is none, incomplete or damaged."""
+    """The model in eval mode, on the device. Raises TmtError if the folder is incomplete or damaged."""
     recover(folder)
     if not (folder / CONFIG).is_file() or not (folder / WEIGHTS).is_file():
         raise TmtError(
-            "this is no model directory (it needs config.yaml and model.safetensors)",
+            "not a model directory: config.yaml or model.safetensors is missing",
             place=folder,
             remedy="Give the `model` folder of a finished run, such as runs/NAME/model.",
         )
@@ -59,16 +59,17 @@ def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> Mo
 def save_model_directory(
     folder: Path, config: Config, weights: Mapping[str, Tensor], codecs: tuple[Codec, Codec]
 ) -> None:
-    """Write a model directory. codecs: of source and target; one object where they are shared.
+    """Write a model directory. codecs: of source and target; the same object twice if they are shared.
 
     Other files in an existing folder, such as an export or notes, are kept.
+    Raises TmtError if the folder is the current one.
     """
     require_replaceable(folder)
     with replaced_folder(folder) as aside:
         for entry in folder.iterdir() if folder.is_dir() else ():
-            if entry.name in OURS:
+            if entry.name in OWN_FILES:
                 continue
-            if entry.is_dir() and not entry.is_symlink():  # copied: moving it would lose it if the program is killed
+            if entry.is_dir() and not entry.is_symlink():  # copied, because a kill after moving it would lose it
                 shutil.copytree(entry, aside / entry.name, symlinks=True)
             else:
                 shutil.copy2(entry, aside / entry.name, follow_symlinks=False)
@@ -78,6 +79,7 @@ def save_model_directory(
 
 
 def require_replaceable(folder: Path) -> None:
-    """Raises TmtError if this program stands in the folder: it cannot be replaced then."""
+    """Raises TmtError if the folder is the current one: it cannot be replaced then."""
     if folder.resolve() == Path.cwd():
-        raise TmtError("this is the folder you are in, which cannot be replaced", place=folder, remedy="Name another.")
+        remedy = "Name another folder, or leave this one first:  cd .."
+        raise TmtError("the current folder cannot be replaced", place=folder, remedy=remedy)

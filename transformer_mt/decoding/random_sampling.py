@@ -1,7 +1,7 @@
-"""Drawing translations at random from the model's distribution, tempered and cut to its likeliest tokens.
+"""Random translations, drawn from the model's distribution with a temperature, top-k and top-p.
 
-Knows a step function and its cache, never a model. A sentence's draws come from a seed of its own, so they
-do not depend on the batch it happens to be in.
+This file knows a step function and its cache, not a model. Each sentence has its own seed, so its samples do not depend
+on the other sentences of the batch.
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ from transformer_mt.decoding.step import C, Limits, Step
 
 @dataclass(frozen=True)
 class SamplingOptions:
-    """temperature divides the logits; top_k (0: all) and top_p (1: all) then cut the distribution.
+    """How tokens are drawn.
 
-    alpha: length penalty of the reported score.
+    temperature: the logits are divided by it first
+    top_k:       only the k likeliest tokens can be drawn; 0: all
+    top_p:       of these, only the likeliest that together have at least this probability; 1: all
+    alpha:       length penalty of the reported score
     """
 
     temperature: float = 1.0
@@ -37,7 +40,7 @@ def sample(
 ) -> list[list[SearchResult]]:
     """`samples` independent translations of each sentence, in the order in which they were drawn.
 
-    seeds: one for each sentence. The reported log-probability is that of the model itself.
+    seeds: one for each sentence. The reported log-probability is the model's, without temperature, top_k and top_p.
     """
     device, longest = limits.longest_B.device, int(limits.longest_B.max())
     chances = torch.zeros(len(seeds), samples, longest)
@@ -54,28 +57,28 @@ def sample(
 
 
 def seed_of(source: Sequence[int], seed: int) -> int:
-    """A sentence's own seed: what is drawn for it depends on nothing around it."""
+    """The seed of a sentence: a hash of its ids and the seed of the run."""
     digest = hashlib.blake2b(repr((seed, list(source))).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
 
 
 def restrict(logits_NV: Tensor, top_k: int = 0, top_p: float = 1.0) -> Tensor:
-    """Minus infinity for all but the k likeliest, and then for all but the fewest that sum to at least p."""
+    """Logits [N, V] with minus infinity at all tokens but the k likeliest, then at all but the fewest that reach p."""
     if 0 < top_k < logits_NV.shape[-1]:
         least_N1 = logits_NV.topk(top_k, dim=-1).values[:, -1:]
         logits_NV = logits_NV.masked_fill(logits_NV < least_N1, -math.inf)
     if top_p < 1.0:
         sorted_NV, order_NV = logits_NV.sort(dim=-1, descending=True)
         p_NV = sorted_NV.softmax(dim=-1)
-        beyond_NV = p_NV.cumsum(dim=-1) - p_NV >= top_p  # enough without it; never so for the likeliest
+        beyond_NV = p_NV.cumsum(dim=-1) - p_NV >= top_p  # likelier tokens already reach p
         logits_NV = logits_NV.masked_fill(beyond_NV.gather(-1, order_NV.argsort(dim=-1)), -math.inf)
     return logits_NV
 
 
 def pick(p_NV: Tensor, chance_N: Tensor) -> Tensor:
-    """The token at which the cumulative probability passes the row's chance in [0, 1)."""
+    """Tokens [N]: in each row, the first whose cumulative probability exceeds the row's chance in [0, 1)."""
     device = p_NV.device
-    if device.type == "mps":  # has no float64
+    if device.type == "mps":  # it has no float64
         p_NV, chance_N = p_NV.cpu(), chance_N.cpu()
     cumulative_NV = p_NV.double().cumsum(dim=-1)  # float64: a chance below 1 stays below the sum
     bar_N1 = chance_N.double()[:, None] * cumulative_NV[:, -1:]

@@ -1,4 +1,4 @@
-"""What a search is asked and what it finds, whichever engine searches: ids and lengths in plain Python, no tensors."""
+"""Input and output of a search, for any engine: ids and lengths in plain Python, no tensors."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from transformer_mt.text.vocabulary import EOS
 
-if TYPE_CHECKING:  # a search imports this file while the config is being built
+if TYPE_CHECKING:  # searches import this file while the config is being built
     from torch import Tensor
 
     from transformer_mt.config.decoding import DecodingConfig
 
-MOST_SENTENCES = 512  # of a batch, however short they are
+MOST_SENTENCES = 512  # in a batch, even if they are short
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,11 @@ class Request:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """A translation as ids, with its log-probability and its score.
+    """A translation as ids.
 
-    ids:             without the start mark; the end mark comes last unless the sentence was stopped
-    log_probability: sum over all ids
-    score:           what hypotheses are ranked by: log-probability under the penalties
+    ids:             without the start mark; the end mark comes last, unless the translation was stopped
+    log_probability: sum over all ids, in nats
+    score:           log-probability with length and coverage penalties; the higher, the better
     """
 
     ids: tuple[int, ...]
@@ -39,7 +39,7 @@ class SearchResult:
 
     @property
     def stopped(self) -> bool:
-        """Was it cut at the longest length allowed, before its end mark?"""
+        """Whether it was cut at the longest allowed length, before an end mark."""
         return not self.ids or self.ids[-1] != EOS
 
     @property
@@ -56,7 +56,12 @@ def length_penalty(length: int | Tensor, alpha: float) -> float | Tensor:
 def batched(
     lengths: Sequence[int], rows: int, batch_tokens: int, max_positions: int | None = None
 ) -> Iterator[list[int]]:
-    """Indices of sentences of similar length, at most `batch_tokens` source tokens times rows in a batch."""
+    """Batches of sentence indices, longest first; sentences x longest source x rows <= `batch_tokens`, or one sentence.
+
+    lengths:       source tokens of each sentence
+    rows:          hypotheses of each sentence that are decoded at once
+    max_positions: assert that no sentence is longer
+    """
     assert max_positions is None or max(lengths, default=0) <= max_positions, "the caller cuts long sentences"
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
@@ -70,9 +75,9 @@ def batched(
 
 
 def allowed_lengths(request: Request, decoding: DecodingConfig, max_positions: int | None) -> tuple[int, int]:
-    """Fewest tokens before the end mark, and most tokens with it, relative to the source's tokens.
+    """The fewest tokens of a translation without its end mark, and the most tokens with it; from the source's length.
 
-    A translation has room for its prefix and one more token, but never for more than the model has positions.
+    The most is at least one more than the prefix, but never more than `max_positions`.
     """
     length = len(request.source) - (request.source[-1] == EOS)
     longest = max(int(decoding.max_length_ratio * length) + decoding.max_length_offset, 1, len(request.prefix) + 1)

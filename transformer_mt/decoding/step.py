@@ -1,7 +1,7 @@
-"""What every search shares: the step it asks and the limits it keeps.
+"""What all searches share: the step function that they call, and the limits of translations.
 
-A search knows a step function and a cache it can reorder, never a model. Rows N of a batch are the
-hypotheses of its sentences, sentence by sentence: row n belongs to sentence n // W.
+A search knows a step function and a cache that it can reorder, not a model. The rows N of a batch are the hypotheses of
+its sentences, sentence by sentence: row n belongs to sentence n // W.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ Self = TypeVar("Self", bound="Cache")
 
 
 class Cache(Protocol):
-    """What a step remembers of its rows."""
+    """What a step function keeps about its rows."""
 
     def select(self: Self, sentences_B: Tensor) -> Self:
         """The cache of these sentences, each with all its rows."""
 
     def reorder(self: Self, rows_N: Tensor) -> Self:
-        """The cache in which row n continues the row rows_N[n] of the same sentence.
+        """The cache in which row n continues row rows_N[n] of the same sentence.
 
-        There may be more rows than before: several hypotheses then continue one.
+        There may be more rows than before, if several hypotheses continue the same one.
         """
 
 
@@ -36,24 +36,30 @@ C = TypeVar("C", bound=Cache)
 Step = Callable[[Tensor, C], tuple[Tensor, C]]  # (previous_N, cache) -> (logits_NV, longer cache)
 
 
-def coverage_penalty(coverage_S: Tensor, beta: float) -> Tensor:
-    """cp(X; Y) = beta * sum_i log(min(attention that source position i received, 1)) (Wu et al. 2016, section 7; the
-    other penalty there is `request.length_penalty`).
+def pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Tensor:
+    """Ids [B, T], filled up with PAD on the right."""
+    width = max(map(len, rows), default=0)
+    padded = [[*row, *[PAD] * (width - len(row))] for row in rows]
+    return torch.tensor(padded, dtype=torch.long, device=device).view(len(rows), width)
 
-    A position nobody looked at counts as 1e-6, so that the penalty stays finite.
+
+def coverage_penalty(coverage_S: Tensor, beta: float) -> Tensor:
+    """cp(X; Y) = beta * sum_i log(min(attention that source position i received, 1)) (Wu et al. 2016, equation 14).
+
+    coverage: [..., S] to a penalty [...]. Attention below 1e-6 counts as 1e-6, so that the penalty stays finite.
     """
     return beta * coverage_S.clamp(1e-6, 1.0).log().sum(dim=-1)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What the translations of a batch must keep to.
+    """The limits of the translations of a batch.
 
-    shortest_B:      no end mark before this many tokens
-    longest_B:       steps at most, the end mark included; what has not ended then is stopped
-    prefix_BP:       ids a translation must begin with, PAD where it is free
-    no_repeat_ngram: no run of this many tokens may come twice; 0: may
-    min_steps:       the largest of shortest_B; known to the host, so that most steps need not look
+    shortest_B:      the fewest tokens before the end mark
+    longest_B:       the most tokens, end mark included; a translation that has not ended then is stopped
+    prefix_BP:       ids that a translation must begin with; PAD where any id is allowed
+    no_repeat_ngram: no sequence of this many tokens may occur twice; 0: no limit
+    min_steps:       the largest of shortest_B, as a Python number: later steps need no look at shortest_B
     """
 
     shortest_B: Tensor
@@ -71,14 +77,10 @@ class Limits:
         no_repeat_ngram: int = 0,
         device: torch.device | str = "cpu",
     ) -> Limits:
-        prefixes = prefixes or [()] * len(longest)
-        width = max(map(len, prefixes), default=0)
-        padded = [[*prefix, *[PAD] * (width - len(prefix))] for prefix in prefixes]
-        prefix_BP = torch.tensor(padded, dtype=torch.long, device=device).view(len(prefixes), width)
         return cls(
             torch.tensor(list(shortest), device=device),
             torch.tensor(list(longest), device=device),
-            prefix_BP,
+            pad(prefixes or [()] * len(longest), device),
             no_repeat_ngram,
             max(shortest, default=0),
         )
@@ -89,12 +91,12 @@ class Limits:
         return Limits(shortest_B, longest_B, self.prefix_BP[sentences_B], self.no_repeat_ngram, self.min_steps)
 
     def forbid(self, logits_NV: Tensor, tokens_NT: Tensor) -> None:
-        """Make minus infinity, in place, of what may not follow the tokens so far.
+        """Set the logits [N, V] of tokens that may not follow tokens_NT [N, T] to minus infinity, in place.
 
-        Padding and the start mark never may. A row with nowhere to go may end.
+        Padding and the start mark are always forbidden. A row in which everything is forbidden may end.
         """
         n_steps, width = tokens_NT.shape[1], logits_NV.shape[0] // len(self.longest_B)
-        free_NV = logits_NV.clone() if n_steps < self.prefix_BP.shape[1] else None  # what a prefix demands, may follow
+        free_NV = logits_NV.clone() if n_steps < self.prefix_BP.shape[1] else None  # a prefix overrules other limits
         end_logit_N = logits_NV[:, EOS].clone() if self.no_repeat_ngram else None
         logits_NV[:, PAD] = -math.inf
         logits_NV[:, BOS] = -math.inf
@@ -111,7 +113,7 @@ class Limits:
 
 
 def _forbid_repeats(logits_NV: Tensor, tokens_NT: Tensor, n: int) -> None:
-    """Forbid each token that once followed the n - 1 newest ones."""
+    """Forbid each token that already followed the same n - 1 tokens as the newest ones."""
     if tokens_NT.shape[1] < n:
         return
     windows_NXn = tokens_NT.unfold(1, n, 1)  # X windows of n tokens
@@ -122,5 +124,5 @@ def _forbid_repeats(logits_NV: Tensor, tokens_NT: Tensor, n: int) -> None:
 
 
 def too_many_idle(n_idle: int, n_all: int) -> bool:
-    """Have enough sentences ended that taking them out of the batch is worth copying the others?"""
+    """Whether enough sentences are finished to make removing them worth a copy of the others."""
     return n_idle * 8 >= n_all

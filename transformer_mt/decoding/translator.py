@@ -1,6 +1,6 @@
 """A loaded model or ensemble: translates lines, computes the loss of references, returns attention maps.
 
-`interpreter` turns text into ids and back; `batches` searches.
+`interpreter` turns text into ids and back; `batches` runs the search.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ import torch.nn.functional as F
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.attention_maps import attention_maps
-from transformer_mt.decoding.batches import pad, search
+from transformer_mt.decoding.batches import search
 from transformer_mt.decoding.ensemble import mean_log_probability
 from transformer_mt.decoding.finding import find_model
 from transformer_mt.decoding.interpreter import Computing, Interpreter
 from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
 from transformer_mt.decoding.request import Request, SearchResult, batched
+from transformer_mt.decoding.step import pad
 from transformer_mt.errors import TmtError
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import keep_freed_memory, pick_device
@@ -28,16 +29,17 @@ from transformer_mt.text.cleaning import clean_text
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD
 
 DEFAULT = Computing()
-LOSS_TOKENS = 2048  # of a batch: all its positions have their logits at once
-ALIGN_TOKENS = 12288  # of a batch
+LOSS_TOKENS = 2048  # in a batch; the logits of all positions exist at once
+ALIGN_TOKENS = 12288  # in a batch
 
 
 @dataclass(frozen=True)
 class AttentionMaps:
-    """Attention of every module for one sentence, with the tokens that stand at its rows and columns.
+    """Attention weights of every module for one sentence, with the tokens of their rows and columns; by module path.
 
-    maps: numpy [H, Q, M] by module path. Rows of the decoder are the tokens produced, columns of its
-    self-attention the tokens read.
+    maps:    numpy [H, Q, M]
+    rows:    Q tokens: the source in the encoder, the tokens written in the decoder
+    columns: M tokens: the source, or in decoder self-attention the tokens read (from the start mark on)
     """
 
     maps: Mapping[str, Any]
@@ -46,8 +48,12 @@ class AttentionMaps:
 
 
 class ReferenceLoss(NamedTuple):
-    """nats: sum of -log p over the references' tokens, end marks included. tokens: their number. n_cut: references
-    whose end was not read."""
+    """The loss of references under a model.
+
+    nats:   sum of -log p over the tokens of all references, end marks included
+    tokens: number of these tokens
+    n_cut:  number of references that were too long, so that their end was not read
+    """
 
     nats: float
     tokens: int
@@ -55,7 +61,7 @@ class ReferenceLoss(NamedTuple):
 
 
 class Translator(Interpreter):
-    """One model, or an ensemble that shares its vocabularies, ready to translate."""
+    """One model, or an ensemble with equal vocabularies, ready to translate."""
 
     def __init__(
         self,
@@ -63,7 +69,7 @@ class Translator(Interpreter):
         decoding: DecodingConfig | None = None,
         computing: Computing = DEFAULT,
     ) -> None:
-        """Raises TmtError if the models do not share their vocabularies."""
+        """Raises TmtError if the models differ in direction or vocabularies."""
         first = directories[0]
         for other in directories[1:]:
             _require_alike(first, other)
@@ -80,9 +86,11 @@ class Translator(Interpreter):
         decoding: DecodingConfig | None = None,
         computing: Computing = DEFAULT,
     ) -> Translator:
-        """folders: a model or the run that made it, or several for an ensemble. decoding: None takes the first model's.
+        """Load a model, or several as an ensemble.
 
-        Raises TmtError if a folder holds no model, or the models do not fit each other.
+        folders:  model directories, or runs that made them
+        decoding: how to search; None: as the first model's config says
+        Raises TmtError if a folder contains no model, or if the models differ in direction or vocabularies.
         """
         if computing.threads is not None:
             torch.set_num_threads(computing.threads)
@@ -95,7 +103,7 @@ class Translator(Interpreter):
         return cls(models, decoding, computing)
 
     def reference_loss(self, sources: Sequence[str], references: Sequence[str]) -> ReferenceLoss:
-        """How well the models predict the references, as far as they can read them."""
+        """The loss of the references, one for each source. Sources and references are cut to the longest length."""
         data, most = self.config.data, self.max_length
         read = [self._read(source, "").ids for source in sources]
         whole = [self.target.encode(clean_text(reference, data.cleaning, data.target)) for reference in references]
@@ -113,9 +121,9 @@ class Translator(Interpreter):
         return ReferenceLoss(nats, sum(map(len, targets)), sum(len(ids) > most for ids in whole))
 
     def attention(self, line: str, target: Sequence[str] | None = None, prefix: str = "") -> AttentionMaps:
-        """Where the first model looks while it translates `line` into the tokens `target`.
+        """The attention maps of the first model while it translates `line`.
 
-        Default: its own best translation, that begins with `prefix`, and is shown as far as it was written.
+        target: tokens of the translation; None: the model's own best translation, which begins with `prefix`
         """
         source = self._read(line, prefix)
         produced: Sequence[int] = (*self.target.vocabulary.encode(target or ()), EOS)
@@ -137,10 +145,10 @@ class Translator(Interpreter):
         return search(self.models, requests, self.decoding, self.seed, self.scored)
 
     def _align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[int]]:
-        """The source position that the last cross-attention looks at most, over heads and models.
+        """For each target token, the source token with the most attention in the last cross-attention.
 
-        Reads finished translations again, all positions at once. The source's end mark, where attention rests that has
-        nowhere to go, is never the answer, except for an empty source.
+        Attention is the mean over heads and models, computed for all positions of the finished translation at once. The
+        source's end mark attracts attention that means nothing, so it is left out, except for an empty source.
         """
         aligned: list[list[int]] = [[] for _ in sources]
         lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
@@ -161,18 +169,18 @@ class Translator(Interpreter):
 
 
 def _require_alike(first: ModelDirectory, other: ModelDirectory) -> None:
-    """Raises TmtError where two models do not translate between the same languages, from and into the same tokens."""
+    """Raises TmtError if two models differ in direction or vocabularies."""
     wanted, found = first.config.data.direction, other.config.data.direction
     if wanted != found:
         raise TmtError(
-            f"this model translates {found}, and {first.folder} {wanted}",
+            f"this model translates {found}, but {first.folder} translates {wanted}",
             place=other.folder,
             remedy="An ensemble needs models of the same direction.",
         )
     for side in ("source", "target"):
         if getattr(first, side).vocabulary != getattr(other, side).vocabulary:
             raise TmtError(
-                f"the {side} vocabulary differs from that of {first.folder}, so their votes cannot be counted together",
+                f"the {side} vocabulary differs from that of {first.folder}",
                 place=other.folder,
                 remedy="An ensemble needs models trained on the same prepared data.",
             )

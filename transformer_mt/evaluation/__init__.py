@@ -1,1 +1,1 @@
-"""Scores of translations: lists of strings in, scores with signatures out. It knows no model, data or config."""
+"""Scores of translations: lists of strings in, scores with signatures out. Models and data are unknown here."""

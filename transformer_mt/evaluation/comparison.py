@@ -17,8 +17,8 @@ SIGNIFICANT = 0.05
 class Comparison:
     """The scores of two systems by one metric, each with half the width of its 95 % confidence interval.
 
-    p_value:   the probability of a difference at least this large between systems of equal quality.
-    signature: sacreBLEU's signature, with the number of samples and the seed.
+    p_value:   probability of a difference at least this large between systems of equal quality
+    signature: sacreBLEU's signature, with the number of samples and the seed
     """
 
     metric: str
@@ -31,7 +31,7 @@ class Comparison:
 
     @property
     def significant(self) -> bool:
-        """Whether the difference is significant. Equal scores never are, though sacreBLEU gives them the smallest p."""
+        """Whether p < 0.05. Equal scores are never significant, although sacreBLEU gives them the smallest p."""
         return self.p_value < SIGNIFICANT and self.system != self.baseline
 
 
@@ -45,6 +45,7 @@ def compare(
 ) -> dict[str, Comparison]:
     """Compare two systems on the same references; the keys of the result are `metrics`.
 
+    language: ISO code of the target; it decides BLEU's tokenizer. samples: of the bootstrap.
     sacreBLEU's seed is fixed, so the same lines give the same p-values.
     Raises TmtError if the numbers of lines differ or there are no lines.
     """

@@ -1,4 +1,4 @@
-"""From translations to a full report: every score, table and example that was asked for."""
+"""From translations to a full report: every score, table and example that was requested."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from transformer_mt.evaluation.sentences import best_and_worst, by_length, lengt
 
 @dataclass(frozen=True)
 class Words:
-    """The tokens that a model of words wrote, and the references split in the same way. name: of these tokens."""
+    """The tokens that a word-based model wrote, and the references split in the same way. name: of these tokens."""
 
     name: str
     hypotheses: Tokens
@@ -25,11 +25,13 @@ class Words:
 class System:
     """One system's translations of one test set, line by line, and what else is known about them.
 
-    name:     the test set. language: ISO code of the target; "" if unknown.
-    sources:  shown beside examples; can be empty. baseline: another system's translations; can be empty.
-    tokenized_references: references lower-cased and tokenised by Moses, if BLEU in that form is wanted too.
-    words:    tokens for the table of n-gram orders; without them, BLEU's own tokens are counted.
-    loss:     of the model on the references, in nats per token.
+    name:     of the test set
+    language: ISO code of the target; "" if unknown
+    sources:  shown with examples; may be empty
+    baseline: another system's translations; may be empty
+    tokenized_references: references lower-cased and tokenised by Moses; if given, BLEU in that form is reported too
+    words:    tokens for the table of n-gram orders; None: BLEU's own tokens are counted
+    loss:     of the model on the references, in nats per token
     """
 
     name: str
@@ -44,7 +46,7 @@ class System:
 
 
 def examine(system: System, metrics: Sequence[str] = METRICS, bleu_of_tokens: BleuOfTokens | None = None) -> Report:
-    """The report of a system. With `bleu_of_tokens` (see `bleu_table`) it has the table of n-gram orders.
+    """The report of a system. With `bleu_of_tokens` (see `bleu_table`) it includes the table of n-gram orders.
 
     Raises TmtError if the numbers of lines differ or there are no lines.
     """

@@ -1,4 +1,4 @@
-"""sacreBLEU's metrics for a target language, and what a reader of their scores must know."""
+"""sacreBLEU's metrics for a target language, and notices for readers of the scores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EAST_ASIAN = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")  # kana, i
 
 @dataclass(frozen=True)
 class BleuTokenizer:
-    """How BLEU splits a language into tokens. notice: what a reader of the score must know; usually empty."""
+    """How BLEU splits a language into tokens. notice: what a reader of the score must know, usually nothing ("")."""
 
     name: str
     notice: str = ""
@@ -37,14 +37,14 @@ def bleu_tokenizer(language: str) -> BleuTokenizer:
     return BleuTokenizer(
         _DEFAULT,
         f"BLEU is tokenised by {_DEFAULT}, which counts words between spaces; published scores for '{language}' use"
-        f" {name}. To have it:  pip install 'sacrebleu[{extra}]'",
+        f" {name}. Install it:  pip install 'sacrebleu[{extra}]'",
     )
 
 
 def notice_of(language: str, references: Sequence[str]) -> str:
-    """What a reader of BLEU with these references must know about its tokens; "" if nothing."""
+    """What a reader of BLEU must know about its tokens; "" if nothing."""
     if not language and any(_EAST_ASIAN.search(line) for line in references):
-        return f"the language is not known, so BLEU is tokenised by {_DEFAULT}; name it:  --language ko  (ja, zh)"
+        return f"the language is unknown, so BLEU is tokenised by {_DEFAULT}; set it:  --language ko  (or ja, zh)"
     return bleu_tokenizer(language).notice
 
 

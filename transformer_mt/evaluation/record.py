@@ -1,4 +1,4 @@
-"""scores.json, in the folder of a model: its scores on each test set."""
+"""scores.json in a model directory: the scores of the model on each test set."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from transformer_mt.files.replace import replace_text
 def store_scores(file: Path, test_set: str, settings: dict[str, Any], measured: dict[str, Any]) -> None:
     """Replace the entry of one test set in the file; the other entries stay. A damaged file is overwritten.
 
-    settings: what was translated, and how. If they are the same as before, earlier figures that were not measured this
-    time (None) stay too.
+    settings: what was translated, and how
+    measured: figures by name; None: not measured. An earlier figure stays then, if the settings are the same
     """
     scores = read_scores(file)
     before = scores.get(test_set)

@@ -17,13 +17,14 @@ from transformer_mt.evaluation.sentences import Bucket, Example
 
 @dataclass(frozen=True)
 class Report:
-    """All results of one system on one test set; what was not asked for is empty.
+    """All results of one system on one test set. What was not requested is None or empty.
 
-    name:        the test set.
-    scores:      by metric, on natural text.
-    lowercased:  BLEU that ignores case; literature: BLEU on Moses tokens, as in papers.
-    loss:        of the model on the references, in nats per token.
-    best, worst: sentences by chrF.
+    name:        of the test set
+    scores:      by metric, on natural text
+    lowercased:  BLEU that ignores case
+    literature:  BLEU on lower-cased Moses tokens, as in papers
+    loss:        of the model on the references, in nats per token
+    best, worst: sentences by chrF
     """
 
     name: str
@@ -41,12 +42,12 @@ class Report:
 
     @property
     def perplexity(self) -> float | None:
-        """exp(loss); None if there is no loss, or if the result is too large for a number."""
+        """exp(loss), per token; None without a loss, or if the result is above 1e304."""
         return None if self.loss is None or self.loss > 700 else math.exp(self.loss)
 
 
 def as_json(report: Report) -> dict[str, Any]:
-    """The report as plain values. `bleu`, `chrf` and `ter` are always there; None if not asked for."""
+    """The report as plain values. All keys are always present; None: not requested."""
     bleu = report.scores.get("bleu")
     lowercased, literature = report.lowercased, report.literature
     return {
@@ -72,13 +73,13 @@ def as_json(report: Report) -> dict[str, Any]:
 def as_text(report: Report) -> str:
     """The report as text. The scores come first, in sacreBLEU's standard form."""
     scores = [one.line for one in report.scores.values()]
-    if report.lowercased:  # other forms of BLEU have a name, so that nobody takes them for the first line
+    if report.lowercased:  # other forms of BLEU have a label, because they cannot be compared with the first line
         scores.append(f"lower-cased:  {report.lowercased.line}")
     if report.literature:
         scores.append(f"lower-cased, Moses-tokenised, as in papers:  {report.literature.line}")
     facts = [f"{report.sentences:,} sentences of {report.name}", f"length ratio {report.length_ratio:.3f}"]
     if report.loss is not None:
-        perplexity = "beyond measure" if report.perplexity is None else f"{report.perplexity:,.3f}"
+        perplexity = "above 1e304" if report.perplexity is None else f"{report.perplexity:,.3f}"
         facts.append(f"references: loss {report.loss:.3f}, perplexity {perplexity} a token")
     parts = [
         "\n".join(scores),
@@ -93,14 +94,14 @@ def as_text(report: Report) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:
-    """The rows as text in columns: the first column aligned to the left, the others to the right."""
+    """Rows as text in columns: the first column is aligned to the left, the others to the right."""
     sides = ["left", *["right"] * (len(rows[0]) - 1)]
     text = tabulate(rows, tablefmt="plain", colalign=sides, disable_numparse=True, preserve_whitespace=True)
     return "\n".join(line.rstrip() for line in text.split("\n"))
 
 
 def _table(table: BleuTable) -> str:
-    """BLEU-1 to BLEU-4, of single orders and of all up to one."""
+    """BLEU-1 to BLEU-4: of each order alone, and of all orders up to it."""
     rows = [
         ("", *(f"BLEU-{n}" for n in ORDERS)),
         ("individual", *(f"{value:.2f}" for value in table.individual)),
@@ -123,7 +124,7 @@ def _comparison(comparison: dict[str, Comparison]) -> str:
         )
     signature = next(iter(comparison.values())).signature
     return (
-        "Paired bootstrap resampling (95 % intervals; * significant at p < 0.05; TER: less is better)\n"
+        "Paired bootstrap resampling (95 % intervals; * significant at p < 0.05; TER: lower is better)\n"
         f"{aligned(rows)}\n{signature}"
     )
 

@@ -1,7 +1,7 @@
 """Scores of a whole test set: BLEU, chrF and TER on natural text, and BLEU of single n-gram orders on tokens.
 
-sacreBLEU computes every score, with a signature that lets others repeat it. The table of n-gram orders comes from a
-function that the caller gives (`bleu_of_tokens` in text/vocabulary.py, as in tutorials).
+sacreBLEU computes every score, with a signature that lets others repeat it. The table of n-gram orders is computed by a
+function that the caller passes (`bleu_of_tokens` in text/vocabulary.py, which many tutorials use).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ORDERS = (1, 2, 3, 4)
 
 @dataclass(frozen=True)
 class Score:
-    """One score. name: as sacreBLEU writes it (BLEU, chrF2, TER). line: the standard form with the signature."""
+    """One score in percent. name: BLEU, chrF2 or TER, as in sacreBLEU. line: the standard form with the signature."""
 
     name: str
     value: float
@@ -49,7 +49,7 @@ def score(
 
 
 def moses_tokenized(lines: Sequence[str], language: str) -> list[str]:
-    """The lines lower-cased, then normalised, tokenised and escaped as the Moses scripts do, without splitting hyphens.
+    """The lines lower-cased, then normalised, tokenised and escaped like the Moses scripts; hyphens are not split.
 
     These settings turn the raw Multi30k test sets into the official `*.lc.norm.tok.*`, line by line.
     """
@@ -60,9 +60,10 @@ def moses_tokenized(lines: Sequence[str], language: str) -> list[str]:
 
 
 def literature_bleu(hypotheses: Sequence[str], tokenized_references: Sequence[str], language: str) -> Score:
-    """BLEU as most Multi30k papers report it: `moses_tokenized` hypotheses, and references that have that form already.
+    """BLEU as most Multi30k papers report it; it cannot be compared with a cased 13a score.
 
-    It cannot be compared with a cased 13a score.
+    hypotheses: natural text; they go through `moses_tokenized`. tokenized_references: already in that form.
+    Raises TmtError if the numbers of lines differ or there are no lines.
     """
     from sacrebleu.metrics.bleu import BLEU
 
@@ -73,7 +74,7 @@ def literature_bleu(hypotheses: Sequence[str], tokenized_references: Sequence[st
 
 @dataclass(frozen=True)
 class BleuTable:
-    """BLEU-1 to BLEU-4 in percent. tokens: the name of the tokens that were counted."""
+    """BLEU-1 to BLEU-4 (0 to 100), of each order alone and of all orders up to it. tokens: name of what was counted."""
 
     tokens: str
     individual: tuple[float, ...]
@@ -95,12 +96,12 @@ def bleu_table(hypotheses: Tokens, references: Tokens, bleu_of_tokens: BleuOfTok
 def check_parallel(lines: Sequence[str], name: str, others: Sequence[str], other_name: str) -> None:
     """Raises TmtError unless both have the same number of lines, at least one."""
     if not lines or not others:
-        raise TmtError("there is nothing to score", place=name if not lines else other_name)
+        raise TmtError("no lines to score", place=name if not lines else other_name, remedy="Give at least one line.")
     if len(lines) != len(others):
         raise TmtError(
             f"{name} has {len(lines):,} lines, {other_name} has {len(others):,}",
             remedy="Line n of one must belong to line n of the other. Look for a line break inside a sentence,"
-            " or a program that left out empty lines.",
+            " or for a program that removed empty lines.",
         )
 
 

@@ -13,7 +13,7 @@ BUCKETS = ((0, 5), (6, 10), (11, 15), (16, 20), (21, 30), (31, 50), (51, None)) 
 
 @dataclass(frozen=True)
 class Bucket:
-    """The sentences with references of `shortest` to `longest` tokens (None: no limit)."""
+    """The sentences with references of `shortest` to `longest` tokens (None: no limit), and their scores."""
 
     shortest: int
     longest: int | None
@@ -25,7 +25,7 @@ class Bucket:
 
 @dataclass(frozen=True)
 class Example:
-    """One sentence with its chrF. line: counted from 1. source: empty if it is not known."""
+    """One sentence with its chrF. line: counted from 1. source: empty if unknown."""
 
     line: int
     chrf: float
@@ -35,13 +35,13 @@ class Example:
 
 
 def length_ratio(hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]]) -> float:
-    """Number of tokens of all hypotheses / of all references; 0 if the references have no tokens."""
+    """Tokens of all hypotheses / tokens of all references; 0 if the references have no tokens."""
     total = sum(map(len, references))
     return sum(map(len, hypotheses)) / total if total else 0.0
 
 
 def by_length(hypotheses: Sequence[str], references: Sequence[str], language: str = "") -> list[Bucket]:
-    """The scores of each group of BUCKETS that has sentences; BLEU's tokens are counted."""
+    """The scores of each group of BUCKETS that has sentences; lengths are counted in BLEU's tokens."""
     hypothesis_tokens, reference_tokens = bleu_tokens(hypotheses, language), bleu_tokens(references, language)
     found = []
     for shortest, longest in BUCKETS:
@@ -57,10 +57,10 @@ def by_length(hypotheses: Sequence[str], references: Sequence[str], language: st
 def best_and_worst(
     hypotheses: Sequence[str], references: Sequence[str], sources: Sequence[str] = (), count: int = 10
 ) -> tuple[list[Example], list[Example]]:
-    """The `count` best sentences by chrF, and the worst, worst first.
+    """The `count` best sentences by chrF, best first, and the `count` worst, worst first.
 
-    Of equal sentences, the one with the longer reference is better, then the earlier one. No sentence is in both lists;
-    if there are fewer than 2 * `count` sentences, each list gets half of them.
+    Of equal ones, the sentence with the longer reference is better, then the earlier one. No sentence is in both lists;
+    with fewer than 2 * `count` sentences, each list has half of them.
     """
     metric = make_metric("chrf")
     rows = zip(sources or [""] * len(references), references, hypotheses, strict=True)

@@ -1,1 +1,1 @@
-"""A trained model in the formats of other programs."""
+"""Trained models in the formats of other programs."""

@@ -1,4 +1,4 @@
-"""Do two engines translate alike, and how fast is each? Knows only that both take lines and hand translations out."""
+"""Compares two engines: how many translations are equal, and how fast each engine is."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from transformer_mt.decoding.interpreter import Interpreter
 
-ENOUGH = 0.99  # of the sentences; float32 sums in another order, which now and then tips a near tie
+ENOUGH = 0.99  # share of equal translations; another order of float32 sums can change a near tie
 _WARM_UP = 8  # sentences that are not timed
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """ours, theirs: the translations, line by line. Seconds are those of all lines."""
+    """Translations by both engines, line by line, and the seconds that each needed for all lines."""
 
     ours: tuple[str, ...]
     theirs: tuple[str, ...]
@@ -24,12 +24,12 @@ class Agreement:
 
     @property
     def share(self) -> float:
-        """Of the lines, those with the same translation."""
+        """Share of lines with equal translations, 0 to 1."""
         return sum(one == other for one, other in zip(self.ours, self.theirs, strict=True)) / len(self.ours)
 
 
 def compare(ours: Interpreter, theirs: Interpreter, lines: Sequence[str]) -> Agreement:
-    """Translate the same lines, at least one, with both."""
+    """Translate the same lines, at least one, with both engines."""
     translated, seconds = [], []
     for engine in (ours, theirs):
         list(engine.translate(lines[:_WARM_UP]))
@@ -39,12 +39,12 @@ def compare(ours: Interpreter, theirs: Interpreter, lines: Sequence[str]) -> Agr
     return Agreement(translated[0], translated[1], seconds[0], seconds[1])
 
 
-def made_up_lines(
+def random_lines(
     tokens: Sequence[str], detokenize: Callable[[Sequence[str]], str], count: int, longest: int
 ) -> list[str]:
-    """Sentences of random tokens, the same ones each time: where there are no real ones, they show at least that.
+    """Sentences of random tokens, the same in each run: a comparison if there are no real sentences.
 
-    longest: tokens of a sentence at most.
+    longest: most tokens in a sentence
     """
     draw = random.Random(1)
     return [detokenize(draw.choices(tokens, k=draw.randint(1, longest))) for _ in range(count)]

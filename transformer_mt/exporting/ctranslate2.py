@@ -1,10 +1,10 @@
-"""Export to CTranslate2, a fast engine for CPUs and GPUs, and translation with what was exported.
+"""Export to CTranslate2, a fast engine for CPUs and GPUs, and loading of exported models.
 
-model.bin, config.json, *_vocabulary.json   CTranslate2's own, written by its classes; other programs read these
-config.yaml, source/, target/               ours, as in a model directory: how text becomes tokens and back
+model.bin, config.json, *_vocabulary.json   written by CTranslate2's classes; other programs read only these
+config.yaml, source/, target/               as in a model directory: how text becomes tokens and back
 
-Which tensor goes where is `specification`'s, how it searches, `engine`'s. CTranslate2 is optional and imported late;
-so is PyTorch, which translating with what was exported does without.
+`specification` decides which tensor goes where, `engine` searches. CTranslate2 is optional and imported when needed. So
+is PyTorch: translating with an exported model does not need it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from transformer_mt.exporting.engine import Ctranslate2Engine
 
 WEIGHTS = "model.bin"
-OURS = re.compile(r"model\.bin|config\.(json|yaml)|\w+_vocabulary\.json|source|target")  # what an export consists of
+OWN_FILES = re.compile(r"model\.bin|config\.(json|yaml)|\w+_vocabulary\.json|source|target")  # the parts of an export
 QUANTIZATIONS = (
     "float32",
     "float16",
@@ -43,7 +43,7 @@ QUANTIZATIONS = (
 
 
 def is_exported(folder: Path) -> bool:
-    """Is this what `write_export` writes?"""
+    """Whether the folder is an export that `write_export` wrote."""
     return (folder / WEIGHTS).is_file() and (folder / CONFIG).is_file()
 
 
@@ -53,16 +53,17 @@ def write_export(
     quantization: str = "float32",
     prove: Callable[[Path], None] = lambda written: None,
 ) -> None:
-    """Write the folder aside, then put it in place of an earlier export.
+    """Write an export to a temporary folder, then replace `output` with it.
 
-    quantization: one of QUANTIZATIONS; how the weights are stored. prove: may look at what was written before it gets
-    its place, and raise what it thinks of it.
-    Raises TmtError where CTranslate2 is missing or cannot express the model, or `output` holds something else.
+    output:       a new or empty folder, or an earlier export
+    quantization: how weights are stored, one of QUANTIZATIONS
+    prove:        called with the temporary folder; if it raises, `output` stays as it was
+    Raises TmtError if CTranslate2 is missing or does not support the model, or if `output` contains other files.
     """
     require_ctranslate2()
     from transformer_mt.decoding.model_directory import require_replaceable
 
-    refuse_foreign(output)
+    require_export_folder(output)
     require_replaceable(output)
     with replaced_folder(output) as aside:
         _fill(aside, directory, quantization)
@@ -72,13 +73,13 @@ def write_export(
 def load_engine(
     folder: Path, decoding: DecodingConfig | None = None, computing: Computing | None = None
 ) -> Ctranslate2Engine:
-    """An engine that translates as `decoding.translator.Translator` does.
+    """An engine that translates like `decoding.translator.Translator`.
 
-    folder: an exported one, or a model directory, which is then converted to float32 for this once.
-    Raises TmtError if CTranslate2 is missing, or the folder is neither, damaged, or not expressible.
+    folder: an export; or a model directory, which is converted in float32 to a temporary folder
+    Raises TmtError if CTranslate2 is missing or does not support the model, or if the folder is damaged.
     """
     require_ctranslate2()
-    from transformer_mt.exporting.engine import Ctranslate2Engine
+    from transformer_mt.exporting.engine import Ctranslate2Engine, refuse_unsupported
 
     computing = computing or Computing()
     with _as_exported(folder) as exported:
@@ -86,13 +87,15 @@ def load_engine(
             message = f"CTranslate2 does not run on '{computing.device}'"
             raise TmtError(message, place="--device", remedy="Use cpu, cuda or auto.")
         try:
-            return Ctranslate2Engine(exported, decoding, computing)
+            engine = Ctranslate2Engine(exported, decoding, computing)
         except (RuntimeError, ValueError, KeyError, OSError) as error:  # a damaged file, no such device, a newer format
             raise TmtError(
-                f"CTranslate2 cannot load this: {error}",
-                place=exported,
-                remedy="Export the model again; for --device cuda, an NVIDIA GPU and its libraries must be there.",
+                f"CTranslate2 cannot load this folder: {error}",
+                place=folder,
+                remedy="Export the model again. --device cuda needs an NVIDIA GPU and its libraries.",
             ) from None
+    refuse_unsupported(engine.search, folder)  # named, not the temporary folder of a conversion
+    return engine
 
 
 def require_ctranslate2() -> None:
@@ -101,17 +104,17 @@ def require_ctranslate2() -> None:
         raise TmtError("CTranslate2 is not installed", remedy="pip install 'transformer_mt[ctranslate2]'")
 
 
-def refuse_foreign(output: Path) -> None:
-    """Raises TmtError where a file, or a folder that holds more than an earlier export, stands in the way."""
+def require_export_folder(output: Path) -> None:
+    """Raises TmtError if `output` exists and is neither an empty folder nor an earlier export."""
     if not output.exists():
         return
-    foreign = [path.name for path in output.iterdir() if not OURS.fullmatch(path.name)] if output.is_dir() else []
-    if foreign or not output.is_dir() or (any(output.iterdir()) and not is_exported(output)):
-        held = f" ({', '.join(sorted(foreign)[:3])})" if foreign else ""
+    others = [path.name for path in output.iterdir() if not OWN_FILES.fullmatch(path.name)] if output.is_dir() else []
+    if others or not output.is_dir() or (any(output.iterdir()) and not is_exported(output)):
+        names = f" ({', '.join(sorted(others)[:3])})" if others else ""
         raise TmtError(
-            f"this folder holds something else{held}; nothing was written" if output.is_dir() else "this is a file",
+            f"this folder contains other files{names}; nothing was written" if output.is_dir() else "this is a file",
             place=output,
-            remedy="Name a new or an empty folder, or an earlier export, after --output.",
+            remedy="Give --output a new or empty folder, or an earlier export.",
         )
 
 
@@ -132,7 +135,7 @@ def _fill(folder: Path, directory: ModelDirectory, quantization: str) -> None:
 
 @contextmanager
 def _as_exported(folder: Path) -> Iterator[Path]:
-    """The folder itself, or what a model directory would be exported to, until an engine has read it."""
+    """The folder itself if it is an export; for a model directory, a temporary export."""
     if is_exported(folder):
         yield folder
         return

@@ -1,11 +1,11 @@
-"""CTranslate2 as the engine behind `Interpreter`: the same lines, options, limits and scores as our own search.
+"""CTranslate2 as the engine of an `Interpreter`: the same options, limits and scores as `decoding.translator`.
 
-Its beam search keeps and drops the same hypotheses as ours, step by step, but ranks what it found by another
-length penalty and has one longest length for a whole batch. So all it found is asked for and ranked here, and
-what broke a sentence's own limits is searched again with these. In two cases it may find another translation:
-where options forbid tokens (a shortest length, no_repeat_ngram), CTranslate2 shares their probability among the
-others while it searches, which we do not; and the tokens of a prefix cost nothing there. Samples repeat with the
-same seed and input, but depend on their neighbours.
+Its beam search keeps and drops the same hypotheses as `decoding.beam_search`, step by step. But it ranks the results by
+another length penalty, and it has one longest length for a whole batch. So all its results are fetched and ranked here,
+and sentences with a result beyond their own limits are searched again. It may still find other translations in two
+cases: if options forbid tokens (a shortest length, no_repeat_ngram), CTranslate2 gives their probability to the other
+tokens while it searches; and the tokens of a prefix cost nothing. Samples repeat with the same seed and input, but
+depend on the other sentences of a batch.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from transformer_mt.errors import TmtError
 from transformer_mt.text.codec import load_codecs
 from transformer_mt.text.vocabulary import BOS, MARKS, PAD
 
-POSITIONS = "max_positions"  # key in CTranslate2's config.json: rows of the tables of positions
-_NEVER = -1e9  # the log-probability of what CTranslate2 puts into a place it could not fill is below this
-_NO_PENALTY = 1e-6  # a length penalty of 0 would also change when CTranslate2's beam search stops
+POSITIONS = "max_positions"  # key in CTranslate2's config.json: rows of the position tables
+_NEVER = -1e9  # CTranslate2 fills empty places of a beam with log-probabilities below this
+_NO_PENALTY = 1e-6  # not 0, which would also change when CTranslate2's beam search stops
 _AHEAD = 2  # batches queued for each worker while it is busy
 
 
 class _Task(NamedTuple):
-    """A request with the fewest tokens its translation may have before the end mark, and the most with it."""
+    """A request, the fewest tokens of its translation without the end mark, and the most tokens with it."""
 
     request: Request
     shortest: int
@@ -50,28 +50,27 @@ class Ctranslate2Engine(Interpreter):
     """An exported model, ready to translate."""
 
     def __init__(self, folder: Path, decoding: DecodingConfig | None, computing: Computing) -> None:
-        """folder: a whole exported one.
+        """folder: an export.
 
-        Raises TmtError if a file is damaged or an option is not CTranslate2's, RuntimeError if it refuses the model
-        or the device, ValueError if its vocabularies are not those of our tokenizers.
+        Raises TmtError if a file is damaged, RuntimeError if CTranslate2 cannot load the model or use the device,
+        ValueError if its vocabularies do not match the tokenizers.
         """
         super().__init__(load_config(folder / CONFIG), *load_codecs(folder), decoding)
-        _refuse_unsupported(self.search, folder)
         self._by_beam = isinstance(self.search.proposer, Beam)
         self._scored = computing.scored or not self._by_beam or self.decoding.beam > 1
         source, target = self.source.vocabulary.tokens, self.target.vocabulary.tokens
         for name, words in (("shared", source), ("source", source), ("target", target)):
             file = folder / f"{name}_vocabulary.json"
             if file.exists() and json.loads(file.read_text(encoding="utf-8")) != words:
-                raise ValueError(f"{file.name} is not the vocabulary of the tokenizer beside it")
+                raise ValueError(f"{file.name} does not match the tokenizer in this folder")
         self._ids = {word: index for index, word in enumerate(target)}
         settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         self._positions: int | None = None if self.config.model.positions == "rotary" else settings[POSITIONS]
-        self.max_length = min(self.max_length, self._positions or self.max_length)  # config.yaml may say more since
-        ctranslate2.set_random_seed(computing.seed % 2**32)  # read by the threads that start now
+        self.max_length = min(self.max_length, self._positions or self.max_length)  # config.yaml may have been edited
+        ctranslate2.set_random_seed(computing.seed % 2**32)  # for the threads that start below
         device, threads = computing.device, cores(computing.threads or 0)
-        # On a CPU sentences are many and small: a thread for each batch is faster than several threads for one.
-        # Samples repeat only if one batch comes after the other.
+        # On a CPU, one thread for each batch is faster than several threads for one batch.
+        # Samples repeat only if batches are translated one after the other.
         on_cpu = device == "cpu" or (device == "auto" and ctranslate2.get_cuda_device_count() == 0)
         workers = threads if on_cpu and self._by_beam else 1
         self.engine = ctranslate2.Translator(
@@ -79,62 +78,63 @@ class Ctranslate2Engine(Interpreter):
         )
 
     def _search(self, requests: Sequence[Request]) -> list[list[SearchResult]]:
-        """Best first by our length penalty; samples in the order drawn."""
+        """Best first by `request.length_penalty`; samples in the order drawn."""
         tasks = [_Task(one, *allowed_lengths(one, self.decoding, self._positions)) for one in requests]
         lengths = [len(request.source) for request in requests]
-        batches = [  # of the same shortest length: a translation that is too short cannot be mended afterwards
+        batches = [  # with equal shortest lengths, because a translation that is too short cannot be completed later
             list(group)
             for batch in batched(lengths, self.search.rows, self.decoding.batch_tokens, self._positions)
             for _, group in groupby(batch, lambda index: tasks[index].shortest)
         ]
-        found = self._attempt(tasks, batches)
-        wrong = [  # longer than allowed, or with marks that no translation may hold: once more, exactly by the limits
+        found = self._search_batches(tasks, batches)
+        wrong = [  # too long, or with forbidden marks: searched again with exact limits
             index
             for index, task in enumerate(tasks)
             if any(len(one.ids) > task.longest or PAD in one.ids or BOS in one.ids for one in found[index])
         ]
-        again = sorted(wrong, key=lambda index: tasks[index][1:])  # those with equal limits together
+        again = sorted(wrong, key=lambda index: tasks[index][1:])  # equal limits together
         batches = [list(group) for _, group in groupby(again, lambda index: tasks[index][1:])]
-        found |= self._attempt(tasks, batches, exact=True)
-        # A prefix costs nothing in CTranslate2's scores, and what options forbid leaves its probability to the others.
+        found |= self._search_batches(tasks, batches, exact=True)
+        # In CTranslate2's scores a prefix costs nothing, and forbidden tokens leave their probability to the others.
         forbids = self.decoding.no_repeat_ngram > 0 or self.decoding.min_length_ratio > 0
-        reweighed = range(len(tasks)) if forbids or any(request.prefix for request in requests) else wrong
+        rescored = range(len(tasks)) if forbids or any(request.prefix for request in requests) else wrong
         if self._scored:
-            found |= self._weighed(requests, {index: found[index] for index in reweighed})
+            found |= self._rescored(requests, {index: found[index] for index in rescored})
         ranked = (found[index] for index in range(len(tasks)))
         return [sorted(some, key=lambda one: -one.score) if self._by_beam else some for some in ranked]
 
-    def _attempt(
+    def _search_batches(
         self, tasks: Sequence[_Task], batches: Iterable[Sequence[int]], exact: bool = False
     ) -> dict[int, list[SearchResult]]:
-        """Queue the batches, a few ahead of the results that are waited for. Returns what was found by index of a task.
+        """Search batches of task indices; returns the results by task index.
 
-        exact: forbid what no translation may hold. What is queued cannot be called back: an interrupted program ends
-        only when it is done.
+        Only a few batches are queued at once: a queued batch cannot be cancelled, so an interrupted program has to wait
+        for it.
+        exact: forbid marks that no translation may contain
         """
         found: dict[int, list[SearchResult]] = {}
         queued: deque[tuple[Sequence[int], Sequence[Any], float]] = deque()
         for batch in batches:
             exponent = self._exponent(max(len(tasks[index].request.source) for index in batch))
-            queued.append((batch, self._ask([tasks[index] for index in batch], exponent, exact), exponent))
+            queued.append((batch, self._queue([tasks[index] for index in batch], exponent, exact), exponent))
             if len(queued) > _AHEAD * self.engine.num_translators:
-                found |= self._received(*queued.popleft())
+                found |= self._results(*queued.popleft())
         for waiting in queued:
-            found |= self._received(*waiting)
+            found |= self._results(*waiting)
         return found
 
-    def _received(self, batch: Sequence[int], answers: Sequence[Any], exponent: float) -> dict[int, list[SearchResult]]:
-        """Wait for the answers to a batch."""
+    def _results(self, batch: Sequence[int], answers: Sequence[Any], exponent: float) -> dict[int, list[SearchResult]]:
+        """Wait for the answers to a batch; returns the results by task index."""
         found: dict[int, list[SearchResult]] = {index: [] for index in batch}
         for index, answer in zip(batch, answers, strict=True):
             result = answer.result()
             for words, score in zip(result.hypotheses, result.scores if self._scored else [0.0], strict=True):
                 if (total := score * max(len(words), 1) ** exponent) > _NEVER:
-                    found[index].append(self._found(tuple(self._ids[word] for word in words), total))
+                    found[index].append(self._result(tuple(self._ids[word] for word in words), total))
         return found
 
-    def _ask(self, tasks: Sequence[_Task], exponent: float, exact: bool) -> Sequence[Any]:
-        """Queue a batch, with our search settings in CTranslate2's words: one answer to wait for a sentence."""
+    def _queue(self, tasks: Sequence[_Task], exponent: float, exact: bool) -> Sequence[Any]:
+        """Queue a batch, with our settings as CTranslate2's options; returns an answer to wait for per sentence."""
         decoding, source, target = self.decoding, self.source.vocabulary, self.target.vocabulary
         prefixes = [target.decode(task.request.prefix) for task in tasks]
         options: dict[str, float] = {"beam_size": decoding.beam, "num_hypotheses": decoding.beam}
@@ -163,23 +163,23 @@ class Ctranslate2Engine(Interpreter):
         return answers
 
     def _exponent(self, usual: int) -> float:
-        """Of CTranslate2's length penalty, n^exponent, by which it leaves out what it found beyond W hypotheses.
+        """The exponent of CTranslate2's length penalty n^exponent, by which it drops results beyond the beam width.
 
-        The one that agrees with our penalty on translations of one token and of the `usual` number.
+        With it, the penalty equals `request.length_penalty` for translations of 1 token and of `usual` tokens.
         """
         if not self._by_beam or self.decoding.beam == 1:
             return 0.0
         usual = max(usual, 2)
         return max(math.log(length_penalty(usual, self.decoding.length_penalty)) / math.log(usual), _NO_PENALTY)
 
-    def _found(self, ids: tuple[int, ...], log_probability: float) -> SearchResult:
+    def _result(self, ids: tuple[int, ...], log_probability: float) -> SearchResult:
         penalty = float(length_penalty(len(ids), self.decoding.length_penalty))
         return SearchResult(ids, log_probability, log_probability / penalty)
 
-    def _weighed(
+    def _rescored(
         self, requests: Sequence[Request], found: Mapping[int, Sequence[SearchResult]]
     ) -> dict[int, list[SearchResult]]:
-        """The same hypotheses, by index of a request, with the model's own log-probabilities."""
+        """The same hypotheses, by index of the request, with the log-probabilities of the model."""
         pairs = [(index, one) for index, some in found.items() for one in some]
         if not pairs:
             return {}
@@ -190,14 +190,14 @@ class Ctranslate2Engine(Interpreter):
             max_batch_size=self.decoding.batch_tokens,
             batch_type="tokens",
         )
-        weighed: dict[int, list[SearchResult]] = {index: [] for index in found}
+        rescored: dict[int, list[SearchResult]] = {index: [] for index in found}
         for (index, one), result in zip(pairs, scored, strict=True):
             # The end mark is always scored, and comes last.
-            weighed[index].append(self._found(one.ids, sum(result.log_probs[: len(one.ids)])))
-        return weighed
+            rescored[index].append(self._result(one.ids, sum(result.log_probs[: len(one.ids)])))
+        return rescored
 
     def _align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[int]]:
-        """The finished translation is forced through once more, this time with its attention."""
+        """Translates again with the finished translation as prefix, to get its attention."""
         aligned: list[list[int]] = [[] for _ in sources]
         lengths = [len(source) for source in sources]
         for batch in batched(lengths, self.search.rows, self.decoding.batch_tokens, self._positions):
@@ -212,34 +212,34 @@ class Ctranslate2Engine(Interpreter):
             )
             for index, result in zip(batch, results, strict=True):
                 weights_TS = np.asarray(result.attention[0][: len(targets[index])])
-                words_TS = weights_TS[:, : max(len(sources[index]) - 1, 1)]  # never the end mark
+                words_TS = weights_TS[:, : max(len(sources[index]) - 1, 1)]  # without the end mark
                 aligned[index] = words_TS.argmax(axis=1).tolist()
         return aligned
 
 
-def _refuse_unsupported(search: Search, folder: Path) -> None:
-    """Raises TmtError for a search, or a setting of it, that CTranslate2 does not have."""
+def refuse_unsupported(search: Search, folder: Path) -> None:
+    """Raises TmtError for a search method, or a setting, that CTranslate2 does not support. folder: of the model."""
     decoding, by_beam = search.decoding, isinstance(search.proposer, Beam)
     refusals = (
         (
             "ctranslate2" not in search.engines,
-            f"CTranslate2 cannot search by decoding.method {decoding.method}",
+            f"CTranslate2 does not support decoding.method {decoding.method}",
             "Use --engine tmt, or another method.",
         ),
-        (  # it needs the attention of a beam search, which is wrong for several sentences
+        (  # it uses attention, which CTranslate2 gets wrong in a beam search of several sentences
             decoding.coverage_penalty > 0,
-            "CTranslate2 has no decoding.coverage_penalty like ours",
-            "Set decoding.coverage_penalty to 0 there, or use --engine tmt.",
+            "CTranslate2 does not support decoding.coverage_penalty",
+            "Set decoding.coverage_penalty to 0, or use --engine tmt.",
         ),
-        (  # it lets other hypotheses end
+        (  # in CTranslate2 other hypotheses end
             by_beam and decoding.beam > 1 and decoding.min_length_ratio > 0,
-            "CTranslate2's beam search has no decoding.min_length_ratio like ours",
-            "Set decoding.min_length_ratio to 0 there, or use --beam 1 or --engine tmt.",
+            "CTranslate2's beam search does not support decoding.min_length_ratio",
+            "Set decoding.min_length_ratio to 0, or use --beam 1 or --engine tmt.",
         ),
         (
             not by_beam and decoding.top_k == 1 and search.rows > 1,
-            "CTranslate2 draws one sample only where decoding.top_k is 1",
-            "That is greedy search: use --beam 1 without --sample or --mbr, or --engine tmt.",
+            "CTranslate2 draws only one sample if decoding.top_k is 1",
+            "For greedy search use --beam 1 without --sample and --mbr; or use --engine tmt.",
         ),
     )
     for applies, message, remedy in refusals:

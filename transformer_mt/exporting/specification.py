@@ -1,7 +1,7 @@
-"""Our weights in CTranslate2's own specification classes.
+"""The weights of a model in CTranslate2's specification classes.
 
-Its classes know the layout and say what is missing; this file says which of our tensors goes where, and which options
-have no place there. It imports CTranslate2, so import it only if that is installed.
+These classes know the layout and report what is missing. This file decides which tensor goes where, and which options
+are not supported. It imports CTranslate2, so import it only if CTranslate2 is installed.
 """
 
 from __future__ import annotations
@@ -30,12 +30,14 @@ _ACTIVATIONS = {"relu": Activation.RELU, "gelu": Activation.GELU, "swiglu": Acti
 
 
 def specification(model: Transformer, source: list[str], target: list[str], positions: int) -> TransformerSpec:
-    """The complete specification. source, target: all tokens by id. positions: rows of sinusoidal tables.
+    """The complete specification of a model.
 
-    Raises TmtError that names all options at once which CTranslate2 has no form for.
+    source, target: all tokens, in the order of their ids
+    positions:      rows of the tables of sinusoidal positions
+    Raises TmtError if CTranslate2 does not support options of the model; the message names all of them.
     """
     config = model.config
-    _refuse_inexpressible(config)
+    _require_supported(config)
     positions = model.max_positions or positions
     options: dict[str, Any] = {
         "no_final_norm": True,  # `_fill_stack` adds it
@@ -47,7 +49,7 @@ def specification(model: Transformer, source: list[str], target: list[str], posi
     if config.positions == "rotary":
         options |= {"rotary_dim": config.d_model // config.n_heads, "rotary_interleave": False}
     encoder = TransformerEncoderSpec(config.encoder_layers, config.n_heads, **options)
-    # Attention handed out is that of the last layer, averaged over all heads (0): as in our alignments.
+    # Alignments use the attention of the last layer, averaged over all heads (0).
     decoder = TransformerDecoderSpec(config.decoder_layers, config.n_heads, alignment_heads=0, **options)
     _fill_stack(encoder, encoder.embeddings[0], model.encoder, model.source_embedding, config, positions)
     _fill_stack(decoder, decoder.embeddings, model.decoder, model.target_embedding, config, positions)
@@ -62,26 +64,26 @@ def specification(model: Transformer, source: list[str], target: list[str], posi
     return spec
 
 
-def _refuse_inexpressible(config: ModelConfig) -> None:
+def _require_supported(config: ModelConfig) -> None:
     problems = []
     if config.epsilon_on == "deviation" and config.normalization == "layer":
-        problems.append("model.epsilon_on: deviation (it adds epsilon to the variance)")
+        problems.append("model.epsilon_on: deviation")
     if config.positions == "rotary" and "rotary_dim" not in signature(TransformerEncoderSpec.__init__).parameters:
-        problems.append("model.positions: rotary (before its version 4.7)")
+        problems.append("model.positions: rotary (only from version 4.7 on)")
     if problems:
         raise TmtError(
-            f"CTranslate2 cannot express {'; '.join(problems)}",
-            remedy="Train with other settings of these options to export, or keep to --engine tmt.",
+            f"CTranslate2 does not support {'; '.join(problems)}",
+            remedy="To export, train with other values of these options; or translate with --engine tmt.",
         )
 
 
 def _fill_stack(
     spec: Any, tokens: Any, stack: Encoder | Decoder, embedding: Embedding, config: ModelConfig, positions: int
 ) -> None:
-    """The encoder or the decoder, with the embedding before it. tokens: its place for the embedding's matrix."""
+    """Fill in the encoder or decoder with its embedding. tokens: the part of the specification for the embedding."""
     spec.scale_embeddings = config.scale_embeddings
     tokens.weight = _array(embedding.tokens.weight)
-    # Ours interleave sine and cosine, CTranslate2's do not, so the table goes into the file. It computes rotary ones.
+    # The paper interleaves sine and cosine and CTranslate2 does not, so the table is exported. Rotary needs no table.
     if config.positions == "sinusoidal":
         spec.position_encodings.encodings = _array(sinusoidal_positions(positions, config.d_model))
     elif isinstance(embedding.positions, LearnedPositions):
@@ -93,13 +95,14 @@ def _fill_stack(
             _fill_attention(part.attention, layer.cross_attention, layer.around_cross_attention)
         _fill_feed_forward(part.ffn, layer.feed_forward, layer.around_feed_forward)
     if config.has_final_norm:
-        # CTranslate2 reads it after a post-norm stack too, but its specification refuses the attribute there.
+        # CTranslate2 reads it after a post-norm stack too, but its specification does not allow the attribute there.
         vars(spec)["layer_norm"] = LayerNormSpec(rms_norm=config.normalization == "rms")
         _fill_norm(spec.layer_norm, stack.final_norm)
 
 
 def _fill_attention(spec: Any, attention: MultiHeadAttention, around: Residual) -> None:
-    """Self-attention has one matrix for queries, keys and values; cross-attention one for queries, one for the rest."""
+    """Self-attention has one matrix for queries, keys and values; cross-attention has one for queries and one for both
+    others."""
     stacked, bias = attention.query_key_value.weight, attention.query_key_value.bias
     *inputs, output = spec.linear
     d_model = stacked.shape[1]
@@ -111,7 +114,7 @@ def _fill_attention(spec: Any, attention: MultiHeadAttention, around: Residual) 
 
 
 def _fill_feed_forward(spec: Any, network: FeedForward, around: Residual) -> None:
-    """CTranslate2 applies the activation to `linear_0`: if there is a gate, that is the gate."""
+    """CTranslate2 applies the activation to `linear_0`, which is the gate if there is one."""
     activated = network.inner if network.gate is None else network.gate
     _fill_linear(spec.linear_0, activated.weight, activated.bias)
     if network.gate is not None:
@@ -121,7 +124,7 @@ def _fill_feed_forward(spec: Any, network: FeedForward, around: Residual) -> Non
 
 
 def _fill_norm(spec: Any, norm: nn.Module) -> None:
-    for name, parameter in norm.named_parameters():  # gamma, and beta if there is one: CTranslate2's names too
+    for name, parameter in norm.named_parameters():  # gamma, and beta if there is one; CTranslate2 has the same names
         setattr(spec, name, _array(parameter))
 
 

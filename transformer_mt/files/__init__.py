@@ -1,1 +1,1 @@
-"""Files: replaced without loss, locked, verified, downloaded, read line by line. Knows nothing of what they hold."""
+"""Files: replaced without loss, locked, verified, downloaded, read line by line."""

@@ -1,4 +1,4 @@
-"""The sha256 sum of a file: what downloads, prepared data and checkpoints are verified by."""
+"""The sha256 checksum of a file, which verifies downloads, prepared data and checkpoints."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 
 def sha256_of(file: Path) -> str:
-    """In hexadecimal digits, read piece by piece. Raises OSError."""
+    """Hexadecimal checksum of a file. Raises OSError."""
     digest = hashlib.sha256()
     with file.open("rb") as opened:
-        while piece := opened.read(1 << 20):
-            digest.update(piece)
+        while block := opened.read(1 << 20):
+            digest.update(block)
     return digest.hexdigest()

@@ -1,7 +1,7 @@
-"""One file from an address, or from a local folder, onto the disk: whole and verified, or not at all.
+"""Download a file from an address, or copy it from a folder, and verify it.
 
-What has arrived so far waits in `NAME.part` and is resumed, in the same run or a later one; the file gets its name
-only once its sha256 is right. Which files make a corpus is known elsewhere.
+The received bytes are in `NAME.part`. An interrupted download continues from there, in the same run or in a later one.
+The file gets its name only if its sha256 is correct.
 """
 
 from __future__ import annotations
@@ -15,48 +15,49 @@ from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.checksum import sha256_of
 from transformer_mt.files.lines import is_web_page, path_of, web_page
 from transformer_mt.files.lock import lock
-from transformer_mt.files.receiving import USUAL, MissingError, Patience, Reception
+from transformer_mt.files.receiving import DEFAULT_RETRIES, HttpDownload, MissingError, RetryPolicy
 from transformer_mt.files.replace import move_into_place
 
 
 def fetch(
-    base: str, file: Path, sha256: str, *, remedy: str, progress: bool = True, patience: Patience = USUAL
+    base: str, file: Path, sha256: str, *, remedy: str, progress: bool = True, retries: RetryPolicy = DEFAULT_RETRIES
 ) -> bool:
-    """Make `file` exist with the sum `sha256`, from `base`/NAME: an http(s) address, file:// or a folder.
+    """Make sure that `file` exists and has this sha256; get it from `base`: an http(s) address, file:// or a folder.
 
-    Returns whether it had to be fetched. remedy: what to do where `base` cannot serve.
-    Raises MissingError where `base` lacks the file, and TmtError for all else that stops it.
+    Returns whether it was downloaded or copied now. remedy: for errors, what to do if `base` does not work.
+    Raises MissingError if `base` does not have the file, and TmtError if anything else fails.
     """
     try:
         if file.exists():
-            _verify(file, sha256, file, f"It is damaged or of another version. Delete it and run again:  rm '{file}'")
+            again = f"It is damaged or of another version. Delete it and run the same command again:  rm '{file}'"
+            _verify(file, sha256, place=file, remedy=again)
             return False
         file.parent.mkdir(parents=True, exist_ok=True)
-        waiting = f"{file.parent}: waiting for another process that fetches into this folder"
+        waiting = f"{file.parent}: waiting for another process that downloads into this folder"
         with lock(file.parent / ".lock", lambda: print(waiting, file=sys.stderr) if progress else None):
-            if not file.exists():  # another process may have fetched it meanwhile
-                _receive(base, file, sha256, remedy, progress, patience)
+            if not file.exists():  # another process may have downloaded it in the meantime
+                _receive(base, file, sha256, remedy, progress, retries)
         return True
     except OSError as error:
-        raise from_os_error(error, f"fetching {file.name}") from None
+        raise from_os_error(error, f"downloading {file.name}") from None
 
 
-def _receive(base: str, file: Path, sha256: str, remedy: str, progress: bool, patience: Patience) -> None:
-    """Fill NAME.part over HTTP or from a folder, and give it its name."""
+def _receive(base: str, file: Path, sha256: str, remedy: str, progress: bool, retries: RetryPolicy) -> None:
+    """Download or copy to NAME.part, verify, and rename."""
     folder, part = _folder(base), file.with_name(f"{file.name}.part")
     place: str | Path
     if folder is None:
         place = f"{base.rstrip('/')}/{quote(file.name)}"
-        reception = Reception(place, part, remedy, progress, patience)
-        was_begun = reception.have() > 0
-        reception.run()
-        if was_begun and sha256_of(part) != sha256:  # what was begun long ago may be of another file
+        transfer = HttpDownload(place, part, remedy, progress, retries)
+        is_resumed = transfer.have() > 0
+        transfer.run()
+        if is_resumed and sha256_of(part) != sha256:  # the old part may be of another file
             part.unlink()
-            reception.run()
+            transfer.run()
     else:
         place = folder / file.name
         if not folder.is_dir():
-            raise TmtError("there is no such folder to fetch from", place=folder, remedy=remedy)
+            raise TmtError("no such folder", place=folder, remedy=remedy)
         if not place.is_file():
             raise MissingError("the folder does not have this file", place=place, remedy=remedy)
         shutil.copyfile(place, part)
@@ -64,38 +65,38 @@ def _receive(base: str, file: Path, sha256: str, remedy: str, progress: bool, pa
 
 
 def _verify(file: Path, sha256: str, place: str | Path, remedy: str) -> None:
-    """Raises TmtError, told of `place`, where the file's sum is another one."""
+    """Raises TmtError with this place if the sha256 of the file differs."""
     found = sha256_of(file)
     if found == sha256:
         return
     with file.open("rb") as stream:
         if is_web_page(stream.read(512)):
             raise web_page(place, remedy)
-    raise TmtError(f"this is not the official file: its sha256 is {found}, not {sha256}", place=place, remedy=remedy)
+    raise TmtError(f"not the official file: its sha256 is {found}, not {sha256}", place=place, remedy=remedy)
 
 
 def _folder(base: str) -> Path | None:
-    """The folder that `base` means; None for an address on the web."""
+    """The folder that `base` means; None for an http(s) address."""
     try:
         parts = urlsplit(base)
     except ValueError as error:
-        raise TmtError(f"this is no address: {error}", place=base, remedy=_BASES) from None
+        raise TmtError(f"not a valid address: {error}", place=base, remedy=_BASES) from None
     if parts.scheme in ("http", "https"):
         return None
     if parts.scheme == "file":
-        from urllib.request import url2pathname  # brings HTTP and TLS along
+        from urllib.request import url2pathname  # imports HTTP and TLS
 
         return Path(url2pathname(parts.path))
     if "://" in base:
-        raise TmtError(f"'{parts.scheme}' is no kind of address that can be read", place=base, remedy=_BASES)
+        raise TmtError(f"'{parts.scheme}' addresses are not supported", place=base, remedy=_BASES)
     return path_of(base)
 
 
-_BASES = "Give an address that begins with http:// or https://, or a folder."
+_BASES = "Give an address that starts with http:// or https://, or a folder."
 
 
 def _finish(part: Path, file: Path, sha256: str, place: str | Path, remedy: str) -> None:
-    """Give a complete download its name, or drop it where its sum is wrong."""
+    """Rename a complete download, or delete it if its sha256 is wrong."""
     try:
         _verify(part, sha256, place, remedy)
     except TmtError:

@@ -1,7 +1,6 @@
-"""Lines out of a text file, plain or compressed (.gz, .xz, .zst), with every mishap told by file and line.
+"""The lines of a text file, plain or compressed (.gz, .xz, .zst). Errors name file and line.
 
-Lines end at `\\n` alone (a `\\r` before it goes too): what else Unicode calls a line break is part of a sentence.
-Knows nothing of pairs, languages or what the lines mean.
+Lines end only at `\\n` or `\\r\\n`. The other line breaks of Unicode are part of a sentence.
 """
 
 from __future__ import annotations
@@ -18,9 +17,9 @@ from typing import Any
 from transformer_mt.errors import TmtError, at, from_os_error
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_ZSTD_WINDOW = 1 << 31  # bytes; `zstd --long=31` needs as many, and libraries refuse more than 2**27 unasked
+_ZSTD_WINDOW = 1 << 31  # bytes; `zstd --long=31` needs this much, and libraries allow only 2**27 by default
 _PAGES = (b"<!doctype html", b"<html")
-_NO_TEXT = (  # how files begin that are often mistaken for text, and what to do with each
+_NOT_TEXT = (  # the first bytes of files that are not plain text, what they are, and what to do
     (b"\x1f\x8b", "is compressed with gzip", "Name it .gz, or unpack it with `gunzip`."),
     (b"\xfd7zXZ\x00", "is compressed with xz", "Name it .xz, or unpack it with `unxz`."),
     (b"\x28\xb5\x2f\xfd", "is compressed with zstd", "Name it .zst, or unpack it with `unzstd`."),
@@ -32,23 +31,23 @@ _NO_TEXT = (  # how files begin that are often mistaken for text, and what to do
 
 
 def path_of(given: str | Path) -> Path:
-    """A path as a person writes it: `~` and `~name` at its beginning are home folders, where there are such."""
+    """A path in a config or command: `~` and `~name` at its beginning are home folders if they exist."""
     try:
         return Path(given).expanduser()
-    except RuntimeError:  # no such user: a file may be called so
+    except RuntimeError:  # no such user: it may be the name of a file
         return Path(given)
 
 
 def printable(argument: str | Path) -> str:
-    """A name as text; bytes in it that are no UTF-8 become U+FFFD."""
+    """A file name or argument as text; bytes that are not UTF-8 become U+FFFD."""
     return os.fsencode(argument).decode("utf-8", "replace")
 
 
 def read_lines(file: str | Path, encoding: str = "utf-8", any_text: bool = False) -> Iterator[tuple[int, str]]:
-    """Number (from 1) and text of each line, without its end, in flat memory.
+    """Number (from 1) and text of each line, without its line break, in constant memory.
 
-    any_text: nobody expects a corpus, so no text at all, or that of a web page, will do as well.
-    Raises TmtError where the file is missing, empty, truncated, damaged, a web page or not in `encoding`.
+    any_text: the file may be empty or a web page, because it is not part of a corpus
+    Raises TmtError if the file is missing, empty, incomplete, damaged, a web page or not in this encoding.
     """
     path, number = Path(file), 0
     check_exists(path)
@@ -63,12 +62,12 @@ def read_lines(file: str | Path, encoding: str = "utf-8", any_text: bool = False
             text = raw.decode(encoding)
         except UnicodeDecodeError as error:
             if number == 1:
-                _check_first(raw, path)  # which knows more
+                _check_first(raw, path)  # its message is more specific
             bad = raw[error.start : error.start + 1].hex()
             raise TmtError(
                 f"the line is not {encoding.upper()}: byte 0x{bad} at position {error.start + 1}",
                 place=at(path, number),
-                remedy="Convert the file, for instance from Korean Windows:  iconv -f CP949 -t UTF-8 OLD > NEW",
+                remedy="Convert the file. If it comes from Korean Windows:  iconv -f CP949 -t UTF-8 OLD > NEW",
             ) from None
         yield number, text.removesuffix("\n").removesuffix("\r")
     if not number and not any_text:
@@ -81,24 +80,24 @@ def lines_of(file: str | Path) -> list[str]:
 
 
 def check_exists(file: Path) -> None:
-    """Raises TmtError unless `file` is a file."""
+    """Raises TmtError if `file` does not exist or is a folder."""
     if file.is_dir():
-        raise TmtError("this is a folder where a file is needed", place=file, remedy="Name the file inside it.")
+        raise TmtError("this is a folder, not a file", place=file, remedy="Give the file inside it.")
     if not file.exists():
         remedy = f"Check the name:  ls {file.parent}"
         if not file.parent.is_dir():
-            remedy = f"There is no folder {file.parent} either; paths count from the folder where tmt was started."
+            remedy = f"The folder {file.parent} does not exist either. Paths start at the folder where you run tmt."
         raise TmtError("no such file", place=file, remedy=remedy)
 
 
 def check_head(file: Path) -> None:
-    """Raises TmtError where a file is missing, empty, or a web page, which dead hosts send in place of data."""
+    """Raises TmtError if a file is missing, empty, or a web page, which some servers send instead of the data."""
     check_exists(file)
     try:
         with file.open("rb") as stream:
             head = stream.read(512)
     except OSError as error:
-        raise from_os_error(error, "reading a file of text") from None
+        raise from_os_error(error, "reading a text file") from None
     if not head:
         raise _empty(file)
     if is_web_page(head):
@@ -110,9 +109,9 @@ def is_web_page(head: bytes) -> bool:
     return head.removeprefix(BYTE_ORDER_MARK).lstrip().lower().startswith(_PAGES)
 
 
-def web_page(place: str | Path, remedy: str = "Get the data file itself, and put it in this one's place.") -> TmtError:
-    """The error for a page that came instead of a file, from `place`."""
-    message = "this is a web page, not data: some address answered with a page (a login, a notice, an error)"
+def web_page(place: str | Path, remedy: str = "Download the data file itself, and replace this file.") -> TmtError:
+    """The error for a web page that came instead of a file, from `place`."""
+    message = "this is a web page, not data: a server answered with a page (a login, a notice or an error)"
     return TmtError(message, place=place, remedy=remedy)
 
 
@@ -125,27 +124,27 @@ def _check_first(line: bytes, path: Path) -> None:
         raise web_page(path)
     if line[257:262] == b"ustar":
         raise TmtError(
-            "the file is a tar archive", place=path, remedy="Unpack it with `tar -xf` and name what is inside."
+            "the file is a tar archive", place=path, remedy="Unpack it with `tar -xf`, and give the file inside it."
         )
-    for magic, what, remedy in _NO_TEXT:
+    for magic, what, remedy in _NOT_TEXT:
         if line.startswith(magic):
             raise TmtError(f"the file {what}", place=path, remedy=remedy)
 
 
 def _raw_lines(path: Path) -> Iterator[bytes]:
-    """Lines with their ends. What the decompressors raise becomes a TmtError with the number of the line."""
+    """Lines with their line breaks. Errors of the decompressors become a TmtError with the number of the line."""
     number = 0
     try:
         with _open(path) as stream:
-            for number, line in enumerate(stream, start=1):  # noqa: B007 (told below)
+            for number, line in enumerate(stream, start=1):  # noqa: B007 (used below)
                 yield line
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-        damaged = f"damaged, or not a {path.suffix} file at all ({error})"
-        problem = "truncated: its end is missing" if isinstance(error, EOFError) else damaged
+        damaged = f"damaged, or not a {path.suffix} file ({error})"
+        problem = "incomplete: its end is missing" if isinstance(error, EOFError) else damaged
         place = at(path, number + 1)
         raise TmtError(f"the file is {problem}", place=place, remedy="Download or copy it again.") from None
     except OSError as error:
-        raise from_os_error(error, "reading a file of text") from None
+        raise from_os_error(error, "reading a text file") from None
 
 
 def _open(path: Path) -> io.BufferedIOBase:
@@ -160,8 +159,10 @@ def _open(path: Path) -> io.BufferedIOBase:
 
 
 class _ZstdFile(io.RawIOBase):
-    """Decompressed bytes of a .zst file of one or more frames. Unlike zstandard's own reader it raises
-    EOFError where the last frame breaks off."""
+    """Decompressed bytes of a .zst file of one or more frames.
+
+    Unlike the reader of zstandard, it raises EOFError if the last frame is incomplete.
+    """
 
     _file: Any = None
 
@@ -169,7 +170,7 @@ class _ZstdFile(io.RawIOBase):
         try:
             import zstandard
         except ImportError:
-            remedy = "pip install 'transformer_mt[zstd]'   or unpack the file with `unzstd`"
+            remedy = "Run  pip install 'transformer_mt[zstd]'  or unpack the file with `unzstd`."
             raise TmtError("reading .zst files needs the package zstandard", place=path, remedy=remedy) from None
         self._zstd: Any = zstandard
         self._file = path.open("rb")
@@ -180,7 +181,7 @@ class _ZstdFile(io.RawIOBase):
         return True
 
     def close(self) -> None:
-        if self._file is not None:  # __init__ may have failed before it was opened
+        if self._file is not None:  # __init__ may have failed before it opened the file
             self._file.close()
         super().close()
 
@@ -193,15 +194,15 @@ class _ZstdFile(io.RawIOBase):
         return size
 
     def _decompress(self) -> bool:
-        """Take in a piece of the file. False at its end."""
-        piece = self._compressed or self._file.read(1 << 14)
-        if not piece:
+        """Decompress the next block of the file. False at its end."""
+        block = self._compressed or self._file.read(1 << 14)
+        if not block:
             if self._frame is not None:
                 raise EOFError
             return False
         self._frame = self._frame or self._zstd.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj()
         try:
-            self._ready = self._frame.decompress(piece)
+            self._ready = self._frame.decompress(block)
         except self._zstd.ZstdError as error:
             raise zlib.error(str(error)) from None
         self._compressed = self._frame.unused_data

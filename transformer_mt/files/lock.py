@@ -1,4 +1,4 @@
-"""One process at a time: a lock on a file, which the system releases when its holder ends."""
+"""A lock on a file, for one process at a time. The system releases it when the process ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)  # what file systems without locks answer
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)  # errors of file systems without locks
 
 
 class HeldError(Exception):
@@ -17,10 +17,10 @@ class HeldError(Exception):
 
 
 def lock(file: Path, waiting: Callable[[], None] | None = None) -> ExitStack:
-    """Create `file` and lock it; the lock is held until the result is closed, or its `with` block ends.
+    """Create `file` and lock it, until the result is closed or its `with` block ends.
 
-    waiting: called before waiting for another process that holds the lock; without it HeldError is raised.
-    On a file system without locks everyone goes ahead. Raises OSError if the file cannot be created.
+    waiting: called before waiting for another process that holds the lock; None: HeldError is raised
+    On a file system without locks, nothing is locked. Raises OSError if the file cannot be created.
     """
     held = FileLock(file, thread_local=False, fallback_to_soft=False)
     try:

@@ -1,11 +1,11 @@
-"""Replacing a file or a folder: a crash, a full disk or a reader finds the old one or the new one, never half of one.
+"""Replacing a file or a folder. After a crash or on a full disk, there is the complete old one or the complete new one.
 
-The new content is written beside the old one and forced to the disk. Then the two are swapped: a file by a rename, a
-folder by one system call that exchanges two names (Linux, macOS). Systems without that call move the old folder aside
-first; if the process is killed right then, `recover` brings the old folder back.
+The new content is written beside the old one and synced to the disk. Then the two are swapped: a file by a rename, a
+folder by one system call that exchanges two names (Linux, macOS). Systems without that call first move the old folder
+aside; if the process is killed at that moment, `recover` brings the old folder back.
 
-Names beside NAME carry the number of the process that writes, and one of their own: `.NAME.PID-N.new` while it is
-written, `.NAME.PID-N.old` while a folder is moved aside. What killed processes left is removed by the next replacement.
+Temporary names contain the number of the process and a counter: `.NAME.PID-N.new` while it is written, and
+`.NAME.PID-N.old` while a folder is moved aside. The next replacement removes what killed processes have left.
 """
 
 from __future__ import annotations
@@ -21,15 +21,18 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
-_in_use: set[Path] = set()  # what threads of this process are writing
-_numbers = count()  # no name is used twice
+from transformer_mt.files.system import is_running, rename
+from transformer_mt.files.system import sync as _sync
+
+_in_use: set[Path] = set()  # paths that threads of this process are writing
+_numbers = count()  # makes each temporary name unique
 
 
 @contextmanager
 def replaced_file(file: Path) -> Iterator[Path]:
     """A path to write to. If the block succeeds, that file takes the place of `file`; a symbolic link is followed.
 
-    Raises OSError if the disk refuses. `file` is then as it was.
+    Raises OSError if that fails; `file` then stays as it was.
     """
     file = Path(os.path.realpath(file))
     aside = _beside(file, "new")
@@ -45,24 +48,24 @@ def replaced_file(file: Path) -> Iterator[Path]:
 
 
 def move_into_place(aside: Path, file: Path) -> None:
-    """Give a complete file its name, on the disk. Raises OSError; `file` is then as it was."""
+    """Rename a complete file to `file` and sync it to the disk. Raises OSError; `file` then stays as it was."""
     _sync(aside)
-    aside.replace(file)
+    rename(aside, file)
     _sync(file.parent)
 
 
 def replace_text(file: Path, text: str) -> None:
-    """Make `text` (UTF-8) the content of `file`. Raises OSError; the file is then as it was."""
+    """Write `text` to `file` in UTF-8. Raises OSError; the file then stays as it was."""
     with replaced_file(file) as aside:
         aside.write_text(text, encoding="utf-8", newline="\n")
 
 
 @contextmanager
 def replaced_folder(folder: Path) -> Iterator[Path]:
-    """An empty folder to fill. If the block succeeds, it takes the place of `folder`, whose content is then removed.
+    """An empty folder to fill. If the block succeeds, it replaces `folder`, and the old content is removed.
 
-    One process at a time may replace a folder; callers hold a lock if several could. A symbolic link is followed.
-    Raises OSError if the disk refuses. `folder` is then as it was.
+    Only one process at a time may replace a folder; if several could, callers hold a lock. A symbolic link is followed.
+    Raises OSError if that fails; `folder` then stays as it was.
     """
     folder = Path(os.path.realpath(folder))
     recover(folder)
@@ -84,21 +87,21 @@ def replaced_folder(folder: Path) -> Iterator[Path]:
 
 
 def recover(folder: Path) -> None:
-    """Bring back a folder that a killed process had moved aside and not replaced yet."""
+    """Bring back a folder that a killed process had moved aside but not yet replaced."""
     if not folder.exists():
         for aside in _left_by_killed(folder.parent, folder.name, "old"):
             with suppress(OSError):  # another process may bring it back at the same time
-                aside.replace(folder)
+                rename(aside, folder)
 
 
 def recover_all(folder: Path) -> None:
-    """Bring back every folder in `folder` that a killed process had moved aside and not replaced yet."""
+    """`recover` every folder in `folder`."""
     for aside in _left_by_killed(folder, "", "old"):
         recover(folder / _replaced_by(aside))
 
 
 def remove_leftovers(folder: Path, name: str = "") -> None:
-    """Remove what killed processes left of replacements in `folder`: of one name, or of all."""
+    """Remove the temporary files and folders of killed processes in `folder`: of one name, or of all names."""
     asides = _left_by_killed(folder, name, "new")
     for aside in _left_by_killed(folder, name, "old"):
         if (folder / _replaced_by(aside)).exists():
@@ -112,20 +115,20 @@ def remove_leftovers(folder: Path, name: str = "") -> None:
 
 def _swap(aside: Path, folder: Path) -> None:
     if not folder.exists():
-        aside.replace(folder)
+        rename(aside, folder)
     elif not _exchange(aside, folder):
         old = _beside(folder, "old")
-        folder.replace(old)
+        rename(folder, old)
         try:
-            aside.replace(folder)
+            rename(aside, folder)
         except BaseException:
-            old.replace(folder)
+            rename(old, folder)
             raise
         shutil.rmtree(old, ignore_errors=True)
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Exchange two names in one system call. False if the system, or its file system, has no such call."""
+    """Exchange two names in one system call. False if the system or the file system does not support it."""
     names = os.fsencode(one), os.fsencode(other)
     here, swap = -100, 2  # AT_FDCWD and RENAME_EXCHANGE of Linux; RENAME_SWAP of macOS is 2 as well
     try:
@@ -136,7 +139,7 @@ def _exchange(one: Path, other: Path) -> bool:
             failed = libc.renameat2(here, names[0], here, names[1], swap)
         else:
             return False
-    except (OSError, AttributeError, TypeError):  # no C library of this kind, or an older one
+    except (OSError, AttributeError, TypeError):  # another C library, or an old one
         return False
     if failed and ctypes.get_errno() not in (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EPERM):
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(other))
@@ -148,42 +151,20 @@ def _beside(path: Path, state: str) -> Path:
 
 
 def _replaced_by(aside: Path) -> str:
-    """The name of what `aside` was moved aside for."""
+    """The name NAME that a temporary name stands for."""
     return re.sub(r"(\.\d+(-\d+)?)?\.(new|old)$", "", aside.name[1:])
 
 
 def _left_by_killed(folder: Path, name: str, state: str) -> list[Path]:
-    """Leftovers in `folder` that nobody writes any more. Earlier versions wrote fewer numbers, or none, into names."""
+    """Temporary paths in `folder` that no process writes any more. Names of earlier versions have fewer numbers."""
     pattern = re.compile(rf"\.{re.escape(name) or '.+?'}(?:\.(\d+)(?:-\d+)?)?\.{state}")
     with suppress(OSError):
         found = ((entry, pattern.fullmatch(entry.name)) for entry in Path(os.path.realpath(folder)).iterdir())
-        left = (entry for entry, match in found if match and not (match[1] and _is_running(int(match[1]))))
+        left = (entry for entry, match in found if match and not (match[1] and _is_another_process(int(match[1]))))
         return sorted(entry for entry in left if entry not in _in_use)
     return []
 
 
-def _is_running(pid: int) -> bool:
-    """Whether another process with this number runs here."""
-    if pid == os.getpid() or sys.platform == "win32":  # os.kill would end the process there
-        return pid != os.getpid()
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
-
-
-def _sync(path: Path) -> None:
-    """Have the system write a file, or the entries of a folder, to the disk now."""
-    if path.is_symlink() or (path.is_dir() and sys.platform == "win32"):
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP) or not path.is_dir():
-            raise  # some file systems cannot sync a folder
-    finally:
-        os.close(descriptor)
+def _is_another_process(pid: int) -> bool:
+    """Whether a process other than this one is running with this number."""
+    return pid != os.getpid() and is_running(pid)

@@ -1,5 +1,5 @@
-"""Faster parts for `model`, for CPUs and for GPUs: the same functions, up to rounding.
+"""Faster parts for `model`, on CPUs and GPUs: the same functions, up to rounding.
 
-Each is held to its readable counterpart by a test, forward and gradient. A model is built from the set that suits its
-device (`build.build_model`), so that `model` need not know what a device is.
+A test compares each with its readable counterpart, in value and gradient. `build.build_model` picks the parts for a
+device, so `model` does not need to know about devices. For the letters of shapes see `transformer_mt.model`.
 """

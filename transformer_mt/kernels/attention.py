@@ -1,4 +1,4 @@
-"""Attention without a tensor of all scores, by PyTorch's fused kernel; and attention of single positions to a past."""
+"""Attention by PyTorch's fused kernel, without a tensor of all scores; attention of new positions to a cached past."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def fused_attention(
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Tensor:
-    """As `model.attention.scaled_dot_product_attention`."""
+    """The arguments and result of `model.attention.scaled_dot_product_attention`."""
     return F.scaled_dot_product_attention(
         query_BHQK, key_BHMK, value_BHMK, attn_mask=mask_BHQM, dropout_p=dropout, is_causal=causal
     )
@@ -33,7 +33,7 @@ def cpu_attention(
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Tensor:
-    """The fused kernel without autocast: on a CPU its backward takes ten times as long in bfloat16."""
+    """`fused_attention` without autocast: on a CPU, the backward pass takes ten times as long in bfloat16."""
     if uses_narrow_product(query_BHQK):
         with torch.autocast("cpu", enabled=False):
             return fused_attention(query_BHQK, key_BHMK, value_BHMK, mask_BHQM, causal, dropout)
@@ -41,16 +41,16 @@ def cpu_attention(
 
 
 def attention_to_past(
-    query_BHQK: Tensor, key_BHMK: Tensor, value_BHMK: Tensor, added_BHQM: Tensor | None = None
+    query_BHQK: Tensor, key_BHMK: Tensor, value_BHMK: Tensor, bias_BHQM: Tensor | None = None
 ) -> Tensor:
-    """Attention of a few queries, while decoding; contexts [B, H, Q, K].
+    """Attention of a few queries [B, H, Q, K] while decoding; returns the contexts [B, H, Q, K].
 
-    added: 0 where a query may attend (somewhere it must), minus infinity elsewhere. For few queries the written-out
-    formula is faster on a CPU than the fused kernel; on a GPU the fused kernel is.
+    bias: added to the scores; 0 where a query may attend, minus infinity elsewhere. Each query must have a 0.
+    With few queries the written-out formula is faster on a CPU, the fused kernel on a GPU.
     """
     if query_BHQK.device.type != "cpu":
-        return F.scaled_dot_product_attention(query_BHQK, key_BHMK, value_BHMK, attn_mask=added_BHQM)
+        return F.scaled_dot_product_attention(query_BHQK, key_BHMK, value_BHMK, attn_mask=bias_BHQM)
     scores_BHQM = query_BHQK @ key_BHMK.transpose(-2, -1) / math.sqrt(query_BHQK.shape[-1])
-    if added_BHQM is not None:
-        scores_BHQM = scores_BHQM + added_BHQM
+    if bias_BHQM is not None:
+        scores_BHQM = scores_BHQM + bias_BHQM
     return scores_BHQM.softmax(dim=-1) @ value_BHMK

@@ -1,4 +1,4 @@
-"""The one place where a model is built for a device: which kernels its parts are made of."""
+"""Builds a model for a device: picks the kernels that its parts use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from transformer_mt.model.transformer import Transformer
 
 
 def parts_for(config: ModelConfig, device: torch.device | str) -> Parts:
-    """The fastest parts for a device, but for those that the config wants as the paper writes them."""
+    """The fastest parts for a device, except those that the config sets to `handmade`, as in the paper."""
     on_cpu = torch.device(device).type == "cpu"
     by_hand, norm_by_hand = config.attention == "handmade", config.norm_kernel == "handmade"
     return Parts(
@@ -32,7 +32,7 @@ def parts_for(config: ModelConfig, device: torch.device | str) -> Parts:
 def build_model(
     config: Config, source_vocab: int, target_vocab: int, device: torch.device | str = "cpu"
 ) -> Transformer:
-    """The model a config describes, on its device; weights are drawn from torch's generator of the CPU.
+    """The model that a config describes, on the device. Its weights are drawn by torch's CPU generator.
 
     Raises TmtError if all embeddings are tied and the vocabularies differ in size.
     """

@@ -1,8 +1,8 @@
 """Dropout masks that are cheap to draw.
 
-PyTorch draws a float for each element. On a CPU that takes longer than the matrix product before it. There, one random
-byte decides instead, so the probability is rounded to a multiple of 1/256 (0.1 becomes 0.1016; one that would become 0
-is left to PyTorch). What is kept is scaled by the rounded probability, so the expectation stays exact.
+PyTorch draws a float for each element. On a CPU that takes longer than the matrix product before it, so there one
+random byte decides. This rounds the probability to a multiple of 1/256: 0.1 becomes 0.1016. (A probability that would
+become 0 is left to PyTorch.) The scale uses the rounded probability, so the expectation stays exact.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class FusedDropout(Dropout):
 
 
 class ByteDropout(FusedDropout):
-    """For CPUs: a byte for each element decides."""
+    """For CPUs: a random byte for each element decides."""
 
     def drop(self, x: Tensor) -> Tensor:
         threshold = min(round(self.p * 256), 255)  # 256 would leave nothing to scale
@@ -36,7 +36,7 @@ class ByteDropout(FusedDropout):
 
 
 class _DropBytes(torch.autograd.Function):
-    """Drop an element if its random byte is below `threshold`."""
+    """Drops an element if its random byte is below `threshold` (1 to 255)."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, threshold: int) -> Tensor:
@@ -53,10 +53,10 @@ class _DropBytes(torch.autograd.Function):
 
 
 def bytes_at_least(threshold: int, words: Tensor) -> Tensor:
-    """1 for each byte of the words [W] that is at least `threshold` (0 ... 255), else 0; [8 W], uint8.
+    """1 for each byte of the int64 words [n] that is at least `threshold` (0 to 255), else 0: uint8 [8 n].
 
-    Eight bytes are compared by one addition: the lower seven bits of a byte, plus what the threshold lacks, carry
-    into its eighth. PyTorch's own comparison takes six times as long.
+    One addition compares eight bytes: the sum of a byte's lower seven bits and `lacking` carries into its highest bit
+    if these bits reach the threshold. PyTorch's own comparison takes six times as long.
     """
     lacking = 128 - threshold if threshold <= 128 else 256 - threshold
     added = lacking * _EACH_BYTE

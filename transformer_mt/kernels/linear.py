@@ -1,12 +1,12 @@
-"""Linear maps: PyTorch's fused product, and on CPUs in bfloat16 if autocast asks for it, with float32 around it.
+"""Linear maps by PyTorch's fused product; on CPUs under autocast, the product alone is in bfloat16 ("narrow").
 
-Processors with bfloat16 instructions multiply twice as fast in it. Autocast alone loses more than that on a CPU: it
-leaves everything after a product narrow, and attention and element-wise kernels are slow there. Here operands and
-result of a product are rounded, the result is widened again at once, and everything else stays float32. (A compiled
-model does what autocast does.)
+CPUs with bfloat16 instructions multiply twice as fast in it. Autocast loses more than that on a CPU: it leaves results
+in bfloat16, in which attention and element-wise kernels are slow. Here the operands and the result of a product are
+rounded, the result is converted back to float32 at once, and everything else stays float32. (A compiled model does what
+autocast does.)
 
-oneDNN compiles such a product again for each new number of rows, which takes as long as the product and fragments the
-memory. So rows of zeros are added, and only few numbers of rows occur.
+oneDNN compiles such a product for each new number of rows. This takes as long as the product itself and fragments the
+memory. So rows of zeros are added, and only a few numbers of rows occur.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from transformer_mt.model.parts import Linear
 
-ROWS = 64  # of a narrow product on a CPU: at least a multiple of this
+ROWS = 64  # the rows of a narrow product are a multiple of this
 
 
 class FusedLinear(Linear):
@@ -31,7 +31,7 @@ class FusedLinear(Linear):
 
 
 class CpuLinear(FusedLinear):
-    """Narrow under autocast, its result as wide as x."""
+    """A narrow product under autocast; the result has the type of x."""
 
     @staticmethod
     def product(x: Tensor, weight_ED: Tensor, bias_E: Tensor | None) -> Tensor:
@@ -41,18 +41,18 @@ class CpuLinear(FusedLinear):
 
 
 def uses_narrow_product(x: Tensor) -> bool:
-    """Whether this module, and not autocast alone, narrows products with x."""
+    """Whether products with x are narrow by this module's means, not by autocast alone."""
     return x.device.type == "cpu" and torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling()
 
 
 def round_up_rows(rows: int) -> int:
-    """Up to 63, or an eighth, more rows: only eight numbers occur between a power of two and the next."""
+    """`rows`, or up to 63 or an eighth more: only eight numbers occur between a power of two and the next."""
     step = max(ROWS, (1 << rows.bit_length()) >> 4)
     return -(-rows // step) * step
 
 
 def narrowed_rows(x_ND: Tensor, dtype: torch.dtype) -> Tensor:
-    """x in `dtype`; if that is narrow and on a CPU, followed by rows of zeros: see `round_up_rows`."""
+    """x [N, D] in `dtype`; on a CPU, if `dtype` has fewer than 4 bytes, with rows of zeros up to `round_up_rows(N)`."""
     narrow = x_ND.device.type == "cpu" and dtype.itemsize < 4
     missing = round_up_rows(len(x_ND)) - len(x_ND) if narrow else 0
     if not missing:
@@ -64,7 +64,7 @@ def narrowed_rows(x_ND: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 class _NarrowProduct(torch.autograd.Function):
-    """Operands and results of each of the three products rounded; the results widened again."""
+    """Rounds operands and results of the three products (output and both gradients); the results are float32 again."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight_ED: Tensor, bias_E: Tensor | None, dtype: torch.dtype) -> Tensor:
@@ -78,7 +78,7 @@ class _NarrowProduct(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        """With respect to x, W and b, float32."""
+        """Gradients with respect to x, W and b, float32."""
         x_MD, w_ED = ctx.saved_tensors
         g_NE = gradient.reshape(-1, gradient.shape[-1])
         g_ME = narrowed_rows(g_NE, x_MD.dtype)

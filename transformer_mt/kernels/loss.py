@@ -1,7 +1,7 @@
 """Label-smoothed cross-entropy (section 5.4) of the generator's output, without a tensor of all logits.
 
-With V words and N tokens the logits are by far the largest tensor of a step. They are made for a few rows at
-a time, turned into loss and gradients at once, and forgotten; the smoothing term needs no pass of its own:
+The logits of N tokens and V words are by far the largest tensor of a step. Here they are computed for a few rows at a
+time, turned into loss and gradients, and freed. The smoothing term needs no extra pass:
 
     log p_v     = z_v - log Z,                      z = h W^T + b
     loss        = -(1 - e) log p_y - e / V * sum_v log p_v
@@ -9,7 +9,7 @@ a time, turned into loss and gradients at once, and forgotten; the smoothing ter
     d loss / dz = softmax(z) - (1 - e) [v = y] - e / V
 
 e is the paper's epsilon_ls, h a row of the decoder's output, W and b the generator's weight and bias, z the logits,
-Z = sum_v exp z_v, y the right word, and [v = y] is one there and zero elsewhere.
+Z = sum_v exp z_v, y the target word, and [v = y] is 1 for the target word and 0 for others.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from torch import Tensor
 
 from transformer_mt.kernels.linear import narrowed_rows
 
-CPU_ROWS, GPU_ROWS = 256, 8192  # rows of logits at a time: what fits a cache, what fills a GPU
+CPU_ROWS, GPU_ROWS = 256, 8192  # rows of logits at a time: they fit a CPU's cache, or fill a GPU
 
 
 def rows_at_a_time(device: torch.device) -> int:
@@ -30,9 +30,10 @@ def rows_at_a_time(device: torch.device) -> int:
 
 
 class LossSums(NamedTuple):
-    """Sums over target tokens, not means: the caller divides by the tokens of the whole update.
+    """Sums over target tokens, in nats. The caller divides by the number of tokens in the whole update.
 
-    smoothed: what is minimised. nll: -log p of the targets, for reports (no gradient).
+    smoothed: what training minimises
+    nll:      -log p of the targets, for reports; it has no gradient
     """
 
     smoothed: Tensor
@@ -42,9 +43,10 @@ class LossSums(NamedTuple):
 def smoothed_cross_entropy(
     hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, target_N: Tensor, smoothing: float
 ) -> LossSums:
-    """Loss of the generator `logits = hidden @ weight^T + bias`, summed over N tokens (padding left out before).
+    """Loss of the generator, logits = hidden @ weight^T + bias, summed over N tokens, without padding.
 
-    Equal to F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum").
+    hidden: [N, D]; weight: [V, D]; bias: [V] or None; target: ids [N]; smoothing: epsilon.
+    Equals F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum").
     """
     dtype = matmul_dtype(hidden_ND)
     with torch.autocast(hidden_ND.device.type, enabled=False):  # only the three large products are narrow
@@ -55,7 +57,7 @@ def smoothed_cross_entropy(
 
 
 class _ChunkedLoss(torch.autograd.Function):
-    """Forward computes the gradients as well; backward only scales them."""
+    """forward computes the gradients as well; backward only scales them."""
 
     @staticmethod
     def forward(
@@ -66,7 +68,7 @@ class _ChunkedLoss(torch.autograd.Function):
         target_N: Tensor,
         smoothing: float,
         dtype: torch.dtype,
-        wants_gradients: bool,  # not to be known in here, where gradients are always off
+        wants_gradients: bool,  # an argument, because gradients are always off inside forward
     ) -> tuple[Tensor, Tensor]:
         w_VD = weight_VD.to(dtype)
         b_V = None if bias_V is None else bias_V.to(dtype)
@@ -103,7 +105,7 @@ class _ChunkedLoss(torch.autograd.Function):
 
 
 class GeneratorGradients:
-    """d loss / d hidden, weight and bias, gathered chunk by chunk from d loss / d logits."""
+    """d loss / d hidden, weight and bias, added up chunk by chunk from d loss / d logits. All float32."""
 
     def __init__(self, hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None) -> None:
         self.hidden_ND = torch.empty_like(hidden_ND, dtype=torch.float32)
@@ -111,10 +113,12 @@ class GeneratorGradients:
         self.bias_V = None if bias_V is None else torch.zeros_like(bias_V, dtype=torch.float32)
 
     def add(self, start: int, h_nD: Tensor, w_VD: Tensor, g_nV: Tensor, over_n1: Tensor | None = None) -> None:
-        """Rows of d loss / d logits: g, or g / over, where (g / over) @ W is taken as (g @ W) / over, and for the other
-        product h is divided: both are narrower than g."""
+        """Add the n rows from row `start` on. d loss / d logits is g [n, V], or g / over if over is given.
+
+        (g / over) @ W is computed as (g @ W) / over, and for the other product h is divided: both are smaller than g.
+        """
         n_rows, dtype = len(h_nD), w_VD.dtype
-        g_mV = narrowed_rows(g_nV, dtype)  # m: as many rows as n, or some of zeros more
+        g_mV = narrowed_rows(g_nV, dtype)  # m: n rows, then rows of zeros
         hidden_nD = (g_mV @ w_VD)[:n_rows].float()
         if over_n1 is not None:
             hidden_nD, h_nD = hidden_nD / over_n1, h_nD.float() / over_n1
@@ -130,7 +134,7 @@ class GeneratorGradients:
     def subtract_targets(
         self, hidden_ND: Tensor, weight_VD: Tensor, mean_D: Tensor, target_N: Tensor, smoothing: float
     ) -> None:
-        """-(1 - e) [v = y] - e / V, as rows of the narrow tensors."""
+        """Add the terms -(1 - e) [v = y] - e / V of d loss / d logits, without a tensor [N, V]."""
         vocabulary, hidden_ND = len(weight_VD), hidden_ND.float()
         self.hidden_ND -= (1 - smoothing) * weight_VD[target_N] + smoothing * mean_D
         self.weight_VD.index_add_(0, target_N, hidden_ND, alpha=-(1 - smoothing))
@@ -142,6 +146,6 @@ class GeneratorGradients:
 
 
 def matmul_dtype(hidden_ND: Tensor) -> torch.dtype:
-    """What autocast, where it is on, would multiply in."""
+    """The type of products: autocast's if it is on, else that of hidden."""
     kind = hidden_ND.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else hidden_ND.dtype

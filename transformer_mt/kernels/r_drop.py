@@ -1,8 +1,8 @@
-"""R-Drop (Liang et al. 2021, arXiv:2106.14448): trains two passes with different dropout to predict the same.
+"""R-Drop (Liang et al. 2021, arXiv:2106.14448): two passes with different dropout learn to predict the same.
 
-With p and q the two predictions of a token y and r the weight, its loss is the mean of both cross-entropies plus
-r / 2 * (KL(p || q) + KL(q || p)), which is half of the paper's with alpha = 2 r. As in `loss`, logits are made for a
-few rows at a time and turned into gradients at once; with g = log p - log q,
+p and q are the two predictions for a token, r is the weight. The loss is the mean of both cross-entropies plus
+r / 2 * (KL(p || q) + KL(q || p)): half of Liang's loss with alpha = 2 r. As in `loss`, logits are computed for a few
+rows at a time and turned into gradients at once. With g = log p - log q,
 
     d KL(p || q) / d z_p = p * (g - KL(p || q))         d KL(q || p) / d z_p = p - q
 
@@ -30,7 +30,10 @@ def consistent_cross_entropy(
     smoothing: float,
     r_drop: float,
 ) -> LossSums:
-    """Sums over N tokens. one, other: the generator's input in the two passes. nll: the mean of both."""
+    """Sums over N tokens. one, other: the generator's input [N, D] in the two passes; nll is the mean of both passes.
+
+    weight: [V, D]; bias: [V] or None; target: ids [N]; smoothing: epsilon; r_drop: r.
+    """
     hidden_2ND = torch.stack([one_ND, other_ND])
     dtype = matmul_dtype(hidden_2ND)
     with torch.autocast(hidden_2ND.device.type, enabled=False):  # only the three large products are narrow
@@ -39,7 +42,7 @@ def consistent_cross_entropy(
 
 
 class _TwinLoss(torch.autograd.Function):
-    """Forward computes the gradients as well (of the sum of both passes); backward halves and scales them."""
+    """forward computes the gradients as well, of the sum of both passes; backward halves and scales them."""
 
     @staticmethod
     def forward(
@@ -58,7 +61,7 @@ class _TwinLoss(torch.autograd.Function):
         flat_MD = hidden_2ND.flatten(0, 1)  # M = 2 N
         grads = GeneratorGradients(flat_MD, weight_VD, bias_V)
         nll, uniform, divergence = (torch.zeros((), device=device) for _ in range(3))
-        rows = max(1, rows_at_a_time(device) // 4)  # fewer, for six tensors of n rows
+        rows = max(1, rows_at_a_time(device) // 4)  # fewer, because six tensors of n rows exist at once
         for start in range(0, len(target_N), rows):
             h_2nD, y_n = hidden_2ND[:, start : start + rows], target_N[start : start + rows]
             h_mD = narrowed_rows(h_2nD.flatten(0, 1), dtype)
@@ -70,7 +73,7 @@ class _TwinLoss(torch.autograd.Function):
                 p_nV, q_nV = prob_2nV[number], prob_2nV[1 - number]
                 kl_n1 = sign * torch.linalg.vecdot(p_nV, gap_nV)[:, None]
                 divergence += kl_n1.sum()
-                # d loss / d z_p but for the target: p + r p (+-g - KL(p || q)) + r (p - q)
+                # d loss / d z_p without the target's term: p + r p (+-g - KL(p || q)) + r (p - q)
                 g_nV = (gap_nV * (sign * r_drop)).add_(1 + r_drop - r_drop * kl_n1).mul_(p_nV).sub_(q_nV, alpha=r_drop)
                 grads.add(number * len(target_N) + start, h_2nD[number], w_VD, g_nV)
         grads.subtract_targets(flat_MD, weight_VD, weight_VD.mean(dim=0), target_N.repeat(2), smoothing)

@@ -1,4 +1,4 @@
-"""The highest of many logits, several times as fast on a CPU as PyTorch's `topk`."""
+"""The highest of many logits; on a CPU, several times as fast as PyTorch's `topk`."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import math
 import torch
 from torch import Tensor
 
-_BLOCK = 64
-_FEW = 32  # blocks of a row: sorting all is faster then
+_BLOCK = 64  # logits
+_MIN_BLOCKS = 32  # of a row; with fewer, `topk` of all logits is faster
 
 
 def top_candidates(logits_NV: Tensor, scores_BW: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
-    """For each sentence the `count` highest sums of a row's score and one of its logits, and whose they are.
+    """For each sentence, the `count` highest sums of a row's score and one of its logits.
 
-    Returns sums, ids and rows within the sentence (0 ... W - 1), each [B, X], highest first; X is less than `count`
-    where there are no more. As `topk`, but several times as fast on a CPU: the highest stand in the blocks with
-    the highest maxima, and only those are sorted.
+    logits: [B * W, V]; scores: [B, W]. Returns sums, ids and rows within the sentence (0 to W - 1), each [B, X] with
+    X = min(count, W * V), highest first. The highest logits are in the blocks with the highest maxima, so a CPU sorts
+    only those blocks.
     """
     n_sentences, width = scores_BW.shape
     vocab_size = logits_NV.shape[1]
     n_blocks, rest = divmod(vocab_size, _BLOCK)
-    if n_blocks < _FEW or width * n_blocks <= 2 * count or logits_NV.device.type != "cpu":
+    if n_blocks < _MIN_BLOCKS or width * n_blocks <= 2 * count or logits_NV.device.type != "cpu":
         sums_BX = (logits_NV.reshape(n_sentences, width, -1) + scores_BW[:, :, None]).flatten(1)
         best = sums_BX.topk(min(count, width * vocab_size), dim=-1)
         return best.values, best.indices % vocab_size, best.indices.div(vocab_size, rounding_mode="floor")
@@ -33,7 +33,7 @@ def top_candidates(logits_NV: Tensor, scores_BW: Tensor, count: int) -> tuple[Te
     row_BC = block_BC.div(highest_NK.shape[1], rounding_mode="floor")
     first_BC = ((block_BC - row_BC * highest_NK.shape[1]) * _BLOCK).clamp_(max=vocab_size - _BLOCK)
     blocks_BCY = _windows(logits_NV, row_BC, first_BC) + scores_BW.gather(1, row_BC)[:, :, None]
-    if rest:  # the last block of a row is filled up with what the one before it ends with
+    if rest:  # the last block begins inside the one before it; the logits in both count once
         filled_BC1 = (first_BC % _BLOCK != 0)[:, :, None]
         blocks_BCY.masked_fill_(filled_BC1 & (torch.arange(_BLOCK) < _BLOCK - rest), -math.inf)
     best = blocks_BCY.flatten(1).topk(count, dim=-1)
@@ -43,7 +43,7 @@ def top_candidates(logits_NV: Tensor, scores_BW: Tensor, count: int) -> tuple[Te
 
 
 def _windows(logits_NV: Tensor, row_BC: Tensor, first_BC: Tensor) -> Tensor:
-    """_BLOCK neighbouring logits of these rows of a sentence, from these ids on; [B, C, Y]."""
+    """_BLOCK neighbouring logits, from ids first_BC on, of rows row_BC of each sentence: [B, C, Y]."""
     n_sentences, vocab_size = len(row_BC), logits_NV.shape[1]
     first_row_B1 = torch.arange(n_sentences)[:, None] * (len(logits_NV) // n_sentences)
     start_BC = (first_row_B1 + row_BC) * vocab_size + first_BC

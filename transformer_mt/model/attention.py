@@ -19,11 +19,15 @@ def scaled_dot_product_attention(
     causal: bool = False,
     dropout: float = 0.0,
 ) -> Tensor:
-    """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V (equation 1).
+    """Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V (equation 1), for each sentence and head.
 
-    mask_BHQM: bool, broadcastable to [B, H, Q, M]: True if a query may attend; a query that may attend nowhere gets
-    zeros. None: everywhere. causal: a position attends to itself and those before it (section 3.1); excludes a mask.
-    dropout: probability of dropping a weight, which the paper does not do. Returns the contexts [B, H, Q, K].
+    query:   [B, H, Q, K]
+    key:     [B, H, M, K]
+    value:   [B, H, M, K]
+    mask:    bool, broadcastable to [B, H, Q, M]; True: the query may attend. None: every query may attend everywhere
+    causal:  each position attends to itself and to earlier ones (sections 3.1 and 3.2.3); excludes a mask
+    dropout: probability of dropping an attention weight, which the paper does not mention
+    Returns the contexts [B, H, Q, K]. A query that may attend nowhere gets zeros.
     """
     if causal:
         assert mask_BHQM is None, "causal excludes a mask"

@@ -1,4 +1,4 @@
-"""Embeddings: ids to vectors, scaled by sqrt(d_model) (section 3.4), positions added (3.5), dropout applied (5.4)."""
+"""The input of encoder and decoder: token embeddings (section 3.4), positions (3.5) and dropout (5.4)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from transformer_mt.model.positions import LearnedPositions, SinusoidalPositions
 
 
 class Embedding(nn.Module):
-    """What enters a stack: Dropout(sqrt(D) * E[id] + P[position]) (sections 3.4, 3.5 and 5.4).
+    """Dropout(sqrt(D) * E[id] + PE[position]) (sections 3.4, 3.5 and 5.4).
 
-    positions: None if the model learns the order of tokens elsewhere (rotary positions).
+    positions: PE; None with rotary positions, which act inside self-attention instead
+    scale:     whether to multiply by sqrt(D), as section 3.4 does
     """
 
     def __init__(
@@ -32,7 +33,7 @@ class Embedding(nn.Module):
         self.dropout = parts.dropout(dropout)
 
     def forward(self, ids_BT: Tensor, start: int = 0) -> Tensor:
-        """Ids [B, T] to vectors [B, T, D]. start: the first position's number."""
+        """Ids [B, T] to vectors [B, T, D]. start: position of the first id."""
         embedded_BTD = self.tokens(ids_BT) * self.scale
         if self.positions is None:
             return self.dropout(embedded_BTD)

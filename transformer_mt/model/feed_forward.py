@@ -9,10 +9,10 @@ from transformer_mt.model.parts import READABLE, Parts
 
 
 class FeedForward(nn.Module):
-    """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2 (equation 2), the same at each position.
+    """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2 (equation 2), applied to each position separately.
 
-    activation: relu (the paper), gelu, or swiglu: (silu(x W_g) * (x W_1)) W_2 (Shazeer 2020, arXiv:2002.05202).
-    dropout: of the activations, which the paper does not drop.
+    activation: relu (the paper), gelu, or swiglu: (silu(x W_g) * (x W_1)) W_2 (Shazeer 2020, arXiv:2002.05202)
+    dropout:    probability of dropping an activation before W_2, which the paper does not mention
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class FeedForward(nn.Module):
         self.dropout = parts.dropout(dropout)
 
     def forward(self, x_BTD: Tensor) -> Tensor:
-        """[B, T, D] to [B, T, D], with F coordinates for each position in between."""
+        """x [B, T, D] to [B, T, D]; in between, each position has F coordinates."""
         inner_BTF = self.inner(x_BTD)
         if self.gate is not None:
             inner_BTF = F.silu(self.gate(x_BTD)) * inner_BTF

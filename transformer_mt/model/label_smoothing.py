@@ -1,4 +1,4 @@
-"""Label smoothing (section 5.4): a little of the target's probability is spread over the whole vocabulary."""
+"""Label smoothing (section 5.4): a share epsilon of the target's probability is spread over the whole vocabulary."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from torch import Tensor
 
 
 def smoothed_cross_entropy(logits_NV: Tensor, target_N: Tensor, epsilon: float) -> Tensor:
-    """-(1 - epsilon) log p(target) - epsilon / V * sum_v log p(v), summed over N tokens.
+    """-(1 - epsilon) log p(target) - epsilon / V * sum_v log p(v), summed over the N tokens; a scalar, in nats.
 
-    The sum and not the mean: the caller divides by the number of tokens in the whole update.
+    logits: [N, V]; target: ids [N]. The caller divides the sum by the number of tokens in the whole update.
     """
     log_p_NV = logits_NV.log_softmax(dim=-1)
     log_p_target_N = log_p_NV.gather(1, target_N[:, None])[:, 0]

@@ -15,7 +15,7 @@ from transformer_mt.model.positions import RotaryPositions
 
 
 class Residual(nn.Module):
-    """The residual connection around a sub-layer, with its normalisation and dropout.
+    """The residual connection around a sub-layer, with normalisation and dropout.
 
     post-norm, the paper's:  LayerNorm(x + Dropout(Sublayer(x)))   (sections 3.1 and 5.4)
     pre-norm:                x + Dropout(Sublayer(LayerNorm(x)))   (Xiong et al. 2020, arXiv:2002.04745)
@@ -28,7 +28,7 @@ class Residual(nn.Module):
         self.pre = pre
 
     def forward(self, x_BTD: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
-        """[B, T, D] to [B, T, D], around a sub-layer that does the same."""
+        """x [B, T, D] to [B, T, D]. sublayer: a function from [B, T, D] to [B, T, D]."""
         if self.pre:
             normalized_BTD = self.norm(x_BTD)
             output_BTD = x_BTD + self.dropout(sublayer(normalized_BTD))
@@ -38,7 +38,7 @@ class Residual(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward, each inside a residual connection (section 3.1)."""
+    """Self-attention and feed-forward, each in a residual connection (section 3.1)."""
 
     def __init__(self, config: ModelConfig, parts: Parts = READABLE) -> None:
         super().__init__()
@@ -48,25 +48,28 @@ class EncoderLayer(nn.Module):
         self.around_feed_forward = _residual(config, parts)
 
     def forward(self, x_BSD: Tensor, mask_BHQM: Tensor | None) -> Tensor:
-        """All source positions at once; each sees every position the mask allows."""
+        """x [B, S, D] to [B, S, D]: each source position attends to all real source positions (mask True)."""
         x_BSD = self.around_self_attention(x_BSD, lambda x: self.self_attention(x, mask_BHQM=mask_BHQM))
         return self.around_feed_forward(x_BSD, self.feed_forward)
 
 
 class DecoderLayer(nn.Module):
-    """Masked self-attention, attention to the encoder's output, then feed-forward (section 3.1)."""
+    """Masked self-attention, cross-attention and feed-forward, each in a residual connection (section 3.1)."""
 
     def __init__(self, config: ModelConfig, parts: Parts = READABLE) -> None:
         super().__init__()
         self.self_attention = _attention(config, parts, rotary=config.positions == "rotary")
-        self.cross_attention = _attention(config, parts)  # never rotary: source and target share no distance
+        self.cross_attention = _attention(config, parts)  # never rotary: the two sides count positions apart
         self.feed_forward = _feed_forward(config, parts)
         self.around_self_attention = _residual(config, parts)
         self.around_cross_attention = _residual(config, parts)
         self.around_feed_forward = _residual(config, parts)
 
     def forward(self, x_BTD: Tensor, memory_BSD: Tensor, memory_mask_B11S: Tensor | None) -> Tensor:
-        """All target positions at once; each sees itself and those before it."""
+        """x [B, T, D] to [B, T, D]: a target position attends to itself, to earlier ones, and to the memory [B, S, D].
+
+        memory_mask: [B, 1, 1, S], True at real source positions; None: all are real.
+        """
         x_BTD = self.around_self_attention(x_BTD, lambda x: self.self_attention(x, causal=True))
         x_BTD = self.around_cross_attention(x_BTD, lambda x: self.cross_attention(x, memory_BSD, memory_mask_B11S))
         return self.around_feed_forward(x_BTD, self.feed_forward)
@@ -80,6 +83,7 @@ class Encoder(nn.Module):
         self.layers: Sequence[EncoderLayer] = nn.ModuleList(  # type: ignore[assignment]
             EncoderLayer(config, parts) for _ in range(config.encoder_layers)
         )
+        # With pre-norm, nothing else normalises the sum of the last residual connection.
         self.final_norm = _norm(config, parts) if config.has_final_norm else nn.Identity()
 
     def forward(self, x_BSD: Tensor, mask_BHQM: Tensor | None) -> Tensor:
@@ -90,7 +94,7 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
-    """A stack of decoder layers (section 3.1): embeddings [B, T, D] and memory to hidden states [B, T, D]."""
+    """A stack of decoder layers (section 3.1): embeddings [B, T, D] and memory [B, S, D] to hidden states [B, T, D]."""
 
     def __init__(self, config: ModelConfig, parts: Parts = READABLE) -> None:
         super().__init__()
@@ -107,8 +111,8 @@ class Decoder(nn.Module):
 
 
 def _attention(config: ModelConfig, parts: Parts, rotary: bool = False) -> MultiHeadAttention:
-    turn = RotaryPositions(config.d_model // config.n_heads) if rotary else None
-    return MultiHeadAttention(config.d_model, config.n_heads, config.attention_dropout, config.bias, turn, parts)
+    positions = RotaryPositions(config.d_model // config.n_heads) if rotary else None
+    return MultiHeadAttention(config.d_model, config.n_heads, config.attention_dropout, config.bias, positions, parts)
 
 
 def _feed_forward(config: ModelConfig, parts: Parts) -> FeedForward:

@@ -1,4 +1,4 @@
-"""Attention of several heads at once (section 3.2.2)."""
+"""Multi-head attention (section 3.2.2)."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from transformer_mt.model.positions import RotaryPositions
 class MultiHeadAttention(nn.Module):
     """MultiHead(Q, K, V) = Concat(head_1, ..., head_h) W^O, head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V).
 
-    Section 3.2.2. The matrices W^Q, W^K and W^V of all heads are stacked in `query_key_value` [3D, D], so that
-    self-attention takes one product; `output` is W^O. bias: added to each product; the formula has none.
+    `query_key_value` stacks W^Q, W^K and W^V of all heads in one matrix [3D, D], so that self-attention needs one
+    product. `output` is W^O [D, D].
+    dropout: probability of dropping an attention weight
+    bias:    whether each product adds a bias; the formula has none
+    rotary:  positions that rotate queries and keys; None: positions are added to the embeddings
     """
 
     def __init__(
@@ -39,9 +42,9 @@ class MultiHeadAttention(nn.Module):
         mask_BHQM: Tensor | None = None,
         causal: bool = False,
     ) -> Tensor:
-        """Each position of x attends to the positions of `memory`, or of x itself if there is no memory.
+        """Each position of x [B, Q, D] attends to the memory [B, M, D], or to x if memory is None; returns [B, Q, D].
 
-        mask, causal: see `scaled_dot_product_attention`. Returns [B, Q, D].
+        mask, causal: see `scaled_dot_product_attention`.
         """
         if memory_BMD is None:
             query_BHQK, key_BHMK, value_BHMK = self.project(x_BQD)
@@ -53,29 +56,29 @@ class MultiHeadAttention(nn.Module):
         return self.combine(context_BHQK)
 
     def project(self, x_BMD: Tensor, start: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys and values of the same positions, each [B, H, M, K]. start: the first position's number."""
+        """Self-attention: queries, keys and values of x [B, M, D], each [B, H, M, K]. start: the first position."""
         query_BHQK, key_BHMK, value_BHMK = map(self._split_heads, self.query_key_value(x_BMD).chunk(3, dim=-1))
         if self.rotary is not None:
             query_BHQK, key_BHMK = self.rotary(query_BHQK, start), self.rotary(key_BHMK, start)
         return query_BHQK, key_BHMK, value_BHMK
 
     def project_query(self, x_BQD: Tensor) -> Tensor:
-        """Queries [B, H, Q, K]: cross-attention takes W^Q alone ..."""
+        """Cross-attention: queries [B, H, Q, K] of x [B, Q, D], by W^Q alone."""
         d_model = x_BQD.shape[-1]
         return self._split_heads(self.query_key_value(x_BQD, slice(0, d_model)))
 
     def project_memory(self, memory_BMD: Tensor) -> tuple[Tensor, Tensor]:
-        """... and W^K and W^V for the keys and values of the encoder's output, each [B, H, M, K]."""
+        """Cross-attention: keys and values of the memory [B, M, D], each [B, H, M, K], by W^K and W^V."""
         d_model = memory_BMD.shape[-1]
         keys, values = self.query_key_value(memory_BMD, slice(d_model, 3 * d_model)).chunk(2, dim=-1)
         return self._split_heads(keys), self._split_heads(values)
 
     def combine(self, context_BHQK: Tensor) -> Tensor:
-        """The contexts of all heads, concatenated and multiplied by W^O; [B, Q, D]."""
+        """Concatenate the contexts [B, H, Q, K] of all heads and multiply by W^O; [B, Q, D]."""
         concatenated_BQD = context_BHQK.transpose(1, 2).flatten(2)
         output_BQD = self.output(concatenated_BQD)
         return output_BQD  # noqa: RET504 (its name says its shape)
 
     def _split_heads(self, x_BMD: Tensor) -> Tensor:
-        """[B, M, D] to [B, H, M, K]: each head sees its own K of the D coordinates."""
+        """[B, M, D] to [B, H, M, K]: each head gets K of the D coordinates."""
         return x_BMD.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)

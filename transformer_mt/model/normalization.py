@@ -1,4 +1,4 @@
-"""Layer normalisation (section 3.1; Ba et al. 2016, arXiv:1607.06450) and two relatives."""
+"""Layer normalisation (section 3.1; Ba et al. 2016, arXiv:1607.06450) and two variants."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from torch import Tensor, nn
 
 
 class LayerNorm(nn.Module):
-    """gamma * (x - mean) / sqrt(variance + epsilon) + beta; mean and variance over the D coordinates.
+    """gamma * (x - mean) / sqrt(variance + epsilon) + beta, with mean and variance over the D coordinates.
 
-    epsilon_on: "variance", or "deviation" for the form of The Annotated Transformer: epsilon is added to the sample
-    standard deviation (divisor D - 1).
+    epsilon_on: "variance", or "deviation" as in The Annotated Transformer: epsilon is added to the sample standard
+                deviation (divisor D - 1)
     """
 
     def __init__(self, d_model: int, epsilon: float, epsilon_on: str = "variance") -> None:
@@ -21,6 +21,7 @@ class LayerNorm(nn.Module):
         self.epsilon_on = epsilon_on
 
     def forward(self, x_BTD: Tensor) -> Tensor:
+        """x [B, T, D] to [B, T, D]."""
         mean_BT1 = x_BTD.mean(dim=-1, keepdim=True)
         if self.epsilon_on == "deviation":
             divisor_BT1 = x_BTD.std(dim=-1, keepdim=True) + self.epsilon
@@ -31,7 +32,7 @@ class LayerNorm(nn.Module):
 
 
 class RMSNorm(nn.Module):
-    """gamma * x / sqrt(mean(x^2) + epsilon): no mean taken off, no beta (Zhang & Sennrich 2019, arXiv:1910.07467)."""
+    """gamma * x / sqrt(mean(x^2) + epsilon): without mean and beta (Zhang & Sennrich 2019, arXiv:1910.07467)."""
 
     def __init__(self, d_model: int, epsilon: float) -> None:
         super().__init__()
@@ -39,4 +40,5 @@ class RMSNorm(nn.Module):
         self.epsilon = epsilon
 
     def forward(self, x_BTD: Tensor) -> Tensor:
+        """x [B, T, D] to [B, T, D]."""
         return self.gamma * x_BTD * torch.rsqrt(x_BTD.square().mean(dim=-1, keepdim=True) + self.epsilon)

@@ -1,7 +1,6 @@
-"""The small parts that the Transformer is built from: linear map, dropout, normalisation, attention.
+"""The small parts that a Transformer is built from: linear map, dropout, normalisation, attention.
 
-`READABLE` holds the parts as the paper defines them. A program that needs speed builds the same model from another set,
-which computes the same up to rounding.
+`READABLE` has them as the paper defines them. A faster set (`transformer_mt.kernels`) computes the same up to rounding.
 """
 
 from __future__ import annotations
@@ -17,22 +16,23 @@ from transformer_mt.model.normalization import LayerNorm, RMSNorm
 
 
 class Linear(nn.Linear):
-    """y = x W^T + b, with W [E, D] and b [E]; PyTorch's module, its product written out."""
+    """y = x W^T + b, with W [E, D] and b [E]: PyTorch's module with the product written out."""
 
     def forward(self, x: Tensor, rows: slice | None = None) -> Tensor:
-        """[..., D] to [..., E]. rows: only these rows of W and b, where several matrices are stacked in one."""
+        """x [..., D] to [..., E]. rows: use only these rows of W and b, if several matrices are stacked in W."""
         if rows is None:
             return self.product(x, self.weight, self.bias)
         return self.product(x, self.weight[rows], None if self.bias is None else self.bias[rows])
 
     @staticmethod
     def product(x: Tensor, weight_ED: Tensor, bias_E: Tensor | None) -> Tensor:
+        """x W^T + b: x [..., D] to [..., E]."""
         y = x @ weight_ED.T
         return y if bias_E is None else y + bias_E
 
 
 class Dropout(nn.Module):
-    """Zero elements with probability p while training, and scale the rest by 1 / (1 - p) (section 5.4)."""
+    """While training, zero each element with probability p and scale the others by 1 / (1 - p) (section 5.4)."""
 
     def __init__(self, p: float) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class Dropout(nn.Module):
 
 @dataclass(frozen=True)
 class Parts:
-    """What a Transformer is built from. attention: called as `scaled_dot_product_attention`."""
+    """The parts of a Transformer. attention: a function with the arguments of `scaled_dot_product_attention`."""
 
     linear: type[Linear] = Linear
     dropout: type[Dropout] = Dropout

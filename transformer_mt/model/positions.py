@@ -1,7 +1,7 @@
-"""How the model knows the order of tokens (section 3.5): three ways of telling positions apart.
+"""How the model knows the order of tokens (section 3.5): sinusoidal, learned or rotary positions.
 
-Sinusoidal and learned positions are added to the embeddings; rotary positions (Su et al. 2021,
-arXiv:2104.09864) turn the queries and keys inside self-attention instead.
+Sinusoidal and learned positions are added to the embeddings. Rotary positions (Su et al. 2021, arXiv:2104.09864) rotate
+queries and keys inside self-attention instead.
 """
 
 from __future__ import annotations
@@ -13,23 +13,26 @@ from torch import Tensor, nn
 
 
 def angles(length: int, width: int, start: int = 0) -> Tensor:
-    """pos / 10000^(2i / width) for the positions pos = start ... start + length - 1; [length, width / 2], float32."""
+    """pos / 10000^(2i / width) for pos = start, ..., start + length - 1 and i = 0, ..., width / 2 - 1 (section 3.5).
+
+    Returns float32 [length, width / 2].
+    """
     position_P1 = torch.arange(start, start + length, dtype=torch.float32).unsqueeze(1)
     even_I = torch.arange(0, width, 2, dtype=torch.float32)
     return position_P1 * torch.exp(even_I * (-math.log(10_000.0) / width))
 
 
 def sinusoidal_positions(length: int, d_model: int, start: int = 0) -> Tensor:
-    """PE(pos, 2i) = sin(pos / 10000^(2i / d_model)), PE(pos, 2i + 1) = cos(the same) (section 3.5).
+    """PE(pos, 2i) = sin(pos / 10000^(2i / D)) and PE(pos, 2i + 1) = cos(pos / 10000^(2i / D)) (section 3.5).
 
-    Returns the encodings of the positions start ... start + length - 1; shape [length, D], float32.
+    Returns the encodings of the positions start, ..., start + length - 1: float32 [length, D].
     """
     angle_PI = angles(length, d_model, start)
     return torch.stack([angle_PI.sin(), angle_PI.cos()], dim=2).reshape(length, d_model)
 
 
 class SinusoidalPositions(nn.Module):
-    """The paper's encoding (section 3.5): a table without parameters. Positions beyond it are computed when needed."""
+    """The paper's encoding (section 3.5), without parameters: a table; positions beyond it are computed when needed."""
 
     table_PD: Tensor
 
@@ -38,7 +41,7 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("table_PD", sinusoidal_positions(length, d_model), persistent=False)
 
     def forward(self, start: int, length: int) -> Tensor:
-        """Encodings of the positions start ... start + length - 1; shape [length, D]."""
+        """Encodings of the positions start, ..., start + length - 1: [length, D]."""
         known, d_model = self.table_PD.shape
         if start + length > known:
             return sinusoidal_positions(length, d_model, start).to(self.table_PD)
@@ -46,22 +49,23 @@ class SinusoidalPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """One trained vector for each position, which section 3.5 found to give "nearly identical results"."""
+    """One trained vector for each position; section 3.5 reports "nearly identical results" (table 3, row E)."""
 
     def __init__(self, max_positions: int, d_model: int) -> None:
         super().__init__()
         self.table = nn.Embedding(max_positions, d_model)
 
     def forward(self, start: int, length: int) -> Tensor:
-        """Vectors of the positions start ... start + length - 1; shape [length, D]."""
+        """Vectors of the positions start, ..., start + length - 1: [length, D]."""
         assert start + length <= self.table.num_embeddings, "the caller cuts sentences at max_positions"
         return self.table.weight[start : start + length]
 
 
 class RotaryPositions(nn.Module):
-    """Turn pairs of coordinates by an angle that grows with the position: q.k then depends on distance only.
+    """Rotate pairs of coordinates by an angle that grows with the position (Su et al. 2021, section 3.2).
 
-    Coordinate i is paired with i + K / 2, and turned by position / 10000^(2i / K).
+    The product of a query and a key then depends on their distance, not on their positions. Coordinates i and i + K / 2
+    form a pair; its angle is position / 10000^(2i / K).
     """
 
     angle_PI: Tensor
@@ -71,7 +75,7 @@ class RotaryPositions(nn.Module):
         self.register_buffer("angle_PI", angles(length, head_width), persistent=False)
 
     def forward(self, x_BHQK: Tensor, start: int) -> Tensor:
-        """Turn queries or keys at the positions start, start + 1, ...; same shape."""
+        """Rotate queries or keys [B, H, Q, K] at the positions start, start + 1, ...; same shape."""
         length, width = x_BHQK.shape[-2:]
         angle_QI = self.angle_PI[start : start + length]
         if start + length > len(self.angle_PI):

@@ -1,4 +1,4 @@
-"""The whole model (figure 1): embeddings, encoder, decoder, and the generator, which is the figure's last "Linear"."""
+"""The whole model (figure 1): embeddings, encoder, decoder, and the generator, the figure's last "Linear"."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from transformer_mt.model.positions import LearnedPositions, SinusoidalPositions
 
 
 class Transformer(nn.Module):
-    """Source ids and a target prefix to hidden states; `generate_logits` turns these into logits of the next tokens.
+    """The Transformer of figure 1, from ids to hidden states; `generate_logits` turns these into logits.
 
-    padding:       the id that fills up short sentences; it is never attended to.
-    max_positions: length of the tables of positions; a hard limit if positions are learned.
-    parts:         what the model is built from.
+    padding:       the id that fills up short sentences; it is never attended to
+    max_positions: rows of the position tables; no sentence can be longer if positions are learned
+    parts:         the pieces that the model is built from
     Raises TmtError if all embeddings are tied and the vocabularies differ in size.
     """
 
@@ -36,9 +36,9 @@ class Transformer(nn.Module):
         super().__init__()
         if config.tie_embeddings == "all" and source_vocab != target_vocab:
             raise TmtError(
-                f"tied embeddings need one vocabulary, not two of {source_vocab} and {target_vocab} tokens",
+                f"tied embeddings need one vocabulary size, not {source_vocab} and {target_vocab} tokens",
                 place="model.tie_embeddings",
-                remedy="Give both sides the same size, or set tie_embeddings to decoder or none.",
+                remedy="Set tokenizer.shared to true, or model.tie_embeddings to decoder or none.",
             )
         self.config = config
         self.padding = padding
@@ -55,34 +55,37 @@ class Transformer(nn.Module):
         self._initialize()
 
     def forward(self, source_BS: Tensor, target_BT: Tensor) -> Tensor:
-        """Hidden states [B, T, D] of the target prefix.
+        """Source ids [B, S] and target ids [B, T] to hidden states [B, T, D].
 
-        target_BT: the start mark, then the target: figure 1's "shifted right".
-        The loss needs the generator apart from the rest, so it is not applied here.
+        target: the start mark, then the target without its end mark (figure 1: "shifted right").
+        The generator is not applied here, because training computes it together with the loss.
         """
         memory_BSD, padding_mask_B11S = self.encode(source_BS)
         return self.decode(target_BT, memory_BSD, padding_mask_B11S)
 
     def encode(self, source_BS: Tensor) -> tuple[Tensor, Tensor]:
-        """The encoder's output [B, S, D], and which of its positions are real [B, 1, 1, S]."""
+        """Source ids [B, S] to the memory [B, S, D] and its mask [B, 1, 1, S], True at real positions."""
         padding_mask_B11S = padding_mask(source_BS, self.padding)
         return self.encoder(self.source_embedding(source_BS), padding_mask_B11S), padding_mask_B11S
 
     def decode(self, target_BT: Tensor, memory_BSD: Tensor, memory_mask_B11S: Tensor | None) -> Tensor:
-        """Hidden states [B, T, D] of all positions of a target prefix.
+        """Hidden states [B, T, D] of all positions, from target ids [B, T] and the results of `encode`.
 
         Padding is on the right, so the causal mask already hides it from real positions.
         """
         return self.decoder(self.target_embedding(target_BT), memory_BSD, memory_mask_B11S)
 
     def generate_logits(self, hidden_BTD: Tensor) -> Tensor:
-        """Logits [B, T, V] of the next token (section 3.4; the softmax is left to the caller)."""
+        """Hidden states [B, T, D] to logits [B, T, V] of the next token (section 3.4), before the softmax."""
         logits_BTV = self.generator(hidden_BTD)
         return logits_BTV  # noqa: RET504 (its name says its shape)
 
     def _initialize(self) -> None:
-        """Xavier-uniform matrices (Glorot & Bengio 2010), each of W^Q, W^K, W^V by itself; biases zero; embeddings from
-        N(0, 1/D), so that sqrt(D) times them has variance 1, unless the config says otherwise."""
+        """Draw the initial weights, which the paper does not specify.
+
+        Matrices are Xavier-uniform (Glorot & Bengio 2010), W^Q, W^K and W^V one by one. Biases are zero. Embeddings are
+        drawn from N(0, 1/D), so that sqrt(D) times them has variance 1, unless the config says otherwise.
+        """
         for name, parameter in self.named_parameters():
             if parameter.dim() < 2:
                 if name.endswith("bias"):
@@ -97,7 +100,7 @@ class Transformer(nn.Module):
 
 
 def _embedding(config: ModelConfig, vocab_size: int, max_positions: int, parts: Parts) -> Embedding:
-    """Of one side, with the positions that the config names."""
+    """The embedding of one side, with the positions that the config names."""
     positions: SinusoidalPositions | LearnedPositions | None = None
     if config.positions == "sinusoidal":
         positions = SinusoidalPositions(config.d_model, max_positions)

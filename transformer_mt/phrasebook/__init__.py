@@ -1,4 +1,4 @@
-"""The embedded corpus: our own grammar that generates sentence pairs in Korean, English and German.
+"""The embedded corpus: a grammar that generates sentence pairs in Korean, English and German.
 
 `generate` streams sentence pairs in any direction between "ko", "en" and "de". The same arguments give the same
 pairs on every machine. `sampling` draws a `Meaning`; `korean`, `english` and `german` turn it into a sentence; the
@@ -41,8 +41,8 @@ _REALISERS: dict[str, Callable[[Meaning], str]] = {
     "en": english.realise,
     "de": german.realise,
 }
-_SEEN_BITS = 27
-_PATIENCE = 200_000
+_HASH_BITS = 27
+_MAX_REPEATS = 200_000  # known sentences in a row before the grammar counts as exhausted
 
 
 def generate(source: str, target: str, split: str, count: int, seed: int) -> Iterator[tuple[str, str]]:
@@ -56,16 +56,16 @@ def generate(source: str, target: str, split: str, count: int, seed: int) -> Ite
     say_source, say_target = _REALISERS[source], _REALISERS[target]
     seen = _Seen()
     sampler = Sampler(Random(f"{split} {seed}"), polite_freely=source == "ko")
-    meanings = (meaning for meaning in iter(sampler.draw, None) if split_of(meaning) == split)  # without end
+    meanings = (meaning for meaning in iter(sampler.draw, None) if split_of(meaning) == split)  # endless
     for given in range(count):
-        for meaning in islice(meanings, _PATIENCE):
+        for meaning in islice(meanings, _MAX_REPEATS):
             sentence = say_source(meaning)
             if seen.add(sentence):
                 break
         else:
             raise TmtError(
                 f"the phrasebook has no more {split} sentences after {given:,}",
-                remedy=f"Ask for at most {given:,} with `{split}: {given}` under `corpus`.",
+                remedy=f"Set `{split}: {given}` or less under `data.corpus`.",
             )
         yield sentence, say_target(meaning)
 
@@ -74,11 +74,11 @@ class _Seen:
     """A set of strings in constant memory, with one bit for each hash value. It may report a new string as old."""
 
     def __init__(self) -> None:
-        self._bits = bytearray(1 << (_SEEN_BITS - 3))
+        self._bits = bytearray(1 << (_HASH_BITS - 3))
 
     def add(self, text: str) -> bool:
         """Add a string and return whether it was new."""
-        place = crc32(text.encode()) >> (32 - _SEEN_BITS)
+        place = crc32(text.encode()) >> (32 - _HASH_BITS)
         byte, bit = place >> 3, 1 << (place & 7)
         if self._bits[byte] & bit:
             return False

@@ -20,7 +20,7 @@ _AFTER_CONSONANT = {"는": "은", "가": "이", "를": "을", "와": "과", "로
 def split(syllable: str) -> tuple[str, str, str]:
     """Initial, vowel and final of one syllable: 한 -> ㅎ, ㅏ, ㄴ. The final of an open syllable is ""."""
     index = ord(syllable) - _BASE
-    assert 0 <= index < len(INITIALS) * _VOWELS * _FINALS, f"{syllable!r} is no Hangul syllable"
+    assert 0 <= index < len(INITIALS) * _VOWELS * _FINALS, f"{syllable!r} is not a Hangul syllable"
     rest, final = divmod(index, _FINALS)
     initial, vowel = divmod(rest, _VOWELS)
     return INITIALS[initial], VOWELS[vowel], FINALS[final]

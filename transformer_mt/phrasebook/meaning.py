@@ -1,4 +1,4 @@
-"""The meaning of a sentence, independent of a language.
+"""The meaning of a sentence, independent of any language.
 
 A meaning consists of words of the lexicon and of grammatical choices. `korean`, `english` and `german` add word
 order, endings and particles.

@@ -1,4 +1,4 @@
-"""Draws meanings: the words and grammatical choices of one sentence that somebody could say."""
+"""Draws meanings: the words and grammatical choices of a sentence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from transformer_mt.phrasebook.states import States
 
 
 class Sampler(Actions, States):
-    """Draws meanings without end; see `Phrases` for the arguments."""
+    """Draws any number of meanings; see `Phrases` for the arguments."""
 
     def __init__(self, random: Random, polite_freely: bool) -> None:
         super().__init__(random, polite_freely)

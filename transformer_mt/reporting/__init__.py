@@ -1,1 +1,1 @@
-"""Telling people what happens: events as they come, pictures of what came. Knows neither models nor corpora."""
+"""What people see of a run: messages, tables, progress bars, plots. Knows neither models nor corpora."""

@@ -1,4 +1,4 @@
-"""Progress bars where somebody watches: on a terminal, and in a notebook as widgets."""
+"""Progress bars, on a terminal and in notebooks only."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def is_watched() -> bool:
 
 
 def bar(**options: Any) -> tqdm[Any]:
-    """A bar that leaves nothing behind when it is done; it is not shown if nobody watches. options: those of tqdm."""
+    """A progress bar that disappears when it is done; hidden if stderr is not watched. options: those of tqdm."""
     return tqdm(leave=False, dynamic_ncols=True, disable=not is_watched(), **options)

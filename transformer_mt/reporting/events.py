@@ -1,4 +1,4 @@
-"""What a run shows: progress bar and lines on stderr, train.log, metrics.jsonl, curves, and TensorBoard on request.
+"""What a run shows: progress bar and lines on stderr, train.log, metrics.jsonl, plots, and TensorBoard on request.
 
 metrics.jsonl has one JSON object per line, with `event`, `time` (seconds since 1970) and, once training runs, `step`.
 The program only appends to these files. After `resumed` at a step, earlier records of later steps are no longer valid.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -19,23 +18,27 @@ from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.reporting.bars import bar, is_watched
 from transformer_mt.reporting.plots import plot_curves
 from transformer_mt.reporting.table import sample_line, table_head, table_row
+from transformer_mt.reporting.terminal import columns_of, painted, wrapped
 
 METRICS, LOG, PLOTS = "metrics.jsonl", "train.log", "plots"
 PLAIN_SECONDS = 30.0  # between progress lines without a terminal
 PLOT_SECONDS = 20.0  # between drawings of the curves
 HEAD_EVERY = 10  # rows of the table
-PLAIN_COLUMNS = 120  # of a line without a terminal
-BAR = "{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}{postfix}"
+BAR, NARROW_BAR = "{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}{postfix}", "{desc} {percentage:3.0f}%{postfix}"
+BAR_COLUMNS = 78  # a terminal needs that many for BAR
 
 
 class Events:
     """Everything that a run shows to a person or a program. A silent object (for ranks other than 0) writes nothing."""
 
-    def __init__(self, folder: Path, silent: bool = False, tensorboard: bool = False) -> None:
-        self.folder, self.silent = folder, silent
+    def __init__(
+        self, folder: Path, silent: bool = False, tensorboard: bool = False, epochs: int | None = None
+    ) -> None:
+        """epochs: how many there will be, if that is known."""
+        self.folder, self.silent, self.epochs = folder, silent, epochs
         self._bar: Any = None  # of tqdm, while an epoch goes on and somebody watches
         self._epoch, self._rows = 0, 0
-        self._told = self._drawn = time.monotonic()
+        self._shown = self._drawn = time.monotonic()
         self._figures = ""
         self._tensorboard: Any = _tensorboard() if tensorboard and not silent else None
         self._writer: Any = None
@@ -61,14 +64,18 @@ class Events:
             if isinstance(value, (int, float)) and not isinstance(value, bool) and key not in ("step", "epoch"):
                 self._writer.add_scalar(f"{event}/{key}", value, values["step"])
 
-    def say(self, text: str) -> None:
-        """Print a line on stderr, and append it to train.log."""
+    def say(self, text: str, style: str = "", log: str = "") -> None:
+        """Print a line on stderr, broken into several if the terminal is narrow, and append it to train.log.
+
+        style: its colour, if the terminal has colours. log: what train.log gets, if that differs.
+        """
         if self.silent:
             return
         if self._bar is not None:
             self._bar.clear()
-        print(text, file=sys.stderr, flush=True)
-        self._append(LOG, f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {text}")
+        shown = wrapped(text, columns_of(sys.stderr)) if sys.stderr.isatty() else text
+        print(painted(shown, style, sys.stderr), file=sys.stderr, flush=True)
+        self._append(LOG, f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {log or text}")
 
     def _append(self, name: str, line: str) -> None:
         """Append a line; end a line that a killed run left incomplete. Raises TmtError if the disk refuses."""
@@ -89,7 +96,9 @@ class Events:
         self._epoch = epoch
         if not self.silent and is_watched():
             figures = self._figures or None
-            self._bar = bar(desc=f"epoch {epoch}", total=updates, initial=done, postfix=figures, bar_format=BAR)
+            name = f"epoch {epoch}/{self.epochs}" if self.epochs else f"epoch {epoch}"
+            form = BAR if columns_of(sys.stderr) >= BAR_COLUMNS else NARROW_BAR
+            self._bar = bar(desc=name, total=updates, initial=done, postfix=figures, bar_format=form)
 
     def advance(self, step: int, figures: str) -> None:
         """Show one more update, and new figures such as loss and tokens/s if there are any."""
@@ -99,9 +108,9 @@ class Events:
         if self._bar is not None:
             self._bar.set_postfix_str(self._figures, refresh=False)
             self._bar.update()
-        elif figures and time.monotonic() - self._told > PLAIN_SECONDS and not is_watched():
+        elif figures and time.monotonic() - self._shown > PLAIN_SECONDS and not is_watched():
             self.say(f"epoch {self._epoch}  step {step:,}  {figures}")
-            self._told = time.monotonic()
+            self._shown = time.monotonic()
 
     def end_epoch(self) -> None:
         """Remove the progress bar."""
@@ -115,16 +124,16 @@ class Events:
             return
         keys = ("source", "translation", "reference")
         self.record("validation", **values, samples=[dict(zip(keys, sample, strict=True)) for sample in samples])
+        columns = columns_of(sys.stderr)
         if self._rows % HEAD_EVERY == 0:
-            self.say(table_head())
+            self.say(table_head(columns), "bold", log=table_head())
         self._rows += 1
-        self.say(table_row(values))
-        columns = shutil.get_terminal_size().columns if sys.stderr.isatty() else PLAIN_COLUMNS
+        self.say(table_row(values, columns), "green" if values["best"] else "", log=table_row(values))
         for sample in samples:
             self.say(sample_line(*sample, columns - 1))
         if time.monotonic() - self._drawn > PLOT_SECONDS:
             self.draw()
-        self._told = time.monotonic()
+        self._shown = time.monotonic()
 
     def draw(self) -> Path:
         """Draw the curves of the whole run, and return their folder. Raises TmtError if the disk refuses."""

@@ -12,7 +12,7 @@ Line = Sequence[str] | str  # cells, or a line without columns
 
 
 def aligned(table: Sequence[Line], sides: str) -> list[str]:
-    """The lines of a table with aligned columns; a line that is one string stays as it is. sides: < or > per column."""
+    """The lines of a table with aligned columns; lines that are a string stay as they are. sides: < or > per column."""
     rows = [row for row in table if not isinstance(row, str)]
     places = [{"<": "left", ">": "right"}[side] for side in sides]
     text = tabulate(rows, tablefmt="plain", colalign=places, disable_numparse=True, preserve_whitespace=True)
@@ -39,19 +39,36 @@ COLUMNS: tuple[tuple[str, int, str, Callable[[Any], str]], ...] = (
 )
 
 
-def table_head() -> str:
+OMITTED = ("perplexity", "train_loss")  # keys that narrow terminals do not show, the first one first
+BETWEEN, BEST = "  ", "  *"
+
+
+def table_head(columns: int | None = None) -> str:
     """The headings of `table_row`."""
-    return "  ".join(heading.rjust(width) for heading, width, _, _ in COLUMNS)
+    return BETWEEN.join(heading.rjust(width) for heading, width, _, _ in _fitting(columns))
 
 
-def table_row(values: Mapping[str, Any]) -> str:
-    """A validation in one line; a star marks the best so far."""
-    cells = [("-" if values[key] is None else written(values[key])).rjust(width) for _, width, key, written in COLUMNS]
-    return "  ".join(cells) + ("  *" if values["best"] else "")
+def table_row(values: Mapping[str, Any], columns: int | None = None) -> str:
+    """A validation in one line, without some figures if it would be longer than `columns`; a star marks the best."""
+    cells = (
+        ("-" if values[key] is None else written(values[key])).rjust(width)
+        for _, width, key, written in _fitting(columns)
+    )
+    return BETWEEN.join(cells) + (BEST if values["best"] else "")
+
+
+def _fitting(columns: int | None) -> list[tuple[str, int, str, Callable[[Any], str]]]:
+    """COLUMNS, or those of them that a row of this length holds."""
+    shown = list(COLUMNS)
+    for key in OMITTED:
+        needed = sum(width + len(BETWEEN) for _, width, _, _ in shown) - len(BETWEEN) + len(BEST)
+        if columns is not None and needed > columns:
+            shown = [column for column in shown if column[2] != key]
+    return shown
 
 
 def sample_line(source: str, translation: str, reference: str, columns: int) -> str:
-    """`source -> translation (reference)` in so many columns; texts that are too long get equal shares."""
+    """`source -> translation (reference)` in at most `columns`; texts that are too long get equal shares."""
     indent, arrow = "       ", "  ->  "
     room = max(30, columns - len(indent) - len(arrow) - len("   ()"))
     texts, shares = [source, translation, reference], {}
@@ -63,7 +80,7 @@ def sample_line(source: str, translation: str, reference: str, columns: int) -> 
 
 
 def shortened(text: str, columns: int) -> str:
-    """The text in one line, cut with an ellipsis if it needs more columns; Hangul takes two per letter."""
+    """The text in one line of at most `columns`, cut with an ellipsis; a Hangul letter takes two columns."""
     text = " ".join(text.split())
     if _columns(text) <= columns:
         return text
@@ -73,6 +90,6 @@ def shortened(text: str, columns: int) -> str:
 
 
 def _columns(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """Number of terminal columns that a text takes."""
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
     return len(text) + wide - sum(unicodedata.combining(letter) > 0 for letter in text)

@@ -1,12 +1,10 @@
-"""The device, the number format, and the states of the random generators."""
+"""The device, its number format and threads, and the states of the random generators."""
 
 from __future__ import annotations
 
 import ctypes
 import os
 import random
-import resource
-import sys
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -17,13 +15,14 @@ from transformer_mt.config.cores import cores
 from transformer_mt.config.training import RuntimeConfig
 from transformer_mt.errors import TmtError
 from transformer_mt.runtime.distributed import ALONE, World
+from transformer_mt.runtime.peak_memory import peak_process_bytes
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A device, the number format of its matrix products, and the group of processes."""
+    """A device, the number format of its matrix products, and the processes that train together."""
 
     device: torch.device
     dtype: torch.dtype
@@ -37,7 +36,7 @@ class Machine:
 
     @property
     def needs_scaling(self) -> bool:
-        """float16 gradients underflow unless the loss is scaled; bfloat16 has the range of float32."""
+        """Whether the loss must be scaled: float16 gradients would underflow; bfloat16 has the range of float32."""
         return self.dtype is torch.float16
 
     def describe(self) -> str:
@@ -51,9 +50,9 @@ class Machine:
 
 
 def set_up(config: RuntimeConfig, world: World = ALONE) -> Machine:
-    """Choose the device and prepare it. The processes of the group on one machine share its cores.
+    """Choose the device and prepare it. Processes on one machine share its cores.
 
-    Raises TmtError if this machine does not have the device, or the device not the number format.
+    Raises TmtError if this machine does not have the device, or the device does not support the number format.
     """
     device = pick_device(config.device, world.local_rank)
     if config.threads:
@@ -72,24 +71,24 @@ def set_up(config: RuntimeConfig, world: World = ALONE) -> Machine:
 
 
 def pick_device(name: str, local_rank: int = 0) -> torch.device:
-    """The device with this name; `auto` takes cuda, else mps, else cpu. Raises TmtError if there is none."""
-    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    """The device with this name; `auto` is cuda, else mps, else cpu. Raises TmtError if it is not available."""
+    available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
-        name = next(kind for kind in ("cuda", "mps", "cpu") if there[kind])
-    if not there.get(name, False):
-        known = name in there
+        name = next(kind for kind in ("cuda", "mps", "cpu") if available[kind])
+    if not available.get(name, False):
+        known = name in available
         raise TmtError(
-            f"no {name} device on this machine" if known else f"'{name}' is no device",
+            f"no {name} device on this machine" if known else f"unknown device '{name}'",
             place="--device",
-            remedy=f"Use --device auto, or one of: {', '.join(kind for kind, is_there in there.items() if is_there)}.",
+            remedy=f"Use --device auto, or one of: {', '.join(kind for kind, found in available.items() if found)}.",
         )
     if name != "cuda":
         return torch.device(name)
     if local_rank >= torch.cuda.device_count():
         raise TmtError(
-            f"process {local_rank + 1} of this machine has no GPU: it has {torch.cuda.device_count()}",
+            f"no GPU is left for process {local_rank + 1} on this machine: it has {torch.cuda.device_count()}",
             place="--device",
-            remedy=f"Start at most as many processes on it: torchrun --nproc-per-node {torch.cuda.device_count()}.",
+            remedy=f"Start one process per GPU:  torchrun --nproc-per-node {torch.cuda.device_count()}",
         )
     return torch.device(name, local_rank)
 
@@ -100,12 +99,12 @@ def _dtype(precision: str, device: torch.device) -> torch.dtype:
         narrow = multiplies_bfloat16(device) and (device.type != "cpu" or precision == "fast")
         return torch.bfloat16 if narrow else torch.float32
     if precision == "float16" and device.type == "cpu":
-        raise TmtError("float16 trains on a GPU only", place="runtime.precision", remedy="Use float32 or bfloat16.")
+        raise TmtError("float16 needs a GPU", place="runtime.precision", remedy="Use float32 or bfloat16.")
     return _DTYPES[precision]
 
 
 def multiplies_bfloat16(device: torch.device) -> bool:
-    """Whether the device has instructions for bfloat16; no if PyTorch does not know."""
+    """Whether the device has instructions for bfloat16; False if PyTorch cannot tell."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device.type != "cpu":
@@ -130,23 +129,23 @@ def random_states(device: torch.device) -> dict[str, torch.Tensor]:
 
 
 def restore_random_states(states: dict[str, torch.Tensor], device: torch.device) -> None:
-    """Put the generators back into the states of `random_states`."""
+    """Restore the states that `random_states` returned."""
     torch.set_rng_state(states["cpu"])
     if device.type == "cuda" and "cuda" in states:
         torch.cuda.set_rng_state(states["cuda"], device)
 
 
 def keep_freed_memory() -> None:
-    """Let glibc keep freed memory, instead of returning it to the system after each large tensor.
+    """Let glibc keep freed memory. By default it returns the memory of each large tensor to the system.
 
-    Otherwise the system maps and zeroes the same pages again in each step, which takes much of a step's time.
+    The system would then map and zero the same pages in each step, which takes a large part of a step's time.
     """
     m_trim_threshold, m_mmap_threshold = -1, -3
     try:
         libc = ctypes.CDLL("libc.so.6")
         libc.mallopt(m_mmap_threshold, 1 << 30)
         libc.mallopt(m_trim_threshold, 1 << 30)
-    except (OSError, AttributeError):  # another C library: nothing to tune
+    except (OSError, AttributeError):  # another C library
         pass
 
 
@@ -154,5 +153,4 @@ def peak_memory(device: torch.device) -> int:
     """The largest number of bytes in use so far: on the device, or by this process on a CPU."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return used if sys.platform == "darwin" else used * 1024
+    return peak_process_bytes()

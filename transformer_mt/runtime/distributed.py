@@ -1,6 +1,6 @@
-"""A group of processes that train one model, or a process alone: the only place that knows ranks.
+"""The processes that train one model together. Ranks are known only here.
 
-`torchrun` starts the processes and sets the rank of each in the environment. Without it the group has one member, and
+`torchrun` starts the processes and sets the rank of each in the environment. Without it there is a single process, and
 every function here returns at once.
 """
 
@@ -23,12 +23,12 @@ from transformer_mt.errors import INTERRUPTED, TmtError
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
-PATIENCE = timedelta(hours=2)  # the others wait while rank 0 prepares data or scores the test set
+TIMEOUT = timedelta(hours=2)  # other processes wait while rank 0 prepares data or scores the test set
 
 
 @dataclass(frozen=True)
 class World:
-    """rank: number of this process; size: how many processes there are; local_*: the same on this machine."""
+    """rank: number of this process, from 0; size: number of processes; local_*: the same on this machine."""
 
     rank: int = 0
     size: int = 1
@@ -37,11 +37,11 @@ class World:
 
     @property
     def is_main(self) -> bool:
-        """Whether this is the process that writes files and prints."""
+        """Whether this process writes files and prints."""
         return self.rank == 0
 
     def sums(self, values: Sequence[float]) -> list[float]:
-        """Each value summed over all processes. The CPUs exchange them, so that nobody waits for a GPU."""
+        """Each value summed over all processes. CPUs exchange the values, so that no process waits for its GPU."""
         if self.size == 1:
             return list(values)
         tensor = torch.tensor(values, dtype=torch.float64)
@@ -49,7 +49,7 @@ class World:
         return tensor.tolist()
 
     def from_main(self, make: Callable[[], Result]) -> Result:
-        """What `make` returns on rank 0, for all processes. If it fails there, the others exit without a message."""
+        """What `make` returns on rank 0, in all processes. If it fails there, the others exit without a message."""
         if self.size == 1:
             return make()
         box: list[Any] = [None, None]  # the result, an exit code
@@ -61,26 +61,26 @@ class World:
                 failure, box[1] = error, _exit_code(error)
         dist.broadcast_object_list(box)
         if failure is not None:
-            raise _known_to_all(failure)
+            raise _ends_all(failure)
         if box[1] is not None:
-            raise _known_to_all(SystemExit(box[1]))
+            raise _ends_all(SystemExit(box[1]))
         result: Result = box[0]
         return result
 
-    def leave(self, error: TmtError) -> NoReturn:
-        """End all processes for a reason that all of them know; only one prints it."""
-        raise _known_to_all(error if self.is_main else SystemExit(error.exit_code))
+    def exit_all(self, error: TmtError) -> NoReturn:
+        """End all processes. Every process must call it; only rank 0 prints the error."""
+        raise _ends_all(error if self.is_main else SystemExit(error.exit_code))
 
     def gather(self, value: Result) -> list[Result]:
-        """The values of all processes, in the order of their ranks."""
+        """The values of all processes, by rank."""
         if self.size == 1:
             return [value]
         values: list[Any] = [None] * self.size
         dist.all_gather_object(values, value)
         return values
 
-    def shared(self, items: Sequence[Item], make: Callable[[Sequence[Item]], Sequence[Result]]) -> list[Result]:
-        """The results of `make`, one for each item and in the order of the items; each process makes a share of them.
+    def split_work(self, items: Sequence[Item], make: Callable[[Sequence[Item]], Sequence[Result]]) -> list[Result]:
+        """The result of `make` for each item, in order; each process computes a share.
 
         If `make` fails in one process, the others exit without a message.
         """
@@ -94,14 +94,14 @@ class World:
             failure = error
         shares = self.gather((made, None if failure is None else _exit_code(failure)))
         if failure is not None:
-            raise _known_to_all(failure)
+            raise _ends_all(failure)
         for _, exit_code in shares:
             if exit_code is not None:
-                raise _known_to_all(SystemExit(exit_code))
+                raise _ends_all(SystemExit(exit_code))
         return [shares[number % self.size][0][number // self.size] for number in range(len(items))]
 
     def parallel(self, module: nn.Module, device: torch.device) -> nn.Module:
-        """The module with gradients averaged over the processes after each backward pass."""
+        """The module, which averages gradients over the processes after each backward pass."""
         if self.size == 1:
             return module
         ids = [device.index] if device.type == "cuda" else None
@@ -112,13 +112,13 @@ ALONE = World()
 
 
 def is_main_process() -> bool:
-    """Whether this is the process of its group that prints results; true outside a group."""
+    """Whether this process prints results; without `torchrun`, always True."""
     return os.environ.get("RANK", "0") == "0"
 
 
-def _known_to_all(error: BaseException) -> BaseException:
-    """The same error, marked as one that ends all processes: they end their group together."""
-    error.__dict__["known_to_all"] = True
+def _ends_all(error: BaseException) -> BaseException:
+    """The same error, marked as one that ends all processes: they then leave the process group together."""
+    error.__dict__["ends_all"] = True
     return error
 
 
@@ -131,45 +131,45 @@ def _exit_code(error: BaseException) -> int:
 
 @contextmanager
 def join_world() -> Iterator[World]:
-    """Join the group that `torchrun` started, or be alone. GPUs exchange data through NCCL, CPUs through gloo.
+    """Join the processes that `torchrun` started, if any. GPUs exchange data through NCCL, CPUs through gloo.
 
-    Raises TmtError if another process of the group has ended.
+    Raises TmtError if another process has ended.
     """
     if "RANK" not in os.environ or int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield ALONE
         return
-    # Import these two before the group exists. Optimizers import the first one later: it keeps the frames that import
-    # it, and with them the model. DistributedDataParallel imports the second one later: the default arguments of its
-    # functions keep the group that exists at that time. The group then outlives destroy_process_group, and if one of
-    # its threads needs Python while Python ends, the process aborts.
+    # Import these two before the process group exists. Optimizers import the first one later: it keeps the frames that
+    # import it, and with them the model. DistributedDataParallel imports the second one later: the default arguments of
+    # its functions keep the group that exists at that time. The group then outlives destroy_process_group, and if one
+    # of its threads needs Python while Python ends, the process aborts.
     import torch._dynamo
     import torch.distributed.nn
 
     names = {"RANK": "", "WORLD_SIZE": "", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": os.environ["WORLD_SIZE"]}
     world = World(*(int(os.environ.get(name, otherwise)) for name, otherwise in names.items()))
-    dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
+    dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=TIMEOUT)
     together = True
     try:
         yield world
     except BaseException as error:
-        together = "known_to_all" in error.__dict__ or not torch.cuda.is_available()
+        together = "ends_all" in error.__dict__ or not torch.cuda.is_available()
         _forget_locals(error)
         if not isinstance(error, RuntimeError) or not ("Connection" in str(error) or isinstance(error, dist.DistError)):
             raise
         raise TmtError(
-            f"process {world.rank} of {world.size} lost the others: one of them has ended",
-            remedy="Its own message, if it had time for one, tells why."
-            " The same command goes on from the last checkpoint.",
+            f"process {world.rank} of {world.size} has lost the others: one of them has ended",
+            remedy="See the message of that process, if it printed one."
+            " Run the same command to continue from the last checkpoint.",
         ) from None
     else:
-        gc.collect()  # as _forget_locals. Not after a failure: torchrun could end the process before its message
+        gc.collect()  # see _forget_locals. Not after a failure: torchrun could end the process before it prints
     finally:
-        if together:  # NCCL waits until all end the group, so a process that fails alone just exits
+        if together:  # NCCL waits until all processes leave the group, so a process that fails alone just exits
             dist.destroy_process_group()
 
 
 def _forget_locals(error: BaseException) -> None:
-    """Release the local variables of the functions that failed, above all the model of World.parallel.
+    """Release the local variables of the failed functions, most of all the model of World.parallel.
 
     The model must not outlive the process group. As its last owner, it would hold Python's lock while it waits for the
     threads of the group to end, and these threads wait for the lock.

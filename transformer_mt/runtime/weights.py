@@ -1,7 +1,4 @@
-"""Weights on disk: named tensors in safetensors, without copies of tied tensors.
-
-A tied tensor is stored once, under the first of its names; loading needs no other. Knows no config.
-"""
+"""Weights on disk: named tensors in a safetensors file. A tied tensor is stored once, under its first name."""
 
 from __future__ import annotations
 
@@ -18,23 +15,23 @@ from torch import Tensor, nn
 
 from transformer_mt.errors import TmtError, from_os_error
 
-_REMEDY = "Use the config.yaml that was saved beside the weights, or copy the model folder again."
+_REMEDY = "Use the config.yaml that was saved with the weights, or copy the model folder again."
 
 
 def named_weights(model: nn.Module) -> dict[str, Tensor]:
-    """Each parameter once, by its first name, detached but not copied."""
+    """Each parameter once, by its first name; detached, not copied."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
 def save_weights(weights: Mapping[str, Tensor], file: Path) -> None:
-    """Write tensors to a safetensors file. Raises OSError if the disk refuses."""
+    """Write tensors to a safetensors file. Raises OSError if that fails."""
     try:
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, file)
-    except SafetensorError as error:  # wraps the error of the operating system
+    except SafetensorError as error:  # it wraps the error of the operating system
         code = re.search(r"os error (\d+)", str(error))
         raise OSError(int(code.group(1)) if code else errno.EIO, str(error), str(file)) from None
-    os.umask(mask := os.umask(0))  # the mask can only be read by setting it
-    file.chmod(0o666 & ~mask)  # safetensors lets only the owner read its files
+    os.umask(mask := os.umask(0))  # reading the mask requires setting it
+    file.chmod(0o666 & ~mask)  # safetensors gives read permission only to the owner
 
 
 def read_weights(file: Path) -> dict[str, Tensor]:
@@ -42,9 +39,9 @@ def read_weights(file: Path) -> dict[str, Tensor]:
     try:
         return load_file(file)
     except FileNotFoundError:
-        raise TmtError("the file of weights is missing", place=file, remedy=_REMEDY) from None
+        raise TmtError("the file with the weights is missing", place=file, remedy=_REMEDY) from None
     except SafetensorError as error:
-        remedy = "The file is damaged or was cut short: copy it again from where it came from."
+        remedy = "The file is damaged or incomplete. Copy it again."
         raise TmtError(f"not a readable safetensors file ({error})", place=file, remedy=remedy) from None
     except OSError as error:
         raise from_os_error(error, "reading weights") from None
@@ -53,24 +50,24 @@ def read_weights(file: Path) -> dict[str, Tensor]:
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor], place: str | Path) -> None:
     """Copy tensors into the model.
 
-    Raises a TmtError that lists all tensors that are missing, unknown, of another shape, or not all finite numbers.
+    Raises a TmtError that lists all tensors that are missing, unknown, of another shape, or not finite.
     """
-    own = dict(model.named_parameters())
-    problems = [f"missing: {name}" for name in own if name not in weights]
-    problems += [f"unknown: {name}" for name in weights if name not in own]
+    parameters = dict(model.named_parameters())
+    problems = [f"missing: {name}" for name in parameters if name not in weights]
+    problems += [f"unknown: {name}" for name in weights if name not in parameters]
     problems += [
-        f"shape of {name}: {list(weights[name].shape)} in the file, {list(own[name].shape)} in the model"
-        for name in own
-        if name in weights and weights[name].shape != own[name].shape
+        f"shape of {name}: {list(weights[name].shape)} in the file, {list(parameters[name].shape)} in the model"
+        for name in parameters
+        if name in weights and weights[name].shape != parameters[name].shape
     ]
     problems += [
-        f"not all numbers: {name}"
+        f"not finite floats: {name}"
         for name, tensor in weights.items()
         if not (tensor.is_floating_point() and tensor.isfinite().all())
     ]
     if problems:
         shown = problems[:10] + ([f"... and {len(problems) - 10} more"] if len(problems) > 10 else [])
-        raise TmtError("weights do not fit the model: " + "; ".join(shown), place=place, remedy=_REMEDY)
+        raise TmtError("the weights do not fit the model: " + "; ".join(shown), place=place, remedy=_REMEDY)
     with torch.no_grad():
-        for name, parameter in own.items():
+        for name, parameter in parameters.items():
             parameter.copy_(weights[name])

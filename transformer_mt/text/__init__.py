@@ -1,1 +1,1 @@
-"""Strings only: cleaning, tokenizers, vocabularies, and the codec that combines them. It reads no corpus files."""
+"""Strings: cleaning, tokenizers, vocabularies, and the codec that combines them. No corpus files are read here."""

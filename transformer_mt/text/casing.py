@@ -1,8 +1,7 @@
 """Upper and lower case: keep it, lower it, or truecase it.
 
-Truecasing writes the first word of a sentence as the same word is written inside sentences. The truecaser is
-sacremoses' port of the one in Moses. It expects Moses tokens, so it gets only the words and the sentence ends; the text
-between them stays unchanged.
+Truecasing writes the first word of a sentence as it is written inside sentences. The truecaser is sacremoses' port of
+the one in Moses. It expects Moses tokens, so it gets only words and sentence ends; the text between them is unchanged.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class Casing:
         return text
 
     def undo(self, text: str) -> str:
-        """The text with its sentence starts in upper case again, if it was truecased; lower-casing cannot be undone."""
+        """The text with upper case at sentence starts, if it was truecased; lower-casing cannot be undone."""
         if self.kind == "true":
             return _SENTENCE_START.sub(lambda start: start[0][:-1] + start[0][-1].upper(), text)
         return text

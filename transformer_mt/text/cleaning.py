@@ -1,6 +1,6 @@
-"""The cleaning rules: what they change in a sentence, and which pairs they reject. The report shows their names.
+"""The cleaning rules: what they change in a sentence, and which pairs they reject. Reports show their names.
 
-This module knows strings and the config section `data.cleaning`; other modules decide which split a pair belongs to.
+This file knows strings and the config section `data.cleaning`; splits are decided in `data`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def clean_text(
 ) -> str:
     """The sentence as the model sees it, after all rules. Tabs and line breaks always become spaces.
 
-    note: called with the name of each rule that changes the sentence.
+    language: ISO code
+    note:     called with the name of each rule that changes the sentence
     """
     if rules.control_characters:
         unwanted = _NO_TEXT if language in _WRITTEN_WITH_JOINERS else _NO_TEXT_NOR_JOINERS
@@ -66,7 +67,7 @@ def _shortened(run: str, longest: int) -> str:
 def fault_of_pair(source: str, target: str, rules: CleaningConfig, trains: bool) -> str | None:
     """The name of the first rule that a pair breaks, or None.
 
-    trains: whether it may become a training pair; other pairs are dropped only if a side has nothing but white space.
+    trains: whether it is a candidate for the training split; other pairs break a rule only if a side is empty
     """
     if not source.strip() or not target.strip():
         return "empty side"
@@ -90,8 +91,12 @@ def fault_of_lengths(source_tokens: int, target_tokens: int, max_length: int, ru
 
 
 class PairKeys(NamedTuple):
-    """Hashes of 8 bytes. pair: equal for equal pairs. leak, source: equal for pairs, and for source sentences, that
-    differ only in case, spaces and punctuation."""
+    """Hashes of 8 bytes.
+
+    pair:   equal for equal pairs
+    leak:   equal for pairs that differ only in case, spaces and punctuation
+    source: equal for source sentences that differ only in these
+    """
 
     pair: bytes
     leak: bytes
@@ -99,7 +104,7 @@ class PairKeys(NamedTuple):
 
 
 def keys_of_pair(source: str, target: str) -> PairKeys:
-    """What duplicates and leaks are found by."""
+    """The keys by which duplicates and leaks are found."""
     words = [_not_words().sub("", side.casefold()) or side for side in (source, target)]
     texts = f"{source}\t{target}", "\t".join(words), words[0]
     return PairKeys(
@@ -109,7 +114,7 @@ def keys_of_pair(source: str, target: str) -> PairKeys:
 
 @functools.cache
 def _not_words() -> re.Pattern[str]:
-    """Everything but letters, digits, and the vowel signs and tone marks that some scripts need to tell words apart."""
+    """Matches all but letters, digits, and the vowel signs and tone marks that distinguish words in some scripts."""
     combining = (chr(code) for code in range(0x0900, 0xFE00))  # from Devanagari on; not the points of Hebrew
     marks = "".join(mark for mark in combining if unicodedata.category(mark) in ("Mn", "Mc"))
     return re.compile(f"(?:[^\\w{marks}]|_)+")

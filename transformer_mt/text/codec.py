@@ -30,7 +30,7 @@ _REMEDY = "Prepare again with `tmt prepare --force`, or copy the whole model fol
 class Segmenter:
     """Casing and tokenizer: text to tokens and back. It is trained before the vocabulary is counted.
 
-    lossless: whether both steps can be undone without loss (`Tokenizer` defines it).
+    lossless: whether both steps can be undone exactly (see `Tokenizer`)
     """
 
     def __init__(self, config: OneTokenizer, language: str) -> None:
@@ -44,9 +44,8 @@ class Segmenter:
         """Learn casing and tokens from the first `training_sentences` sentences."""
         sample: Iterable[str] = islice(sentences, self.config.training_sentences)
         if self.config.case == "true":
-            kept = list(sample)
-            self.casing.train(kept)
-            sample = kept
+            sample = list(sample)
+            self.casing.train(sample)
         self.tokenizer.train(self.casing.apply(sentence) for sentence in sample)
 
     def tokenize(self, text: str) -> list[str]:
@@ -91,17 +90,17 @@ class Codec:
         return len(self.vocabulary)
 
     def encode(self, text: str) -> list[int]:
-        """Ids of a sentence, the end mark included."""
+        """Ids of a sentence, with the end mark."""
         return [*self.vocabulary.encode(self.segmenter.tokenize(text)), EOS]
 
     def sample(self, text: str, random: random.Random) -> list[int]:
-        """Like `encode`, but with a random segmentation if the tokenizer can draw one."""
+        """Like `encode`, with a random segmentation if the tokenizer has one."""
         return [*self.vocabulary.encode(self.segmenter.sample(text, random)), EOS]
 
     def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
         """The sentence up to the end mark, on one line, without the other marks.
 
-        unknown: words to write for each id UNK, in order; when they run out, `<unk>` is written.
+        unknown: words to write for the ids UNK, in order; `<unk>` is written when none is left
         """
         tokens, words = [], iter(unknown)
         for index in ids:
@@ -124,7 +123,7 @@ class Codec:
             segmenter = Segmenter.load(folder)
             tokens = (folder / VOCABULARY).read_bytes().decode("utf-8").split("\n")[:-1]
             if (segmenter.tokenizer.inventory() or tokens) != tokens:
-                raise ValueError(f"{VOCABULARY} is not that of the tokenizer beside it")
+                raise ValueError(f"{VOCABULARY} does not match the tokenizer in this folder")
             return cls(segmenter, Vocabulary(tokens))
         except FileNotFoundError as error:
             raise TmtError("a tokenizer file is missing", place=error.filename, remedy=_REMEDY) from None
@@ -141,6 +140,9 @@ def save_codecs(codecs: tuple[Codec, Codec], folder: Path) -> None:
 
 
 def load_codecs(folder: Path) -> tuple[Codec, Codec]:
-    """Source and target codec of a model directory or of prepared data; the same object twice if they are shared."""
+    """Source and target codec of a model directory or of prepared data; the same object twice if it is shared.
+
+    Raises TmtError if a file is missing or damaged.
+    """
     source = Codec.load(folder / SOURCE)
     return source, (Codec.load(folder / TARGET) if (folder / TARGET).exists() else source)

@@ -1,10 +1,10 @@
-"""Does a sentence use the script of its language? For the outliers in the report of `tmt prepare`."""
+"""Whether a sentence uses the script of its language; the report of `tmt prepare` shows sentences that do not."""
 
 from __future__ import annotations
 
 import regex
 
-_WRITTEN_IN = {  # Unicode scripts; a language that is written in two scripts is left out, and its text is never foreign
+_WRITTEN_IN = {  # Unicode scripts. Languages with two scripts, such as Serbian, are left out
     "Latin": "en de fr es it pt nl af lb sv no nb nn da is fo fi et lv lt pl cs sk sl hr hu ro sq tr ca eu gl oc ga gd"
     " cy mt la eo vi id ms tl jv su mg sw zu xh st tn so ha yo ig rw sn ny ht",
     "Cyrillic": "ru uk be bg mk ky tg",
@@ -31,7 +31,7 @@ _WRITTEN_IN = {  # Unicode scripts; a language that is written in two scripts is
     "Hiragana Katakana Han": "ja",
     "Han": "zh",
 }
-_OWN_LETTER = {  # for each language the pattern of one letter or vowel sign of its script
+_OWN_LETTER = {  # for each language, a pattern of one letter or vowel sign of its script
     language: regex.compile("[" + "".join(rf"\p{{sc={name}}}" for name in scripts.split()) + "]")
     for scripts, languages in _WRITTEN_IN.items()
     for language in languages.split()
@@ -40,6 +40,6 @@ _LETTER = regex.compile(r"\p{L}")
 
 
 def foreign_script(text: str, language: str) -> bool:
-    """Whether the text has letters, but none of the language's script. False if that script is not known."""
+    """Whether the text has letters, but none of the language's script. False if this script is unknown."""
     own = _OWN_LETTER.get(language)
     return own is not None and _LETTER.search(text) is not None and own.search(text) is None

@@ -1,6 +1,6 @@
-"""Spaces between tokens, learned from text: how word tokens become natural sentences again.
+"""Spaces between tokens, learned from text: they turn word tokens back into natural sentences.
 
-A tokenizer that splits "don't" into "do" and "n't" loses the positions of the spaces. This model learns which tokens
+A tokenizer that splits "don't" into "do" and "n't" loses the places of the spaces. This model learns which tokens
 stick to the token before them, which stick to the token after them, and which pairs of neighbours are exceptions. All
 other neighbours get a space. It works with any tokenizer.
 """
@@ -15,21 +15,21 @@ from typing import Any
 Pair = tuple[str, str]
 
 _QUOTES = frozenset({'"', "'", "``", "''"})
-# Assumed unless the text shows otherwise: a corpus of captions may have no question mark.
+# Defaults, which text can overrule. A corpus of captions, for example, may have no question mark.
 _CLITICS = ("n't", "'s", "'re", "'ve", "'ll", "'m", "'d")
 _LEFT = frozenset([*".,;:!?%)]}…'”", "...", *_CLITICS, *(clitic.replace("'", "’") for clitic in _CLITICS)])
 _RIGHT = frozenset("([{$#„")
-_ENOUGH = 2  # majority of neighbours that a token needs to stick; one neighbour may be a typing mistake
-_ROUNDS = 4  # left and right explain each other's evidence; a few rounds are enough
+_MAJORITY = 2  # votes for sticking, minus votes against; a single vote may be a typing mistake
+_ROUNDS = 4  # `left` and `right` depend on each other; a few rounds are enough
 
 
 class Spacing:
-    """Decides whether a space stands before each token.
+    """Decides for each token whether there is a space before it.
 
     left:    tokens that stick to the token before them ("," and "n't")
     right:   tokens that stick to the token after them ("(" and "$")
     pairs:   exceptions by (previous token, token): whether there is a space between them
-    Quotation marks that look the same at both ends open and close in turn. A white-space token is a space.
+    Quotation marks that look the same at both ends open and close alternately. A white-space token is a space.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Spacing:
 
     @classmethod
     def learn(cls, sentences: Iterable[tuple[Sequence[str], Sequence[bool]]]) -> Spacing:
-        """Learn from sentences, each given as its tokens and, for each token, whether a space stands before it."""
+        """Learn from sentences, each given as its tokens and, for each token, whether there is a space before it."""
         excess: Counter[Pair] = Counter()  # how much more often a pair is joined than spaced
         for tokens, spaces in sentences:
             for before, token, space in zip(tokens, tokens[1:], spaces[1:], strict=False):
@@ -66,6 +66,7 @@ class Spacing:
         return "".join(f" {token}" if space else token for space, token in zip(spaces, tokens, strict=False))
 
     def to_json(self) -> dict[str, Any]:
+        """The three fields as plain lists."""
         pairs = [[before, token, space] for (before, token), space in sorted(self.pairs.items())]
         return {"left": sorted(self.left), "right": sorted(self.right), "pairs": pairs}
 
@@ -90,20 +91,20 @@ def _attribute(joined: Mapping[Pair, bool]) -> tuple[set[str], set[str]]:
     return left, right
 
 
-def _mostly(believed: frozenset[str], votes: Iterable[tuple[str, bool]]) -> set[str]:
-    """Tokens with a clear majority of votes for sticking; those in `believed` start with that majority."""
-    balance = Counter(dict.fromkeys(believed, _ENOUGH))
+def _mostly(defaults: frozenset[str], votes: Iterable[tuple[str, bool]]) -> set[str]:
+    """Tokens with a clear majority of votes for sticking. Those in `defaults` start with that majority."""
+    balance = Counter(dict.fromkeys(defaults, _MAJORITY))
     for token, stuck in votes:
         balance[token] += 1 if stuck else -1
-    return {token for token, excess in balance.items() if excess >= _ENOUGH}
+    return {token for token, excess in balance.items() if excess >= _MAJORITY}
 
 
 def _quotations(tokens: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Places of each opening quotation mark and its closing one; a mark without a partner is left out."""
-    waiting: dict[str, int] = {}
+    """Indices of opening and closing quotation marks, as pairs. A mark without a partner is left out."""
+    opened: dict[str, int] = {}
     for place, token in enumerate(tokens):
         if token in _QUOTES:
-            if token in waiting:
-                yield waiting.pop(token), place
+            if token in opened:
+                yield opened.pop(token), place
             else:
-                waiting[token] = place
+                opened[token] = place

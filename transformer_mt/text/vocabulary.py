@@ -13,25 +13,28 @@ MARKS = ("<pad>", "<unk>", "<s>", "</s>")
 
 
 class Vocabulary:
-    """A list of tokens; the id of a token is its place in the list. Other tokens have the id UNK."""
+    """A list of tokens; the id of a token is its index in the list. Other tokens have the id UNK."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
         """Raises ValueError unless the four marks come first and all tokens are different."""
         if tuple(tokens[: len(MARKS)]) != MARKS:
-            raise ValueError(f"a vocabulary begins with {', '.join(MARKS)}")
+            raise ValueError(f"a vocabulary must begin with {', '.join(MARKS)}")
         self.tokens = list(tokens)
         # Without the marks: a sentence that contains the text "</s>" must not end there.
         self._ids = {token: index for index, token in enumerate(self.tokens) if index >= len(MARKS)}
         if len({*MARKS, *self._ids}) != len(self.tokens):
             twice = next(token for token, count in Counter(self.tokens).items() if count > 1)
-            raise ValueError(f"token '{twice}' stands twice")
+            raise ValueError(f"token '{twice}' appears twice")
 
     @classmethod
     def count(cls, counts: Counter[str], min_frequency: int = 1, max_size: int | None = None) -> Vocabulary:
-        """The words of a corpus, most frequent first, then in alphabetical order. max_size: without the marks."""
+        """The vocabulary of a corpus: the marks, then words by frequency, equally frequent ones in alphabetical order.
+
+        max_size: the most words, not counting the marks; None: no limit
+        """
         from torchtext.vocab import Vocab
 
-        # If a corpus contains a mark as text, that is no word of the vocabulary.
+        # A mark that a corpus contains as text is not a word of the vocabulary.
         words = Counter({word: count for word, count in counts.items() if word not in MARKS})
         return cls(Vocab(words, max_size=max_size, min_freq=min_frequency, specials=list(MARKS)).itos)
 
@@ -44,7 +47,7 @@ class Vocabulary:
     __hash__ = None  # type: ignore[assignment]
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
-        """The ids of words. A word that looks like a mark gets UNK, like every word that is not listed."""
+        """The ids of tokens; UNK for tokens that are not in the list, or that look like a mark."""
         find = self._ids.get
         return [find(token, UNK) for token in tokens]
 
@@ -55,9 +58,9 @@ class Vocabulary:
 def bleu_of_tokens(
     hypotheses: Sequence[Sequence[str]], references: Sequence[Sequence[str]], max_n: int, weights: Sequence[float]
 ) -> float:
-    """torchtext's `bleu_score`, between 0 and 1: the figure that many tutorials and repositories report.
+    """torchtext's `bleu_score` (0 to 1), which many tutorials report: corpus BLEU of these tokens, without smoothing.
 
-    Corpus BLEU over the given tokens, without smoothing; one reference per sentence.
+    references: one for each hypothesis. max_n: highest order of n-grams. weights: of the orders 1 to max_n.
     """
     from torchtext.data.metrics import bleu_score
 

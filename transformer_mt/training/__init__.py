@@ -1,1 +1,1 @@
-"""Training: schedule, loss, optimizer, checkpoints and the loop. Knows ids and tensors, never text."""
+"""Training: schedule, optimizer, checkpoints and the loop. It knows ids and tensors, no text."""

@@ -1,4 +1,4 @@
-"""An exponential moving average of the weights: smoother than the latest weights, often a better translator."""
+"""An exponential moving average of the weights. It often translates better than the latest weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 
 class MovingAverage:
-    """average = decay * average + (1 - decay) * weights, after each step; the decay is smaller in the first steps."""
+    """After each step: average = decay * average + (1 - decay) * weights. The first steps use a smaller decay."""
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self.decay = decay
@@ -29,12 +29,12 @@ class MovingAverage:
 
 @contextmanager
 def averaged(model: nn.Module, average: MovingAverage | None) -> Iterator[None]:
-    """Inside the block the model has the averaged weights; without an average it keeps its own."""
+    """Inside the block the model has the averaged weights; without an average, its current ones."""
     if average is None:
         yield
         return
     parameters = dict(model.named_parameters())
-    own = {name: parameter.detach().clone() for name, parameter in parameters.items()}
+    current = {name: parameter.detach().clone() for name, parameter in parameters.items()}
     with torch.no_grad():
         for name, parameter in parameters.items():
             parameter.copy_(average.weights[name])
@@ -43,4 +43,4 @@ def averaged(model: nn.Module, average: MovingAverage | None) -> Iterator[None]:
     finally:
         with torch.no_grad():
             for name, parameter in parameters.items():
-                parameter.copy_(own[name])
+                parameter.copy_(current[name])

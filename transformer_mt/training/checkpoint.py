@@ -1,7 +1,7 @@
-"""Checkpoints that survive a kill at any moment: written under another name first, with checksums.
+"""Checkpoints: written under a temporary name, then renamed, so that a kill at any moment leaves the old ones intact.
 
 step-0000500/   model.safetensors      weights
-                optimizer.safetensors  moments of each weight, states of the generators
+                optimizer.safetensors  moments of each weight, states of the random generators
                 average.safetensors    moving average of the weights, if there is one
                 state.json             TrainState
                 SHA256SUMS             of the files above
@@ -35,7 +35,7 @@ WEIGHTS, OPTIMIZER, AVERAGE, STATE, SUMS = (
 
 @dataclass
 class Checkpoint:
-    """Everything that training needs to go on as if it had never stopped.
+    """Everything that training needs to continue as if it had never stopped.
 
     moments: the tensors of the optimizer, and the states of the random generators of each process.
     """
@@ -65,7 +65,7 @@ class Checkpoints:
         return sorted(int(name[1]) for name in named if name)
 
     def write(self, checkpoint: Checkpoint) -> Path:
-        """Write the files and return their folder. Raises TmtError if the disk refuses; older files stay untouched."""
+        """Write the files and return their folder. Raises TmtError if that fails; older ones stay as they are."""
         place = self.path(checkpoint.state.step)
         try:
             with replaced_folder(place) as aside:
@@ -77,10 +77,10 @@ class Checkpoints:
                 sums = [f"{sha256_of(file)}  {file.name}\n" for file in sorted(aside.iterdir())]
                 (aside / SUMS).write_text("".join(sums), encoding="utf-8")
         except OSError as error:
-            kept = self.steps()
+            saved = self.steps()
             failed = from_os_error(error, f"writing the checkpoint of step {checkpoint.state.step}")
-            if kept:
-                failed.remedy += f" The last good checkpoint is {self.path(kept[-1])}."
+            if saved:
+                failed.remedy += f" The last good checkpoint is {self.path(saved[-1])}."
             raise failed from None
         return place
 
@@ -106,22 +106,22 @@ class Checkpoints:
         return None, problems
 
     def keep(self, steps: Iterable[int]) -> None:
-        """Remove all other checkpoints, and what a killed process left."""
+        """Remove all other checkpoints, and the leftovers of killed processes."""
         for step in set(self.steps()) - set(steps):
             shutil.rmtree(self.path(step), ignore_errors=True)
         remove_leftovers(self.folder)
 
-    def whole(self) -> tuple[list[int], list[str]]:
+    def undamaged(self) -> tuple[list[int], list[str]]:
         """The steps of all undamaged checkpoints, oldest first, and what is wrong with the others."""
-        whole: list[int] = []
+        undamaged: list[int] = []
         problems: list[str] = []
         for step in self.steps():
             try:
                 verify(self.path(step))
-                whole.append(step)
+                undamaged.append(step)
             except DamagedError as damage:
                 problems.append(str(damage))
-        return whole, problems
+        return undamaged, problems
 
     def mean_weights(self, steps: Iterable[int]) -> dict[str, Tensor]:
         """The mean of the weights of several checkpoints, or of their moving averages if they have them.
@@ -135,7 +135,7 @@ class Checkpoints:
             try:
                 verify(folder)
             except DamagedError as damage:
-                raise TmtError(str(damage), remedy="Average other checkpoints, or train on.") from None
+                raise TmtError(str(damage), remedy="Name other checkpoints, or continue training.") from None
             file = folder / AVERAGE if (folder / AVERAGE).exists() else folder / WEIGHTS
             for name, tensor in read_weights(file).items():
                 total[name] = total[name] + tensor.double() if name in total else tensor.double()
@@ -146,11 +146,11 @@ def verify(folder: Path) -> None:
     """Compare the files with their checksums. Raises DamagedError."""
     try:
         sums = (folder / SUMS).read_text(encoding="utf-8").splitlines()
-        wanted = [line.split("  ", 1) for line in sums]
-        for digest, name in wanted:
+        entries = [line.split("  ", 1) for line in sums]
+        for digest, name in entries:
             if sha256_of(folder / name) != digest:
                 raise DamagedError(f"{folder / name} is damaged (its checksum differs)")
-        missing = {WEIGHTS, OPTIMIZER, STATE} - {name for _, name in wanted}
+        missing = {WEIGHTS, OPTIMIZER, STATE} - {name for _, name in entries}
     except OSError as error:
         raise DamagedError(f"{error.filename} is missing or cannot be read") from None
     except DamagedError:

@@ -1,4 +1,4 @@
-"""When a run is over, and which of its checkpoints become the model."""
+"""When training ends, and which checkpoints become the model."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from transformer_mt.training.state import TrainState
 
 
 def reason_to_stop(state: TrainState, config: TrainingConfig) -> str:
-    """Why training is over, or an empty string. It begins with the key of the config that ends the training."""
+    """Why training ends, or "" if it continues. The reason starts with the config key of the limit."""
     if config.max_steps is not None and state.step >= config.max_steps:
         return f"max_steps {config.max_steps:,} reached"
     if config.max_epochs is not None and state.epoch > config.max_epochs:
         return f"max_epochs {config.max_epochs} reached"
     if state.validated != state.step or not state.step:
-        return ""  # the limits below count only right after a validation
+        return ""  # the limits below are checked only right after a validation
     if config.patience is not None and state.stale >= config.patience:
         return f"patience {config.patience} exhausted: no improvement in {state.stale} validations"
     if config.max_minutes is not None and state.seconds >= 60 * config.max_minutes:
@@ -24,7 +24,7 @@ def reason_to_stop(state: TrainState, config: TrainingConfig) -> str:
 
 
 def seconds_left(state: TrainState, config: TrainingConfig, updates: int) -> float:
-    """Seconds until the nearest limit, at the speed so far. updates: optimizer steps in an epoch."""
+    """Seconds to the nearest limit at the mean speed so far. updates: optimizer steps in an epoch."""
     pace, left = state.seconds / max(1, state.step), []
     if config.max_steps is not None:
         left.append((config.max_steps - state.step) * pace)
@@ -35,12 +35,12 @@ def seconds_left(state: TrainState, config: TrainingConfig, updates: int) -> flo
     return max(0.0, min(left))
 
 
-def final_steps(state: TrainState, config: TrainingConfig, kept: Sequence[int]) -> list[int]:
-    """Steps of the checkpoints to average into the model: the best, the last k, or the best k (training.average)."""
-    latest, kept = state.latest(kept), state.regular(kept)
-    best = [step for _, step in state.ranking if step in kept]
+def final_steps(state: TrainState, config: TrainingConfig, saved: Sequence[int]) -> list[int]:
+    """Steps of the checkpoints that are averaged into the model: the best, the last k or the best k."""
+    latest, saved = state.latest(saved), state.regular(saved)
+    best = [step for _, step in state.ranking if step in saved]
     if config.average == "last":
         return latest[-config.average_checkpoints :]
     if config.average == "best" and best:
         return best[: config.average_checkpoints]
-    return best[:1] or list(kept[-1:])
+    return best[:1] or list(saved[-1:])

@@ -1,4 +1,4 @@
-"""Gradients of one update, added up over its micro-batches; smaller parts if memory runs out."""
+"""The gradients of an update, added up over its micro-batches; in smaller parts if memory runs out."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from transformer_mt.runtime.device import Machine
 
 
 class Gradients:
-    """Runs `step` (a TrainingStep, perhaps compiled or parallel) forward and backward.
+    """Runs `step` (a TrainingStep, possibly compiled or parallel) forward and backward.
 
-    scale: returns the loss for backward (float16 scales it up). say: shows a line to the user.
+    scale: scales the loss before backward, for float16. say: shows a line to the user.
     """
 
     def __init__(
@@ -27,7 +27,7 @@ class Gradients:
         self.parts = 1  # number of parts that each micro-batch is split into: a power of two
 
     def add_up(self, batches: list[Batch], factor: float) -> LossSums:
-        """Add the gradients of factor * sum(loss) to the parameters; returns the sums, without gradient."""
+        """Add the gradients of factor * sum(loss) to the parameters; returns the loss sums, detached."""
         while True:
             parts = batches
             for _ in range(self.parts.bit_length() - 1):
@@ -37,22 +37,22 @@ class Gradients:
             except RuntimeError as error:
                 if not is_out_of_memory(error):
                     raise
-            self._make_room(parts)  # outside of `except`: the error no longer holds the tensors of the failed step
+            self._halve_parts(parts)  # outside of `except`, where the error would keep the tensors of the failed step
 
     def _add_up(self, parts: list[Batch], factor: float) -> LossSums:
         sums = []
         for number, batch in enumerate(parts, start=1):
             parallel = isinstance(self.step, nn.parallel.DistributedDataParallel)
-            waits = parallel and number < len(parts)  # processes exchange gradients with the last part only
-            with self.step.no_sync() if waits else nullcontext():  # type: ignore[operator]
+            is_local = parallel and number < len(parts)  # processes exchange gradients only with the last part
+            with self.step.no_sync() if is_local else nullcontext():  # type: ignore[operator]
                 with self.machine.autocast():
                     loss = self.step(*batch.to(self.machine.device))
                 self.scale(loss.smoothed * factor).backward()
             sums.append(torch.stack([loss.smoothed.detach(), loss.nll.detach()]))
         return LossSums(*torch.stack(sums).sum(dim=0))
 
-    def _make_room(self, parts: list[Batch]) -> None:
-        """Halve the parts from now on; the update stays the same. Raises TmtError if no part can be halved."""
+    def _halve_parts(self, parts: list[Batch]) -> None:
+        """Split each micro-batch into twice as many parts from now on. Raises TmtError if no part can be split."""
         self.step.zero_grad()
         parallel = isinstance(self.step, nn.parallel.DistributedDataParallel)
         if parallel or all(len(part.source_BS) == 1 for part in parts):
@@ -60,21 +60,21 @@ class Gradients:
         if self.machine.device.type == "cuda":
             torch.cuda.empty_cache()
         self.parts *= 2
-        self.say(f"out of memory: each batch is computed in {self.parts} parts from now on; the updates stay the same")
+        self.say(f"out of memory: each batch is now computed in {self.parts} parts; the result stays the same")
 
 
 _OUT_OF_MEMORY = ("allocate memory", "not enough memory", "out of memory")
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
-    """CUDA raises a special error; the allocators of CPUs and Apple GPUs raise a plain RuntimeError."""
+    """Whether memory ran out. CUDA has its own class for this error; CPUs and Apple GPUs raise a plain RuntimeError."""
     return isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY)
 
 
 def out_of_memory() -> TmtError:
-    """The message for the user."""
+    """The error for the user."""
     return TmtError(
         "out of memory on the device",
-        remedy="Lower training.batch_tokens and raise training.accumulate by the same factor,"
+        remedy="Divide training.batch_tokens and multiply training.accumulate by the same factor,"
         " or train a smaller model.",
     )

@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C during training: finish the step, save, stop. At other times both end the program at once."""
+"""SIGTERM and Ctrl-C during training: finish the step, save, stop. Outside of it both end the program at once."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from typing import Any
 from transformer_mt.runtime.distributed import World
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-NOTICE = "stopping after this step, with a checkpoint; Ctrl-C once more leaves at once"
+NOTICE = "stopping after this step and saving a checkpoint; press Ctrl-C again to quit now"
 
 
 class StopSignal:
-    """Inside the block, a signal asks training to stop and does not end the process; a second Ctrl-C ends it.
+    """Inside the block, a signal requests that training stops; only a second Ctrl-C ends the process.
 
-    The processes of a group stop together, as soon as one of them has got a signal. `votes` is how many have got one,
-    exchanged in each update. A process alone needs no exchange.
+    All processes stop together, as soon as one of them has received a signal. They exchange `votes`, the number of
+    processes with a signal, in each update.
 
-    notice: printed on stderr when the signal comes, because the step may take a while; empty prints nothing.
+    notice: printed on stderr when the signal arrives, because the step may take a while; empty prints nothing
+    alone:  this is the only process, and needs no votes
     """
 
     def __init__(self, notice: str = NOTICE, alone: bool = True) -> None:
         self.requested = False
         self.votes = 0.0
         self._notice, self._alone = notice, alone
-        self._before: dict[int, Any] = {}
+        self._previous: dict[int, Any] = {}  # handlers by signal
 
     @property
     def is_agreed(self) -> bool:
@@ -37,17 +38,17 @@ class StopSignal:
         return self.votes > 0 or (self._alone and self.requested)
 
     def agree(self, world: World) -> None:
-        """Ask all processes whether to stop."""
+        """Exchange the votes of all processes."""
         (self.votes,) = world.sums([self.is_agreed or self.requested])
 
     def __enter__(self) -> StopSignal:
         if threading.current_thread() is threading.main_thread():
             for kind in SIGNALS:
                 if signal.getsignal(kind) is not signal.SIG_IGN:  # a shell script sets this for background jobs
-                    self._before[kind] = signal.signal(kind, self._note)
+                    self._previous[kind] = signal.signal(kind, self._handle)
         return self
 
-    def _note(self, kind: int, frame: FrameType | None) -> None:
+    def _handle(self, kind: int, frame: FrameType | None) -> None:
         if self.requested:
             if kind == signal.SIGINT:
                 raise KeyboardInterrupt
@@ -55,9 +56,9 @@ class StopSignal:
         self.requested = True
         if self._notice:
             line = f"\n{self._notice}\n" if sys.stderr.isatty() else f"{self._notice}\n"
-            with suppress(OSError):  # the same Ctrl-C may have ended the process that reads it
-                os.write(2, line.encode())  # the interrupted code may be in the middle of printing
+            with suppress(OSError):  # the same Ctrl-C may have ended the program that reads stderr
+                os.write(2, line.encode())  # print could be interrupted in the middle of another print
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
+        for number, handler in self._previous.items():
             signal.signal(number, handler)

@@ -1,7 +1,7 @@
 """Muon: each matrix moves in the orthogonal direction nearest to its momentum (Jordan et al. 2024).
 
-kellerjordan.github.io/posts/muon. PyTorch's own takes one matrix after another; here all matrices of one shape are
-orthogonalised together, and the stacked W^Q, W^K and W^V separately, as its authors advise.
+See kellerjordan.github.io/posts/muon. PyTorch's Muon updates one matrix after the other. Here all matrices of one shape
+are orthogonalised together, and the stacked W^Q, W^K and W^V separately, as its authors advise.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from torch import Tensor, nn
 
 from transformer_mt.runtime.device import multiplies_bfloat16
 
-COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of the polynomial a x + b x^3 + c x^5; its steepness at 0 was tuned
-ITERATIONS = 5  # bring singular values between 0.7 and 1.2, which serves as well as 1
-MATCHING_ADAM = 0.2  # root mean square of Adam's updates, in learning rates (Liu et al. 2025, arXiv:2502.16982)
+COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of the polynomial a x + b x^3 + c x^5, tuned for a large slope at 0
+ITERATIONS = 5  # singular values are then between 0.7 and 1.2, which works as well as 1
+MATCHING_ADAM = 0.2  # root mean square of an Adam update at learning rate 1 (Liu et al. 2025, arXiv:2502.16982)
 
 
 class Muon(torch.optim.Optimizer):
-    """Nesterov momentum, made orthogonal, scaled to the size of Adam's updates; decoupled weight decay.
+    """Orthogonalised Nesterov momentum, scaled to the size of Adam's updates; decoupled weight decay.
 
-    matrices: the weights, and how many matrices of one shape are stacked in each.
+    matrices: the number of matrices of one shape that are stacked in each weight
     """
 
     def __init__(
@@ -34,14 +34,14 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
-        """Move all parameters that have a gradient."""
+        """Update all parameters that have a gradient."""
         for group in self.param_groups:
-            alike: dict[tuple[int, int], list[nn.Parameter]] = defaultdict(list)
+            by_shape: dict[tuple[int, int], list[nn.Parameter]] = defaultdict(list)
             for parameter in group["params"]:
                 if parameter.grad is not None:
                     rows, columns = parameter.shape
-                    alike[rows // self._stacked[parameter], columns].append(parameter)
-            for shape, parameters in alike.items():
+                    by_shape[rows // self._stacked[parameter], columns].append(parameter)
+            for shape, parameters in by_shape.items():
                 momenta = [self._momentum(parameter, group["momentum"]) for parameter in parameters]
                 updates = orthogonalised(torch.cat(momenta)).split([len(momentum_PRC) for momentum_PRC in momenta])
                 length = group["lr"] * MATCHING_ADAM * math.sqrt(max(shape))  # of the step in each direction
@@ -50,9 +50,9 @@ class Muon(torch.optim.Optimizer):
                     parameter.add_(update_PRC.reshape_as(parameter), alpha=-length)
 
     def _momentum(self, parameter: nn.Parameter, momentum: float) -> Tensor:
-        """Nesterov's momentum of the P matrices that lie stacked in a parameter, [P, R, C].
+        """Nesterov momentum of the P matrices stacked in a parameter, [P, R, C].
 
-        The new gradient has a little more weight than in the running mean.
+        The latest gradient has more weight in it than in the running mean.
         """
         state: dict[str, Tensor] = self.state[parameter]
         gradient = parameter.grad
@@ -64,13 +64,13 @@ class Muon(torch.optim.Optimizer):
 
 
 def orthogonalised(matrices_MRC: Tensor) -> Tensor:
-    """Roughly U V^T for each matrix U S V^T, by Newton-Schulz iterations: float32, [M, R, C].
+    """Approximately U V^T for each of M matrices U S V^T, by Newton-Schulz iterations: float32, [M, R, C].
 
-    M matrices of R rows and C columns. In the names below, S is the shorter side of a matrix, L the longer.
+    R: rows, C: columns. In the names below, S is the shorter side of a matrix and L the longer one.
     """
     a, b, c = COEFFICIENTS
-    wide = matrices_MRC.shape[1] <= matrices_MRC.shape[2]  # the products below are of the shorter side
-    dtype = torch.bfloat16 if multiplies_bfloat16(matrices_MRC.device) else torch.float32  # either is exact enough
+    wide = matrices_MRC.shape[1] <= matrices_MRC.shape[2]  # the products below then have the size of the shorter side
+    dtype = torch.bfloat16 if multiplies_bfloat16(matrices_MRC.device) else torch.float32  # bfloat16 is exact enough
     x_MSL = (matrices_MRC if wide else matrices_MRC.mT).to(dtype)
     x_MSL = x_MSL / x_MSL.norm(dim=(1, 2), keepdim=True).clamp(min=1e-7)
     for _ in range(ITERATIONS):

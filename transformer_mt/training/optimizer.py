@@ -1,4 +1,4 @@
-"""From gradients to weights: clipping, the configured optimizer, and the moving average of the weights."""
+"""From gradients to weights: clipping, the optimizer of the config, the moving average of the weights."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SCALER = "scaler/"
 
 
 class Optimizer:
-    """The configured optimizer, with everything that must be kept between two steps."""
+    """The optimizer of the config, with all of its state."""
 
     def __init__(self, model: nn.Module, config: TrainingConfig, machine: Machine) -> None:
         self.model, self.clip_norm = model, config.clip_norm
@@ -26,16 +26,16 @@ class Optimizer:
         kind: OptimizerKind = cls(config, options)
         if machine.needs_scaling and not kind.scales:
             raise TmtError(
-                f"the optimizer {config.optimizer} does not train in float16",
+                f"the optimizer {config.optimizer} does not support float16",
                 place="runtime.precision",
-                remedy="Use bfloat16, float32, or adam.",
+                remedy="Set runtime.precision to bfloat16 or float32, or training.optimizer to adam.",
             )
         self.parts = kind.make(model)
         self.scaler = torch.amp.GradScaler(machine.device.type, enabled=machine.needs_scaling)
         self.average = MovingAverage(model, config.ema_decay) if config.ema_decay else None
 
     def update(self, step: int, rate: float) -> None:
-        """Move the weights and clear the gradients. step: counts from 1; rate: the learning rate."""
+        """Update the weights and clear the gradients. step: counts from 1; rate: the learning rate."""
         for part in self.parts:
             for group in part.param_groups:
                 group["lr"] = rate
@@ -51,14 +51,14 @@ class Optimizer:
             self.average.update(self.model, step)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Moments as `exp_avg/encoder...`, and the state of the loss scaling."""
+        """Moments with names like `exp_avg/encoder...`, and the state of loss scaling."""
         tensors = {
             f"{kind}/{name}": value
             for name, parameter in self.model.named_parameters()
             for part in self.parts
             for kind, value in part.state.get(parameter, {}).items()
         }
-        scaling = self.scaler.state_dict()  # empty if nothing is scaled
+        scaling = self.scaler.state_dict()  # empty without scaling
         return tensors | {f"{SCALER}{key}": torch.tensor(float(value)) for key, value in scaling.items()}
 
     def load(self, tensors: Mapping[str, Tensor]) -> None:
@@ -66,9 +66,9 @@ class Optimizer:
         part_of = {one: part for part in self.parts for group in part.param_groups for one in group["params"]}
         for name, parameter in self.model.named_parameters():
             moments = {key.partition("/")[0]: value for key, value in tensors.items() if key.partition("/")[2] == name}
-            if (
-                moments
-            ):  # on the device of their weight; the count of steps only on CUDA, where the fused kernel reads it
+            if moments:
+                # Moments are on the device of their weight. The step count is on the CPU; only CUDA's fused kernel
+                # needs it on the GPU.
                 part_of[parameter].state[parameter] = {
                     kind: value if kind == "step" and not parameter.is_cuda else value.to(parameter.device)
                     for kind, value in moments.items()

@@ -1,4 +1,4 @@
-"""The folder of a run: what is in it, and whether a config may continue the run."""
+"""The run directory: what it contains, and whether a config may continue the run."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.lock import HeldError, lock
 from transformer_mt.files.replace import recover_all, replace_text
+from transformer_mt.files.system import IS_WINDOWS
 from transformer_mt.training.checkpoint import Checkpoints
 
-FACTS, MODEL, SHIPPED = "run.json", "model", ".steps"
+FACTS, MODEL, STEPS = "run.json", "model", ".steps"
 PACKAGES = ("torch", "numpy", "sentencepiece", "spacy", "soynlp", "torchtext", "sacrebleu", "safetensors")
-# What may change when a run continues: when it ends, what it keeps and shows, and where it computes.
+# Keys that may change when a run continues: when it ends, what it saves and shows, and where it runs.
 CHANGEABLE = (
     "training.max_epochs",
     "training.max_steps",
@@ -38,8 +39,8 @@ CHANGEABLE = (
     "data.workers",
     "data.prepared",
 )
-# These change BLEU in validation, and so which checkpoint is best: they must not change if BLEU is monitored.
-JUDGING = (
+# These keys change the validation BLEU. If BLEU decides which checkpoint is best, they must not change.
+BLEU_KEYS = (
     "training.bleu_sentences",
     "decoding.max_length_ratio",
     "decoding.max_length_offset",
@@ -48,8 +49,8 @@ JUDGING = (
 )
 
 
-class Shipped(NamedTuple):
-    """What model/ holds: the mean of the checkpoints of these steps, and the command that made it."""
+class FinalModel(NamedTuple):
+    """What model/ contains: the mean of the checkpoints of these steps, written by `tmt train` or `tmt average`."""
 
     steps: list[int]
     by: str
@@ -63,91 +64,95 @@ class RunDirectory:
         self.checkpoints = Checkpoints(folder / "checkpoints")
         recover_all(folder)
         recover_all(self.checkpoints.folder)
-        self._held = ExitStack()  # holds the lock, if it was taken
+        self._held = ExitStack()  # closing it releases the lock
 
-    def shipped(self, steps: list[int]) -> Shipped | None:
-        """What model/ holds, if that is still the final model; None if the model must be written.
+    def final_model(self, steps: list[int]) -> FinalModel | None:
+        """What model/ contains, if it is up to date; None if the model must be written.
 
-        It is still final as the mean of `steps`, or if `tmt average` made it with the newest checkpoint in it.
+        It is up to date if it is the mean of `steps`, or if `tmt average` wrote it with the newest checkpoint in it.
         """
         try:
-            shipped = Shipped(**json.loads((self.model / SHIPPED).read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
+            recorded = json.loads((self.model / STEPS).read_text(encoding="utf-8"))
+            final = FinalModel([int(step) for step in recorded["steps"]], str(recorded["by"]))
+        except (OSError, ValueError, TypeError, KeyError):  # there is no such file, or it is damaged
             return None
-        was_chosen = shipped.by == "average" and shipped.steps[-1:] == self.checkpoints.steps()[-1:]
-        return shipped if was_chosen or shipped.steps == steps else None
+        was_chosen = final.by == "average" and final.steps[-1:] == self.checkpoints.steps()[-1:]
+        return final if was_chosen or final.steps == steps else None
 
-    def note_shipped(self, shipped: Shipped) -> None:
-        """Write beside the model what it is made of, for `shipped`."""
-        replace_text(self.model / SHIPPED, json.dumps(shipped._asdict()))
+    def record_final_model(self, final: FinalModel) -> None:
+        """Write what the model is made of, for `final_model`."""
+        replace_text(self.model / STEPS, json.dumps(final._asdict()))
 
-    def ship_config(self, config: Config) -> None:
-        """Write the present config to the final model: its decoding section may have changed."""
+    def update_model_config(self, config: Config) -> None:
+        """Write this config to the final model: the decoding section may have changed."""
         try:
             replace_text(self.model / CONFIG, dump_config(config))
         except OSError as error:
             raise from_os_error(error, "writing the model's config") from None
 
-    def set_aside(self) -> Path | None:
-        """Rename the folder of an earlier run, and return its new path; None if there is no such run.
+    def move_aside(self) -> Path | None:
+        """Rename the folder of a previous run and return the new path; None if there is no previous run.
 
-        Raises TmtError if the folder holds something else, or is the current folder, which would move too.
+        Raises TmtError if the folder does not contain a run, or if the current folder is in it.
         """
         if not self.folder.exists():
             return None
         self._require_run()
         if Path.cwd().is_relative_to(self.folder.resolve()):
             raise TmtError(
-                "you are in this folder, which --fresh would set aside",
+                "--fresh would rename the current folder",
                 place=self.folder.resolve(),
-                remedy="Go to another folder, and name this one by --run-dir.",
+                remedy="Change to another folder, and give this one as --run-dir.",
             )
         self._lock()
         number = 1
         while (place := self.folder.with_name(f"{self.folder.name}.{number}")).exists():
             number += 1
+        if IS_WINDOWS:
+            self.close()  # a folder with an open file cannot be renamed there
         try:
             return self.folder.rename(place)
         except OSError as error:
-            raise from_os_error(error, "setting the former run aside") from None
+            raise from_os_error(error, "renaming the folder of the previous run") from None
 
     def open(self, config: Config, facts: dict[str, Any]) -> list[str]:
-        """Make the folder, or check that this config may continue the run in it with this data.
+        """Create the folder, or check that this config may continue the run in it with this data.
 
-        Returns the keys that have changed, as `key: there | here`; all of them may change.
-        Raises TmtError: with the keys that differ from the run's config and may not; if the corpus has changed; if
-        another process trains here; if the folder cannot be written.
+        Returns the config keys that have changed, as `key: value of the run | new value`; all of them may change.
+        Raises TmtError: with the changed keys that may not change; if the corpus has changed; if another process trains
+        here; if the folder cannot be written.
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._require_run()
             self._lock()
-            history: list[Any] = []  # the facts of all starts of this run, oldest first
+            history: list[Any] = []  # facts about each start of this run, oldest first
             with suppress(OSError, ValueError):  # there is no file yet, or it cannot be read
-                noted = json.loads((self.folder / FACTS).read_text(encoding="utf-8"))
-                history = [one for one in noted if isinstance(one, dict)] if isinstance(noted, list) else []
+                recorded = json.loads((self.folder / FACTS).read_text(encoding="utf-8"))
+                history = [one for one in recorded if isinstance(one, dict)] if isinstance(recorded, list) else []
             changed: list[str] = []
             if (self.folder / CONFIG).exists():
                 changed = self._require_same(config)
                 self._require_same_corpus(history, facts)
-            replace_text(self.folder / FACTS, json.dumps([*history, facts], indent=1))  # first: this file marks a run
+            # run.json first: it marks the folder as a run directory
+            replace_text(self.folder / FACTS, json.dumps([*history, facts], indent=1))
             replace_text(self.folder / CONFIG, dump_config(config))
             return changed
         except OSError as error:
-            raise from_os_error(error, "opening the folder of the run") from None
+            raise from_os_error(error, "opening the run directory") from None
 
     def close(self) -> None:
         """Release the lock, so that other processes may train here."""
         self._held.close()
 
     def _require_run(self) -> None:
-        """Raises TmtError if the folder holds files but no run."""
+        """Raises TmtError if the folder contains files but no run."""
         if (self.folder / FACTS).exists():
             return
-        foreign = [path.name for path in self.folder.iterdir() if not path.name.startswith(".")]
-        if foreign:
+        others = [path.name for path in self.folder.iterdir() if not path.name.startswith(".")]
+        if others:
             raise TmtError(
-                f"this folder holds files ({', '.join(sorted(foreign)[:3])}) but no run",
+                f"this folder contains files ({', '.join(sorted(others)[:3])}) but no run",
                 place=self.folder,
                 remedy="Give a new or empty folder as --run-dir.",
             )
@@ -161,41 +166,48 @@ class RunDirectory:
             raise TmtError(
                 "another process is training here",
                 place=self.folder,
-                remedy="Wait for it, or choose another --run-dir.",
+                remedy="Wait until it ends, or choose another --run-dir.",
             ) from None
 
     def _require_same_corpus(self, history: list[Any], facts: dict[str, Any]) -> None:
-        """Raises TmtError if the content of the corpus differs from the last start; its files may have moved."""
-        latest: dict[str, Any] = history[-1] if history else {}
-        before, now = ({file["path"]: file["sha256"] for file in one.get("corpus", [])} for one in (latest, facts))
+        """Raises TmtError if the corpus has other content than at the last start; its files may have moved."""
+        before, now = _checksums(history[-1] if history else {}), _checksums(facts)
         changed = [path for path, digest in now.items() if before and before.get(path) != digest]
         if changed and sorted(before.values()) != sorted(now.values()):
             raise TmtError(
-                "the corpus has changed since this run was started: " + ", ".join(changed),
+                "the corpus has changed since this run started: " + ", ".join(changed),
                 place=self.folder,
-                remedy="Put the old files back, or start anew with --fresh (the old run is kept beside it).",
+                remedy="Restore the old files, or start again with --fresh (the old run is moved beside it).",
             )
 
     def _require_same(self, config: Config) -> list[str]:
         """The keys that differ from the run's config. Raises TmtError if one of them may not change."""
         changed = differences(load_config(self.folder / CONFIG), config)
-        judging = JUDGING if config.training.monitor == "bleu" else ()
-        refused = [line for line in changed if line.startswith(judging) or not line.startswith(CHANGEABLE)]
+        fixed = BLEU_KEYS if config.training.monitor == "bleu" else ()
+        refused = [line for line in changed if line.startswith(fixed) or not line.startswith(CHANGEABLE)]
         if refused:
             raise TmtError(
-                "this folder holds a run of another config; it differs in (there | here)\n    "
+                "this folder contains a run with another config; these keys differ (value of the run | new value)\n    "
                 + "\n    ".join(refused),
                 place=self.folder,
-                remedy="Choose another --run-dir or name, go on with the old values, or start anew with --fresh"
-                " (the old run is kept beside it).",
+                remedy="Choose another --run-dir or name, restore the old values, or start again with --fresh"
+                " (the old run is moved beside it).",
             )
         return changed
+
+
+def _checksums(facts: dict[str, Any]) -> dict[str, str]:
+    """The checksum of each corpus file, by path; empty if the facts are damaged."""
+    try:
+        return {str(file["path"]): str(file["sha256"]) for file in facts["corpus"]}
+    except (TypeError, KeyError):
+        return {}
 
 
 def facts_of(files: list[dict[str, Any]], processes: int = 1) -> dict[str, Any]:
     """What is needed to repeat a run, besides its config: versions, git state, machine, command, corpus checksums.
 
-    files: of the corpus, each with its `path` and `sha256`. processes: how many train together.
+    files: of the corpus, each with `path` and `sha256`. processes: number of training processes.
     """
     packages = dict.fromkeys(("transformer_mt", *PACKAGES), "not installed")
     for name in packages:
@@ -214,7 +226,7 @@ def facts_of(files: list[dict[str, Any]], processes: int = 1) -> dict[str, Any]:
 
 
 def _git_state() -> str:
-    """The commit of the code, with `+changes` if files differ from it; `none` outside a repository."""
+    """The commit of the code, with `+changes` if files differ from it; `none` outside of a repository."""
     here = Path(__file__).parent
     try:
         described = subprocess.run(

@@ -13,20 +13,21 @@ from transformer_mt.training.schedules.plateau import plateau_after
 
 @dataclass
 class TrainState:
-    """Progress of a run. Weights, optimizer and random generators are saved beside it, in tensors.
+    """Progress of a run. A checkpoint holds it beside the tensors: weights, optimizer and random generators.
 
-    step:     updates done; epoch and update: the next update is number `update` (from 0) of `epoch` (from 1)
-    world:    processes that train together: an update takes a batch of each, so `update` depends on it
+    step:     updates done
+    epoch, update:  the next update is number `update` (from 0) of `epoch` (from 1)
+    world:    number of processes: an update takes batches from each, so `update` depends on it
     tokens:   target tokens seen
     seconds:  time spent in training, in all parts of the run
-    best, stale:    best monitored value so far, and validations since then
-    plateau, plateau_best, plateau_stale:   the reduction of the plateau schedule, and what it depends on
+    best, stale:    lowest badness so far, and the number of validations since then; see `ranking`
+    plateau, plateau_best, plateau_stale:  see `plateau_after`
     ranking:  (badness, step) of the best checkpoints, best first; badness is the loss or the negative BLEU
     recent_*: sums since the last validation, for its line in the table
     validated:      the step of the last validation
-    interrupted:    steps with a checkpoint only because of an interruption; they never count as one of the last
-    recent:   steps of the newest other checkpoints, as many as the settings keep
-    stopped:  why training ended; empty while it goes on
+    interrupted:    steps with a checkpoint only because of an interruption; they do not count for `keep_last`
+    recent:   steps of the newest other checkpoints; the settings say how many
+    stopped:  why training ended; empty while it continues
     """
 
     step: int = 0
@@ -50,13 +51,13 @@ class TrainState:
     stopped: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """All fields as JSON can hold them: None stands for infinity."""
+        """All fields as JSON values; infinity becomes None."""
         values = asdict(self)
         return {key: None if value == math.inf else value for key, value in values.items()}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> TrainState:
-        """Undo `to_json`. Raises ValueError if keys are missing."""
+        """The inverse of `to_json`. Raises ValueError if keys are missing."""
         names = {item.name for item in fields(cls)}
         values = {"interrupted": [], "recent": [], **values}  # older versions did not write these
         if not names <= set(values):
@@ -70,16 +71,16 @@ class TrainState:
         return self.epoch if self.update else max(1, self.epoch - 1)
 
     def regular(self, steps: Sequence[int]) -> list[int]:
-        """Those of the steps with a checkpoint that an uninterrupted run has too; all if there is none."""
+        """The steps whose checkpoints an uninterrupted run also has; all steps if there are none."""
         return [step for step in steps if step not in self.interrupted] or list(steps)
 
     def latest(self, steps: Sequence[int]) -> list[int]:
-        """The newest of the steps, without a gap: a checkpoint may be older, kept because it is one of the best."""
+        """The newest steps, without older ones whose checkpoints are kept because they are among the best."""
         regular = self.regular(steps)
         return [step for step in regular if step in self.recent] or list(regular)
 
     def record_checkpoint(self, config: TrainingConfig) -> None:
-        """Note that this state gets a checkpoint."""
+        """Record that this state gets a checkpoint."""
         if self.step not in (*self.interrupted, *self.recent):
             self.recent = [*self.recent, self.step][-config.kept_last :]
 
@@ -91,7 +92,7 @@ class TrainState:
             self.epoch, self.update = self.epoch + 1, 0
 
     def add_tokens(self, tokens: int, nll: float) -> None:
-        """Count the target tokens of some updates. nll: the sum of their -log p."""
+        """Add the target tokens of some updates. nll: the sum of their -log p."""
         self.tokens, self.recent_tokens = self.tokens + tokens, self.recent_tokens + tokens
         self.recent_nll += nll
 
@@ -101,7 +102,7 @@ class TrainState:
         return self.recent_nll / self.recent_tokens if self.recent_tokens else None
 
     def record_validation(self, loss: float, bleu: float | None, config: TrainingConfig) -> bool:
-        """Note a validation; True if it is the best so far."""
+        """Record a validation; returns whether it is the best so far."""
         badness = loss if config.monitor == "loss" or bleu is None else -bleu
         is_best = badness < self.best
         self.best, self.stale = (badness, 0) if is_best else (self.best, self.stale + 1)
@@ -115,6 +116,6 @@ class TrainState:
         return is_best
 
     def rescale_world(self, world: int) -> None:
-        """Continue with another number of processes. `update` is rounded down: no pair of the epoch is left out."""
+        """Continue with another number of processes. `update` is rounded down, so that no pair is left out."""
         self.update = self.update * self.world // world
         self.world = world

@@ -1,4 +1,4 @@
-"""One forward pass from a batch to its loss sums: the module that is run in parallel and compiled."""
+"""From a batch to its loss sums in one forward pass: the module that is compiled and run in parallel."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class TrainingStep(nn.Module):
         self.smoothing, self.r_drop = smoothing, r_drop
 
     def forward(self, source_BS: Tensor, target_in_BT: Tensor, target_out_BT: Tensor, real_N: Tensor) -> LossSums:
-        """Sums over the N real target tokens. Padding is removed before the generator, so it costs nothing there."""
+        """Loss sums over the N real target tokens. Padding is removed before the generator, to save time."""
         target_N, generator = target_out_BT.flatten()[real_N], self.model.generator
         if not self.r_drop:
             hidden_ND = self.model(source_BS, target_in_BT).flatten(0, 1)[real_N]
             return smoothed_cross_entropy(hidden_ND, generator.weight, generator.bias, target_N, self.smoothing)
-        # R-Drop: each sentence twice in one batch, so that the two passes differ in their dropout
+        # R-Drop: each sentence is twice in the batch, so that the two passes have different dropout
         hidden = self.model(torch.cat([source_BS, source_BS]), torch.cat([target_in_BT, target_in_BT]))
         one_ND, other_ND = (half.flatten(0, 1)[real_N] for half in hidden.chunk(2))
         return consistent_cross_entropy(
@@ -34,12 +34,12 @@ class TrainingStep(nn.Module):
 
 
 def failed_compilation(error: RuntimeError) -> TmtError | None:
-    """The message for the user if torch.compile raised this error; None if something else did."""
+    """The error for the user if torch.compile raised this one; None if something else did."""
     if not type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
         return None
     first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
     return TmtError(
         f"torch.compile failed: {first}",
         place="runtime.compile",
-        remedy="On a CPU it needs a C++ compiler and Python's headers; or set runtime.compile: false.",
+        remedy="Set runtime.compile: false. On a CPU, compiling needs a C++ compiler and Python's headers.",
     )

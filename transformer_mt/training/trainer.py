@@ -1,4 +1,4 @@
-"""The training loop: batch, loss, gradients, update; validate, save; continue exactly after an interruption."""
+"""The training loop: update, validate, save a checkpoint; continue exactly after an interruption."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from transformer_mt.runtime.weights import load_weights, named_weights
 from transformer_mt.training.average import averaged
 from transformer_mt.training.checkpoint import Checkpoint
 from transformer_mt.training.ending import reason_to_stop, seconds_left
-from transformer_mt.training.figures import LossTable, Place, RunningLoss
 from transformer_mt.training.gradients import Gradients, is_out_of_memory, out_of_memory
 from transformer_mt.training.interruption import NOTICE, StopSignal
 from transformer_mt.training.optimizer import Optimizer
 from transformer_mt.training.run_directory import RunDirectory
+from transformer_mt.training.running_loss import LossTable, Position, RunningLoss
 from transformer_mt.training.schedules.base import make_schedule
 from transformer_mt.training.state import TrainState
 from transformer_mt.training.step import TrainingStep, failed_compilation
 from transformer_mt.training.validation import Validation
 
 LOG_EVERY = 20  # updates between records in metrics.jsonl
-LOOK_SECONDS = 1.0  # between readings of the loss for the progress bar; each makes the GPU wait
+SHOW_LOSS_SECONDS = 1.0  # between updates of the loss in the progress bar; reading the loss makes the GPU wait
 
 
 class Trainer:
-    """Trains a model in one process of a group. What a checkpoint needs is in `state`, the model and `optimizer`."""
+    """Trains a model, alone or as one process of a group. A checkpoint holds `state`, the model and `optimizer`."""
 
     def __init__(
         self,
@@ -50,30 +50,30 @@ class Trainer:
         self.model, self.batches, self.validation = model, batches, validation
         self.run, self.machine, self.world, self.events = run, machine, machine.world, events
         self.state = TrainState(world=self.world.size)
-        self.epoch_updates = batches.updates(1)  # only once: `batches` plans again whenever the epoch changes
+        self.epoch_updates = batches.updates(1)  # stored, because `batches` remembers only one epoch
         self.schedule = make_schedule(self.settings, config.model.d_model, self.epoch_updates)
         self.optimizer = Optimizer(model, self.settings, machine)
         if config.runtime.compile:
             model.compile(dynamic=True)
         step = TrainingStep(model, self.settings.label_smoothing, self.settings.r_drop)
-        parallel = self.world.parallel(step, machine.device)  # exchanges gradients with the other processes
+        parallel = self.world.parallel(step, machine.device)  # averages gradients over the processes
         self.gradients = Gradients(parallel, machine, self.optimizer.scaler.scale, events.say)
         self.losses = RunningLoss()
-        self.unusable: set[int] = set()  # steps of damaged checkpoints, until they are written again
-        self.rate = 0.0
-        self.looked = -math.inf
+        self.damaged: set[int] = set()  # steps of damaged checkpoints, until they are written again
+        self.learning_rate = 0.0
+        self.loss_shown = -math.inf  # when the progress bar last got a loss
 
     def train(self) -> TrainState:
         """Continue from the newest checkpoint, if there is one, and train until a limit of the config is reached.
 
-        Raises TmtError: with exit code 130 after an interruption, when all is saved; if the loss is no longer a
-        number; if the memory is too small; if the disk refuses.
+        Raises TmtError: with exit code 130 after an interruption, when everything is saved; if the loss is not
+        finite; if the memory is too small; if a checkpoint cannot be written.
         """
         self._resume()
         self.model.train()
         self.state.stopped = reason_to_stop(self.state, self.settings)
         if self.state.stopped:
-            self.events.say("nothing is left to train")
+            self.events.say("training is already complete")
         try:
             with StopSignal(NOTICE if self.world.is_main else "", alone=self.world.size == 1) as stop:
                 while not self.state.stopped:
@@ -99,34 +99,34 @@ class Trainer:
             is_due = state.update == 0 if validate_every is None else state.step % validate_every == 0
             if is_due or reason_to_stop(state, self.settings):
                 self._validate()
-                stop.agree(self.world)  # a signal may have come meanwhile
+                stop.agree(self.world)  # a signal may have arrived during the validation
             elif checkpoint_every and state.step % checkpoint_every == 0:
                 self._save()
             elif stop.is_agreed:
                 state.interrupted.append(state.step)
                 self._save()
             if stop.is_agreed and not state.stopped:
-                self._leave()
+                self._exit_interrupted()
 
     def _update(self, stop: StopSignal, updates: int) -> None:
-        """One step of the optimizer, on the batches of all processes. updates: steps in this epoch."""
+        """One optimizer step on the batches of all processes. updates: optimizer steps in this epoch."""
         started, state = time.monotonic(), self.state
         batches = self.batches.update(state.epoch, state.update)
         tokens, stop.votes = self.world.sums([sum(batch.tokens for batch in batches), stop.requested])
         sums = self.gradients.add_up(batches, self.world.size / max(1.0, tokens))
-        self.losses.add(Place(state.step + 1, state.epoch, state.update + 1), sums, int(tokens))
+        self.losses.add(Position(state.step + 1, state.epoch, state.update + 1), sums, int(tokens))
         if self.machine.device.type == "cpu" and self.world.size == 1:
-            self._require_numbers(self.losses.table())  # before the weights change; a GPU would have to wait
-        self.rate = self.schedule.rate(self._scheduled_step(), state.plateau)
-        self.optimizer.update(state.step + 1, self.rate)
+            self._require_finite(self.losses.table())  # before the weights change; on a GPU this would wait
+        self.learning_rate = self.schedule.rate(self._scheduled_step(), state.plateau)
+        self.optimizer.update(state.step + 1, self.learning_rate)
         state.advance(updates, time.monotonic() - started)
         self._show(updates)
 
     def _scheduled_step(self) -> int:
-        """The number of the next step for the schedule.
+        """The step number of the next update for the schedule.
 
-        If the schedule ends with the last epoch, the place in the data gives this number: the number of steps in an
-        epoch is different after a run continues with more or fewer processes.
+        If the schedule ends with the last epoch, the number follows from the position in the data, not from the steps
+        so far: an epoch has more or fewer steps if the run continues with another number of processes.
         """
         state = self.state
         if self.schedule.ends_with(self.settings) == "max_epochs":
@@ -134,81 +134,81 @@ class Trainer:
         return state.step + 1
 
     def _show(self, updates: int) -> None:
-        """Advance the progress bar; from time to time also read the loss."""
+        """Advance the progress bar, with a new loss about once a second."""
         state, now = self.state, time.monotonic()
-        figures = ""
-        if now - self.looked > LOOK_SECONDS and self.world.is_main:
-            self.looked = now
-            size = self.world.size  # the sums of the other processes are similar
-            recent = self.losses.steadied(self.losses.table(lambda sums: [value * size for value in sums]))
+        status = ""
+        if now - self.loss_shown > SHOW_LOSS_SECONDS and self.world.is_main:
+            self.loss_shown = now
+            size = self.world.size  # assumes that the other processes have similar sums
+            recent = self.losses.recent_totals(self.losses.table(lambda sums: [value * size for value in sums]))
             loss = recent.nll / max(1, recent.tokens)
             left = duration(seconds_left(state, self.settings, updates))
-            figures = f"loss {loss:.3f}  lr {self.rate:.1e}  {recent.tokens_per_second:,.0f} tokens/s  left {left}"
-        self.events.advance(state.step, figures)
+            status = f"loss {loss:.3f}  {recent.tokens_per_second:,.0f} tokens/s  left {left}"
+        self.events.advance(state.step, status)
 
     def _log(self) -> None:
-        """Add the losses since the last log to the state and to metrics.jsonl."""
+        """Add the losses since the last call to the state and to metrics.jsonl."""
         if not len(self.losses):
             return
         table = self.losses.table(self.world.sums)
-        self._require_numbers(table)
-        figures, state = self.losses.figures(table), self.state
-        state.add_tokens(figures.tokens, figures.nll)
+        self._require_finite(table)
+        totals, state = self.losses.totals(table), self.state
+        state.add_tokens(totals.tokens, totals.nll)
         self.events.record(
             "step",
             step=state.step,
             epoch=state.latest_epoch,
-            loss=figures.nll / figures.tokens,
-            smoothed_loss=figures.smoothed / figures.tokens,
-            learning_rate=self.rate,
-            tokens_per_second=round(figures.tokens_per_second, 1),
+            loss=totals.nll / totals.tokens,
+            smoothed_loss=totals.smoothed / totals.tokens,
+            learning_rate=self.learning_rate,
+            tokens_per_second=round(totals.tokens_per_second, 1),
         )
-        self.losses.forget(figures)
+        self.losses.reset(totals)
 
-    def _require_numbers(self, table: LossTable) -> None:
+    def _require_finite(self, table: LossTable) -> None:
         """End all processes if a loss is infinite or not a number."""
-        lost = self.losses.first_non_finite(table)
-        if lost is not None:
-            place = f"step {lost.step:,}, batch {lost.batch:,} of epoch {lost.epoch}"
-            self.world.leave(self._lost(f"the loss is not a number at {place}"))
+        bad = self.losses.first_non_finite(table)
+        if bad is not None:
+            where = f"step {bad.step:,}, batch {bad.batch:,} of epoch {bad.epoch}"
+            self.world.exit_all(self._diverged(f"the loss is not a finite number at {where}"))
 
-    def _lost(self, message: str) -> TmtError:
-        """The error of a training that has diverged; it names the last good checkpoint."""
-        kept = self.run.checkpoints.steps()
-        last = f"The last good checkpoint is {self.run.checkpoints.path(kept[-1])}. " if kept else ""
+    def _diverged(self, message: str) -> TmtError:
+        """The error for diverged training; it names the last good checkpoint."""
+        saved = self.run.checkpoints.steps()
+        last = f"The last good checkpoint is {self.run.checkpoints.path(saved[-1])}. " if saved else ""
         remedy = (
-            "Start anew (--fresh) with a lower learning rate, more training.warmup_steps or training.clip_norm: 1.0."
+            "Start again with --fresh and a lower learning rate, more training.warmup_steps or training.clip_norm: 1.0."
         )
         return TmtError(message, place=self.run.folder, remedy=last + remedy)
 
     def _validate(self) -> None:
-        """Validate the model, note whether it is the best so far, and save it."""
+        """Validate the model, record whether it is the best so far, and save a checkpoint."""
         self._log()
         self.events.end_epoch()
         state = self.state
         with averaged(self.model, self.optimizer.average):
-            judgement = self.validation.judge(self.model)
-        if not math.isfinite(judgement.loss):
-            self.world.leave(self._lost(f"the validation loss is not a number at step {state.step:,}"))
+            result = self.validation.evaluate(self.model)
+        if not math.isfinite(result.loss):
+            self.world.exit_all(self._diverged(f"the validation loss is not a finite number at step {state.step:,}"))
         values = {
             "step": state.step,
             "epoch": state.latest_epoch,
             "train_loss": state.recent_loss,
-            "loss": judgement.loss,
-            "perplexity": math.exp(judgement.loss) if judgement.loss < 700 else math.inf,  # exp overflows above 709
-            "bleu": judgement.bleu,
+            "loss": result.loss,
+            "perplexity": math.exp(result.loss) if result.loss < 700 else math.inf,  # exp overflows above 709
+            "bleu": result.bleu,
             "seconds": round(state.recent_seconds, 3),
         }
-        values["best"] = state.record_validation(judgement.loss, judgement.bleu, self.settings)
+        values["best"] = state.record_validation(result.loss, result.bleu, self.settings)
         state.stopped = self.world.from_main(lambda: reason_to_stop(state, self.settings))  # clocks differ
-        samples = [(one.source, one.translation, one.reference) for one in judgement.samples]
-        self.events.validated(values, samples)  # before saving: a run killed here prints it again
+        samples = [(one.source, one.translation, one.reference) for one in result.samples]
+        self.events.validated(values, samples)  # before saving: a run that is killed here prints the line again
         self._save()
         if state.update and not state.stopped:  # the epoch continues
             self.events.start_epoch(state.epoch, self.batches.updates(state.epoch), state.update)
 
     def _save(self) -> None:
-        """Save a checkpoint, with the random generators of all processes."""
+        """Save a checkpoint with the states of the random generators of all processes."""
         self._log()
         self.state.record_checkpoint(self.settings)
         states = self.world.gather(random_states(self.machine.device))
@@ -216,27 +216,27 @@ class Trainer:
         self.losses.restart_clock()
 
     def _write(self, states: list[dict[str, Tensor]]) -> None:
-        """Write a checkpoint and remove those no longer needed. states: of the random generators, for each process."""
+        """Write a checkpoint and remove old ones. states: of the random generators, one dictionary for each process."""
         weights = named_weights(self.model)
         if not all(bool(torch.isfinite(weight).all()) for weight in weights.values()):
-            raise self._lost(f"the weights are not numbers any more at step {self.state.step:,}")
+            raise self._diverged(f"the weights are not finite numbers at step {self.state.step:,}")
         random = {f"random.{rank}/{kind}": state for rank, own in enumerate(states) for kind, state in own.items()}
         average = self.optimizer.average.weights if self.optimizer.average is not None else None
         checkpoints, state = self.run.checkpoints, self.state
         checkpoints.write(Checkpoint(state, weights, {**self.optimizer.tensors(), **random}, average))
-        self.unusable.discard(state.step)
-        usable = [step for step in checkpoints.steps() if step <= state.step and step not in self.unusable]
+        self.damaged.discard(state.step)
+        usable = [step for step in checkpoints.steps() if step <= state.step and step not in self.damaged]
         best = (step for _, step in state.ranking)
         checkpoints.keep([state.step, *state.regular(usable)[-self.settings.kept_last :], *best])
 
-    def _leave(self) -> None:
+    def _exit_interrupted(self) -> None:
         """End all processes after an interruption."""
         self.events.end_epoch()
         place = self.run.checkpoints.path(self.state.step)
-        self.world.leave(
+        self.world.exit_all(
             TmtError(
-                f"interrupted at step {self.state.step:,}; all is saved in {place}",
-                remedy="The same command goes on from there. (With --fresh it would start anew.)",
+                f"interrupted at step {self.state.step:,}; everything is saved in {place}",
+                remedy="Run the same command to continue from there, or add --fresh to start again.",
                 exit_code=INTERRUPTED,
             )
         )
@@ -245,22 +245,23 @@ class Trainer:
         """Continue from the newest undamaged checkpoint, if there is one."""
         seed_everything(self.config.seed + self.world.rank)
         checkpoint, problems = self.run.checkpoints.newest()
-        self._require_one_state(checkpoint)
+        self._require_same_checkpoint(checkpoint)
         if checkpoint is None and problems:
             raise TmtError(
-                "no checkpoint of this run can be used:\n    " + "\n    ".join(problems),
+                "every checkpoint of this run is damaged:\n    " + "\n    ".join(problems),
                 place=self.run.folder,
-                remedy="Start anew with --fresh; the old run is kept beside it.",
+                remedy="Start again with --fresh; the old run is moved beside it.",
             )
         for problem in problems:
-            self.events.say(f"{problem}: the checkpoint before it is used")
+            self.events.say(f"{problem}; using the checkpoint before it")
         if checkpoint is None:
             return
         self._load(checkpoint)
         state, size = self.state, self.world.size
         if state.world != size:
+            factor = size / state.world
             self.events.say(
-                f"{size} processes now, {state.world} before: an update takes {size / state.world:g} x the data"
+                f"now {size} instead of {state.world} processes: each update takes {factor:g} times the data"
             )
             state.rescale_world(size)
         updates = self.batches.updates(state.epoch)
@@ -270,13 +271,13 @@ class Trainer:
         )
 
     def _load(self, checkpoint: Checkpoint) -> None:
-        """Put state, weights, optimizer and random generators back as they were."""
+        """Restore state, weights, optimizer and random generators."""
         self.state = checkpoint.state
         steps = self.run.checkpoints.steps()
-        self.unusable = {step for step in steps if step > self.state.step}
-        if not self.state.recent:  # an older version did not note them
-            own = [step for step in steps if step <= self.state.step and step not in self.state.interrupted]
-            self.state.recent = own[-self.settings.kept_last :]
+        self.damaged = {step for step in steps if step > self.state.step}
+        if not self.state.recent:  # checkpoints of older versions do not record them
+            regular = [step for step in steps if step <= self.state.step and step not in self.state.interrupted]
+            self.state.recent = regular[-self.settings.kept_last :]
         load_weights(self.model, checkpoint.weights, self.run.checkpoints.path(self.state.step))
         self.optimizer.load(checkpoint.moments)
         if self.optimizer.average is not None:
@@ -286,15 +287,15 @@ class Trainer:
         if states:
             restore_random_states(states, self.machine.device)
 
-    def _require_one_state(self, checkpoint: Checkpoint | None) -> None:
-        """Raises TmtError if the processes found different checkpoints: some cannot see the folder of the run."""
-        found = self.world.gather(checkpoint.state.step if checkpoint is not None else 0)
-        if len(set(found)) > 1:
-            seen = ", ".join(f"process {rank}: step {step:,}" for rank, step in enumerate(found))
-            self.world.leave(
+    def _require_same_checkpoint(self, checkpoint: Checkpoint | None) -> None:
+        """Raises TmtError if the processes found different checkpoints: some do not see the run directory."""
+        steps = self.world.gather(checkpoint.state.step if checkpoint is not None else 0)
+        if len(set(steps)) > 1:
+            listed = ", ".join(f"process {rank}: step {step:,}" for rank, step in enumerate(steps))
+            self.world.exit_all(
                 TmtError(
-                    f"not all machines see the same checkpoints ({seen})",
+                    f"not all machines see the same checkpoints ({listed})",
                     place=self.run.folder,
-                    remedy="Share data/ and runs/ between the machines: process 0 prepares and saves, all read.",
+                    remedy="Share data/ and runs/ between the machines: process 0 writes them, all others read them.",
                 )
             )

@@ -1,4 +1,4 @@
-"""Validation while the model trains: the loss on held-out pairs, and BLEU by a function that knows text."""
+"""Validation during training: the loss on held-out pairs, and BLEU from a function that knows text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BATCH_TOKENS = 4096
 
 @dataclass(frozen=True)
 class Sample:
-    """A validation sentence, to look at."""
+    """A validation sentence and its translation, to show."""
 
     source: str
     reference: str
@@ -29,7 +29,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class BleuResult:
-    """The BLEU score of greedy translations of validation sentences, and a few of them."""
+    """The BLEU score of greedy translations of validation sentences, and a few samples."""
 
     bleu: float
     samples: list[Sample] = field(default_factory=list)
@@ -39,8 +39,8 @@ BleuOf = Callable[[Transformer], BleuResult]
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """What a validation found. bleu: None if it was not asked for."""
+class ValidationResult:
+    """loss: mean of -log p of a target token; bleu: None if it is not computed."""
 
     loss: float
     bleu: float | None = None
@@ -49,33 +49,33 @@ class Judgement:
 
 @dataclass
 class Validation:
-    """Measures the loss on held-out pairs, and BLEU if `bleu_of` is given. The processes of a group share the work."""
+    """Measures the loss on held-out pairs, and BLEU if `bleu_of` is given. All processes share the work."""
 
     store: Store
     machine: Machine
     bleu_of: BleuOf | None = None
 
-    def judge(self, model: Transformer) -> Judgement:
-        """Validate without dropout; the model stays as it was. Every process must call it; all get the same result."""
+    def evaluate(self, model: Transformer) -> ValidationResult:
+        """Validate without dropout. Every process must call it, and all get the same result."""
         was_training = model.training
         model.eval()
         try:
             loss = mean_nll(model, self.store, BATCH_TOKENS, self.machine)
-            found = self.bleu_of(model) if self.bleu_of is not None else None
+            scored = self.bleu_of(model) if self.bleu_of is not None else None
         finally:
             model.train(was_training)
-        return Judgement(loss) if found is None else Judgement(loss, found.bleu, found.samples)
+        return ValidationResult(loss) if scored is None else ValidationResult(loss, scored.bleu, scored.samples)
 
 
 @torch.inference_mode()
 def mean_nll(model: Transformer, store: Store, tokens: int, machine: Machine) -> float:
-    """The mean of -log p over the target tokens of a store, without smoothing. The model must be in eval mode."""
+    """The mean of -log p of a target token in a store, without label smoothing. The model must be in eval mode."""
     step = TrainingStep(model, smoothing=0.0)
     order = by_length(store.source.lengths, store.target.lengths)
     sizes = np.maximum(store.source.lengths, store.target.lengths)[order]
 
     def sums_of(parts: Sequence[slice]) -> list[float]:
-        """-log p of all target tokens of each of these batches."""
+        """For each of these batches, the sum of -log p of its target tokens."""
         sums = []
         for part in parts:
             batch = assemble(store, order[part])
@@ -83,5 +83,5 @@ def mean_nll(model: Transformer, store: Store, tokens: int, machine: Machine) ->
                 sums.append(step(*batch.to(machine.device)).nll)
         return torch.stack(sums).tolist() if sums else []  # waits for a GPU only once
 
-    sums = machine.world.shared(cut(sizes, BatchSize(tokens=tokens)), sums_of)
+    sums = machine.world.split_work(cut(sizes, BatchSize(tokens=tokens)), sums_of)
     return math.fsum(sums) / int(store.target.lengths.sum())

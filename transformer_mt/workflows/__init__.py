@@ -1,5 +1,5 @@
-"""The program as functions: what each command does, for Python. `import transformer_mt` offers the most used ones.
+"""The commands as Python functions; `import transformer_mt` has the most used ones.
 
-Each module is one piece of work with its report. Nothing here parses arguments or prints results; progress goes to
-stderr, or into a notebook.
+A workflow returns a report. It does not parse arguments or print results; progress and notes go to stderr, or into a
+notebook.
 """

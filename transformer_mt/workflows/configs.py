@@ -1,4 +1,4 @@
-"""The commented configs that come with the program, and the schema by which an editor completes their keys."""
+"""The commented configs that come with the program, and the schema with which an editor completes their keys."""
 
 from __future__ import annotations
 
@@ -14,25 +14,24 @@ from transformer_mt.errors import TmtError
 from transformer_mt.files.replace import replace_text
 
 if TYPE_CHECKING:
-    from importlib.abc import Traversable  # another module has it from Python 3.14 on
+    from importlib.abc import Traversable  # in another module from Python 3.14 on
 
 SCHEMA = "tmt.schema.json"
-_THERE, _ANOTHER = "this file is there already, and is left as it is", "Choose another:  -o FILE"
 
 
 def shipped_config(name: str, first: Sequence[str] = ()) -> str:
-    """The text of a shipped config. Raises TmtError that names the nearest, and lists all, those of `first` first."""
+    """The text of a shipped config. Raises TmtError with a similar name and all names, those in `first` first."""
     configs = shipped_configs(first)
     found = configs.get(name.removesuffix(".yaml"))
     if found is not None:
         return found.read_text(encoding="utf-8")
     near = difflib.get_close_matches(name, configs, n=1, cutoff=0.4)
     hint = f"Did you mean '{near[0]}'? " if near else ""
-    raise TmtError(f"no config is called '{name}'", remedy=f"{hint}There are: {', '.join(configs)}.")
+    raise TmtError(f"unknown config '{name}'", remedy=f"{hint}Use one of {', '.join(configs)}.")
 
 
 def shipped_configs(first: Sequence[str] = ()) -> dict[str, Traversable]:
-    """Configs by name: in a wheel they are inside the package, in a clone beside it."""
+    """The configs by name. In a wheel they are inside the package, in a clone beside it."""
     package = files("transformer_mt")
     inside = package / "configs"
     folder = inside if inside.is_dir() else Path(str(package)).parent / "configs"
@@ -52,30 +51,30 @@ def require_new(file: Path) -> None:
     if file.is_dir():
         raise TmtError("this is a folder", place=file, remedy=f"Name a file:  -o {file / 'config.yaml'}")
     if file.exists():
-        raise TmtError(_THERE, place=file, remedy=_ANOTHER)
+        raise TmtError("this file exists already and was not changed", place=file, remedy="Name another file:  -o FILE")
 
 
 def write_config(file: Path, text: str) -> None:
-    """Raises TmtError if the file exists, or cannot be written."""
-    require_new(file)
+    """Write a new file. Raises TmtError if it exists already, or if its folder does not exist."""
     try:
         with file.open("x", encoding="utf-8") as stream:
             stream.write(text)
-    except FileExistsError:
-        raise TmtError(_THERE, place=file, remedy=_ANOTHER) from None
+    except (FileExistsError, PermissionError):  # a file or a folder; Windows denies permission for a folder
+        require_new(file)
+        raise
     except FileNotFoundError:
         raise TmtError(
-            "there is no such folder", place=file.parent, remedy="Make it first, or choose another."
+            "no such folder", place=file.parent, remedy="Create it first, or choose another folder."
         ) from None
 
 
 def header(schema: Path) -> str:
-    """The first line of a config that names its schema to editors (to those that use yaml-language-server)."""
-    return f"# yaml-language-server: $schema={schema}\n"
+    """The first line of a config, which tells editors with yaml-language-server where its schema is."""
+    return f"# yaml-language-server: $schema={schema.as_posix()}\n"
 
 
 def write_schema(file: Path) -> None:
-    """The JSON schema of a config. Replaces one that an older version wrote. Raises TmtError as `write_config` does."""
+    """Write the JSON schema of a config, also over an older one. Raises TmtError as `write_config` does."""
     text = json.dumps(json_schema(), ensure_ascii=False, indent=1) + "\n"
     if file.is_file() and f'"title": "{TITLE}"' in file.read_text(encoding="utf-8", errors="replace"):
         replace_text(file, text)

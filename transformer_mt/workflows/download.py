@@ -1,4 +1,4 @@
-"""A public corpus onto the disk."""
+"""Downloads a public corpus."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from transformer_mt.config.choices import CHOICES, choice
 from transformer_mt.errors import TmtError
 
 
-def download(corpus: str, folder: Path, mirror: str | None = None) -> Iterator[tuple[str, str]]:
-    """Fetch and verify every file; yields each name and what became of it.
+def public_corpora() -> list[str]:
+    """Kinds of corpora that `download` can fetch."""
+    return [kind for kind in CHOICES["corpus"] if choice("corpus", kind).is_public]
 
-    mirror: another address, or a folder, that has the files.
-    Raises TmtError, with the way on, if the corpus cannot be downloaded, or a file is not the official one.
+
+def download(corpus: str, folder: Path, mirror: str | None = None) -> Iterator[tuple[str, str]]:
+    """Download and verify every file; yields the name of each file and its result.
+
+    mirror: another address or a local folder with the files.
+    Raises TmtError if the corpus cannot be downloaded, or if a file differs from the official one.
     """
     kinds = {kind: choice("corpus", kind) for kind in CHOICES["corpus"]}
     if corpus in kinds and kinds[corpus].is_public:
@@ -26,9 +31,9 @@ def download(corpus: str, folder: Path, mirror: str | None = None) -> Iterator[t
     known = [kind for kind, cls in kinds.items() if cls.is_public or cls.no_download]
     near = difflib.get_close_matches(corpus, known, n=1)
     hint = f"; did you mean '{near[0]}'?" if near else ""
-    public = " and ".join(f"`tmt download {kind}`" for kind, cls in kinds.items() if cls.is_public)
+    public = " or ".join(f"`tmt download {kind}`" for kind in public_corpora())
     *own, last = (kind for kind in kinds if kind not in known)
     raise TmtError(
-        f"there is no corpus '{corpus}' to download{hint}",
-        remedy=f"{public} is public. Files of your own need no download: kinds {', '.join(own)} and {last}.",
+        f"unknown corpus '{corpus}'{hint}",
+        remedy=f"Use {public}. Your own files need no download; their kinds are {', '.join(own)} and {last}.",
     )

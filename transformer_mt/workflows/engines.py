@@ -1,4 +1,4 @@
-"""Models ready to translate. Each engine is imported when it is chosen: CTranslate2 does without PyTorch."""
+"""Loads models for translation. An engine is imported when it is used, because CTranslate2 does not need PyTorch."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.interpreter import Computing, Interpreter
 from transformer_mt.errors import TmtError
+from transformer_mt.exporting.ctranslate2 import QUANTIZATIONS as QUANTIZATIONS
 from transformer_mt.exporting.ctranslate2 import is_exported, load_engine
 
 if TYPE_CHECKING:
@@ -23,24 +24,26 @@ def load_model(
     computing: Computing | None = None,
     engine: str = "tmt",
 ) -> Interpreter:
-    """One model, or an ensemble, ready to translate. engine: one of ENGINES; an exported folder needs the second.
+    """Load one model, or several as an ensemble. engine: one of ENGINES; an exported folder always uses ctranslate2.
 
-    Raises TmtError if a folder holds no model, the models do not fit each other, or the engine cannot do it.
+    Raises TmtError if a folder has no model, if the models do not fit together, or if the engine does not support them.
     """
     if engine not in ENGINES:
-        raise TmtError(f"'{engine}' is no engine", place="--engine", remedy=f"Use {' or '.join(ENGINES)}.")
+        raise TmtError(f"unknown engine '{engine}'", place="--engine", remedy=f"Use {' or '.join(ENGINES)}.")
     computing = computing or Computing()
     if engine == "tmt" and not any(map(is_exported, folders)):
         return load_translator(folders, decoding, computing)
     if len(folders) > 1:
-        raise TmtError("CTranslate2 takes one model", remedy="An ensemble needs --engine tmt and model folders.")
+        raise TmtError(
+            "CTranslate2 cannot use an ensemble", remedy="Name one model, or use --engine tmt with model folders."
+        )
     return load_engine(folders[0], decoding, computing)
 
 
 def load_translator(
     folders: Sequence[Path], decoding: DecodingConfig | None = None, computing: Computing | None = None
 ) -> Translator:
-    """As `load_model`, with our own engine."""
+    """As `load_model`, with the engine `tmt`. PyTorch is imported here, so scoring files does not load it."""
     from transformer_mt.decoding.translator import Translator
 
     return Translator.load(folders, decoding, computing or Computing())

@@ -1,9 +1,8 @@
-"""How good are a model's translations, or those in a file?"""
+"""Scores the translations of a model, or those in a file."""
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
@@ -26,6 +25,7 @@ from transformer_mt.evaluation.report import Report, as_json
 from transformer_mt.evaluation.scores import check_parallel, moses_tokenized
 from transformer_mt.files.lines import lines_of, printable
 from transformer_mt.reporting.bars import bar
+from transformer_mt.reporting.notes import note
 from transformer_mt.text.vocabulary import bleu_of_tokens
 from transformer_mt.workflows.engines import load_translator
 from transformer_mt.workflows.models import (
@@ -37,16 +37,17 @@ from transformer_mt.workflows.models import (
 if TYPE_CHECKING:
     from transformer_mt.decoding.translator import Translator
 
-UNSCORED = Computing(scored=False)  # the log-probability of a translation says nothing here
+UNSCORED = Computing(scored=False)  # evaluation does not use the scores of a search
 File = Path | None
 
 
 @dataclass(frozen=True)
 class TestFiles:
-    """What to score, if it is not a split of the model's data. Paths of text files, line by line parallel.
+    """Text files to score instead of a split of the model's data. Line N of each belongs to line N of the others.
 
-    source:     sentences to translate; hypothesis: translations that exist already
+    source:     sentences to translate
     reference:  translations by people
+    hypothesis: translations to score instead of translating `source`
     tokenized:  the references as published for BLEU on lower-cased Moses tokens, such as *.lc.norm.tok.de
     """
 
@@ -62,8 +63,11 @@ class TestFiles:
 
 @dataclass(frozen=True)
 class TestSet:
-    """What is to be translated and compared with what. sources: empty if not known. key: its name in scores.json; a
-    pipe has none."""
+    """Sentences and their references.
+
+    key:     name in scores.json; empty for a pipe, which is not stored there
+    sources: empty if they are not known
+    """
 
     name: str
     key: str
@@ -73,7 +77,12 @@ class TestSet:
 
 @dataclass(frozen=True)
 class Output:
-    """Translations, and what only their translator knows. settings: what was translated, and how."""
+    """Translations of a test set.
+
+    words:    the hypotheses and references in tokens of the model, if these are words
+    loss:     nats per token of the references
+    settings: the search settings and a digest of the test set, for scores.json
+    """
 
     lines: list[str]
     words: Words | None = None
@@ -93,21 +102,23 @@ def evaluate(
     search: Mapping[str, Any] | None = None,
     computing: Computing = UNSCORED,
 ) -> Report:
-    """Translate a test set and score it; or score the translations of `files.hypothesis`.
+    """Translate a test set and score it, or score the translations in `files.hypothesis`.
 
-    models:    a folder, or several for an ensemble. Default: the run that finished last
-    split:     of the first model's data, such as validation. Default: its first test set
-    baseline:  another system's translations, or its model folder (searched alike): paired bootstrap resampling
+    models:    a folder, or several for an ensemble; default: the run that finished last
+    split:     of the first model's data, such as validation; default: the first test set
+    baseline:  translations of another system, or its model folder, which is searched with the same settings; the report
+               then has paired bootstrap resampling
     tokenized: also lower-cased BLEU, and BLEU on lower-cased Moses tokens as in papers
-    language:  ISO code of the target; default: the model's
-    search:    settings of `decoding` that differ from the model's own
-    Figures of a single model are kept beside it, in scores.json. Raises TmtError if files or settings do not fit.
+    language:  ISO code of the target; default: that of the model
+    search:    settings of `decoding` that replace those of the model
+    The scores of a single model are stored in its folder, in scores.json.
+    Raises TmtError if files or settings do not fit together.
     """
     files, changes = files or TestFiles(), search or {}
     baseline = Path(baseline) if baseline is not None else None
     metrics = [metrics] if isinstance(metrics, str) else metrics
     if unknown := [name for name in metrics if name not in METRICS]:
-        raise TmtError(f"unknown metric '{unknown[0]}'", remedy=f"Use {', '.join(METRICS)}.")
+        raise TmtError(f"unknown metric '{unknown[0]}'", remedy=f"Use one of {', '.join(METRICS)}.")
     _check_files(split, files)
     _check_settings(changes, files.hypothesis, baseline, language)
     needed = models or files.hypothesis is None or files.reference is None
@@ -117,7 +128,7 @@ def evaluate(
     target = language or (config.data.target if config else "")
     test_set = _test_set(config, split, files)
     decoding = search_settings(folders[0], changes) if folders else None
-    # The baseline first: a mistake there would waste the translating that follows.
+    # The baseline comes first, so that an error in it is found before the long translation.
     others = _baseline(baseline, changes, computing, test_set, config)
     if files.tokenized is not None:
         published = _beside(test_set, files.tokenized)
@@ -128,7 +139,7 @@ def evaluate(
     else:
         output = _translate(load_translator(folders, decoding, computing), test_set, with_loss=True)
     if notice := notice_of(target, test_set.references):
-        print(f"tmt: {notice}", file=sys.stderr)
+        note(notice)
     report = _examine(test_set, output, target, metrics, others, published)
     if len(folders) == 1 and files.hypothesis is None:
         _store(folders[0], test_set.key, report, output.settings)
@@ -136,7 +147,7 @@ def evaluate(
 
 
 def evaluate_splits(folder: Path, names: Sequence[str], device: str) -> Iterator[tuple[str, Report]]:
-    """Score a model on splits of its data, one after the other, keeping the figures with it."""
+    """Score a model on splits of its data, one after the other, and store the scores in its folder."""
     if not names:
         return
     config = config_of_model(folder)
@@ -173,13 +184,13 @@ def _examine(
 
 def _check_files(split: str | None, files: TestFiles) -> None:
     if files.reference is not None and split is not None:
-        raise TmtError("--split and --reference both name the test set", remedy="Give one of them.")
+        raise TmtError("--split and --reference both name a test set", remedy="Remove one of them.")
     if files.source is not None and files.reference is None:
-        raise TmtError("--source has no --reference to be compared with", remedy="Add --reference FILE.")
+        raise TmtError("--source needs a --reference", remedy="Add --reference FILE.")
     if files.reference is not None and files.source is None and files.hypothesis is None:
         raise TmtError(
-            "--reference alone leaves nothing to score",
-            remedy="Add --source FILE to have it translated, or --hypothesis FILE to score translations at hand.",
+            "--reference needs translations to compare with",
+            remedy="Add --source FILE to translate it, or --hypothesis FILE to score existing translations.",
         )
 
 
@@ -188,15 +199,15 @@ def _check_settings(changes: Mapping[str, Any], hypothesis: File, baseline: File
     if wanted and hypothesis is not None and (baseline is None or not baseline.is_dir()):
         option = "--mbr" if wanted[0] == "method" else option_of(wanted[0])
         raise TmtError(
-            f"{option} says how to translate, but --hypothesis holds the translations", remedy="Leave one of them out."
+            f"{option} has no effect, because --hypothesis has the translations already", remedy="Remove one of them."
         )
     if language is not None and not re.fullmatch(LANGUAGE, language):
-        remedy = "Give two or three small letters, as in the config: de, en, ko."
-        raise TmtError(f"--language: '{language}' is no ISO code", remedy=remedy)
+        remedy = "Use a code of two or three small letters, such as de, en or ko."
+        raise TmtError(f"'{language}' is not an ISO 639 code", place="--language", remedy=remedy)
 
 
 def _test_set(config: Config | None, split: str | None, files: TestFiles) -> TestSet:
-    """The files given, or a split of the model's data."""
+    """The test set in the files, or a split of the model's data."""
     source, reference = files.source, files.reference
     if reference is not None:
         places = printable(reference), printable(reference.resolve()) if reference.is_file() else ""
@@ -208,9 +219,9 @@ def _test_set(config: Config | None, split: str | None, files: TestFiles) -> Tes
     folder = prepared_folder(config)
     if not folder.is_dir():
         raise TmtError(
-            "the data this model was trained on is not here, so it has no test set",
+            "the prepared data of this model is not here, so there is no test set",
             place=folder,
-            remedy="Start tmt where it was trained, or name files:  --source FILE --reference FILE",
+            remedy="Start tmt in the folder of the training, or name files:  --source FILE --reference FILE",
         )
     prepared = open_prepared(config)
     name = prepared.named(split or "test")
@@ -226,12 +237,11 @@ def _translate(translator: Translator, test_set: TestSet, with_loss: bool = Fals
         loss, cut["reference"] = of_references.nats / of_references.tokens, of_references.n_cut
     for what, number in cut.items():
         if number:
-            only = ", for the loss alone" if what == "reference" else ""
-            many = f"{number:,} {what}{'' if number == 1 else 's'}"
-            told = f"{many} cut to the {translator.max_length} tokens that {whose} reads{only}"
-            print(f"tmt: {test_set.name}: {told}", file=sys.stderr)
+            only = ", for the loss only" if what == "reference" else ""
+            sentences = f"{number:,} {what}{'' if number == 1 else 's'}"
+            note(f"{test_set.name}: {sentences} cut to {translator.max_length} tokens, the limit of {whose}{only}")
     segmenter, words = translator.target.segmenter, None
-    if segmenter.tokenizer.finds_words:  # the table of n-gram orders then counts these, not BLEU's own tokens
+    if segmenter.tokenizer.finds_words:  # then the table of BLEU-1 to BLEU-4 counts these, not BLEU's own tokens
         name, hypotheses = f"the model's {segmenter.config.kind} words", [one.tokens for one in translations]
         words = Words(name, hypotheses, [segmenter.tokenize(line) for line in test_set.references])
     text = "\n".join([*test_set.sources, *test_set.references]).encode("utf-8", "replace")
@@ -239,13 +249,13 @@ def _translate(translator: Translator, test_set: TestSet, with_loss: bool = Fals
         [translation.text for translation in translations],
         words,
         loss,
-        # By the digest, figures of other sentences are told apart from those of these.
+        # The digest shows whether stored scores are of the same sentences.
         {"decoding": translator.decoding.model_dump(mode="json"), "text": sha256(text).hexdigest()},
     )
 
 
 def _beside(test_set: TestSet, file: Path) -> list[str]:
-    """The lines of a file, as many as there are references. Raises TmtError if they are more or fewer."""
+    """The lines of a file. Raises TmtError if their number is not that of the references."""
     lines = lines_of(file)
     check_parallel(lines, str(file), test_set.references, f"the test set {test_set.name}")
     return lines
@@ -254,32 +264,32 @@ def _beside(test_set: TestSet, file: Path) -> list[str]:
 def _baseline(
     file: File, changes: Mapping[str, Any], computing: Computing, test_set: TestSet, config: Config | None
 ) -> list[str]:
-    """A file of translations, or the translations of another model. config: that of the model to compare with."""
+    """The translations of a baseline: a file, or a model folder. config: that of the evaluated model."""
     if file is None:
         return []
     if not file.is_dir():
         return _beside(test_set, file)
     if not test_set.sources:
-        raise TmtError("a model as baseline needs sentences to translate", place=file, remedy="Add --source FILE.")
+        raise TmtError("a baseline model needs sentences to translate", place=file, remedy="Add --source FILE.")
     folder = find_model(file)
     direction = config_of_model(folder).data.direction
     if config is not None and direction != config.data.direction:
         raise TmtError(
             f"this baseline translates {direction}, not {config.data.direction}",
             place=folder,
-            remedy="Name a model of the same direction, or a file of translations.",
+            remedy="Name a model for the same languages, or a file of translations.",
         )
     translator = load_translator([folder], search_settings(folder, changes), computing)
     return _translate(translator, test_set, whose="the baseline").lines
 
 
 def _store(folder: Path, key: str, report: Report, settings: dict[str, Any]) -> None:
-    """Keep the figures beside the model; if that folder cannot be written, say so and go on. key: empty for none."""
-    elsewhere = ("test_set", "buckets", "best", "worst", "comparison", "signature")
-    figures = {key: value for key, value in as_json(report).items() if key not in elsewhere}
+    """Store the scores in the folder of the model, or print a note if that fails. key: empty to store nothing."""
+    not_stored = ("test_set", "buckets", "best", "worst", "comparison", "signature")
+    figures = {name: value for name, value in as_json(report).items() if name not in not_stored}
     figures["date"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
     try:
         if key:
             store_scores(folder / SCORES, key, settings, figures)
     except OSError as error:
-        print(f"tmt: the scores were not stored with the model: {error}", file=sys.stderr)
+        note(f"could not store the scores in the folder of the model: {error}")

@@ -1,8 +1,7 @@
-"""A model in CTranslate2's format, compared with the original before it gets its place."""
+"""Writes a model in CTranslate2's format, after comparing its translations with those of the original."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,24 +16,26 @@ from transformer_mt.decoding.model_directory import ModelDirectory, load_model_d
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.scores import check_parallel, score
-from transformer_mt.exporting.agreement import ENOUGH, compare, made_up_lines
+from transformer_mt.exporting.agreement import ENOUGH, compare, random_lines
 from transformer_mt.exporting.ctranslate2 import (
     QUANTIZATIONS,
     load_engine,
-    refuse_foreign,
     require_ctranslate2,
+    require_export_folder,
     write_export,
 )
 from transformer_mt.files.lines import lines_of
+from transformer_mt.reporting.notes import note
 from transformer_mt.runtime.device import keep_freed_memory
 from transformer_mt.text.vocabulary import MARKS
 
+# Search settings that both engines have.
 _SHARED: dict[str, Any] = {"method": "beam", "coverage_penalty": 0.0, "min_length_ratio": 0.0, "no_repeat_ngram": 0}
 
 
 @dataclass(frozen=True)
 class SearchAgreement:
-    """How the two engines compare by one search. equal: share of the sentences with the same translation."""
+    """Both engines with one search. equal: share of the sentences with equal translations."""
 
     beam: int
     equal: float
@@ -61,21 +62,22 @@ def export(
     reference: Path | None = None,
     threads: int | None = None,
 ) -> ExportReport:
-    """Write a model for CTranslate2 into the folder `output`, after comparing the two on a sample of sentences.
+    """Write a model for CTranslate2 into the folder `output`, after comparing both on a sample of sentences.
 
-    model: a folder; default: the run that finished last. source, reference: sentences to compare on, and translations
-    by people for BLEU; default: the validation split. threads: CPU threads; None: one for each core.
-    Raises TmtError if CTranslate2 is missing or cannot express the model, if `output` holds something else, and (exit
-    code 1) if the two do not agree in float32: nothing is written then.
+    model:     a folder; default: the run that finished last
+    sample:    number of sentences to compare
+    source:    file of sentences to compare; default: the validation split
+    reference: file of their translations by people, for BLEU
+    threads:   CPU threads; None: one per core
+    Raises TmtError if CTranslate2 is missing or does not support the model, if `output` contains other files, and (exit
+    code 1) if translations differ in float32. In these cases, nothing is written.
     """
     output = Path(output)
     _check_options(format_, quantization, source, reference)
     if sample < 1:
-        raise TmtError(
-            f"a sample of {sample} sentences proves nothing", remedy="Give a number from 1 on:  --sample 200"
-        )
+        raise TmtError(f"cannot compare on {sample} sentences", remedy="Use a number of at least 1:  --sample 200")
     require_ctranslate2()
-    refuse_foreign(output)
+    require_export_folder(output)
     directory = load_model_directory(find_model(Path(model) if model is not None else None))
     lines, references = _sample(directory, sample, source, reference)
     searches: list[SearchAgreement] = []
@@ -90,21 +92,21 @@ def export(
 
 def _check_options(format_: str, quantization: str, source: Path | None, reference: Path | None) -> None:
     if format_ != "ctranslate2":
-        raise TmtError(f"'{format_}' is no format", place="--format", remedy="Use ctranslate2.")
+        raise TmtError(f"unknown format '{format_}'", place="--format", remedy="Use ctranslate2.")
     if quantization not in QUANTIZATIONS:
         remedy = f"Use one of {', '.join(QUANTIZATIONS)}."
-        raise TmtError(f"'{quantization}' is no quantization", place="--quantization", remedy=remedy)
+        raise TmtError(f"unknown quantization '{quantization}'", place="--quantization", remedy=remedy)
     if reference is not None and source is None:
-        raise TmtError("--reference has no --input to belong to", remedy="Add --input FILE.")
+        raise TmtError("--reference needs an --input", remedy="Add --input FILE.")
 
 
 def _sample(
     directory: ModelDirectory, count: int, source: Path | None, reference: Path | None
 ) -> tuple[list[str], list[str]]:
-    """Sentences to compare on, with their references if these are known."""
+    """Sentences to compare, with their references if these are known."""
     sources, references = lines_of(source) if source else [], lines_of(reference) if reference else []
     data = directory.config.data
-    prepared, why = prepared_folder(directory.config), "no validation data here"
+    prepared, why = prepared_folder(directory.config), "no prepared data here"
     if source is None and prepared.is_dir():
         try:
             sources, references = open_prepared(directory.config).raw("validation")
@@ -113,28 +115,28 @@ def _sample(
     if references:
         check_parallel(sources, str(source or prepared), references, str(reference or prepared))
     if source is not None and not any(line.strip() for line in sources):
-        raise TmtError("this file holds no sentence", place=source, remedy="Give a file of sentences, one a line.")
+        raise TmtError("this file has no sentences", place=source, remedy="Name a file with one sentence per line.")
     if not sources:
-        print(f"tmt: {why}; comparing on sentences of random tokens", file=sys.stderr)
+        note(f"{why}; comparing on sentences of random tokens")
         tokens = directory.source.vocabulary.tokens[len(MARKS) :]
-        sources = made_up_lines(tokens, directory.source.segmenter.detokenize, count, min(20, data.max_length - 1))
+        sources = random_lines(tokens, directory.source.segmenter.detokenize, count, min(20, data.max_length - 1))
     return sources[:count], references[:count]
 
 
 def _compared(
     directory: ModelDirectory, exported: Path, lines: Sequence[str], references: Sequence[str], threads: int | None
 ) -> list[SearchAgreement]:
-    """Greedy, and with the model's own beam."""
+    """Compare greedy search, and beam search with the beam of the model."""
     keep_freed_memory()
     if threads is not None:
         torch.set_num_threads(threads)
     own, language = directory.config.decoding, directory.config.data.target
     if any(getattr(own, key) != value for key, value in _SHARED.items()):
-        print("tmt: compared by plain beam search; the two cannot agree on the config's", file=sys.stderr)
+        note("compared with plain beam search, because CTranslate2 does not have all search settings of this model")
     searches = []
     for beam in (1, own.beam if own.beam > 1 else 5):
         decoding = own.model_copy(update={**_SHARED, "beam": beam, "n_best": 1})
-        print(f"tmt: translating {len(lines)} sentences with both, beam {beam}", file=sys.stderr)
+        note(f"translating {len(lines)} sentences with both engines, beam {beam}")
         engine = load_engine(exported, decoding, Computing(device="cpu", threads=threads or torch.get_num_threads()))
         result = compare(Translator([directory], decoding), engine, lines)
         bleu = None
@@ -148,12 +150,12 @@ def _compared(
 
 
 def _require_agreement(output: Path, quantization: str, searches: Sequence[SearchAgreement]) -> None:
-    """Fewer bits may change translations; float32 must not. Raises TmtError if it does, a defect of ours."""
-    alike = ", ".join(f"beam {one.beam} {one.equal:.1%}" for one in searches)
+    """Raises TmtError if translations differ in float32, which is a bug; with fewer bits they may differ."""
+    equal = ", ".join(f"{one.equal:.1%} with beam {one.beam}" for one in searches)
     if quantization == "float32" and min(one.equal for one in searches) < ENOUGH:
         raise TmtError(
-            f"VERIFICATION FAILED: of the sentences are translated alike, by {alike}, not {ENOUGH:.0%}",
+            f"VERIFICATION FAILED: too few equal translations: {equal}; at least {ENOUGH:.0%} is required",
             place=output,
-            remedy="Nothing was written. Please report this with the model's config.yaml.",
+            remedy="Nothing was written. This is a bug: please report it with the model's config.yaml.",
             exit_code=1,
         )

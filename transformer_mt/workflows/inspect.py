@@ -1,7 +1,4 @@
-"""Looking into a model: its parameters, and the shapes on the way through it.
-
-Answers two questions of a student: how many parameters are there and where, and which shape has each tensor.
-"""
+"""Shows the parameters of a model, and the shapes of all tensors between ids and logits."""
 
 from __future__ import annotations
 
@@ -55,7 +52,7 @@ LETTERS_OF_PARAMETERS = {
 
 @dataclass(frozen=True)
 class ParameterRow:
-    """One parameter tensor. A tied one has one row, under its first name; `aliases` are the others."""
+    """One parameter tensor. A tied tensor has one row with its first name; `aliases` are its other names."""
 
     name: str
     shape: tuple[int, ...]
@@ -67,7 +64,7 @@ class ParameterRow:
 
 @dataclass(frozen=True)
 class ShapeRow:
-    """One tensor on the way: the module that made it, its name, and its shape in letters and in numbers."""
+    """One tensor: the module that computes it, its name, and its shape in letters and in numbers."""
 
     path: str
     name: str
@@ -76,16 +73,16 @@ class ShapeRow:
 
 
 def shipped_model(folder: Path | None) -> Transformer:
-    """The model of a model directory, weights and all; default: of the run that finished last."""
+    """The model in a folder, with its weights; default: the run that finished last."""
     return load_model_directory(find_model(folder)).model
 
 
 def described_model(
     file: Path, overrides: Sequence[str] = (), source_vocab: int | None = None, target_vocab: int | None = None
 ) -> Transformer:
-    """The model that a config describes, on the device `meta`: all shapes, no memory.
+    """The model of a config on the device `meta`, with shapes but without memory.
 
-    source_vocab, target_vocab: sizes of the vocabularies; default: as prepared from this config, or as configured.
+    source_vocab, target_vocab: sizes of the vocabularies; default: those of the prepared data, or of the config.
     Raises TmtError if they are not known.
     """
     config = load_config(file, overrides)
@@ -99,7 +96,7 @@ def _vocabulary_sizes(config: Config, file: Path, source: int | None, target: in
         source, target = source or target, target or source
         if source != target:
             raise TmtError(
-                f"both languages share one vocabulary, which cannot have {source} and {target} tokens",
+                f"both languages share one vocabulary, which cannot have both {source} and {target} tokens",
                 place=file,
                 remedy="Give one size, or set tokenizer.shared: false.",
             )
@@ -107,21 +104,21 @@ def _vocabulary_sizes(config: Config, file: Path, source: int | None, target: in
         return source, target
     try:
         prepared = [len(codec) for codec in open_prepared(config).codecs()]
-    except TmtError:  # not prepared, or from other data or tokenizers
+    except TmtError:  # not prepared, or prepared with other settings
         prepared = [0, 0]
     source = source or prepared[0] or config.source_tokenizer.size
     target = target or prepared[1] or config.target_tokenizer.size
     if source and target:
         return source, target
     raise TmtError(
-        "the sizes of the vocabularies are not known before the data is prepared",
+        "the vocabulary sizes are unknown, because the data is not prepared yet",
         place=file,
         remedy=f"Give --source-vocab N --target-vocab N, or run `tmt prepare --config {file}` first.",
     )
 
 
 def parameter_table(model: Transformer) -> list[ParameterRow]:
-    """All parameters in the order of the model, each tensor once."""
+    """All parameters in the order of the model; a tied tensor appears once."""
     names: dict[nn.Parameter, list[str]] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         names.setdefault(parameter, []).append(name)
@@ -142,12 +139,12 @@ def parameter_table(model: Transformer) -> list[ParameterRow]:
 
 
 def count_parts(rows: Sequence[ParameterRow]) -> dict[str, int]:
-    """Parameters of each part of figure 1; a tied tensor counts for the part that names it first."""
+    """The number of parameters in each part of figure 1; a tied tensor counts for its first part."""
     return {part: sum(row.count for row in rows if row.name.partition(".")[0] == part) for part in PARTS}
 
 
 def example_batch(model: Transformer, sentences: int = 2, source: int = 7, target: int = 5) -> tuple[Tensor, Tensor]:
-    """Ids of a batch whose sizes are easy to tell apart: source_BS and target_BT, on the model's device."""
+    """A batch of ids with different sizes, source_BS and target_BT, on the device of the model."""
     longest = model.max_positions or max(source, target)
     device = model.generator.weight.device
     sizes = ((sentences, min(length, longest)) for length in (source, target))
@@ -156,9 +153,9 @@ def example_batch(model: Transformer, sentences: int = 2, source: int = 7, targe
 
 
 def walk_of_shapes(model: Transformer, source_BS: Tensor, target_BT: Tensor) -> list[ShapeRow]:
-    """Send a batch through the model, from ids to logits, and note each tensor that its code names on the way.
+    """Run the model on a batch, from ids to logits, and record each tensor that its code names.
 
-    Works on a model without storage (device `meta`) too. The model keeps its training mode; no gradients.
+    Also works on the device `meta`. Restores the training mode of the model; computes no gradients.
     """
     walk = _Walk(model)
     training, tracing = model.training, sys.gettrace()
@@ -174,10 +171,9 @@ def walk_of_shapes(model: Transformer, source_BS: Tensor, target_BT: Tensor) -> 
 
 
 class _Walk:
-    """Reads the local variables of the model's own functions while they run (`sys.settrace`).
+    """Reads the local variables of the functions in `model` while they run (`sys.settrace`).
 
-    In `model` a tensor that lives longer than a line wears its shape in its name. So the code itself says what there is
-    to see, and no line of it exists for being looked at.
+    The names of tensors in `model` end in their dimensions, so the code needs no extra lines for this.
     """
 
     SHOWN = (Transformer, Embedding, Encoder, Decoder, Residual, MultiHeadAttention, FeedForward)
@@ -185,19 +181,19 @@ class _Walk:
     def __init__(self, model: Transformer) -> None:
         self.rows: list[ShapeRow] = []
         self.paths = {id(one): path for path, one in model.named_modules() if isinstance(one, self.SHOWN)}
-        self.seen: dict[object, Tensor] = {}  # holds the tensors, so that no id is given twice
+        self.seen: dict[object, Tensor] = {}  # keeps the tensors alive, so that each id stays unique
 
     def enter(self, frame: FrameType, event: str, value: object) -> Callable[..., Any] | None:
-        """Called by Python for each function; follows those of the model line by line."""
+        """Called by Python for each function call; returns a function that Python calls for each line."""
         if not frame.f_globals.get("__name__", "").startswith("transformer_mt.model."):
             return None
         caller: FrameType | None = frame
         while caller is not None and not isinstance(caller.f_locals.get("self"), nn.Module):
-            caller = caller.f_back  # a plain function belongs to the module that called it
+            caller = caller.f_back  # a function outside of a module counts for the module that called it
         path = self.paths.get(id(caller.f_locals["self"])) if caller is not None else None
         if path is None:
             return None
-        if frame.f_code is Transformer.forward.__code__:  # `encode` and `decode` show its arguments in their order
+        if frame.f_code is Transformer.forward.__code__:  # `encode` and `decode` show its arguments
             return None
         arguments = frame.f_code.co_varnames[: frame.f_code.co_argcount]
 

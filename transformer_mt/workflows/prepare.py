@@ -1,4 +1,4 @@
-"""From a corpus to ids on disk, with a report and a picture of the lengths."""
+"""Prepares data: from a corpus to ids on disk, with a report and a plot of the lengths."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from transformer_mt.reporting.plots import plot_lengths
 
 
 def prepare(config: ConfigLike, force: bool = False) -> Prepared:
-    """Clean, split, learn tokenizers, build vocabularies, write stores; does nothing if that was done before.
+    """Clean and split the corpus, train tokenizers, build vocabularies and write ids, if that is not done yet.
 
-    config: a Config, or a YAML file. force: do it again all the same. The result knows its `report` and `folder`.
-    Raises TmtError for bad data (with file and line), and if the disk refuses; what was there is then as it was.
+    config: a Config or a YAML file. force: prepare again. The result has a `report` and a `folder`.
+    Raises TmtError for wrong data (with file and line) and if writing fails; earlier prepared data is then unchanged.
     """
     with _progress() as progress:
         prepared = prepare_data(config_of(config), force, progress)
@@ -36,7 +36,7 @@ def prepare(config: ConfigLike, force: bool = False) -> Prepared:
 
 @contextmanager
 def _progress() -> Iterator[Progress]:
-    """A bar for each stage of preparing."""
+    """A progress bar for each stage."""
     stage = ""
     with bar(unit=" pairs", desc="checking data") as shown:
 

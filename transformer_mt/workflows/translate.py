@@ -1,4 +1,4 @@
-"""What `tmt translate` does beside translating: choosing the settings, and drawing where a model looks."""
+"""Opens a translator with its search settings, and draws its attention."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from transformer_mt.workflows.models import find_models, search_settings
 def open_translator(
     models: Sequence[Path] | None, search: Mapping[str, Any], computing: Computing, engine: str
 ) -> tuple[Interpreter, list[Path]]:
-    """A translator, and the folders of its models. search: settings that differ from the first model's own."""
+    """A translator, and the folders of its models. search: settings that replace those of the first model."""
     folders = find_models(models)
     return load_model(folders, search_settings(folders[0], search), computing, engine), folders
 
 
 def draw_attention(translator: Interpreter, line: str, prefix: str, file: Path) -> Path:
-    """A picture of every attention map while the first model translates a sentence.
+    """Draw all attention maps of the first model for a sentence and its translation.
 
-    Raises TmtError if the translator's engine does not hand out its attention.
+    Raises TmtError if the engine of the translator cannot return all attention weights.
     """
     from transformer_mt.decoding.translator import Translator
 
     if not isinstance(translator, Translator):
-        raise TmtError("--attention needs --engine tmt", remedy="CTranslate2 hands out one layer's only.")
+        raise TmtError("--attention needs --engine tmt", remedy="CTranslate2 returns the attention of one layer only.")
     seen = translator.attention(line, prefix=prefix)
     return plot_attention(seen.maps, seen.rows, seen.columns, file, line)

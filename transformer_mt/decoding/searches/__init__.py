@@ -1,1 +1,1 @@
-"""One file a way of searching: its settings, what it can and cannot do, how it chooses. See `base.Search`."""
+"""One file for each search method: its settings, what it supports, how it chooses. See `base.Search`."""

@@ -1,6 +1,6 @@
-"""What a way of searching says about itself, and what it is given to search with.
+"""The interface of search methods, and what they are given to search with.
 
-Imports nothing heavy: a config asks a search what contradicts before anything is searched.
+This file imports nothing heavy, because a config checks the settings of a search when it is loaded.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sentences:
-    """A batch of sentences to translate, as a search sees it: a step to ask, and no model.
+    """A batch of sentences to translate, as a search sees it: a step function, and no model.
 
-    step, cache: ask the model (or an ensemble) for the next token of each row
-    limits:      what the translations must keep to
-    sources:     source ids of each sentence
-    coverage:    how the newest tokens attended to the source; None unless the search `needs_attention`
-    seed:        for what is drawn at random
-    scored:      False if nobody asks for scores: they may be 0 then
+    step:     takes the previous token of each row and a cache; returns logits of the next token and the longer cache
+    cache:    of the first step
+    limits:   of the translations
+    sources:  source ids of each sentence
+    coverage: attention of the newest tokens to the source; None unless the search `needs_attention`
+    seed:     of random samples
+    scored:   False if scores are not needed; they may be 0 then
     """
 
     step: Step[Any]
@@ -42,20 +43,20 @@ class Sentences:
 
 
 class Search(ABC):
-    """A way of searching, with the settings of a config's `decoding` section.
+    """A search method, with the settings of a config's `decoding` section.
 
-    settings:        keys of `decoding` that this search reads and others may not
-    elsewhere:       what is wrong if one of these settings (`{option}`) is given to a search that does not read it, and
-                     what to do
-    engines:         those that can search this way: tmt, and ctranslate2 if the proposer is a `Beam` or a `Sampling`
-    Options:         keys of its own, if it has any: `method: {kind: NAME, ...}`
-    rows:            hypotheses of one sentence that are alive at once
-    needs_attention: whether `Sentences.coverage` is needed
-    proposer:        the search that finds the candidates: this one, unless it chooses among what another finds
+    settings:        keys of `decoding` that this method reads, and that not all methods read
+    misuse:          the message and the remedy if one of these settings (`{option}`) is given to a method that does not
+                     read it
+    engines:         that support this method: tmt, and ctranslate2 if the proposer is a `Beam` or a `Sampling`
+    Options:         more keys, if it has any: `method: {kind: NAME, ...}`
+    rows:            hypotheses of one sentence that are decoded at once
+    needs_attention: whether it needs `Sentences.coverage`
+    proposer:        the method that finds the candidates: this one, unless it chooses among the results of another
     """
 
     settings: ClassVar[tuple[str, ...]] = ()
-    elsewhere: ClassVar[tuple[str, str]] = ("{option} is for another way of searching", "Leave it out.")
+    misuse: ClassVar[tuple[str, str]] = ("{option} is for another search method", "Remove the option.")
     engines: ClassVar[tuple[str, ...]] = ("tmt",)
     Options: ClassVar[type[Section] | None] = None
     rows: int = 1
@@ -67,40 +68,45 @@ class Search(ABC):
 
     @classmethod
     def problems(cls, decoding: DecodingConfig) -> list[str]:
-        """What contradicts in these settings, a sentence each that names the keys."""
+        """Contradictions in these settings: a sentence for each, which names the keys."""
         return []
 
     @classmethod
     def adapt(cls, given: Collection[str]) -> dict[str, Any]:
-        """Settings that follow from those that are given on the command line."""
+        """Settings that follow from the settings given on the command line."""
         return {}
 
     def refusal(self, given: Collection[str]) -> tuple[str, str] | None:
-        """If a given setting would have no effect: what is wrong, and what to do."""
+        """The message and the remedy if a given setting would have no effect; else None."""
         reads = {*self.settings, *self.proposer.settings}
         for other in (choice("search", name) for name in CHOICES["search"]):
             for name in other.settings:
                 if name in given and name not in reads:
-                    problem, remedy = other.elsewhere
+                    problem, remedy = other.misuse
                     return problem.format(option=option_of(name)), remedy
         return None
 
     @abstractmethod
     def find(self, sentences: Sentences) -> list[list[SearchResult]]:
-        """What is found for each sentence, at least one each, best first."""
+        """The results for each sentence: at least one, best first."""
 
     def choose(self, found: Sequence[SearchResult], decode: Callable[[Sequence[int]], str]) -> list[SearchResult]:
-        """Of what was found for a sentence, the `n_best` with different texts, best first. decode: ids to text."""
+        """Of the results for a sentence, the `n_best` with different texts, best first. decode: ids to text."""
         if self.decoding.n_best == 1:
             return [found[0]]
-        different: dict[str, SearchResult] = {}
-        for one in found:
-            different.setdefault(decode(one.ids), one)
-        return list(different.values())[: self.decoding.n_best]
+        return different_texts(found, decode)[: self.decoding.n_best]
+
+
+def different_texts(found: Sequence[SearchResult], decode: Callable[[Sequence[int]], str]) -> list[SearchResult]:
+    """The first result of each text, in the given order."""
+    first: dict[str, SearchResult] = {}
+    for result in found:
+        first.setdefault(decode(result.ids), result)
+    return list(first.values())
 
 
 def option_of(setting: str) -> str:
-    """What a setting of a search is called on the command line."""
+    """The command-line option of a setting, such as --top-k for top_k."""
     return f"--{setting.replace('_', '-')}"
 
 

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
 
 class Beam(Search):
-    """The likeliest translations that a beam finds.
+    """The best translations that a beam search finds.
 
-    n_best: how many of them must be the best there are; None: as configured.
+    n_best: how many of the results must be the best that the beam can find; None: `decoding.n_best`
     """
 
     settings = ("beam", "length_penalty", "coverage_penalty")
-    elsewhere = ("{option} is for a beam, but here samples are drawn", "Leave it out, or search by a beam.")
+    misuse = ("{option} is for beam search, but this search draws samples", "Remove the option, or use beam search.")
     engines: ClassVar[tuple[str, ...]] = ("tmt", "ctranslate2")
 
     def __init__(self, decoding: DecodingConfig, options: Any = None, n_best: int | None = None) -> None:
@@ -29,7 +29,7 @@ class Beam(Search):
     @classmethod
     def problems(cls, decoding: DecodingConfig) -> list[str]:
         if decoding.n_best > decoding.beam:
-            return [f"n_best {decoding.n_best} is more than the beam of {decoding.beam} can hold"]
+            return [f"n_best {decoding.n_best} needs a beam of at least {decoding.n_best}, not {decoding.beam}"]
         return []
 
     def find(self, sentences: Sentences) -> list[list[SearchResult]]:

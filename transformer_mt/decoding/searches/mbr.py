@@ -1,6 +1,6 @@
-"""Minimum Bayes risk: of several translations, the one that the others agree with most (Kumar & Byrne 2004).
+"""Minimum Bayes risk: of several candidates, the one most similar to the others (Kumar & Byrne 2004).
 
-How much one translation supports another is sacreBLEU's sentence-level chrF or BLEU.
+Similarity is sacreBLEU's chrF or BLEU of single sentences.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from transformer_mt.config.decoding import DecodingConfig
     from transformer_mt.decoding.request import SearchResult
 
-DRAWS = ("samples", *Sampling.settings)  # settings that only samples have
+DRAWS = ("samples", *Sampling.settings)  # settings of samples, which a beam does not have
 Utility = Callable[[str, str], float]  # (hypothesis, reference) -> 0 ... 100
 
 
 class MinimumBayesRisk(Search):
-    """Chooses among samples, or among what a beam finds."""
+    """Chooses among samples, or among the results of a beam search."""
 
     settings = ("candidates", "samples", "utility")
-    elsewhere = ("{option} is for --mbr", "Add --mbr: of many, the one most like the others.")
+    misuse = ("{option} is for --mbr", "Add --mbr, which picks the candidate most similar to the others.")
     engines = ("tmt", "ctranslate2")
 
     def __init__(self, decoding: DecodingConfig, options: Any = None) -> None:
@@ -40,14 +40,14 @@ class MinimumBayesRisk(Search):
 
     @classmethod
     def problems(cls, decoding: DecodingConfig) -> list[str]:
-        nothing = "minimum Bayes risk has nothing to choose from in"
+        message = "minimum Bayes risk chooses among candidates, so"
         if decoding.candidates == "beam":
-            return Beam.problems(decoding) + ([f"{nothing} a beam of 1"] if decoding.beam == 1 else [])
-        return [f"{nothing} one sample"] if decoding.samples == 1 else []
+            return Beam.problems(decoding) + ([f"{message} beam must be at least 2"] if decoding.beam == 1 else [])
+        return [f"{message} samples must be at least 2"] if decoding.samples == 1 else []
 
     @classmethod
     def adapt(cls, given: Collection[str]) -> dict[str, Any]:
-        """A beam that is given finds the candidates; a setting that only samples have means samples."""
+        """With a given beam, its results are the candidates; with a setting of samples, samples are."""
         if "beam" in given:
             return {"candidates": "beam"}
         return {"candidates": "samples"} if any(name in given for name in DRAWS) else {}
@@ -55,20 +55,21 @@ class MinimumBayesRisk(Search):
     def refusal(self, given: Collection[str]) -> tuple[str, str] | None:
         drawn = [option_of(name) for name in DRAWS if name in given]
         if "beam" in given and drawn:
-            return f"--mbr chooses among what --beam finds, and {drawn[0]} is for samples", "Leave one of the two out."
+            message = f"with --beam, --mbr chooses among what the beam finds, but {drawn[0]} is for samples"
+            return message, f"Remove --beam or {drawn[0]}."
         return super().refusal(given)
 
     def find(self, sentences: Sentences) -> list[list[SearchResult]]:
         return self.proposer.find(sentences)
 
     def choose(self, found: Sequence[SearchResult], decode: Callable[[Sequence[int]], str]) -> list[SearchResult]:
-        """The different texts, first what the others agree with most; their score is by how much."""
+        """The results with different texts, the most similar to the others first; the similarity is their score."""
         logits = None  # the frequency of samples already reflects their probability
         if isinstance(self.proposer, Beam):
-            found = found[: self.rows]  # a search may end with some more
+            found = found[: self.rows]  # a beam search may return more
             logits = [one.score for one in found]
         texts = [decode(one.ids) for one in found]
-        first = dict(zip(reversed(texts), reversed(found), strict=True))  # of each text
+        first = dict(zip(reversed(texts), reversed(found), strict=True))  # the first result of each text
         ranked = consensus(texts, self.decoding.utility, logits)
         return [replace(first[text], score=score) for text, score in ranked][: self.decoding.n_best]
 
@@ -76,22 +77,24 @@ class MinimumBayesRisk(Search):
 def consensus(
     candidates: Sequence[str], utility: str = "chrf", logits: Sequence[float] | None = None
 ) -> list[tuple[str, float]]:
-    """The distinct candidates with their expected utility against all candidates, best first.
+    """The distinct candidates with their expected utility (0 to 100) against all candidates, best first.
 
-    logits: as a reference, a candidate weighs e to the power of its logit; None: all weigh the same. One that comes
-    twice counts twice. Equals keep the order of their first appearance. utility: chrf or bleu.
+    utility: chrf or bleu
+    logits:  as a reference, a candidate has the weight e^logit; None: equal weights. A candidate that occurs twice
+             counts twice
+    Candidates of equal utility keep their order.
     """
-    judge, weights = sentence_utility(utility), defaultdict[str, float](float)
+    score, weights = sentence_utility(utility), defaultdict[str, float](float)
     highest = max(logits or [0.0])
     for place, text in enumerate(candidates):
         weights[text] += math.exp(logits[place] - highest) if logits is not None else 1.0
     total = sum(weights.values())
-    expected = {text: sum(weight * judge(text, other) for other, weight in weights.items()) / total for text in weights}
+    expected = {text: sum(weight * score(text, other) for other, weight in weights.items()) / total for text in weights}
     return sorted(expected.items(), key=lambda pair: -pair[1])
 
 
 def sentence_utility(name: str) -> Utility:
-    """sacreBLEU's score of one sentence; BLEU with effective order, as short sentences need."""
+    """sacreBLEU's score of a single sentence, chrf or bleu. BLEU has effective order, which short sentences need."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         from sacrebleu.metrics.bleu import BLEU

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-from transformer_mt.decoding.searches.base import Search, Sentences
+from transformer_mt.decoding.searches.base import Search, Sentences, different_texts
 
 if TYPE_CHECKING:
     from transformer_mt.config.decoding import DecodingConfig
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class Sampling(Search):
-    """Independent samples. count: how many of each sentence; None: n_best."""
+    """Independent samples. count: how many for each sentence; None: n_best."""
 
     settings = ("temperature", "top_k", "top_p")
-    elsewhere = (
-        "{option} is for sampling, but this is a search for the best",
-        "Add --sample (draw one) or --mbr (draw many, keep the one the others agree with).",
+    misuse = (
+        "{option} is for sampling, but this search draws no samples",
+        "Add --sample (draws one) or --mbr (draws many and picks the one most similar to the others).",
     )
     engines = ("tmt", "ctranslate2")
 
@@ -28,7 +28,7 @@ class Sampling(Search):
 
     def refusal(self, given: Collection[str]) -> tuple[str, str] | None:
         if "beam" in given:
-            return "--sample and --beam are two ways of searching", "Give one of them."
+            return "--sample and --beam are two ways of searching", "Give only one of them."
         return super().refusal(given)
 
     def find(self, sentences: Sentences) -> list[list[SearchResult]]:
@@ -42,7 +42,4 @@ class Sampling(Search):
 
     def choose(self, found: Sequence[SearchResult], decode: Callable[[Sequence[int]], str]) -> list[SearchResult]:
         """The most probable first; of equal texts, the sample that was drawn first."""
-        different: dict[str, SearchResult] = {}
-        for one in found:
-            different.setdefault(decode(one.ids), one)
-        return sorted(different.values(), key=lambda one: -one.score)[: self.decoding.n_best]
+        return sorted(different_texts(found, decode), key=lambda one: -one.score)[: self.decoding.n_best]

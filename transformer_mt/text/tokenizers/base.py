@@ -1,4 +1,4 @@
-"""The interface of all tokenizers: learn from sentences, split a sentence into tokens, and join tokens again."""
+"""The interface of all tokenizers: learn from sentences, split a sentence into tokens, join tokens."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from transformer_mt.config.tokenizer import TokenizerConfig
 class Tokenizer(ABC):
     """A kind of tokenizer; `Options` are its keys in the config.
 
-    lossless:     detokenize(tokenize(text)) == text, for every text with single spaces and without the tokenizer's
-                  own marks. This is about tokens. As ids, a token that is not in the vocabulary becomes `<unk>`, except
-                  with SentencePiece's `byte_fallback`, which spells unknown characters as bytes.
-    one_language: its rules belong to one language, so that two languages need two tokenizers
-    finds_words:  its tokens are words, so that scores can be counted on them
+    lossless:     whether detokenize(tokenize(text)) == text, for every text with single spaces and without the
+                  tokenizer's own marks. As ids, a token that is not in the vocabulary becomes `<unk>`, except with
+                  SentencePiece's `byte_fallback`, which spells unknown characters as bytes.
+    one_language: whether its rules belong to one language, so that two languages need two tokenizers
+    finds_words:  whether its tokens are words, so that scores can be computed from them
     """
 
     Options: ClassVar[type[TokenizerConfig]]
@@ -30,7 +30,7 @@ class Tokenizer(ABC):
         """language: an ISO code."""
 
     def train(self, sentences: Iterable[str]) -> None:  # noqa: B027 (most kinds learn nothing)
-        """Learn from the sentences of the training split; the same sentences give the same tokenizer."""
+        """Learn from the sentences of the training split. The same sentences must give the same tokenizer."""
 
     @abstractmethod
     def tokenize(self, text: str) -> list[str]:
@@ -42,14 +42,14 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def detokenize(self, tokens: Sequence[str]) -> str:
-        """The natural text of these tokens, as exact as the kind allows."""
+        """The natural text of these tokens, as exactly as the tokenizer can."""
 
     def inventory(self) -> list[str] | None:
         """All tokens in the order of their ids, if the tokenizer fixes them; else None."""
         return None
 
     def save(self, folder: Path) -> None:  # noqa: B027
-        """Write what was learned into an existing folder."""
+        """Write what `train` learned into an existing folder."""
 
     def load(self, folder: Path) -> None:  # noqa: B027
         """Read what `save` wrote. Raises OSError or ValueError if it is missing or damaged."""

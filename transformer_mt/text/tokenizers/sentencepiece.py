@@ -1,9 +1,9 @@
 """SentencePiece: subword pieces by byte-pair encoding or a unigram language model.
 
-Its pieces are lossless; its ids are lossless only with `byte_fallback`, else an unseen character becomes <unk>.
+Its pieces are lossless. Its ids are lossless only with `byte_fallback`; without it, an unseen character becomes <unk>.
 
-For training a model, segmentations can be drawn at random (subword_sampling.py). This is done word by word, because no
-piece contains a space inside.
+While a model is trained, segmentations can be drawn at random (subword_sampling.py), word by word: no piece contains a
+space inside.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from transformer_mt.text.tokenizers.subword_sampling import Drops, sample_bpe, s
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK
 
 FILE = "sentencepiece.model"
-LONGEST = 16  # characters in a piece, at most
+LONGEST = 16  # most characters in a piece
 _MARKS = frozenset(MARKS)
 SPACE = "▁"  # SentencePiece writes it at the start of a word
 
@@ -55,7 +55,7 @@ class SentencepieceTokenizer(Tokenizer):
         @model_validator(mode="after")
         def _fits_together(self) -> SentencepieceTokenizer.Options:
             if self.shared and self.morphemes != "none":
-                raise ValueError("morphemes splits Korean alone, so shared cannot be true beside it")
+                raise ValueError("morphemes applies to Korean only, so shared cannot be true with it")
             return self
 
         @property
@@ -75,7 +75,7 @@ class SentencepieceTokenizer(Tokenizer):
         self._pieces = sentencepiece.SentencePieceProcessor()
 
     def train(self, sentences: Iterable[str]) -> None:
-        """Raises TmtError if the corpus is too small for `vocab_size`, or has more different characters than that."""
+        """Raises TmtError if the corpus is too small for `vocab_size`, or has more different characters."""
         model = io.BytesIO()
         self._library.set_random_generator_seed(0)
         try:
@@ -107,11 +107,11 @@ class SentencepieceTokenizer(Tokenizer):
 
     def _load(self, model: bytes) -> None:
         self._pieces.load_from_serialized_proto(model)
-        self.__dict__.pop("_scores", None)  # those of the old model
+        self.__dict__.pop("_scores", None)  # of the previous model
 
     @cached_property
     def _scores(self) -> dict[str, float]:
-        """The scores of all pieces but marks and bytes; only sampling needs them."""
+        """The scores of all pieces except marks and bytes; only sampling needs them."""
         pieces, size = self._pieces, self._pieces.get_piece_size()
         special = (pieces.is_control, pieces.is_unknown, pieces.is_byte, pieces.is_unused)
         text = [index for index in range(size) if not any(is_special(index) for is_special in special)]
@@ -122,7 +122,7 @@ class SentencepieceTokenizer(Tokenizer):
         pieces: list[str] = self._pieces.encode(prepared, out_type=str)
         if _MARKS.isdisjoint(pieces):
             return pieces
-        # Unigram joins neighbouring unknown characters; text that looks like a mark must not become that mark.
+        # Unigram joins neighbouring unknown characters. Text that looks like a mark must not become that mark.
         return [part for piece in pieces for part in (piece if piece in _MARKS else [piece])]
 
     def sample(self, text: str, random: random.Random) -> list[str]:
@@ -164,11 +164,11 @@ class SentencepieceTokenizer(Tokenizer):
 
 
 def _untrainable(problem: str, vocab_size: int) -> TmtError:
-    """The error for a failed training. problem: SentencePiece's own message."""
+    """The error for a failed training. problem: SentencePiece's message."""
     needed = re.search(r"required_chars\. \d+ vs (\d+)", problem)
     if needed:
         return TmtError(
-            f"{vocab_size} pieces are fewer than the characters and marks that the training split needs: {needed[1]}",
+            f"{vocab_size} pieces are too few: the characters of the training split and the marks need {needed[1]}",
             place="tokenizer.vocab_size",
             remedy=f"Raise tokenizer.vocab_size, well above {needed[1]}, or lower tokenizer.character_coverage.",
         )
@@ -178,6 +178,10 @@ def _untrainable(problem: str, vocab_size: int) -> TmtError:
         return TmtError(
             f"the training split is too small for {vocab_size} pieces{limit}",
             place="tokenizer.vocab_size",
-            remedy="Lower tokenizer.vocab_size, or give more text.",
+            remedy="Lower tokenizer.vocab_size, or add more text.",
         )
-    return TmtError(f"SentencePiece could not be trained: {problem.strip().splitlines()[-1]}", place="tokenizer")
+    return TmtError(
+        f"SentencePiece could not be trained: {problem.strip().splitlines()[-1]}",
+        place="tokenizer",
+        remedy="Check the training split, and the keys under tokenizer.",
+    )

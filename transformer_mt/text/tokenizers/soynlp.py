@@ -16,8 +16,8 @@ from transformer_mt.config.tokenizer import WordsConfig
 from transformer_mt.text.tokenizers.base import Tokenizer
 
 FILE = "soynlp.json"
-JOINED = "\uffed"  # at the start of an ending, which sticks to the token before it
-_REACH = 64  # soynlp scores no longer prefix; without this limit a word of 100,000 characters takes minutes
+JOINED = "\uffed"  # marks the start of an ending, which sticks to the token before it
+_REACH = 64  # characters of a word that are scored; without this limit a word of 100,000 takes minutes
 
 
 class SoynlpTokenizer(Tokenizer):

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from spacy.tokens import Doc
 
 FILE = "spacing.json"
-RENEWAL = 100_000  # texts until spaCy gets a new vocabulary
+RENEWAL = 100_000  # after this many texts, spaCy gets a new vocabulary
 
 
 class SpacyTokenizer(Tokenizer):
-    """`detokenize` uses spacing learned from the training split.
+    """Words and punctuation marks; `detokenize` restores spaces as learned from the training split.
 
-    A double space gives a token " ", as in every vocabulary that is counted with spaCy; `detokenize` drops it.
+    A double space gives a token " ", as spaCy always does; `detokenize` drops it.
     """
 
     one_language = True
@@ -41,7 +41,7 @@ class SpacyTokenizer(Tokenizer):
             self._tokenizer, self._texts_read = self._blank().tokenizer, 0
         except ImportError as error:
             raise TmtError(
-                f"spaCy has no tokenizer of its own for '{language}' ({str(error).splitlines()[0]})",
+                f"spaCy has no tokenizer for '{language}' ({str(error).splitlines()[0]})",
                 place="tokenizer.kind",
                 remedy="Use kind: soynlp (Korean), sentencepiece or whitespace for this side.",
             ) from None
@@ -60,7 +60,7 @@ class SpacyTokenizer(Tokenizer):
         return self.spacing.join(tokens)
 
     def _split(self, text: str) -> Doc:
-        if self._texts_read == RENEWAL:  # spaCy keeps every word it has ever seen, and memory would grow with the text
+        if self._texts_read == RENEWAL:  # spaCy stores every word it reads, so memory would grow with the text
             self._tokenizer, self._texts_read = self._blank().tokenizer, 0
         self._texts_read += 1
         return self._tokenizer(text)

@@ -1,7 +1,8 @@
-"""Random segmentations, so that a model in training sees the same word in different pieces.
+"""Random segmentations: during training, a model sees the same word in different pieces.
 
 BPE-dropout (Provilkov et al. 2020, arXiv:1910.13267) and subword regularisation (Kudo 2018, arXiv:1804.10959), with the
-pieces and scores of a trained model. A draw depends only on the given random generator, unlike SentencePiece's own.
+pieces and scores of a trained SentencePiece model. Unlike SentencePiece's own sampling, results depend only on the
+given random generator.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from random import Random
 
-NEVER = -math.inf  # score of a string that is no piece
+NEVER = -math.inf  # score of a string that is not a piece
 
 
 class Drops:
-    """Decides which merges are dropped, each with the same probability: draws how many are kept until the next drop."""
+    """Decides which merges are dropped, all with the same probability: draws how many are kept until the next drop."""
 
     def __init__(self, probability: float, random: Random) -> None:
         self._log_kept = math.log1p(-probability) if probability < 1 else NEVER
@@ -23,7 +24,7 @@ class Drops:
         self._kept = self._draw()
 
     def keep(self, merges: int) -> bool:
-        """Whether the next `merges` merges are all kept. If not, nothing is used up: ask `drop` for each of them."""
+        """Whether the next `merges` merges are all kept. If not, call `drop` for each of them."""
         if self._kept < merges:
             return False
         self._kept -= merges
@@ -42,7 +43,7 @@ class Drops:
 
 
 def sample_bpe(usual: Sequence[str], scores: Mapping[str, float], drops: Drops) -> list[str]:
-    """`bpe_dropout` of a word. usual: its pieces without drops, which are the result if all merges are kept."""
+    """`bpe_dropout` of a word. usual: its pieces without drops, returned if all merges are kept."""
     word = "".join(usual)
     return list(usual) if drops.keep(len(word) - len(usual)) else bpe_dropout(word, scores, drops)
 
@@ -63,7 +64,7 @@ def bpe_dropout(word: str, scores: Mapping[str, float], drops: Drops) -> list[st
 
 
 def _best_kept(merged: list[float], drops: Drops) -> int | None:
-    """Place of the best merge that is not dropped, the leftmost of equals. To ask the best first saves draws."""
+    """Index of the best merge that is not dropped, the leftmost of equals. Starting with the best saves draws."""
     while (best := max(merged, default=NEVER)) != NEVER:
         place = merged.index(best)
         if not drops.drop():
@@ -75,8 +76,8 @@ def _best_kept(merged: list[float], drops: Drops) -> int | None:
 def sample_unigram(word: str, scores: Mapping[str, float], alpha: float, random: Random, longest: int) -> list[str]:
     """Draw a segmentation x with probability P(x)^alpha / sum over all segmentations (Kudo, equation 8).
 
-    scores: log probabilities of the pieces; none has more than `longest` characters, and at least one segmentation must
-    exist. Sums are computed from left to right (forward filtering), pieces are drawn from right to left (backward
+    scores: log probabilities of the pieces, which have at most `longest` characters. At least one segmentation must
+    exist. Sums are computed from left to right (forward filtering); pieces are drawn from right to left (backward
     sampling).
     """
     total = [0.0]  # total[end]: log of the summed P^alpha of all segmentations of word[:end]

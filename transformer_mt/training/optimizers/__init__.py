@@ -1,1 +1,1 @@
-"""One file per kind of optimizer: how to make it for a model. See `base.OptimizerKind`."""
+"""One file per kind of optimizer. See `base.OptimizerKind`."""

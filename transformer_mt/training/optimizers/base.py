@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 class OptimizerKind(ABC):
-    """Makes optimizers from the `training` section of a config.
+    """Creates optimizers from the `training` section of a config.
 
-    scales:  whether it can train in float16, where gradients are scaled up and a step may be skipped
+    scales:  whether it supports float16, where the loss is scaled and a step may be skipped
     Options: the kind's own keys, if it has any: `optimizer: {kind: NAME, ...}`
     """
 
@@ -28,4 +28,4 @@ class OptimizerKind(ABC):
 
     @abstractmethod
     def make(self, model: nn.Module) -> list[torch.optim.Optimizer]:
-        """One optimizer, or several that share the parameters. The schedule sets their learning rates."""
+        """One optimizer, or several that share the parameters. The schedule sets the learning rates."""

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 class MuonAndAdamW(OptimizerKind):
     """Muon's updates are as large as Adam's, so both take the same learning rate.
 
-    AdamW trains embeddings, output layer, biases and gains; Muon's authors found this best.
+    AdamW trains embeddings, output layer, biases and gains, as Muon's authors advise.
     """
 
-    scales = False  # a gradient that overflows would have to stop both
+    scales = False  # an overflow would have to skip the step of both optimizers
 
     def make(self, model: nn.Module) -> list[torch.optim.Optimizer]:
         from transformer_mt.training.muon import Muon

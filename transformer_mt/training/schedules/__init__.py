@@ -1,1 +1,1 @@
-"""One file per schedule of the learning rate: its formula, and the limits of its settings. See `base.Schedule`."""
+"""One file per learning rate schedule: its formula and checks of its settings. See `base.Schedule`."""

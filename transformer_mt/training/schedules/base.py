@@ -1,4 +1,4 @@
-"""The base class of the schedules. Imports nothing heavy: reading a config asks a schedule for contradictions."""
+"""The base class of the schedules. Imports nothing heavy, because checking a config imports the schedules."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Schedule(ABC):
 
     @classmethod
     def problems(cls, training: TrainingConfig) -> list[str]:
-        """The contradictions in these settings: one sentence each, with the names of the keys."""
+        """The contradictions in these settings, one sentence each, with the names of the keys."""
         peak = training.learning_rate or DEFAULT_PEAK
         if cls.has_minimum and training.min_learning_rate > peak:
             return [f"min_learning_rate is above the peak, a learning_rate of {peak:g}"]
@@ -40,12 +40,12 @@ class Schedule(ABC):
 
     @classmethod
     def ends_with(cls, training: TrainingConfig) -> str:
-        """The key that ends the training and the schedule together; empty if the schedule has no end, or its own."""
+        """The key of the limit that ends training and schedule together; "" if the schedule does not depend on it."""
         return ""
 
     @abstractmethod
     def rate(self, step: int, reduction: float = 1.0) -> float:
-        """The learning rate of a step. reduction: product of all reductions made because the loss stopped falling."""
+        """The learning rate of a step. reduction: product of all reductions after the loss stopped falling."""
 
 
 def make_schedule(training: TrainingConfig, d_model: int, epoch_updates: int) -> Schedule:
@@ -61,7 +61,7 @@ def ends_with(training: TrainingConfig) -> str:
     return str(cls.ends_with(training))
 
 
-def only_rises(training: TrainingConfig, epoch_updates: int) -> int:
-    """The number of the last update if the training ends within its warmup; else 0."""
+def ends_in_warmup(training: TrainingConfig, epoch_updates: int) -> int:
+    """The number of the last update if training ends during the warmup; else 0."""
     last = min(training.max_steps or math.inf, (training.max_epochs or math.inf) * epoch_updates)
     return int(last) if last <= training.warmup_steps else 0

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Cosine(Schedule):
-    """Ends at `decay_steps`; without that key, with `max_steps`, else with `max_epochs`."""
+    """Ends at `decay_steps`; without that key at `max_steps`, else with `max_epochs`."""
 
     has_minimum = True
 

@@ -1,4 +1,4 @@
-"""The schedule of the paper (section 5.3), with a peak of your choice."""
+"""The shape of the schedule in the paper (section 5.3), with a configurable peak."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Noam(Schedule):
-    """Equation 3, times `noam_factor`."""
+    """Equation 3 of the paper, times `noam_factor`."""
 
     @classmethod
     def problems(cls, training: TrainingConfig) -> list[str]:
@@ -19,7 +19,7 @@ class Noam(Schedule):
         if training.warmup_steps == 0:
             problems.append("the noam schedule needs warmup_steps of at least 1")
         if training.learning_rate is not None:
-            problems.append("the noam schedule sets its own learning rate; use noam_factor, or schedule: inverse_sqrt")
+            problems.append("the noam schedule ignores learning_rate; use noam_factor, or schedule: inverse_sqrt")
         return problems
 
     def rate(self, step: int, reduction: float = 1.0) -> float:

@@ -1,4 +1,4 @@
-"""Linear warmup, then constant, reduced whenever the validation loss stops falling (PyTorch's ReduceLROnPlateau)."""
+"""Linear warmup, then constant, reduced when the validation loss stops falling (as PyTorch's ReduceLROnPlateau)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Plateau(Schedule):
 def plateau_after(
     plateau: float, stale: int, best: float, loss: float, config: TrainingConfig
 ) -> tuple[float, int, float]:
-    """The new reduction, number of validations without a lower loss, and lowest loss, after one more validation."""
+    """(reduction, validations since the lowest loss, lowest loss) after one more validation with this loss."""
     if loss < best * (1 - 1e-4):
         return plateau, 0, loss
     if stale + 1 > config.plateau_patience:

@@ -1,0 +1,23 @@
+"""The name under which this program was called, for usage messages and for the commands that messages suggest."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+NAMES = ("tmt", "transformer-mt")  # the scripts that an installation makes
+
+
+def program_name() -> str:
+    """tmt, transformer-mt or `python -m transformer_mt`; tmt if another Python program calls this package."""
+    *folders, name = re.split(r"[\\/]", sys.argv[0] if sys.argv else "")
+    if name == "__main__.py" and folders[-1:] == ["transformer_mt"]:
+        return "python -m transformer_mt"
+    name = re.sub(r"(-script\.pyw?|\.exe)$", "", name, flags=re.IGNORECASE)
+    return name if name in NAMES else NAMES[0]
+
+
+def quoted(path: object) -> str:
+    """A path for a command line. Double quotes work in Windows shells too."""
+    text = str(path)
+    return f'"{text}"' if re.search(r"[\s&()';]", text) else text

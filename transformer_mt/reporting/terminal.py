@@ -1,0 +1,53 @@
+"""What a terminal can show: its width, and colours if it has them and the user wants them (https://no-color.org)."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import textwrap
+from typing import TextIO
+
+PLAIN_COLUMNS = 120  # of a line if stderr is not a terminal
+LABEL = re.compile(r"\w+ +(?=\S)")  # what a line begins with, such as `model      `
+LABEL_COLUMNS = 11
+STYLES = {"bold": 1, "red": 31, "green": 32}
+
+
+def columns_of(stream: TextIO) -> int:
+    """Width of the terminal that the stream writes to; PLAIN_COLUMNS if it is not a terminal."""
+    if not stream.isatty():
+        return PLAIN_COLUMNS
+    wanted = os.environ.get("COLUMNS", "")
+    if wanted.isdigit() and int(wanted) > 0:
+        return int(wanted)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):  # a stream without a descriptor
+        return 80
+
+
+def has_colours(stream: TextIO) -> bool:
+    """Whether to write colours: only to a terminal, and not if NO_COLOR is set or TERM is dumb."""
+    if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return sys.platform != "win32" or "WT_SESSION" in os.environ  # older Windows consoles print the codes
+
+
+def painted(text: str, style: str, stream: TextIO) -> str:
+    """The text in one of STYLES if the stream has colours, otherwise the text itself."""
+    return f"\x1b[{STYLES[style]}m{text}\x1b[0m" if style and has_colours(stream) else text
+
+
+def wrapped(text: str, columns: int) -> str:
+    """The text in lines of at most `columns` characters; further lines are indented. Words are never broken."""
+    label = LABEL.match(text)
+    indent = LABEL_COLUMNS if label and label.end() == LABEL_COLUMNS else 2
+    wrapper = textwrap.TextWrapper(
+        columns,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        replace_whitespace=False,
+    )
+    return "\n".join(line if len(line) <= columns else wrapper.fill(line) for line in text.split("\n"))
