@@ -1,16 +1,18 @@
-"""How fast is decoding? Sentences and output tokens a second, greedy and beam 5, with one thread and with all.
+"""Measures decoding: sentences and output tokens per second, greedy and beam 5, with one thread and with all.
 
     python scripts/bench_decode.py [--joey PYTHON]            random weights of size Tiny, forced length
     python scripts/bench_decode.py --model runs/NAME/model --input sentences.txt [--ctranslate2 EXPORTED]
 
-Without a model the sentences are random ids and every translation has exactly --forced-length tokens, which
-makes the work the same for any program: CTranslate2, where installed, does it side by side with random
-weights of the same shapes, and so does JoeyNMT where --joey names a Python that has it (bench_train.py tells how).
-With a model and sentences CTranslate2 is timed on the folder that `tmt export` made of it, called directly on tokens
-("ctranslate2") and as `tmt translate --engine ctranslate2` does, from text to text ("exported"), and JoeyNMT with the
-weights of the model itself, which must then be one that JoeyNMT can express (--set model.positions=sinusoidal
---set model.output_bias=false --set model.layer_norm_epsilon=1e-6); how many translations are equal is told.
-Each figure is the best of --repeat runs. Measure on a quiet machine.
+Without a model, sentences are random ids and each translation has exactly --forced-length tokens, so all programs do
+the same work: CTranslate2, if it is installed, with random weights of the same shapes, and JoeyNMT, if --joey names a
+Python that has it (bench_train.py says how to install it).
+
+With a model and sentences, CTranslate2 runs on the folder that `tmt export` wrote: directly on tokens ("ctranslate2"),
+and from text to text as `tmt translate --engine ctranslate2` does ("exported"). JoeyNMT runs with the weights of the
+model, which it must support (--set model.positions=sinusoidal --set model.output_bias=false --set
+model.layer_norm_epsilon=1e-6); the number of equal translations is printed.
+
+Each figure is the best of --repeat runs. Measure on a machine without other load.
 """
 
 from __future__ import annotations
@@ -47,9 +49,9 @@ TINY = ModelConfig(
     d_model=128, n_heads=4, d_ff=256, encoder_layers=4, decoder_layers=4, tie_embeddings="all", output_bias=False
 )
 BEAMS = (1, 5)
-JOEY_LIMIT, JOEY_POSITIONS = 100, 5000  # most tokens of its translations beside a model; rows of its table
-_SWAPPED = {PAD: UNK, UNK: PAD}  # JoeyNMT numbers these two the other way round
-_JOEY_NAMES = (  # ours -> JoeyNMT's; in this order
+JOEY_LIMIT, JOEY_POSITIONS = 100, 5000  # most tokens of a translation with a model; rows of its position table
+_SWAPPED = {PAD: UNK, UNK: PAD}  # JoeyNMT has these two ids in the other order
+_JOEY_NAMES = (  # our name -> JoeyNMT's name, applied in this order
     ("around_cross_attention.norm.", "dec_layer_norm."),
     ("around_feed_forward.norm.", "feed_forward.layer_norm."),
     ("feed_forward.inner.", "feed_forward.pwff_layer.0."),
@@ -77,12 +79,12 @@ def main() -> None:
             torch.set_num_threads(count)
             for name, translate in _engines(options, work, count, Path(folder)):
                 for beam in BEAMS:
-                    _tell(name, beam, count, _best(translate, beam, options.repeat))
+                    _print_row(name, beam, count, _best(translate, beam, options.repeat))
             if options.joey:
                 _compare_joey(options, work, count, Path(folder))
 
 
-def _tell(name: str, beam: int, threads: int, measured: Measured) -> None:
+def _print_row(name: str, beam: int, threads: int, measured: Measured) -> None:
     seconds, sentences, tokens = measured
     search_name = "greedy" if beam == 1 else f"beam {beam}"
     row = f"{name:<12} {search_name:<7} {threads:>7} {sentences / seconds:>12,.1f}"
@@ -93,38 +95,38 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, help="model folder; default: random weights of size Tiny")
     parser.add_argument("--input", type=Path, help="with --model: a file of sentences")
-    parser.add_argument("--ctranslate2", type=Path, help="with --model: the same model as `tmt export` wrote it")
+    parser.add_argument("--ctranslate2", type=Path, help="with --model: the folder that `tmt export` wrote for it")
     parser.add_argument("--joey", type=Path, help="a Python with JoeyNMT installed")
-    parser.add_argument("--sentences", type=int, default=512, help="number of sentences; of a file the first ones")
+    parser.add_argument("--sentences", type=int, default=512, help="number of sentences; from a file, the first ones")
     parser.add_argument("--forced-length", type=int, default=20, help="without --model: tokens of each translation")
     parser.add_argument(
         "--batch-tokens", type=int, default=DecodingConfig().batch_tokens, help="source tokens times beam in a batch"
     )
     parser.add_argument("--vocabulary", type=int, default=8_000, help="without --model: size of the vocabulary")
-    parser.add_argument("--threads", type=int, help="beside one thread, measure this many; default: all cores")
+    parser.add_argument("--threads", type=int, help="besides one thread, measure this number; default: all cores")
     parser.add_argument("--repeat", type=int, default=3)
     options = parser.parse_args()
     if (options.model is None) != (options.input is None):
-        parser.error("--model and --input belong together")
+        parser.error("--model and --input need each other")
     if options.input is not None and not options.input.is_file():
         parser.error(f"no such file: {options.input}")
     if options.joey and not shutil.which(options.joey):
         parser.error(f"no such Python: {options.joey}")
     if options.ctranslate2 is not None and not is_exported(options.ctranslate2):
-        parser.error(f"not what `tmt export` writes: {options.ctranslate2}")
+        parser.error(f"not a folder that `tmt export` wrote: {options.ctranslate2}")
     return options
 
 
 @dataclass(frozen=True)
 class Work:
-    """What is to be translated, and with which model."""
+    """The sentences to translate, the model and the settings."""
 
     model: Transformer
     sources: Sequence[Sequence[int]]
     decoding: DecodingConfig
     words: Sequence[str]
     forced: int | None  # tokens of every translation
-    lines: Sequence[str] = ()  # the sources as text, where there is one
+    lines: Sequence[str] = ()  # the sources as text, if they come from a file
 
 
 def _work(options: argparse.Namespace) -> Work:
@@ -133,10 +135,10 @@ def _work(options: argparse.Namespace) -> Work:
         lines = [line for line in options.input.read_text(encoding="utf-8").split("\n") if line.strip()]
         lines = lines[: options.sentences]
         if not lines:
-            raise SystemExit(f"bench_decode: no sentence stands in {options.input}")
+            raise SystemExit(f"bench_decode: no sentences in {options.input}")
         sources = [directory.source.encode(line)[-directory.config.data.max_length :] for line in lines]
         decoding, words = directory.config.decoding, directory.source.vocabulary.tokens
-        if options.joey:  # whose limit is one for all sentences
+        if options.joey:  # it has one limit for all sentences
             decoding = decoding.model_copy(update={"max_length_ratio": 0.0, "max_length_offset": JOEY_LIMIT})
         return Work(directory.model, sources, decoding, words, None, lines)
     torch.manual_seed(0)
@@ -157,7 +159,7 @@ def _engines(options: argparse.Namespace, work: Work, threads: int, folder: Path
         try:
             exported = _random_ctranslate2(folder, work.words)
         except ImportError:
-            print("CTranslate2 is not installed (pip install ctranslate2): measured alone")
+            print("CTranslate2 is not installed (pip install ctranslate2), so it is not measured")
     if exported is not None:
         engines.append(_ctranslate2(exported, work, threads, options))
     if exported is not None and work.lines:
@@ -192,7 +194,9 @@ def _ctranslate2(folder: Path, work: Work, threads: int, options: argparse.Names
     def translate(beam: int) -> tuple[int, int]:
         budget = {"max_batch_size": max(1, options.batch_tokens // beam), "batch_type": "tokens"}
         results = engine.translate_batch(tokens, beam_size=beam, length_penalty=alpha, **budget, **length)
-        ends = 0 if work.forced is not None else len(results)  # our ids include the end mark, its do not
+        ends = (
+            0 if work.forced is not None else len(results)
+        )  # our ids include the end mark, those of CTranslate2 do not
         return len(results), sum(len(result.hypotheses[0]) for result in results) + ends
 
     return "ctranslate2", translate
@@ -216,7 +220,7 @@ def _exported(folder: Path, work: Work, threads: int, options: argparse.Namespac
 
 
 def _random_ctranslate2(folder: Path, words: Sequence[str]) -> Path:
-    """A CTranslate2 model of size Tiny with random weights. Raises ImportError where it is not installed."""
+    """A CTranslate2 model of size Tiny with random weights. Raises ImportError if CTranslate2 is not installed."""
     from ctranslate2.specs import TransformerSpec
     from ctranslate2.specs.model_spec import LayerSpec
 
@@ -252,7 +256,7 @@ def _random_ctranslate2(folder: Path, words: Sequence[str]) -> Path:
 
 
 def _compare_joey(options: argparse.Namespace, work: Work, threads: int, folder: Path) -> None:
-    """JoeyNMT on the same work: its two rows, and with a model's weights the number of equal translations."""
+    """JoeyNMT on the same work: its two rows, and with the weights of a model the number of equal translations."""
     weights = None
     if options.model is not None:
         weights = folder / "joey.npz"
@@ -261,10 +265,10 @@ def _compare_joey(options: argparse.Namespace, work: Work, threads: int, folder:
     for beam in BEAMS:
         ids = [tuple(_SWAPPED.get(token, token) for token in row) for row in found[str(beam)]["ids"]]
         tokens = sum(map(len, ids)) if work.forced is None else work.forced * len(ids)
-        _tell("joeynmt", beam, threads, (found[str(beam)]["seconds"], len(ids), tokens))
+        _print_row("joeynmt", beam, threads, (found[str(beam)]["seconds"], len(ids), tokens))
         if weights is not None:
             equal = sum(one == other for one, other in zip(ids, _our_ids(work, options, beam), strict=True))
-            print(f"{'':<12} {equal:,} of {len(ids):,} translations are those of tmt")
+            print(f"{'':<12} {equal:,} of {len(ids):,} translations are equal to those of tmt")
 
 
 def _run_joey(options: argparse.Namespace, work: Work, threads: int, weights: Path | None) -> dict[str, Any]:
@@ -286,19 +290,19 @@ def _run_joey(options: argparse.Namespace, work: Work, threads: int, weights: Pa
     command = [str(options.joey), str(program)]
     done = subprocess.run(command, env=environment, input=json.dumps(values), stdout=subprocess.PIPE, text=True)
     if done.returncode:
-        raise SystemExit(f"bench_decode: {options.joey} ended with {done.returncode}; does it have JoeyNMT?")
+        raise SystemExit(f"bench_decode: {options.joey} failed with exit code {done.returncode}; is JoeyNMT installed?")
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def _as_joey(model: Transformer) -> dict[str, torch.Tensor]:
-    """The same weights under JoeyNMT's names. Leaves the program where JoeyNMT has no place for them."""
+    """The same weights with JoeyNMT's names. Exits if JoeyNMT does not support the model."""
     config, ours = model.config, model.state_dict()
     fitting = {"positions": "sinusoidal", "norm": "pre", "output_bias": False, "tie_embeddings": "all"}
     fitting |= {"layer_norm_epsilon": 1e-6, "activation": "relu", "encoder_layers": config.decoder_layers}
     fitting |= {"scale_embeddings": True, "bias": True, "normalization": "layer", "epsilon_on": "variance"}
     for name, value in fitting.items():
         if getattr(config, name) != value:
-            raise SystemExit(f"JoeyNMT cannot express this model: model.{name} must be {value}")
+            raise SystemExit(f"JoeyNMT does not support this model: model.{name} must be {value}")
     theirs = {}
     for name, weight in ours.items():
         if name.endswith("tokens.weight") or name == "generator.weight":

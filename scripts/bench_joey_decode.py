@@ -1,11 +1,11 @@
-"""How fast JoeyNMT 2.3.0 decodes: run by the Python that has it installed, for `bench_decode.py --joey PYTHON`.
+"""Measures the decoding of JoeyNMT 2.3.0. `bench_decode.py --joey PYTHON` runs it with a Python that has JoeyNMT.
 
     PYTHON scripts/bench_joey_decode.py < WORK
 
-WORK is JSON: threads, repeat, vocabulary (its size), sizes (d_model, n_heads, d_ff, layers), weights (a file of
-numpy's, or null: random ones), sources (lists of ids with their end mark, in JoeyNMT's numbering), alpha,
-max_length, and min_length. Batches are 32 sentences in the order given, each sorted by length, as its own `translate`
-makes them (larger ones are no faster). Prints {beam: {"seconds": the best of repeat, "ids": [...]}} for greedy and 5.
+WORK is JSON: threads, repeat, vocabulary (its size), sizes (d_model, n_heads, d_ff, layers), weights (an .npz file, or
+null for random weights), sources (lists of JoeyNMT's ids, with the end mark), alpha, max_length, and min_length.
+Batches are 32 sentences in the order given, each sorted by length, as in JoeyNMT's `translate` (larger batches are not
+faster). Prints {beam: {"seconds": the best of repeat, "ids": [...]}} for beams 1 and 5.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def cut(ids: list[int], end: int) -> list[int]:
-    """Up to and with the end mark."""
+    """The ids up to the end mark, inclusive."""
     return ids[: ids.index(end) + 1] if end in ids else ids
 
 

@@ -1,10 +1,10 @@
-"""What training options give on little data, a part of Multi30k en-de: R-Drop, BPE-dropout, Muon, averaging and others.
+"""Measures training options on little data, a part of Multi30k en-de: R-Drop, BPE-dropout, Muon, averaging and others.
 
     python scripts/bench_options.py --data data/multi30k [--pairs 4000] [--epochs 24] [--seed 1] [--only NAME ...]
 
-Each row is one `tmt train` on one thread with one thing changed, and `tmt evaluate` on the whole validation split of
-the model it ships, the checkpoint of lowest validation loss: BLEU (sacreBLEU 13a, greedy) and nats a token. Compare
-`ema_decay` with "plain, inverse_sqrt" and all others with "plain"; the minutes of training tell what a gain costs.
+Each row is one `tmt train` on one thread with one change, and `tmt evaluate` of its model, the checkpoint with the
+lowest validation loss, on the whole validation split: BLEU (sacreBLEU 13a, greedy), nats per token, and minutes of
+training. Compare `ema_decay` with "plain, inverse_sqrt" and all others with "plain".
 """
 
 from __future__ import annotations
@@ -51,11 +51,13 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=Path("data/multi30k"), help="folder of the Multi30k files")
     parser.add_argument("--pairs", type=int, default=4_000, help="training pairs")
     parser.add_argument("--epochs", type=int, default=24)
-    parser.add_argument("--seed", type=int, default=1, help="of weights, dropout and order: gains differ by chance")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="seed of weights, dropout and order; gains differ by chance"
+    )
     parser.add_argument("--only", nargs="+", choices=VARIANTS, metavar="NAME", help="; ".join(VARIANTS))
     options = parser.parse_args()
     if not (options.data / "train.en.gz").is_file():
-        parser.error(f"no Multi30k in {options.data}; `tmt download multi30k --to {options.data}` fetches it")
+        parser.error(f"no Multi30k in {options.data}; download it:  tmt download multi30k --to {options.data}")
     return options
 
 
@@ -74,7 +76,7 @@ def subset(data: Path, pairs: int, folder: Path) -> dict[str, dict[str, str]]:
 def train(
     name: str, files: dict[str, dict[str, str]], options: argparse.Namespace, folder: Path
 ) -> tuple[float, float, float]:
-    """BLEU, loss, and minutes of training."""
+    """Returns BLEU, loss and minutes of training."""
     run = folder / name.replace(" ", "-")
     config = {
         "name": "options",

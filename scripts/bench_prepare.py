@@ -1,11 +1,11 @@
-"""Time and peak memory of preparing phrasebook text of growing size (Linux: memory is read from /proc).
+"""Measures the time and peak memory of preparing phrasebook text of growing size (Linux: memory is read from /proc).
 
     python scripts/bench_prepare.py [--pairs 100000 1000000 4000000] [--tokenizer pieces|words] [--limit 1.2]
 
-Each size is prepared by a process of its own: phrasebook Korean to English, made while it is read. `main` is that
-process, `worker` the largest of those that help it, `all` the most that they held together at one moment (memory
-they share is counted once for each). The sample that tokenizers learn from is bounded, as `training_sentences` bounds
-it for everyone. Exits with 1 where the peak of the largest size is above the limit times that of the one before it.
+A new process prepares each size: phrasebook Korean to English, generated while it is read. `main` is that process,
+`worker` its largest worker, `all` the largest sum of all at one moment (shared memory is counted for each of them).
+Tokenizers learn from a limited sample (`training_sentences`). Exits with 1 if the peak of the largest size is above
+--limit times the peak of the size before it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TOKENIZERS: dict[str, Any] = {
         "target": {"kind": "whitespace", "training_sentences": 50_000},
     },
 }
-PAUSE = 0.1  # seconds between two looks
+PAUSE = 0.1  # seconds between two measurements
 MIB = 1024  # KiB, in which /proc counts
 
 
@@ -40,7 +40,7 @@ class Peak:
     worker: int = 0
     together: int = 0
 
-    def look(self, main: int) -> None:
+    def update(self, main: int) -> None:
         resident, workers = _resident(main), [_resident(child) for child in _children(main)]
         self.main = max(self.main, resident)
         self.worker = max([self.worker, *workers])
@@ -59,7 +59,7 @@ def main() -> int:
     if options.prepare:
         return _prepare(json.loads(options.prepare))
     if not Path("/proc/self/status").exists():
-        print("memory is read from /proc, which this system does not have", file=sys.stderr)
+        print("bench_prepare: needs /proc, which only Linux has", file=sys.stderr)
         return 2
     print(f"phrasebook ko-en, {options.tokenizer}, {options.workers} workers")
     print(
@@ -69,8 +69,8 @@ def main() -> int:
     rows = []
     for pairs in options.pairs:
         rows.append(_measure(pairs, options.tokenizer, options.workers))
-        _show(rows[-1])
-    return _judge(rows, options.limit)
+        _print_row(rows[-1])
+    return _check_growth(rows, options.limit)
 
 
 def _options() -> argparse.Namespace:
@@ -79,7 +79,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--tokenizer", choices=TOKENIZERS, default="pieces")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--limit", type=float, default=1.2)
-    parser.add_argument("--prepare", help=argparse.SUPPRESS)  # the config, in a process that is measured
+    parser.add_argument("--prepare", help=argparse.SUPPRESS)  # the config, in the measured process
     return parser.parse_args()
 
 
@@ -111,7 +111,7 @@ def _measure(pairs: int, tokenizer: str, workers: int) -> Row:
         peak, started = Peak(), time.perf_counter()
         with subprocess.Popen([sys.executable, __file__, "--prepare", json.dumps(config)]) as process:
             while process.poll() is None:
-                peak.look(process.pid)
+                peak.update(process.pid)
                 time.sleep(PAUSE)
         if process.returncode:
             sys.exit(f"preparing {pairs:,} pairs failed")
@@ -120,14 +120,14 @@ def _measure(pairs: int, tokenizer: str, workers: int) -> Row:
 
 def _children(process: int) -> list[int]:
     try:
-        told = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     except OSError:
         return []
-    return [int(child) for child in told]
+    return [int(child) for child in children]
 
 
 def _resident(process: int) -> int:
-    """The resident size of a process in KiB; 0 when it has ended."""
+    """The resident size of a process in KiB; 0 if it has ended."""
     try:
         lines = Path(f"/proc/{process}/status").read_text().splitlines()
     except OSError:
@@ -135,7 +135,7 @@ def _resident(process: int) -> int:
     return next((int(line.split()[1]) for line in lines if line.startswith("VmRSS:")), 0)
 
 
-def _show(row: Row) -> None:
+def _print_row(row: Row) -> None:
     main, worker, together = (size / MIB for size in (row.peak.main, row.peak.worker, row.peak.together))
     speed = row.pairs / row.seconds
     print(
@@ -143,13 +143,13 @@ def _show(row: Row) -> None:
     )
 
 
-def _judge(rows: Sequence[Row], limit: float) -> int:
+def _check_growth(rows: Sequence[Row], limit: float) -> int:
     if len(rows) < 2:
         return 0
     before, last = rows[-2:]
     growth = {"main": last.peak.main / before.peak.main, "all": last.peak.together / before.peak.together}
-    told = ", ".join(f"{name} {ratio - 1:+.1%}" for name, ratio in growth.items())
-    print(f"peak memory from {before.pairs:,} to {last.pairs:,} pairs: {told} (limit {limit - 1:+.0%})")
+    changes = ", ".join(f"{name} {ratio - 1:+.1%}" for name, ratio in growth.items())
+    print(f"peak memory from {before.pairs:,} to {last.pairs:,} pairs: {changes} (limit {limit - 1:+.0%})")
     return 1 if max(growth.values()) > limit else 0
 
 

@@ -1,9 +1,9 @@
-"""How long `tmt --help` and `tmt --version` take, beside `python -c "import typer"`: the least a typer program takes.
+"""Measures `tmt --help` and `tmt --version` against `python -c "import typer"`, the minimum of a program with typer.
 
     python scripts/bench_startup.py [--runs 20] [--limit 1.5]
 
-The commands take turns, so that a busy moment of the machine meets them all; medians are compared. Exits with 1
-where a ratio is above the limit.
+The commands take turns, so that load on the machine affects all of them. Compares medians; exits with 1 if a ratio is
+above --limit.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _commands() -> dict[str, list[str]]:
 
 def _measure(commands: dict[str, list[str]], runs: int) -> dict[str, list[float]]:
     for command in commands.values():
-        _time(command)  # the first one writes byte code
+        _time(command)  # the first run writes byte code
     seconds: dict[str, list[float]] = {name: [] for name in commands}
     for _ in range(runs):
         for name, command in commands.items():

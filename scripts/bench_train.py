@@ -1,14 +1,13 @@
-"""Training speed: our Transformer-Tiny and, side by side, JoeyNMT's on the same data, vocabulary and sizes.
+"""Measures training: our Transformer-Tiny and JoeyNMT's, on the same data, vocabulary and sizes.
 
     python scripts/bench_train.py --data data/multi30k [--joey PYTHON] [--threads 1] [--steps 30] [--rounds 2]
 
---joey names a Python that has JoeyNMT 2.3.0 installed (an environment of its own:
-`python -m venv /tmp/joey && /tmp/joey/bin/pip install joeynmt==2.3.0 importlib_metadata "setuptools<80"`); without it
-only ours is measured. Both train in turn, `rounds` times, on Multi30k en-de with one shared BPE vocabulary, and the
-medians of target tokens/s are told, with peak memory and the ratio; ours in each --precision. JoeyNMT's `dropout` is
-also that of the attention weights and of the feed-forward activations; ours has those with --all-dropouts alone. Both
-count the tokens of a batch with padding, and JoeyNMT does not sort by length. The share of the cores'
-matrix peak is measured with a plain product of large float32 matrices.
+--joey names a Python with JoeyNMT 2.3.0, in a separate environment: `python -m venv .venv-joey && .venv-joey/bin/pip
+install joeynmt==2.3.0 importlib_metadata "setuptools<80"`. Without it, only ours is measured. Both train in turn,
+--rounds times, on Multi30k en-de with one shared BPE vocabulary. Prints the median target tokens/s, the ratio and the
+peak memory, of ours in each --precision. JoeyNMT's dropout also applies to the attention weights and the feed-forward
+activations; ours does with --all-dropouts. Both count the tokens of a batch with padding, and JoeyNMT does not sort by
+length. The matrix peak is that of a product of large float32 matrices.
 
     python scripts/bench_train.py --device cuda --size base --batch-tokens 25000 --precision bfloat16 [--compile]
 
@@ -31,7 +30,7 @@ from pathlib import Path
 
 import torch
 
-WARM_UP = 20  # updates until the memory is mapped and the kernels are compiled
+WARM_UP = 20  # updates until memory is allocated and kernels are compiled
 SIZES = {
     "tiny": {"d_model": 128, "n_heads": 4, "d_ff": 256, "encoder_layers": 4, "decoder_layers": 4, "dropout": 0.3},
     "base": {"d_model": 512, "n_heads": 8, "d_ff": 2048, "encoder_layers": 6, "decoder_layers": 6, "dropout": 0.1},
@@ -58,7 +57,7 @@ def main() -> None:
                 rows.append(run_ours(precision, environment))
             if options.joey:
                 theirs.append(run_joey(options, scratch, environment))
-    tell(options, ours, theirs)
+    print_speeds(options, ours, theirs)
 
 
 def parse() -> argparse.Namespace:
@@ -66,14 +65,14 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=Path("data/multi30k"), help="folder of the Multi30k files")
     parser.add_argument("--joey", type=Path, help="a Python with JoeyNMT installed")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--steps", type=int, default=30, help=f"measured updates, after {WARM_UP} that are not")
+    parser.add_argument("--steps", type=int, default=30, help=f"measured updates, after {WARM_UP} to warm up")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--batch-tokens", type=int, default=4096)
     parser.add_argument("--vocabulary", type=int, default=10_000)
     parser.add_argument("--precision", nargs="+", default=["float32", "fast"], help="runtime.precision of ours")
     parser.add_argument("--size", choices=SIZES, default="tiny", help="of our model; JoeyNMT's is tiny")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="of ours; JoeyNMT trains on a CPU")
-    parser.add_argument("--all-dropouts", action="store_true", help="ours with each dropout that JoeyNMT has")
+    parser.add_argument("--all-dropouts", action="store_true", help="ours with all dropouts that JoeyNMT has")
     parser.add_argument("--compile", action="store_true", help="runtime.compile of ours")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -87,7 +86,7 @@ def parse() -> argparse.Namespace:
 def run_ours(precision: str, environment: dict[str, str]) -> dict[str, float]:
     command = [sys.executable, __file__, *sys.argv[1:], "--worker", "--precision", precision]
     done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
-    if done.returncode:  # unless a signal ended it, it has said why
+    if done.returncode:  # it has printed why, unless a signal killed it
         raise SystemExit(
             done.returncode if done.returncode > 0 else f"bench_train: killed by signal {-done.returncode}"
         )
@@ -95,7 +94,7 @@ def run_ours(precision: str, environment: dict[str, str]) -> dict[str, float]:
 
 
 def measure_ours(options: argparse.Namespace) -> dict[str, float]:
-    """Updates as `tmt train` does them, timed without validation and checkpoints."""
+    """The speed of updates as in `tmt train`, without validation and checkpoints."""
     from transformer_mt.config.load import load_config
     from transformer_mt.data.prepare import prepare
     from transformer_mt.reporting.events import Events
@@ -133,7 +132,7 @@ def measure_ours(options: argparse.Namespace) -> dict[str, float]:
 
 
 def wait_for(device: torch.device) -> None:
-    """Until the GPU has done what it was asked for."""
+    """Wait until the GPU has finished."""
     if device.type == "cuda":
         torch.cuda.synchronize()
 
@@ -168,9 +167,9 @@ def model_sizes(options: argparse.Namespace) -> dict[str, float]:
 
 
 def flops_a_token(sizes: object, vocabulary: int) -> float:
-    """Floating-point operations of a step for one target token (and its source token): 6 a weight that multiplies.
+    """Floating-point operations of a step for one target token (and its source token): 6 per weight of a matrix.
 
-    The products of attention itself are left out: at these lengths they are below 3 %.
+    Does not count the products of attention, which are below 3 % at these lengths.
     """
     d, f = sizes.d_model, sizes.d_ff  # type: ignore[attr-defined]
     encoder = sizes.encoder_layers * (4 * d * d + 2 * d * f)  # type: ignore[attr-defined]
@@ -193,7 +192,7 @@ def matrix_peak(device: torch.device) -> float:
 
 
 def run_joey(options: argparse.Namespace, scratch: Path, environment: dict[str, str]) -> dict[str, float]:
-    """JoeyNMT as installed, stopped after some updates; it logs its own tokens a second."""
+    """JoeyNMT as installed, stopped after some updates; it logs its tokens per second."""
     folder = scratch / "joey"
     if not folder.exists():
         prepare_joey(options, folder)
@@ -210,7 +209,7 @@ def run_joey(options: argparse.Namespace, scratch: Path, environment: dict[str, 
     process.kill()
     process.wait()
     if not speeds:
-        raise SystemExit(f"JoeyNMT logged no speed; run it by hand:  {' '.join(command)}")
+        raise SystemExit(f"JoeyNMT logged no speed; run it yourself to see why:  {' '.join(command)}")
     return {"tokens_per_second": statistics.median(speeds), "peak_mib": peak}
 
 
@@ -224,7 +223,7 @@ def resident_mib(pid: int) -> float:
 
 
 def prepare_joey(options: argparse.Namespace, folder: Path) -> None:
-    """The same sentences and the same vocabulary in the files JoeyNMT reads."""
+    """Write the same sentences and the same vocabulary in files for JoeyNMT."""
     from transformer_mt.config.load import load_config
     from transformer_mt.data.prepare import prepare
 
@@ -290,7 +289,9 @@ model:
 """
 
 
-def tell(options: argparse.Namespace, ours: dict[str, list[dict[str, float]]], theirs: list[dict[str, float]]) -> None:
+def print_speeds(
+    options: argparse.Namespace, ours: dict[str, list[dict[str, float]]], theirs: list[dict[str, float]]
+) -> None:
     print(
         f"{options.size}, {options.device}{', compiled' if options.compile else ''}, threads {options.threads},"
         f" batch {options.batch_tokens} tokens, vocabulary {options.vocabulary:,}"
@@ -301,7 +302,7 @@ def tell(options: argparse.Namespace, ours: dict[str, list[dict[str, float]]], t
         ratio = f"  {speed / joey:.1f} times JoeyNMT" if joey else ""
         print(
             f"transformer_mt  {precision:<8}  {speed:8,.0f} target tokens/s{ratio}"
-            f"  {median(rows, 'seconds_an_epoch'):6,.0f} s an epoch  peak {median(rows, 'peak_mib'):6,.0f} MiB"
+            f"  {median(rows, 'seconds_an_epoch'):6,.0f} s per epoch  peak {median(rows, 'peak_mib'):6,.0f} MiB"
             f"  {gflops:.0f} GFLOP/s, {gflops / median(rows, 'peak_gflops'):.0%} of the measured matrix peak"
             f"  batch assembly {median(rows, 'assembly_share'):.1%}"
         )
@@ -309,7 +310,7 @@ def tell(options: argparse.Namespace, ours: dict[str, list[dict[str, float]]], t
         first = next(iter(ours.values()))
         epoch = median(first, "seconds_an_epoch") * median(first, "tokens_per_second") / joey  # the same tokens
         print(
-            f"JoeyNMT 2.3.0             {joey:8,.0f} target tokens/s  {epoch:6,.0f} s an epoch"
+            f"JoeyNMT 2.3.0             {joey:8,.0f} target tokens/s  {epoch:6,.0f} s per epoch"
             f"  peak {median(theirs, 'peak_mib'):6,.0f} MiB"
         )
 

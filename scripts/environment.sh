@@ -1,13 +1,13 @@
-# Sourced by scripts/quickstart and scripts/test: makes the virtual environment each of them runs in.
+# Sourced by scripts/quickstart, scripts/test and scripts/mutation: creates the virtual environment of each.
 #
-#   begin SCRIPT "$@"            strict mode, the repository root, what is said when a step fails; answers --help
-#   environment FOLDER EXTRAS    makes or updates FOLDER with this package and its EXTRAS ("", "[test]");
-#                                does nothing where the folder already holds exactly that
-#   step "NAME: NOTE" REMEDY     says what comes next; names it, and the remedy if there is one, should it fail
-#   run COMMAND...               shows a command as one would type it, and runs it
+#   begin SCRIPT "$@"            strict mode, the repository root, the message if a step fails; handles --help
+#   environment FOLDER EXTRAS    creates or updates FOLDER with this package and its EXTRAS ("", "[test]");
+#                                does nothing if FOLDER is up to date
+#   step "NAME: NOTE" REMEDY     prints the next step; if it fails, prints its name and REMEDY
+#   run COMMAND...               prints a command as you would type it, and runs it
 #
-# Variables: PYTHON (which python makes the environment), TMT_TORCH_INDEX (a package index to take torch from).
-# Written for bash 3.2 and later (macOS).
+# Variables: PYTHON (the Python for the environment), TMT_TORCH_INDEX (a package index for torch).
+# Works with bash 3.2 and later (macOS).
 
 begin() {
   set -Eeuo pipefail
@@ -44,17 +44,17 @@ run() {
 stopped() {
   trap - ERR
   [ "$1" -ne 130 ] || interrupted
-  printf '\n%s stopped at: %s (exit code %s). The reason stands above.\n' "$script" "$doing" "$1" >&2
+  printf '\n%s stopped at: %s (exit code %s). See the message above.\n' "$script" "$doing" "$1" >&2
   [ -z "$remedy" ] || printf '%s\n' "$remedy" >&2
   exit "$1"
 }
 
 interrupted() {
-  printf '\n%s: interrupted at: %s. The same command goes on from there.\n' "$script" "$doing" >&2
+  printf '\n%s: interrupted at: %s. Run the same command again to continue.\n' "$script" "$doing" >&2
   exit 130
 }
 
-refuse() { # message, remedy: a mistake or lack we can name
+refuse() { # message, remedy: for problems with a known cause
   trap - ERR
   printf '\n%s: %s\n  %s\n' "$script" "$1" "$2" >&2
   exit 2
@@ -72,7 +72,7 @@ environment() {
   install
 }
 
-# What an up-to-date environment was made of; empty where the environment cannot say (missing, half-made, broken).
+# What the environment was made from; empty if it is missing, incomplete or broken.
 fingerprint() {
   "$venv/bin/python" -c '
 import hashlib, pathlib, sys
@@ -81,7 +81,7 @@ print(sys.version.split()[0], hashlib.sha256(contents).hexdigest(), *sys.argv[1:
 ' "$root/$venv" "package$extras" 2>/dev/null || true
 }
 
-usable() { # whole, not moved since, and of the python that was asked for
+usable() { # complete, not moved, and with the Python in PYTHON
   [ ! -e "$venv/.unfinished" ] || return 1
   "$venv/bin/python" -c 'import pip' 2>/dev/null || return 1
   case $(made_in) in "" | "$root") ;; *) return 1 ;; esac
@@ -93,11 +93,11 @@ made_in() { sed -n 's/^# made in //p' "$venv/pyvenv.cfg" 2>/dev/null || true; }
 create() {
   find_python
   if [ ! -e "$venv" ]; then
-    step "Making the environment $venv with $python: $("$python" --version 2>&1)"
+    step "Creating the environment $venv with $python: $("$python" --version 2>&1)"
   elif [ -z "$(made_in)" ] && [ -n "$(version_of "$venv/bin/python")" ] && [ ! -e "$venv/.unfinished" ]; then
-    refuse "$venv was made by somebody else, and not with $python" "Move it away, or leave PYTHON unset to use it."
+    refuse "$venv was not created by this script, and not with $python" "Move it away, or unset PYTHON to use it."
   else
-    step "Making the environment $venv anew with $python: the one there is half-made, moved or of another Python"
+    step "Creating the environment $venv again with $python: it was incomplete, was moved, or has another Python"
   fi
   "$python" -m venv --clear "$venv"
   touch "$venv/.unfinished"
@@ -122,9 +122,9 @@ find_python() {
   [ -z "$short_of" ] || refuse "$short_of cannot make virtual environments" \
     "Install its venv module (Debian, Ubuntu: sudo apt install python$(version_of "$short_of")-venv)."
   [ -z "${PYTHON:-}" ] ||
-    refuse "PYTHON=$PYTHON is not a Python 3.10, 3.11, 3.12 or 3.13" "Name one that is, or leave PYTHON unset."
+    refuse "PYTHON=$PYTHON is not Python 3.10, 3.11, 3.12 or 3.13" "Set PYTHON to one of these, or unset it."
   refuse "no Python 3.10, 3.11, 3.12 or 3.13 was found" \
-    "Install one (python.org, your package manager, pyenv or conda), or name it: PYTHON=/path/to/python scripts/$script"
+    "Install one (python.org, your package manager, pyenv or conda), or set its path: PYTHON=/path/to/python scripts/$script"
 }
 
 install() {
@@ -135,7 +135,7 @@ install() {
     echo "   torch comes from $TMT_TORCH_INDEX"
     pip_install --no-deps --index-url "$TMT_TORCH_INDEX" torch
   elif [ "$(uname -s)" = Linux ] && ! command -v nvidia-smi >/dev/null; then
-    echo "   No NVIDIA card here. The usual torch brings some GB of CUDA along; for the small build, start with"
+    echo "   No NVIDIA GPU found. The default torch includes several GB of CUDA. For the small build, stop this and run"
     echo "   TMT_TORCH_INDEX=https://download.pytorch.org/whl/cpu scripts/$script"
   fi
   pip_install --editable ".$extras"
@@ -151,17 +151,17 @@ pip_install() {
   explain "$log" "$status"
 }
 
-milestones() { # pip in few words: the big downloads, the unpacking, the errors
+milestones() { # the important lines of pip: large downloads, installing, errors
   local line name
   while IFS= read -r line; do
     case $line in
       *Downloading*"("[0-9][0-9]*" MB)" | *Downloading*" GB)")
         name=${line##*Downloading }
         name=${name##*/}
-        echo "   fetching ${name%%-*} (${line##*(}"
+        echo "   downloading ${name%%-*} (${line##*(}"
         ;;
-      "Installing collected packages:"*) echo "   packages to unpack: $(($(wc -w <<<"$line") - 3))" ;;
-      *"Retrying ("*) echo "   the package index does not answer; trying again" ;;
+      "Installing collected packages:"*) echo "   packages to install: $(($(wc -w <<<"$line") - 3))" ;;
+      *"Retrying ("*) echo "   no answer from the package index; trying again" ;;
       ERROR*) echo "   $line" ;;
     esac
   done
@@ -173,14 +173,14 @@ explain() {
   if [ "$status" -eq 130 ]; then
     interrupted
   elif grep -qiE 'No space left' "$log"; then
-    refuse "the disk is full" "Free some GB and run the same command again."
+    refuse "the disk is full" "Free a few GB and run the same command again."
   elif grep -qE 'NewConnectionError|NameResolutionError|ConnectTimeout|ReadTimeout|Connection (broken|reset|refused)|ProxyError|SSLError|Max retries|Network is unreachable|IncompleteRead' "$log"; then
-    refuse "the packages could not be fetched: no way to the package index, or the line broke" \
-      "Check the network (and HTTPS_PROXY behind a proxy) and run the same command again; what has arrived is kept."
+    refuse "the packages could not be downloaded: no connection to the package index, or it was interrupted" \
+      "Check the network (and HTTPS_PROXY behind a proxy), and run the same command again; finished downloads are kept."
   elif grep -qE 'No matching distribution found for torch' "$log"; then
-    refuse "there is no torch of the tested version for this Python and this kind of machine" \
-      "Try another Python (PYTHON=python3.11 scripts/$script), or 64-bit Linux or an Apple-silicon Mac."
+    refuse "the tested version of torch does not exist for this Python on this kind of machine" \
+      "Try another Python (PYTHON=python3.11 scripts/$script), 64-bit Linux, or a Mac with Apple silicon."
   fi
   refuse "pip could not install the packages" "$(grep -E '[Ee]rror:' "$log" | tail -n 2)
-  Its whole output is in $log."
+  The complete output is in $log."
 }

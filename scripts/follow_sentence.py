@@ -1,14 +1,15 @@
-"""Follows sentences through the code: every function that sees one, in order, from file to loss and to translation.
+"""Lists every function that a sentence passes through: from the file to the loss, and from the command line to its
+translation.
 
-    python scripts/follow_sentence.py            the list of both ways
-    python scripts/follow_sentence.py --count    how many stops each has
+    python scripts/follow_sentence.py            both lists
+    python scripts/follow_sentence.py --count    the number of functions in each
 
-Trains for a few updates on a corpus of its own, in which a sentence is one word many times, and translates a sentence
-with the model. A function sees a sentence if one of its variables, or what it returns, holds that word or one number at
-least twenty times in a row: as text, as tokens, as ids, or as a row of a tensor of ids. What happens between ids and
-logits is the model, which is read with the paper.
+Trains for a few updates on a small corpus, in which a sentence repeats one word, and translates a sentence with the
+model. A sentence passes through a function if one of its variables or its result contains that word, or one number, at
+least twenty times in a row: as text, as tokens, as ids, or as a row of a tensor of ids. The functions between ids and
+logits are not listed: they are the model.
 
-PYTHONPATH=FOLDER follows the sentences through another version of the package.
+PYTHONPATH=FOLDER uses another version of the package.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-TIMES = 20  # as often as the word stands in the shortest sentence
+TIMES = 20  # words in the shortest sentence
 WORDS = ("quokka", "wombat")
 CONFIG = """
 name: followed
@@ -37,7 +38,7 @@ runtime: {device: cpu, threads: 1}
 
 
 def shows(value: Any, depth: int = 3) -> bool:
-    """Whether a sentence stands in a value."""
+    """Whether a value contains a sentence."""
     if isinstance(value, str):
         return any(value.count(word) >= TIMES for word in WORDS)
     if isinstance(value, bytes):
@@ -57,7 +58,7 @@ def shows(value: Any, depth: int = 3) -> bool:
 
 
 def has_run(values: Any) -> bool:
-    """Whether a word, or a number that is not a mark (0 to 3), stands at least twenty times in a row."""
+    """Whether a word, or a number that is not a special token (0 to 3), is repeated at least twenty times."""
     if not all(isinstance(value, (int, str)) for value in values):
         return False
     for value, alike in groupby(values):
@@ -68,7 +69,7 @@ def has_run(values: Any) -> bool:
 
 
 class Follower:
-    """A profile function that notes the package's functions in the order in which they first see a sentence."""
+    """A profile function that records the functions of the package in the order in which they first see a sentence."""
 
     def __init__(self, last: str) -> None:
         self.stops: list[str] = []
@@ -92,7 +93,7 @@ class Follower:
 
 
 def follow(arguments: list[str], last: str = "") -> list[str]:
-    """The stops of the sentences of a command, until the function with the name `last` returns for the first time."""
+    """The functions that a sentence of a command passes through, until the function `last` returns."""
     from transformer_mt.cli.main import run
 
     follower = Follower(last)
@@ -110,7 +111,7 @@ def follow(arguments: list[str], last: str = "") -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", action="store_true", help="only how many stops there are")
+    parser.add_argument("--count", action="store_true", help="print only the number of functions")
     only_counts = parser.parse_args().count
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)

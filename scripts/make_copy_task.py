@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Write the copy task of The Annotated Transformer as parallel text: ten random symbols, to be written again.
+"""Write the copy task of The Annotated Transformer as parallel text: the target is a copy of ten random symbols.
 
     python scripts/make_copy_task.py [--to data/copy] [--pairs 32000] [--seed 1]
 
-A line is "1" and nine of the symbols 1 ... 10, and its translation is the same line. Needs nothing but Python.
+A line is "1" and nine of the symbols 1 to 10, and its translation is the same line. Needs only Python.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ HELD_OUT = {"validation": 400, "test": 400}
 
 
 def sequences(count: int, generator: random.Random) -> list[str]:
-    """Random sequences; each begins with symbol 1, as a sentence there begins with its start mark."""
+    """Random sequences; each begins with the symbol 1, the start symbol of the original."""
     drawn = ([1, *(generator.randint(1, SYMBOLS) for _ in range(LENGTH - 1))] for _ in range(count))
     return [" ".join(map(str, sequence)) for sequence in drawn]
 

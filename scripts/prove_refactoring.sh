@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
-# Proves that a refactoring changed nothing: trains and translates with two commits and compares the results bit by bit.
+# Checks that a refactoring changed no result: trains and translates with two commits and compares the results bit by bit.
 #
-#   scripts/prove_refactoring.sh BEFORE [AFTER]      AFTER defaults to the working tree as it is now
+#   scripts/prove_refactoring.sh BEFORE [AFTER]      AFTER: a commit; default: the working tree
 #
-# For the quickstart and for multi30k-en-de (in float32 and with the config's own precision), each for 200 updates:
-#   - every record of the loss in metrics.jsonl, and the weights and optimizer state of the last checkpoint
-#   - 1,000 test sentences translated greedily and with a beam of 5, by each commit with its own model: the texts must be
-#     identical; their scores may differ by 0.001, since a sum in another order rounds differently (the largest is printed)
-# and then: AFTER translates the same sentences with the models that BEFORE wrote, and resumes one of its runs.
+# Compares, for the quickstart and for multi30k-en-de (in float32 and in the precision of the config), 200 updates each:
+#   - all losses in metrics.jsonl, and the weights and optimizer state of the last checkpoint
+#   - 1,000 test sentences, translated greedily and with beam 5, by each commit with its own model: the texts must be
+#     identical; the scores may differ by 0.001, because sums in another order are rounded differently
+# Then AFTER translates the same sentences with the models of BEFORE, and continues one of its runs.
 #
-# MULTI30K=FOLDER   the Multi30k files (default: data/multi30k); without them only the quickstart is compared
-# MODEL=FOLDER      a model directory: its translations are compared as well (a trained model shows more than a new one)
-# UPDATES=200       PYTHON=python (with the dependencies of both commits)   SCRATCH=FOLDER (kept; default: a temporary one)
+# MULTI30K=FOLDER   the Multi30k files (default: data/multi30k); without them, only the quickstart is compared
+# MODEL=FOLDER      a trained model folder, for more translations to compare
+# UPDATES=200       number of updates
+# PYTHON=python     a Python with the dependencies of both commits
+# SCRATCH=FOLDER    folder for the results, which is kept (default: a temporary folder)
 set -Eeuo pipefail
 [ $# -ge 1 ] || { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p;}' "$0"; exit 2; }
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -22,9 +24,9 @@ mkdir -p "$scratch"
 scratch=$(cd "$scratch" && pwd)
 [ ! -d "$multi30k" ] || multi30k=$(cd "$multi30k" && pwd)
 [ -z "${MODEL:-}" ] || MODEL=$(cd "$MODEL" && pwd)
-[ "$updates" -ge 100 ] || { echo "prove_refactoring.sh: UPDATES=$updates would compare next to nothing; use 100 or more" >&2; exit 2; }
-commit=$(git -C "$root" rev-parse --verify --quiet "$before^{commit}") || { echo "prove_refactoring.sh: no commit $before" >&2; exit 2; }
-trap 'tail -n 5 "$scratch"/*/*.log >&2; echo "prove_refactoring.sh: stopped; $scratch has the logs" >&2' ERR
+[ "$updates" -ge 100 ] || { echo "prove_refactoring.sh: UPDATES=$updates is too few to compare; use at least 100" >&2; exit 2; }
+commit=$(git -C "$root" rev-parse --verify --quiet "$before^{commit}") || { echo "prove_refactoring.sh: unknown commit $before" >&2; exit 2; }
+trap 'tail -n 5 "$scratch"/*/*.log >&2; echo "prove_refactoring.sh: failed; the logs are in $scratch" >&2' ERR
 
 checkout() { # NAME COMMIT: the files of a commit, or of the working tree, in scratch/NAME/code
   mkdir -p "$scratch/$1/code"
@@ -37,7 +39,7 @@ checkout() { # NAME COMMIT: the files of a commit, or of the working tree, in sc
   fi
 }
 
-tmt() { # NAME ARGUMENT...: the command line of one of the two
+tmt() { # NAME ARGUMENT...: runs `tmt` with the code of one of the two
   (cd "$scratch/$1" && PYTHONPATH=$scratch/$1/code "$python" -m transformer_mt.cli.main "${@:2}")
 }
 
@@ -120,7 +122,7 @@ sys.exit(1 if bad else 0)
 PY
 }
 
-if [ "$(cat "$scratch/before/done" 2>/dev/null)" != "$commit $updates" ]; then # kept in SCRATCH for the next time
+if [ "$(cat "$scratch/before/done" 2>/dev/null)" != "$commit $updates" ]; then # else SCRATCH has the results of an earlier run
   rm -rf "$scratch/before"
   checkout before "$before"
   work before

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Trains configs/aihub-ko-en.yaml on the AI Hub workbooks in data/aihub: SentencePiece against words (soynlp for Korean,
-# spaCy for English), in both directions, and reports BLEU and chrF on the test split, the same in all four.
+# Trains configs/aihub-ko-en.yaml on the AI Hub workbooks in data/aihub, in both directions, with SentencePiece and with
+# words (soynlp for Korean, spaCy for English). Prints BLEU and chrF on the test split, which is the same for all four.
 #
 #   scripts/reproduce_aihub.sh [pieces-ko-en words-ko-en pieces-en-ko words-en-ko] [-- OPTION...]     default: all four
 #
-# OPTIONs are `tmt train`'s, as in -- --set runtime.threads=1
+# OPTIONs are passed to `tmt train`, for example: -- --set runtime.threads=1
 #
-# AI Hub's corpus of 115,000 pairs needs a sign-up at aihub.or.kr; fewer workbooks train on fewer pairs.
+# AI Hub's corpus of 115,000 pairs requires a registration at aihub.or.kr; with fewer workbooks, there are fewer pairs.
 source "$(dirname "${BASH_SOURCE[0]}")/names.sh"
 
 for run in ${names:-pieces-ko-en words-ko-en pieces-en-ko words-en-ko}; do

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Trains the classic implementations of configs/classics as far as a CPU allows, and reports each in its own metric.
+# Trains the classic implementations in configs/classics as far as a CPU allows, and prints each in its own metric.
 #
 #   scripts/reproduce_classics.sh [NAME...] [-- OPTION...]     default: revisited-de-en annotated replication-multi30k
 #
-# OPTIONs are `tmt train`'s, as in -- --set runtime.threads=1 --set runtime.precision=fast
+# OPTIONs are passed to `tmt train`, for example: -- --set runtime.threads=1 --set runtime.precision=fast
 #
 # revisited-de-en       loss, perplexity and BLEU over lower-cased spaCy words (published: 1.671, 5.316, 36.52)
-# replication-multi30k  validation loss (published: 2.039 for PyTorch's, 2.825 for the handmade one)
+# replication-multi30k  validation loss (published: 2.039 with PyTorch's layers, 2.825 with handmade ones)
 # annotated             its copy task
 # handmade-ko-en        AI Hub workbooks in data/aihub (published: 2.390 and 15.31 with all 115,000 pairs)
-# hyunwoongko-en-de     base size, for days on a CPU; -- --set training.max_minutes=40 for a while (published: validation
-#                       loss 3.205 after 1,000 epochs)
+# hyunwoongko-en-de     base size, takes days on a CPU; -- --set training.max_minutes=40 stops it early (published:
+#                       validation loss 3.205 after 1,000 epochs)
 source "$(dirname "${BASH_SOURCE[0]}")/names.sh"
 
 for classic in ${names:-revisited-de-en annotated replication-multi30k}; do

@@ -1,27 +1,27 @@
 #!/usr/bin/env bash
-# Trains configs/multi30k-en-de.yaml (or the direction given) and reports both yardsticks on both test sets: sacreBLEU on
-# cased, detokenised text (13a), and lower-cased Moses tokens as in papers; each greedy and with a beam of 5.
+# Trains configs/multi30k-en-de.yaml (or another direction) and prints two kinds of BLEU on both test sets: sacreBLEU on
+# cased, detokenised text (13a), and on lower-cased Moses tokens as in papers; each greedy and with beam 5.
 #
 #   scripts/reproduce_multi30k.sh [en-de|de-en|en-de-diversified|de-en-diversified] [PUBLISHED]
 #
-# diversified: after "Data Diversification" (Nguyen et al. 2020), a model of the same size, trained with as many updates, on
-# more than the corpus: the en-de model translates the English training sentences, the de-en model the German ones, and a
-# third model trains on the corpus, twice, and both translations. No text and no model comes from elsewhere; the three
-# trainings and the translating take two hours and a quarter on two cores.
+# diversified: "Data Diversification" (Nguyen et al. 2020). The en-de model translates the English training sentences, the
+# de-en model the German ones, and a third model of the same size is trained with the same number of updates on both
+# translations and twice the corpus. It uses no other text and no other model. The three trainings and the translations
+# take two hours and a quarter on two cores.
 #
-# PUBLISHED is a folder with the official NAME.lc.norm.tok.LANG files (or .gz; data/task1/tok of github.com/multi30k/dataset);
-# without it the references are brought into that form by `tmt evaluate --tokenized`, which gives the same lines. Two processes
-# train; a run that was interrupted goes on.
+# PUBLISHED is a folder with the official NAME.lc.norm.tok.LANG files (or .gz; data/task1/tok of
+# github.com/multi30k/dataset). Without it, `tmt evaluate --tokenized` makes them, with the same lines. Training runs in two
+# processes; the same command continues an interrupted run.
 set -euo pipefail
 run=${1:-en-de} published=${2:-}
-[ -z "$published" ] || published=$(cd "$published" && pwd) # from where the user stands
+[ -z "$published" ] || published=$(cd "$published" && pwd) # relative to the folder of the user
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 train() { # DIRECTION OPTION...
   torchrun --nproc-per-node 2 -m transformer_mt.cli.main train --config "configs/multi30k-$1.yaml" "${@:2}"
 }
 
-translated() { # RUN LANGUAGE FILE: the training sentences of a language by a run's model; anew if it was trained anew
+translated() { # RUN LANGUAGE FILE: translates the training sentences of a language, unless FILE is newer than the model
   [ "$3" -nt "runs/$1/model/model.safetensors" ] ||
     tmt translate --model "runs/$1/model" --input "data/multi30k/train.$2.gz" --output "$3"
 }

@@ -1,7 +1,7 @@
-"""What an installation promises: declared dependencies, versions that agree, a wheel that is whole, the two scripts.
+"""Installation: declared dependencies, consistent versions, a complete wheel, and the scripts for a new clone.
 
-The scripts run here in a copy of the project's outline with a pip that installs nothing, so that the paths a newcomer
-meets (second run, half-made environment, no network, no Python) are tested in seconds.
+The scripts run in a copy of the project with a pip that installs nothing, so the cases of a newcomer (second run,
+incomplete environment, no network, no Python) are tested in seconds.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
-# Names under which a distribution is imported, where they differ.
+# Distributions with another import name.
 IMPORTED_AS = {
     "pyyaml": "yaml",
     "python-mecab-ko": "mecab",
 }
-# Declared, but for their data or beside another package; never imported.
+# Declared for their data or for another package, never imported.
 NEVER_IMPORTED = {
     "koreanize-matplotlib",  # the Hangul font of the plots
     "tensorboard",  # what torch.utils.tensorboard needs
@@ -91,7 +91,7 @@ def test_everything_declared_is_imported() -> None:
     assert not unused, f"in pyproject.toml, but imported nowhere: {unused}"
 
 
-def test_what_the_tests_import_is_declared() -> None:
+def test_everything_imported_by_tests_is_declared() -> None:
     declared = {_module(name) for name in _declared(*FEATURES, "test")}
     missing = {name: place for name, place in _imported(ROOT / "tests").items() if name not in declared}
     assert not missing, f"imported by tests, but not in the extra `test`: {missing}"
@@ -156,7 +156,7 @@ def _text(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def test_the_wheel_holds_the_package_its_configs_and_its_licence(tmp_path: Path) -> None:
+def test_the_wheel_has_the_package_its_configs_and_its_licence(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     (wheel,) = tmp_path.glob("*.whl")
@@ -193,7 +193,7 @@ def test_the_image_gets_every_file_that_it_copies() -> None:
 # ---- the scripts ----
 
 FAKE_PIP = """#!/usr/bin/env bash
-# stands where the environment's python would be
+# replaces the python of the environment
 case "$*" in
   *"-m pip install"*)
     echo "$*" >> pip.log
@@ -212,7 +212,7 @@ esac
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """The outline of the project, where `python -m venv` gives an environment whose pip only pretends."""
+    """A copy of the project in which `python -m venv` creates an environment with a pip that installs nothing."""
     clone = tmp_path / "a clone"
     shutil.copytree(ROOT / "scripts", clone / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", clone)
@@ -252,7 +252,7 @@ def test_quickstart_trains_scores_and_translates(clone: Path) -> None:
     assert all("-c" in line or "--constraint" in line for line in _installations(clone))
 
 
-def test_quickstart_translates_new_sentences_of_known_words() -> None:
+def test_quickstart_translates_new_sentences_with_known_words() -> None:
     from transformer_mt.config.load import load_config
     from transformer_mt.phrasebook import generate
 
@@ -266,7 +266,7 @@ def test_quickstart_translates_new_sentences_of_known_words() -> None:
     assert {word for sentence in sentences for word in sentence.split()} <= words
 
 
-def test_the_second_time_installs_nothing(clone: Path) -> None:
+def test_a_second_run_installs_nothing(clone: Path) -> None:
     for name in ("quickstart", "test"):
         assert _script(clone, name).returncode == 0
         before = _installations(clone)
@@ -276,7 +276,7 @@ def test_the_second_time_installs_nothing(clone: Path) -> None:
         assert _installations(clone) == before
 
 
-def test_changed_dependencies_are_installed_into_the_environment_there_is(clone: Path) -> None:
+def test_changed_dependencies_are_installed_into_the_existing_environment(clone: Path) -> None:
     _script(clone, "quickstart")
     (clone / ".venv" / "mark").touch()
     with (clone / "pyproject.toml").open("a") as file:
@@ -286,18 +286,18 @@ def test_changed_dependencies_are_installed_into_the_environment_there_is(clone:
     assert (clone / ".venv" / "mark").exists()
 
 
-def test_a_half_made_environment_is_made_anew(clone: Path) -> None:
+def test_an_incomplete_environment_is_created_again(clone: Path) -> None:
     (clone / "interrupted").touch()
     assert _script(clone, "quickstart").returncode != 0
     (clone / "interrupted").unlink()
     (clone / ".venv" / "mark").touch()
     again = _script(clone, "quickstart")
     assert again.returncode == 0, again.stderr
-    assert "half-made" in again.stdout
+    assert "incomplete" in again.stdout
     assert not (clone / ".venv" / "mark").exists()
 
 
-def test_a_clone_that_moved_makes_its_environment_anew(clone: Path) -> None:
+def test_a_moved_clone_creates_its_environment_again(clone: Path) -> None:
     _script(clone, "quickstart")
     moved = clone.rename(clone.parent / "elsewhere")
     done = _script(moved, "quickstart")
@@ -305,18 +305,18 @@ def test_a_clone_that_moved_makes_its_environment_anew(clone: Path) -> None:
     assert len(_installations(moved)) == 2
 
 
-def test_another_python_makes_its_environment_anew(clone: Path) -> None:
+def test_another_python_creates_the_environment_again(clone: Path) -> None:
     _script(clone, "quickstart")
     other = clone / "tools" / "python3.12"
     says = "case $* in *version_info*) echo 3.12; exit ;; esac\n"
     other.write_text((clone / "tools" / "python3.11").read_text().replace("if [", says + "if [", 1))
     other.chmod(0o755)
     done = _script(clone, "quickstart", PYTHON=str(other))
-    assert "anew" in done.stdout
+    assert "again" in done.stdout
     assert len(_installations(clone)) == 2
 
 
-def test_an_environment_of_the_user_s_own_is_used_and_kept(clone: Path) -> None:
+def test_an_environment_of_the_user_is_used_and_kept(clone: Path) -> None:
     subprocess.run([clone / "tools" / "python3.11", "-m", "venv", "--clear", ".venv"], cwd=clone, check=True)
     (clone / ".venv" / "mark").touch()
     assert _script(clone, "quickstart").returncode == 0
@@ -324,7 +324,7 @@ def test_an_environment_of_the_user_s_own_is_used_and_kept(clone: Path) -> None:
     assert (clone / ".venv" / "mark").exists()
 
 
-def test_without_a_network_it_says_so(clone: Path) -> None:
+def test_a_missing_network_is_reported(clone: Path) -> None:
     (clone / "no-network").touch()
     done = _script(clone, "test")
     assert done.returncode == 2
@@ -341,14 +341,14 @@ def test_a_failing_step_is_named_and_nothing_runs_after_it(clone: Path) -> None:
     assert "tmt translate" not in done.stdout
 
 
-def test_an_unsuitable_python_is_refused_by_name(clone: Path) -> None:
+def test_an_unsupported_python_is_refused_by_name(clone: Path) -> None:
     done = _script(clone, "quickstart", PYTHON="/bin/false")
     assert done.returncode == 2
     assert "PYTHON=/bin/false" in done.stderr
     assert not (clone / ".venv").exists()
 
 
-def test_no_python_at_all_is_told(clone: Path) -> None:
+def test_a_missing_python_is_reported(clone: Path) -> None:
     for name in ("python3.10", "python3.11", "python3.12", "python3.13", "python3", "python"):
         (clone / "tools" / name).write_text("#!/bin/sh\nexit 127\n")
         (clone / "tools" / name).chmod(0o755)
@@ -357,14 +357,14 @@ def test_no_python_at_all_is_told(clone: Path) -> None:
     assert "no Python 3.10, 3.11, 3.12 or 3.13" in done.stderr
 
 
-def test_torch_can_come_from_an_index_of_its_own(clone: Path) -> None:
+def test_torch_can_come_from_another_index(clone: Path) -> None:
     assert _script(clone, "quickstart", TMT_TORCH_INDEX="https://index.invalid").returncode == 0
     first, second = _installations(clone)
     assert "--index-url https://index.invalid torch" in first
     assert "index.invalid" not in second
 
 
-def test_arguments_of_test_go_to_pytest_alone(clone: Path) -> None:
+def test_arguments_of_test_go_only_to_pytest(clone: Path) -> None:
     everything = _script(clone, "test").stdout
     assert [tool for tool in ("ruff check", "ruff format", "mypy", "pytest") if f"ran -m {tool}" in everything] == [
         *("ruff check", "ruff format", "mypy", "pytest")
@@ -389,7 +389,7 @@ def test_the_scripts_can_be_executed() -> None:
         assert os.access(ROOT / name, os.X_OK), f"chmod +x {name}"
 
 
-def test_the_installed_command_is_ours() -> None:
+def test_the_installed_command_is_that_of_this_package() -> None:
     entries = importlib.metadata.entry_points(group="console_scripts", name="tmt")
     if not entries:
         pytest.skip("transformer_mt is not installed here")

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
         (["serve"], "inspect, average, plot, export."),
         (["my.yaml"], "To train with a config:  tmt train --config my.yaml"),
         (["init"], "For example:  tmt init quickstart   Available: quickstart,"),
-        (["download", "wmt"], "`tmt download multi30k` is public."),
+        (["download", "wmt"], "Use `tmt download multi30k`."),
         ([], '  tmt translate "..."'),
     ],
 )

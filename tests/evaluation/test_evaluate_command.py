@@ -108,6 +108,12 @@ class TestFiles:
         assert values["sentences"] == len(systems.references)
         assert values["bleu_table"]["cumulative"][3] > 0
 
+    def test_scores_by_length_are_drawn(self, tmt, files, tmp_path):
+        picture = tmp_path / "scores.svg"
+        code, out, err = tmt(*files, "--plot", picture, "--theme", "dark")
+        assert (code, out, err) == (0, tmt(*files)[1], f"tmt: wrote {picture}\n")
+        assert picture.read_text(encoding="utf-8").count("<svg") == 1
+
     def test_people_get_text_that_begins_with_the_scores(self, tmt, files, systems):
         code, out, err = tmt(*files)
         assert (code, err) == (0, "")
@@ -335,6 +341,7 @@ class TestModel:
             "short has 1 lines, the test set {r}",
         ),
         (("--model", "{missing}"), "no such model folder"),
+        (("--model", "{model}", "--plot", "scores.jpg"), "cannot be written as .jpg"),
         (("--model", "{model}", "--split", "nowhere"), "unknown split 'nowhere'"),
         (("--model", "{model}", "--beam", "0"), "--beam"),
         (("--model", "{model}", "--source", "{short}", "--reference", "{r}"), "has 1 lines"),

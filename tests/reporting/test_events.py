@@ -1,4 +1,4 @@
-"""What a run tells a person and a program, at a terminal and without one."""
+"""What a run shows to a person and to a program, at a terminal and without one."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def test_records_are_json_lines_with_a_time(tmp_path: Path):
     assert second["loss"] == 1.5
 
 
-def test_files_are_appended_to_and_a_torn_line_is_ended(tmp_path: Path):
+def test_files_are_appended_to_and_an_incomplete_line_is_ended(tmp_path: Path):
     (tmp_path / "metrics.jsonl").write_text('{"event": "step", "step": 1}\n{"event": "st', encoding="utf-8")
     Events(tmp_path).record("step", step=2)
     assert [line[:13] for line in lines(tmp_path / "metrics.jsonl")] == ['{"event": "st'] * 3
     assert [record["step"] for record in read_history(tmp_path / "metrics.jsonl")] == [1, 2]
 
 
-def test_what_is_said_stands_on_stderr_and_in_the_log(tmp_path: Path, capsys):
+def test_messages_go_to_stderr_and_to_the_log(tmp_path: Path, capsys):
     Events(tmp_path).say("epoch 한국어")
     assert capsys.readouterr() == ("", "epoch 한국어\n")
     (line,) = lines(tmp_path / "train.log")
@@ -59,7 +59,7 @@ def test_what_is_said_stands_on_stderr_and_in_the_log(tmp_path: Path, capsys):
     assert line[:4].isdigit()
 
 
-def test_a_silent_one_says_and_writes_nothing(tmp_path: Path, capsys):
+def test_a_silent_object_prints_and_writes_nothing(tmp_path: Path, capsys):
     events = Events(tmp_path / "none", silent=True, tensorboard=True)
     events.start_epoch(1, 10, 0)
     events.advance(1, "loss 1")
@@ -115,7 +115,7 @@ def test_a_validation_is_a_row_samples_and_a_record(tmp_path: Path, capsys):
     assert record["samples"] == [{"source": "ein Satz", "translation": "a sentence", "reference": "one sentence"}]
 
 
-def test_the_head_of_the_table_comes_again(tmp_path: Path, capsys):
+def test_the_headings_of_the_table_are_repeated(tmp_path: Path, capsys):
     events = Events(tmp_path)
     for _ in range(21):
         events.validated(ROW, [])
@@ -124,7 +124,7 @@ def test_the_head_of_the_table_comes_again(tmp_path: Path, capsys):
 
 def test_curves_are_drawn_after_a_while_and_when_asked(tmp_path: Path, monkeypatch):
     drawn: list[Path] = []
-    monkeypatch.setattr(events_module, "plot_curves", lambda file, folder: drawn.append(folder))
+    monkeypatch.setattr(events_module, "draw_curves", lambda file, folder: drawn.append(folder))
     events = Events(tmp_path)
     events.validated(ROW, [])
     assert drawn == []
@@ -136,7 +136,7 @@ def test_curves_are_drawn_after_a_while_and_when_asked(tmp_path: Path, monkeypat
     assert len(drawn) == 2
 
 
-def test_a_full_disk_is_told(tmp_path: Path, monkeypatch):
+def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch):
     (tmp_path / "metrics.jsonl").mkdir()
     with pytest.raises(TmtError, match=r"while writing metrics\.jsonl") as failure:
         Events(tmp_path).record("step", step=1)
@@ -212,7 +212,7 @@ def test_texts_are_shortened_to_columns(text: str, columns: int, short: str):
 
 
 @pytest.mark.parametrize("columns", [60, 80, 119])
-def test_samples_fit_the_line_and_short_ones_leave_their_room_to_others(columns: int):
+def test_samples_fit_the_line_and_short_ones_leave_room_to_others(columns: int):
     long = "word " * 40
     assert len(sample_line(long, long, long, columns)) <= columns
     assert len(sample_line("a", long, "b", columns)) >= columns - 12

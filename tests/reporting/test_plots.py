@@ -1,10 +1,11 @@
-"""Pictures exist, show something, say Korean without a warning, and follow a run through its interruptions."""
+"""Plots show what was measured, draw Korean without a warning, and follow a run through its interruptions."""
 
 from __future__ import annotations
 
 import json
 import logging
 import sys
+from xml.etree import ElementTree
 
 import matplotlib
 import numpy as np
@@ -16,9 +17,11 @@ from matplotlib.text import Text
 from transformer_mt.cli import main
 from transformer_mt.errors import TmtError
 from transformer_mt.reporting.attention_map import plot_attention
-from transformer_mt.reporting.canvas import canvas, drawable
+from transformer_mt.reporting.canvas import COLORS, canvas, drawable
+from transformer_mt.reporting.curves import compare_runs, draw_curves
+from transformer_mt.reporting.distributions import plot_data, plot_lengths, plot_scores, plot_vocabulary
 from transformer_mt.reporting.history import points, read_history
-from transformer_mt.reporting.plots import plot_curves, plot_lengths
+from transformer_mt.workflows.prepare import prepare
 
 pytestmark = pytest.mark.slow
 
@@ -54,6 +57,33 @@ def _validation(step, bleu=None, loss=2.0):
     return {"event": "validation", "step": step, "epoch": 1, "train_loss": 2.1, "loss": loss, "bleu": bleu}
 
 
+def _run(folder, steps=100, bleu=None):
+    """A run folder with metrics."""
+    folder.mkdir(parents=True, exist_ok=True)
+    _write(folder / "metrics.jsonl", [_step(1, 5.0), _step(steps), _validation(steps, bleu=bleu)])
+    return folder
+
+
+def _config(folder):
+    """A config of a small corpus."""
+    file = folder / "small.yaml"
+    corpus = "{kind: phrasebook, train: 60, validation: 5, test: 5}"
+    file.write_text(f"name: small\ndata: {{source: ko, target: en, corpus: {corpus}, prepared: {folder}/prepared}}\n"
+                    "tokenizer: {kind: whitespace}\nmodel: {d_model: 8, n_heads: 2}\n"
+                    "training: {max_epochs: 1}\n")  # fmt: skip
+    return file
+
+
+def _contrast(one, other):
+    """Contrast of two colours, 1 to 21, as WCAG 2 defines it."""
+    luminance = []
+    for color in (one, other):
+        parts = np.array([int(color[start : start + 2], 16) for start in (1, 3, 5)]) / 255
+        linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+        luminance.append(linear @ [0.2126, 0.7152, 0.0722] + 0.05)
+    return max(luminance) / min(luminance)
+
+
 def _ink(file):
     """Share of pixels that are not white."""
     pixels = imread(file)[..., :3]
@@ -74,7 +104,7 @@ def _attention(rows, columns, layers=2, heads=3):
 
 
 class TestHistory:
-    def test_after_a_resume_what_was_done_twice_counts_once(self, tmp_path):
+    def test_updates_that_a_resumed_run_repeats_count_once(self, tmp_path):
         file = _write(
             tmp_path / "m",
             [_step(10, 9.0), _step(20, 8.0), _validation(20), _step(30, 7.0), _validation(40, loss=7.5),
@@ -84,18 +114,18 @@ class TestHistory:
         assert points(records, "step", "loss") == ([10, 20, 30], [9.0, 8.0, 1.0])
         assert points(records, "validation", "loss") == ([20, 40], [2.0, 1.5])
 
-    def test_even_where_the_line_that_says_so_was_cut_off(self, tmp_path):
+    def test_even_if_the_line_that_says_so_is_incomplete(self, tmp_path):
         file = tmp_path / "m"
         lines = [json.dumps(record) for record in (_step(10, 9.0), _step(20, 8.0), _step(30, 7.0))]
         file.write_text("\n".join([*lines, '{"event": "resu', json.dumps(_step(20, 1.0)), '{"event": "step", "st']))
         assert points(read_history(file), "step", "loss") == ([10, 20], [9.0, 1.0])
 
-    def test_a_validation_stands_beside_the_step_it_follows(self, tmp_path):
+    def test_a_validation_is_kept_beside_the_step_it_follows(self, tmp_path):
         records = read_history(_write(tmp_path / "m", [_step(10), _validation(10, bleu=3.0), _step(20)]))
         assert points(records, "validation", "bleu") == ([10], [3.0])
         assert points(records, "step", "loss")[0] == [10, 20]
 
-    def test_what_is_no_record_or_no_number_is_passed_over(self, tmp_path):
+    def test_lines_without_a_record_or_a_number_are_skipped(self, tmp_path):
         file = tmp_path / "m"
         records = [_step(10), _step(20, None), {"event": "started"}, [1], 7, _step(30, float("nan")), _step(40, 3.0)]
         file.write_bytes(b"\xff\xfe\n\n" + _write(file, records).read_bytes())
@@ -103,11 +133,12 @@ class TestHistory:
 
 
 class TestCurves:
-    def test_a_picture_for_each_thing_measured(self, tmp_path):
+    def test_a_picture_of_each_measurement(self, tmp_path):
         records = [_step(step, 9 / step + 1) for step in range(1, 120)]
         records += [_validation(step, bleu=step / 10, loss=9 / step + 1.2) for step in range(120, 400, 40)]
-        files = plot_curves(_write(tmp_path / "metrics.jsonl", records), tmp_path / "plots")
-        assert [file.name for file in files] == ["loss.png", "bleu.png", "learning_rate.png", "speed.png"]
+        files = draw_curves(_write(tmp_path / "metrics.jsonl", records), tmp_path / "plots")
+        names = ["learning-curves.png", "loss.png", "bleu.png", "learning_rate.png", "speed.png"]
+        assert [file.name for file in files] == names
         assert sorted(path.name for path in (tmp_path / "plots").iterdir()) == sorted(file.name for file in files)
         for file in files:
             assert file.read_bytes().startswith(b"\x89PNG")
@@ -116,22 +147,49 @@ class TestCurves:
 
     def test_the_best_value_is_named(self, tmp_path, shown):
         records = [_validation(100, 10.0, 3.0), _validation(200, 30.25, 1.75), _validation(300, 20.0, 2.0)]
-        plot_curves(_write(tmp_path / "m", records), tmp_path)
+        draw_curves(_write(tmp_path / "m", records), tmp_path)
         assert "best: 30.25 at 200" in shown
         assert "best: 1.75 at 200" in shown
 
-    def test_no_bleu_no_picture_of_it(self, tmp_path):
-        files = plot_curves(_write(tmp_path / "m", [_step(1), _validation(1)]), tmp_path / "plots")
+    def test_without_bleu_there_is_no_picture_of_it(self, tmp_path):
+        files = draw_curves(_write(tmp_path / "m", [_step(1), _validation(1)]), tmp_path / "plots")
         assert "bleu.png" not in [file.name for file in files]
 
     @pytest.mark.parametrize("records", [[], [{"event": "started", "step": 0}]])
-    def test_a_run_that_has_measured_nothing_is_told_so(self, tmp_path, records):
+    def test_a_run_without_measurements_is_an_error(self, tmp_path, records):
         with pytest.raises(TmtError, match="nothing is measured yet"):
-            plot_curves(_write(tmp_path / "m", records), tmp_path / "plots")
+            draw_curves(_write(tmp_path / "m", records), tmp_path / "plots")
 
     def test_no_metrics_file(self, tmp_path):
         with pytest.raises(TmtError, match="no metrics here"):
-            plot_curves(tmp_path / "none", tmp_path)
+            draw_curves(tmp_path / "none", tmp_path)
+
+
+class TestComparison:
+    def test_runs_of_different_length_and_name(self, tmp_path, shown):
+        _run(tmp_path / "one", steps=100, bleu=12.5)
+        _run(tmp_path / "two", steps=300, bleu=20.0)
+        file = compare_runs([tmp_path / "one", tmp_path / "two"], tmp_path / "both.png")
+        assert {"Loss (nats per token)", "BLEU of the validation set", "training", "validation"} <= set(shown)
+        assert "one   best BLEU 12.50 at update 100" in shown
+        assert "two   best BLEU 20.00 at update 300" in shown
+        assert 0.01 < _ink(file) < 0.5
+
+    def test_runs_of_one_name_are_named_by_their_paths(self, tmp_path, shown):
+        runs = [_run(tmp_path / place / "same") for place in ("a", "b", "a")]
+        compare_runs(runs, tmp_path / "both.svg")
+        assert [name for name in shown if "same" in name] == ["a/same", "b/same"]
+
+    def test_without_bleu_only_the_loss_is_drawn(self, tmp_path, shown):
+        compare_runs([_run(tmp_path / "one", bleu=None)], tmp_path / "one.png")
+        assert "BLEU of the validation set" not in shown
+
+    def test_runs_have_different_colours(self, tmp_path):
+        """Each colour of the theme is that of a curve."""
+        runs = [_run(tmp_path / str(number), steps=100 + number, bleu=number + 1.0) for number in range(7)]
+        for theme, colors in COLORS.items():
+            picture = compare_runs(runs, tmp_path / f"{theme}.svg", theme).read_text()
+            assert all(f"stroke: {color.lower()}" in picture for color in colors.series)
 
 
 class TestAttention:
@@ -145,12 +203,12 @@ class TestAttention:
         for name in ("Encoder self-attention", "Decoder self-attention", "Decoder cross-attention", "나는 → ich"):
             assert shown.count(name) == 1
         assert shown.count("layer 1") == shown.count("layer 2") == 3
-        assert [shown.count(f"head {head}") for head in (1, 2, 3, 4)] == [3, 3, 3, 0]
+        assert [shown.count(f"head {head}") for head in (1, 2, 3, 4)] == [6, 6, 6, 0]
         assert set(KOREAN) | set(GERMAN) <= set(shown)
         assert "\u25a1" not in "".join(shown)
 
     def test_hangul_is_drawn_by_a_font_that_has_it(self, tmp_path):
-        """Were it missing, all syllables would be the same box and the two pictures equal."""
+        """Without such a font, all syllables would be the same box, and the two pictures equal."""
         one, other = (
             plot_attention(*_attention(["a", "b"], [syllable, "."], 1, 1), tmp_path / f"{n}.png", "t")
             for n, syllable in enumerate("각힣")
@@ -181,28 +239,144 @@ class TestAttention:
         file = plot_attention(*_attention(tokens, tokens, 1, 2), tmp_path / "map.png", "t")
         height, width = imread(file).shape[:2]
         assert max(height, width) < 3000
-        assert "Donaudampfschif…" in shown
+        assert any(text.startswith("Donaudampf") and text.endswith("…") for text in shown)
         assert "w1" not in shown, "only as many tokens are written as there is room for"
 
-    def test_what_no_font_can_draw_becomes_a_box(self, tmp_path):
+    def test_a_character_that_no_font_has_becomes_a_box(self, tmp_path):
         assert drawable("a\u0d05\U0001f9ff\n가▁ß") == "a\u25a1\u25a1\u25a1가▁ß"
         odd = ["\u0d05", "\U0001f9ff", "a\nb", "$x$", "\\frac", ""]
         plot_attention(*_attention(odd, odd, 1, 1), tmp_path / "map.png", "\u0d05 $\\alpha")
+
+    def test_thirty_tokens_are_all_written_and_none_is_clipped(self, tmp_path, monkeypatch):
+        drawn = {}
+        save = Figure.savefig
+
+        def saving(figure, *arguments, **options):
+            save(figure, *arguments, **options)
+            written = [text for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
+            drawn.update({text.get_text(): text.get_window_extent() for text in written})
+            drawn["figure"] = figure.bbox
+
+        monkeypatch.setattr(Figure, "savefig", saving)
+        tokens = [*(f"▁도서관{n}" for n in range(27)), "W" * 60, "국제전기통신연합전권대표회의의장단", "</s>"]
+        plot_attention(*_attention(tokens, tokens, 2, 3), tmp_path / "map.png", "W" * 99 + " " + "한국어 문장 " * 90)
+        figure = drawn.pop("figure")
+        assert {*tokens[:27], "</s>"} <= set(drawn)
+        assert any(text.startswith("국제전기통신") for text in drawn)
+        for text, box in drawn.items():
+            assert 0 <= box.x0 < box.x1 <= figure.x1, text
+            assert 0 <= box.y0 < box.y1 <= figure.y1, text
+
+    @pytest.mark.parametrize(
+        ("which", "heads", "layers"),
+        [
+            ("cross", ["head 1", "head 2", "head 3"] * 2, {"layer 1", "layer 2"}),
+            ("cross.2", ["head 1", "head 2", "head 3"], {"layer 2"}),
+            ("cross.2.3", ["head 3"], {"layer 2"}),
+            ("encoder.1.mean", ["mean of 3 heads"], {"layer 1"}),
+        ],
+    )
+    def test_only_the_chosen_maps_are_drawn(self, tmp_path, shown, which, heads, layers):
+        plot_attention(*_attention(GERMAN, KOREAN), tmp_path / "map.svg", "t", which=which)
+        assert [text for text in shown if "head" in text] == heads
+        assert {text for text in shown if text.startswith("layer")} == layers
+
+    @pytest.mark.parametrize("which", ["crosses", "cross.0", "cross.3", "cross.1.4", "cross.1.all", "all.1", ""])
+    def test_an_unknown_map_is_refused(self, tmp_path, which):
+        with pytest.raises(TmtError, match="no attention map") as failure:
+            plot_attention(*_attention(GERMAN, KOREAN), tmp_path / "map.svg", "t", which=which)
+        assert "cross.2.1" in failure.value.remedy
+        assert not (tmp_path / "map.svg").exists()
+
+    def test_many_heads_of_a_long_sentence_are_spread_over_rows(self, tmp_path):
+        tokens = [f"w{n}" for n in range(30)]
+        file = plot_attention(*_attention(tokens, tokens, 1, 8), tmp_path / "map.png", "t", which="cross.1")
+        height, width = imread(file).shape[:2]
+        assert 0.7 < width / height < 2.2
 
 
 class TestLengths:
     def test_means_and_sides_are_named(self, tmp_path, shown):
         file = plot_lengths({"source (ko)": [0, 2, 2], "target (en)": [0, 0, 0, 5]}, tmp_path / "lengths.png")
         assert 0.02 < _ink(file) < 0.6
-        assert {"source (ko): 1.5 tokens on average", "target (en): 3.0 tokens on average"} <= set(shown)
+        assert {"source (ko): mean 1.5", "target (en): mean 3.0"} <= set(shown)
 
-    def test_a_few_very_long_sentences_do_not_press_the_rest_into_a_corner(self, tmp_path, shown):
+    def test_a_few_very_long_sentences_do_not_squeeze_the_rest(self, tmp_path, shown):
         plot_lengths({"source": [0, *[100] * 20, *[0] * 479, 1]}, tmp_path / "lengths.png")
         assert "tokens (the longest: 500)" in shown
 
     @pytest.mark.parametrize("counts", [[], [0], [0, 1]])
-    def test_next_to_nothing(self, tmp_path, counts):
+    def test_very_few_numbers(self, tmp_path, counts):
         assert plot_lengths({"source": counts}, tmp_path / "lengths.png").exists()
+
+
+class TestVocabulary:
+    def test_entries_and_their_share_are_named(self, tmp_path, shown):
+        frequencies = {"source (ko)": [0, 1, 80, 15, 4], "target (en)": [1] * 10}
+        plot_vocabulary(frequencies, tmp_path / "vocabulary.png")
+        assert "source (ko): 4 entries in use,\n2 make up 90% of tokens" in shown
+        assert "target (en): 10 entries in use,\n9 make up 90% of tokens" in shown
+
+    @pytest.mark.parametrize("counts", [[], [0], [1]])
+    def test_very_few_numbers(self, tmp_path, counts):
+        assert plot_vocabulary({"source": counts, "target": [1, 2]}, tmp_path / "vocabulary.svg").exists()
+
+
+class TestScores:
+    def test_each_group_has_its_scores_and_its_size(self, tmp_path, shown):
+        plot_scores([("1 to 5", 1234, 31.25, 52.0), ("6 to 10", 5, 0.0, 100.0)], "test", tmp_path / "scores.svg")
+        assert {"1 to 5\n1,234", "6 to 10\n5", "31.2", "52.0", "0.0", "100.0", "BLEU", "chrF2", "test"} <= set(shown)
+
+
+def _all_pictures(folder, end, theme="light"):
+    """One picture of each kind."""
+    folder.mkdir()
+    run = _run(folder.parent / "run", bleu=7.0)
+    lengths = {"source (ko)": [0, 2, 2], "target (en)": [0, 1, 3]}
+    return [
+        compare_runs([run], folder / f"curves{end}", theme),
+        plot_attention(*_attention(GERMAN, KOREAN, 1, 2), folder / f"map{end}", "나는 → ich", theme=theme),
+        plot_data(lengths, lengths, folder / f"data{end}", theme),
+        plot_scores([("1 to 5", 9, 31.2, 52.0)], "test", folder / f"scores{end}", theme),
+    ]
+
+
+class TestFormats:
+    @pytest.mark.parametrize("end", [".svg", ".png"])
+    def test_the_same_numbers_give_the_same_bytes(self, tmp_path, end):
+        for one, other in zip(_all_pictures(tmp_path / "a", end), _all_pictures(tmp_path / "b", end), strict=True):
+            assert one.read_bytes() == other.read_bytes()
+
+    def test_an_svg_has_no_date_and_its_letters_as_outlines(self, tmp_path, caplog):
+        with caplog.at_level(logging.WARNING):
+            files = _all_pictures(tmp_path / "a", ".svg")
+        assert not caplog.records
+        for file in files:
+            root = ElementTree.fromstring(file.read_text(encoding="utf-8"))
+            names = {element.tag.rpartition("}")[2] for element in root.iter()}
+            assert names.isdisjoint({"text", "date", "font", "script"})
+            assert "use" in names, "a glyph is defined once"
+            assert file.stat().st_size < 150_000
+
+    def test_themes_have_their_own_paper_and_the_same_shapes(self, tmp_path):
+        light, dark = (_all_pictures(tmp_path / theme, ".png", theme) for theme in COLORS)
+        for one, other in zip(light, dark, strict=True):
+            bright, dim = imread(one), imread(other)
+            assert bright.shape == dim.shape
+            assert np.median(bright[..., :3]) > 0.9
+            assert np.median(dim[..., :3]) < 0.1
+
+    def test_colours_of_a_theme_stand_out_from_its_paper(self):
+        for colors in COLORS.values():
+            for text in (colors.ink, colors.quiet):
+                assert _contrast(text, colors.paper) > 4.5
+            # thin lines; WCAG asks for 3, which two colours of Okabe and Ito miss on white
+            assert all(_contrast(color, colors.paper) > 2 for color in colors.series)
+            steps = [_contrast(shade, colors.paper) for shade in colors.shades]
+            assert steps == sorted(steps), "a larger weight is a stronger shade"
+
+    def test_a_name_without_an_ending_is_a_png(self, tmp_path):
+        assert plot_lengths({"source": [0, 1]}, tmp_path / "lengths").read_bytes().startswith(b"\x89PNG")
 
 
 class TestCanvas:
@@ -233,13 +407,60 @@ class TestCommand:
     def test_it_prints_the_paths_of_the_pictures(self, tmp_path, monkeypatch, capsys):
         _write(tmp_path / "metrics.jsonl", [_step(1), _step(2), _validation(2, bleu=1.0)])
         code, out, err = self.tmt(monkeypatch, capsys, "--run", tmp_path)
-        names = ("loss", "bleu", "learning_rate", "speed")
+        names = ("learning-curves", "loss", "bleu", "learning_rate", "speed")
         assert (code, err) == (0, "")
         assert out.splitlines() == [str(tmp_path / "plots" / f"{name}.png") for name in names]
 
     @pytest.mark.parametrize("run", ["here", "nowhere"])
-    def test_what_is_no_run_is_refused(self, tmp_path, monkeypatch, capsys, run):
+    def test_a_folder_without_a_run_is_refused(self, tmp_path, monkeypatch, capsys, run):
         (tmp_path / "here").mkdir()
         code, out, err = self.tmt(monkeypatch, capsys, "--run", tmp_path / run)
         assert (code, out) == (2, "")
         assert run in err
+
+    def test_several_runs_make_one_picture(self, tmp_path, monkeypatch, capsys):
+        for name in ("one", "two"):
+            _run(tmp_path / name, bleu=5.0)
+        monkeypatch.chdir(tmp_path)
+        code, out, err = self.tmt(monkeypatch, capsys, "--run", "one", "--run", "two")
+        assert (code, out, err) == (0, "learning-curves.png\n", "")
+        code, out, err = self.tmt(monkeypatch, capsys, "--run", "one", "--output", "one.svg", "--theme", "dark")
+        assert (code, out, err) == (0, "one.svg\n", "")
+        assert COLORS["dark"].paper.lower() in (tmp_path / "one.svg").read_text()
+
+    def test_prepared_data(self, tmp_path, monkeypatch, capsys):
+        config = _config(tmp_path)
+        code, _, err = self.tmt(monkeypatch, capsys, "--config", config)
+        assert (code, "tmt prepare" in err) == (2, True)
+        prepare(config)
+        folder = tmp_path / "prepared" / "small" / "plots"
+        (folder / "lengths.png").unlink()
+        code, out, err = self.tmt(monkeypatch, capsys, "--config", config)
+        assert (code, err) == (0, "")
+        assert out.splitlines() == [str(folder / "lengths.png"), str(folder / "vocabulary.png")]
+        assert all(_ink(folder / name) > 0.02 for name in ("lengths.png", "vocabulary.png"))
+        code, out, _ = self.tmt(monkeypatch, capsys, "--config", config, "-o", tmp_path / "data.svg")
+        assert (code, out) == (0, f"{tmp_path / 'data.svg'}\n")
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            ([], "give --run or --config"),
+            (["--run", "one", "--config", "c.yaml"], "cannot be combined"),
+            (["--run", "one", "--set", "seed=1"], "--set needs --config"),
+            (["--run", "one", "--output", "one.jpg"], "cannot be written as .jpg"),
+            (["--run", "one", "--output", "/dev/null"], "not a regular file"),
+            (["--run", "one", "--theme", "pink"], "'--theme'"),
+            (["--run", "one", "--run", "empty"], "nothing is measured yet"),
+            ([option for number in range(8) for option in ("--run", f"run{number}")], "8 runs"),
+        ],
+    )
+    def test_a_mistake_gets_one_message(self, tmp_path, monkeypatch, capsys, options, said):
+        _run(tmp_path / "one")
+        (tmp_path / "empty").mkdir()
+        _write(tmp_path / "empty" / "metrics.jsonl", [{"event": "started", "step": 0}])
+        monkeypatch.chdir(tmp_path)
+        code, out, err = self.tmt(monkeypatch, capsys, *options)
+        assert (code, out) == (2, "")
+        assert err.count(said) == 1
+        assert "Traceback" not in err

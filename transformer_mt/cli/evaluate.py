@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from transformer_mt.cli.options import (
     MbrOption,
     ModelsOption,
     SamplesOption,
+    ThemeOption,
     ThreadsOption,
     UtilityOption,
     print_json,
@@ -27,6 +29,7 @@ _BASELINE = "Compare with these translations, or with this model: paired bootstr
 _TOKENIZED = "Also lowercased BLEU, and BLEU on lowercased Moses tokens as in papers."
 _PUBLISHED = "Published tokenized references for --tokenized, such as *.lc.norm.tok.de."
 _LANGUAGE = "Target language (ISO code). Default: the model's."
+_PLOT = "Draw BLEU and chrF by sentence length: a .png or .svg file."
 _BEAM = "Beam width; 1: greedy. Default: the model's."
 _LENGTH_PENALTY = "GNMT length penalty; 0: none. Default: the model's."
 
@@ -52,12 +55,16 @@ def evaluate(
     device: DeviceOption = "auto",
     threads: ThreadsOption = None,
     json: JsonOption = False,
+    plot: Annotated[File, typer.Option("--plot", metavar="FILE", help=_PLOT)] = None,
+    theme: ThemeOption = "light",
 ) -> None:
     """Score translations: BLEU, chrF, TER, examples, significance."""
     from transformer_mt import Computing, TestFiles
     from transformer_mt import evaluate as work
     from transformer_mt.evaluation.report import as_json, as_text
+    from transformer_mt.workflows.plot import check_picture, plot_report
 
+    check_picture(plot)
     wanted = [name for name, is_wanted in (("bleu", bleu), ("chrf", chrf), ("ter", ter)) if is_wanted]
     report = work(
         model or (),
@@ -76,6 +83,8 @@ def evaluate(
         },
         computing=Computing(device=device, threads=threads, scored=False),
     )
+    if plot is not None:
+        print(f"tmt: wrote {plot_report(report, plot, theme)}", file=sys.stderr)
     if json:
         print_json(as_json(report))
     else:

@@ -32,10 +32,7 @@ def init(
     ] = None,
     schema: Annotated[
         bool,
-        typer.Option(
-            "--schema",
-            help="Also write a JSON schema for editors; without NAME: only the schema.",
-        ),
+        typer.Option("--schema", help="Also write a JSON schema for editors; without NAME: only the schema."),
     ] = False,
 ) -> None:
     """Write a commented config to start from."""

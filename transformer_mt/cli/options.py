@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -24,16 +25,8 @@ ConfigOption = Annotated[
         autocompletion=completion.config_files,
     ),
 ]
-RunOption = Annotated[
-    Path,
-    typer.Option(
-        "--run",
-        metavar="DIR",
-        help="Folder of the run, such as runs/NAME.",
-        show_default=False,
-        autocompletion=completion.runs,
-    ),
-]
+_RUN = "Folder of the run, such as runs/NAME."
+RunOption = Annotated[Path, typer.Option("--run", metavar="DIR", help=_RUN, autocompletion=completion.runs)]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -69,28 +62,12 @@ ThreadsOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
-ModelOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--model",
-        "-m",
-        metavar="DIR",
-        help="Run or model folder. Default: the newest finished run.",
-        show_default=False,
-        autocompletion=completion.models,
-    ),
-]
-ModelsOption = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--model",
-        "-m",
-        metavar="DIR",
-        help="Run or model folder; repeat it for an ensemble. Default: the newest finished run.",
-        show_default=False,
-        autocompletion=completion.models,
-    ),
-]
+_MODEL = "Run or model folder. Default: the newest finished run."
+_MODELS = "Run or model folder; repeat it for an ensemble. Default: the newest finished run."
+_model = partial(typer.Option, "--model", "-m", metavar="DIR", autocompletion=completion.models)
+ModelOption = Annotated[Path | None, _model(help=_MODEL)]
+ModelsOption = Annotated[list[Path] | None, _model(help=_MODELS)]
+ThemeOption = Annotated[Literal["light", "dark"], typer.Option("--theme", help="Colours of the picture.")]
 
 
 def print_json(value: object) -> None:

@@ -1,4 +1,4 @@
-"""`tmt plot`: draw the learning curves of a run."""
+"""`tmt plot`: pictures of runs, and of prepared data."""
 
 from __future__ import annotations
 
@@ -7,12 +7,25 @@ from typing import Annotated
 
 import typer
 
+from transformer_mt.cli.completion import config_files, runs
+from transformer_mt.cli.options import SetOption, ThemeOption
+
+_RUNS = "Folder of the run, such as runs/NAME; repeat it to compare runs in learning-curves.png."
+_DATA = "YAML config: draw the sentence lengths and vocabulary of its training data."
+_RUN = typer.Option("--run", metavar="DIR", help=_RUNS, autocompletion=runs)
+_CONFIG = typer.Option("--config", "-c", metavar="FILE", help=_DATA, autocompletion=config_files)
+_OUTPUT = "Draw one picture, .png or .svg. Default: PNG files in plots/ of the run or data."
+
 
 def plot(
-    run: Annotated[Path, typer.Option("--run", help="Run folder, such as runs/NAME.", show_default=False)],
+    run: Annotated[list[Path] | None, _RUN] = None,
+    config: Annotated[Path | None, _CONFIG] = None,
+    set_: SetOption = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT)] = None,
+    theme: ThemeOption = "light",
 ) -> None:
-    """Draw loss, BLEU, learning rate and speed as PNG files in the run's plots folder."""
-    from transformer_mt.reporting.plots import plot_run
+    """Draw the learning curves of one run or several, or the lengths and the vocabulary of prepared data."""
+    from transformer_mt.workflows.plot import plot as work
 
-    for file in plot_run(run):
+    for file in work(run or (), config, set_ or (), output, theme):
         print(file)

@@ -15,6 +15,7 @@ from transformer_mt.cli.options import (
     MbrOption,
     ModelsOption,
     SamplesOption,
+    ThemeOption,
     ThreadsOption,
     UtilityOption,
 )
@@ -29,6 +30,9 @@ _OUTPUT = "File to write; it appears once it is complete."
 _N_BEST = "Up to N translations per line, written as: line number, tab, score, tab, text."
 _TOP_P = "Sample from the fewest tokens with this total probability."
 _SCORES = "Write score, tab, text. With --mbr: similarity to the others, 0 to 100."
+_JSON = "Write one JSON object with tokens, scores and alignments."
+_ATTENTION = "Draw the attention maps of one sentence: a .png or .svg file."
+_ATTENTION_OF = "Draw one kind (encoder, decoder, cross), layer or head: cross, cross.2, cross.2.1, cross.2.mean."
 
 
 def translate(
@@ -54,12 +58,10 @@ def translate(
     top_p: Annotated[float | None, typer.Option(metavar="X", help=_TOP_P)] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, metavar="N", help="Seed of sampling.")] = SEED,
     scores: Annotated[bool, typer.Option("--scores", help=_SCORES)] = False,
-    json: Annotated[
-        bool, typer.Option("--json", help="Write one JSON object with tokens, scores and alignments.")
-    ] = False,
-    attention: Annotated[
-        Path | None, typer.Option(metavar="PNG", help="Draw the attention maps of one sentence.")
-    ] = None,
+    json: Annotated[bool, typer.Option("--json", help=_JSON)] = False,
+    attention: Annotated[Path | None, typer.Option(metavar="FILE", help=_ATTENTION)] = None,
+    attention_of: Annotated[str, typer.Option(metavar="WHICH", help=_ATTENTION_OF)] = "all",
+    theme: ThemeOption = "light",
     threads: ThreadsOption = None,
     engine: Annotated[str, typer.Option(metavar="NAME", help=_ENGINE, autocompletion=engines)] = "tmt",
     device: DeviceOption = "auto",
@@ -67,9 +69,10 @@ def translate(
     """Translate sentences: one line out for each line in."""
     from transformer_mt.cli.streaming import translate_all
     from transformer_mt.files.lines import printable
-    from transformer_mt.workflows.translate import Computing, draw_attention, open_translator
+    from transformer_mt.workflows.translate import Computing, check_drawing, draw_attention, open_translator
 
     _check_usage(len(text or ()), input_, output, attention)
+    check_drawing(attention, attention_of)
     if sample and mbr:
         raise TmtError("--sample and --mbr cannot be combined", remedy="Give one of them.")
     prefix = printable(prefix)
@@ -80,7 +83,8 @@ def translate(
     computing = Computing(device, threads, seed, scored=scores or json)
     translator, folders = open_translator(model, search, computing, engine)
     if attention is not None and text is not None:
-        print(f"tmt: wrote {draw_attention(translator, printable(text[0]), prefix, attention)}", file=sys.stderr)
+        picture = draw_attention(translator, printable(text[0]), prefix, attention, attention_of, theme)
+        print(f"tmt: wrote {picture}", file=sys.stderr)
     names = [str(folder) for folder in folders]
     head = {"model": names if len(names) > 1 else names[0]} if json else None
     translate_all(translator, text, input_, output, prefix, scores, head)
@@ -104,7 +108,5 @@ def _check_usage(sentences: int, input_: Path | None, output: Path | None, atten
         raise TmtError(
             "--attention draws exactly one sentence", remedy='For example:  tmt translate "..." --attention map.png'
         )
-    if attention is not None and attention.exists() and not attention.is_file():
-        raise TmtError("not a regular file", place=attention, remedy="For example:  --attention map.png")
     if attention and output and attention.resolve() == output.resolve():
         raise TmtError("--attention and --output are the same file", place=output, remedy="Choose two files.")

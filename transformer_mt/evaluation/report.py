@@ -129,11 +129,19 @@ def _comparison(comparison: dict[str, Comparison]) -> str:
     )
 
 
+def span_of(bucket: Bucket) -> str:
+    """The lengths in a bucket, such as `6 to 10`."""
+    if bucket.longest is None:
+        return f"{bucket.shortest} or more"
+    return f"{max(bucket.shortest, 1)} to {bucket.longest}"
+
+
 def _buckets(buckets: Sequence[Bucket]) -> str:
     rows = [("tokens", "sentences", "BLEU", "chrF2", "length ratio")]
     for one in buckets:
-        span = f"{one.shortest} or more" if one.longest is None else f"{max(one.shortest, 1)} to {one.longest}"
-        rows.append((span, f"{one.sentences:,}", f"{one.bleu:.2f}", f"{one.chrf:.2f}", f"{one.length_ratio:.3f}"))
+        rows.append(
+            (span_of(one), f"{one.sentences:,}", f"{one.bleu:.2f}", f"{one.chrf:.2f}", f"{one.length_ratio:.3f}")
+        )
     return f"By length of the reference\n{aligned(rows)}"
 
 

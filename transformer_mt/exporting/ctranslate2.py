@@ -94,7 +94,7 @@ def load_engine(
                 place=folder,
                 remedy="Export the model again. --device cuda needs an NVIDIA GPU and its libraries.",
             ) from None
-    refuse_unsupported(engine.search, folder)  # named, not the temporary folder of a conversion
+    refuse_unsupported(engine.search, folder)  # here, to name this folder and not a temporary one
     return engine
 
 

@@ -1,8 +1,9 @@
-"""A figure to draw in: off screen, in one style, with a Hangul font.
+"""A figure to draw in: off screen, in one style, light or dark, as PNG or SVG, with a Hangul font.
 
 matplotlib is imported inside the functions and used without pyplot, so that a picture leaves no state behind.
-A Hangul font comes with the installation and draws what matplotlib's own font cannot; a box, without a warning,
-stands for a character that neither font has.
+The same data gives the same bytes: no dates, no random names. An SVG holds its letters as outlines, so that it looks
+the same on every machine. A Hangul font comes with the installation and draws what matplotlib's own font cannot; a
+box, without a warning, stands for a character that neither font has.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from transformer_mt.errors import TmtError
 from transformer_mt.files.replace import replaced_file
@@ -21,53 +23,149 @@ from transformer_mt.files.replace import replaced_file
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#8E4585"  # colour-blind people can distinguish them
-_STYLE: dict[Any, Any] = {
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#666666",
-    "axes.labelcolor": "#333333",
-    "axes.titlecolor": "#222222",
-    "axes.titlelocation": "left",
-    "axes.titlesize": 12,
-    "axes.titlepad": 10,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#E6E6E6",
-    "grid.linewidth": 0.8,
-    "legend.frameon": False,
-    "xtick.color": "#555555",
-    "ytick.color": "#555555",
-    "text.parse_math": False,  # a token may be a dollar sign
+Theme = Literal["light", "dark"]
+
+
+@dataclass(frozen=True)
+class Colors:
+    """The colours of a theme. quiet: of what explains; series: of Okabe and Ito; shades: of weights from 0 to 1."""
+
+    paper: str
+    ink: str
+    quiet: str
+    frame: str
+    grid: str
+    series: tuple[str, ...]
+    shades: tuple[str, ...]
+
+
+COLORS: dict[Theme, Colors] = {
+    "light": Colors(
+        paper="#FFFFFF",
+        ink="#1F2328",
+        quiet="#57606A",
+        frame="#8C959F",
+        grid="#E4E7EB",
+        series=("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"),
+        shades=("#FFFFFF", "#D6E6F4", "#8FBFE0", "#3B8BC4", "#0B5394", "#062B52"),
+    ),
+    "dark": Colors(
+        paper="#0D1117",
+        ink="#E6EDF3",
+        quiet="#A5AFBA",
+        frame="#6E7681",
+        grid="#252B33",
+        series=("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#D55E00", "#FFFFFF"),
+        shades=("#0D1117", "#12304A", "#1C5A8A", "#3F93CF", "#94CDF2", "#F4FAFF"),
+    ),
 }
+PLAIN, SMALL = 11, 9.5  # points; a picture 9 inches wide shows them 14 and 12 pixels high where it is 800 pixels wide
 _BASE_FONT = "DejaVu Sans"  # matplotlib's own
 _BOX = "\u25a1"
+_FORMATS = {"": "png", ".png": "png", ".svg": "svg"}  # by the ending of the file
+
+
+def _style(colors: Colors) -> dict[Any, Any]:
+    from matplotlib.rcsetup import cycler
+
+    return {
+        "font.family": list(_font_files()),
+        "font.size": PLAIN,
+        "figure.facecolor": colors.paper,
+        "savefig.facecolor": colors.paper,
+        "text.color": colors.ink,
+        "text.parse_math": False,  # a token may be a dollar sign
+        "axes.facecolor": colors.paper,
+        "axes.prop_cycle": cycler(color=colors.series),
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.edgecolor": colors.frame,
+        "axes.labelcolor": colors.quiet,
+        "axes.titlecolor": colors.ink,
+        "axes.titlelocation": "left",
+        "axes.titlesize": 12.5,
+        "axes.titlepad": 10,
+        "axes.grid": True,
+        "axes.grid.axis": "y",
+        "axes.axisbelow": True,
+        "grid.color": colors.grid,
+        "grid.linewidth": 0.9,
+        "legend.frameon": False,
+        "legend.labelcolor": colors.ink,
+        "xtick.color": colors.frame,
+        "ytick.color": colors.frame,
+        "xtick.labelcolor": colors.quiet,
+        "ytick.labelcolor": colors.quiet,
+        "xtick.labelsize": SMALL,
+        "ytick.labelsize": SMALL,
+        "svg.fonttype": "path",
+        "svg.hashsalt": "transformer_mt",
+    }
 
 
 @contextmanager
-def canvas(file: Path, inches: tuple[float, float], dpi: int = 120) -> Iterator[Figure]:
-    """A figure of this width and height, saved as the PNG `file` if the block ends without an error; follows links.
+def canvas(file: Path, inches: tuple[float, float], theme: Theme = "light", dpi: int = 150) -> Iterator[Figure]:
+    """A figure of this width and height, saved as `file` if the block ends without an error; follows links.
 
-    Raises TmtError if `file` is not a regular file: the picture would replace a device or a pipe.
+    Inside the block, "C0", "C1", ... are the series of the theme. dpi: of a PNG.
+    Raises TmtError if the file ends in neither .png nor .svg, or is not a regular file, such as a device or a pipe.
     """
     import matplotlib
     from matplotlib.figure import Figure
 
+    kind = picture_format(file)
     file = Path(os.path.realpath(file))
-    if file.exists() and not file.is_file():
-        raise TmtError("a picture needs a file of its own, and this is none", place=file, remedy="Name another place.")
     file.parent.mkdir(parents=True, exist_ok=True)
-    with matplotlib.rc_context({**_STYLE, "font.family": list(_font_files())}):
+    with matplotlib.rc_context(_style(COLORS[theme])):
         figure = Figure(figsize=inches, dpi=dpi, layout=None)
         yield figure
         with replaced_file(file) as aside:
-            figure.savefig(aside, format="png")
+            figure.savefig(aside, format=kind, metadata={"Date": None, "Creator": None} if kind == "svg" else None)
+
+
+def picture_format(file: Path) -> str:
+    """`png` or `svg`, by the ending of the file; png if it has none. Raises TmtError as `canvas` does."""
+    if file.exists() and not file.is_file():
+        remedy = "Name a file, such as picture.png or picture.svg."
+        raise TmtError("not a regular file, so no picture can be written here", place=file, remedy=remedy)
+    if file.suffix.lower() not in _FORMATS:
+        raise TmtError(
+            f"pictures cannot be written as {file.suffix}", place=file, remedy="Name a file that ends in .png or .svg."
+        )
+    return _FORMATS[file.suffix.lower()]
 
 
 def drawable(text: str) -> str:
     """The text with a box for each character that no font has."""
     known = _characters()
     return "".join(character if ord(character) in known else _BOX for character in text)
+
+
+def text_width(text: str, points: float) -> float:
+    """Width in inches of a drawable text in this size, and a little more: hinting widens small letters."""
+    return 1.03 * sum(map(_advance, text)) * points / 72
+
+
+def shortened(text: str, points: float, inches: float) -> str:
+    """The text, or its beginning and an ellipsis, in at most this width."""
+    if text_width(text, points) <= inches:
+        return text
+    while text and text_width(text + "\u2026", points) > inches:
+        text = text[:-1]
+    return text.rstrip() + "\u2026"
+
+
+def wrapped(text: str, points: float, inches: float, lines: int) -> list[str]:
+    """The text in at most this number of lines, broken at spaces; the last line ends in an ellipsis if text is left."""
+    rows, words = [""], text.split(" ")
+    while words:
+        longer = f"{rows[-1]} {words[0]}" if rows[-1] else words[0]
+        if not rows[-1] or text_width(longer, points) <= inches or len(rows) == lines:
+            rows[-1] = longer
+            words.pop(0)
+        else:
+            rows.append("")
+    return [shortened(row, points, inches) for row in rows]
 
 
 @cache
@@ -86,9 +184,27 @@ def _font_files() -> dict[str, str]:
 
 
 @cache
-def _characters() -> frozenset[int]:
-    """The code points of all characters that a font has, without control characters."""
+def _fonts() -> list[tuple[Any, frozenset[int]]]:
+    """The fonts, the preferred one first, each with the code points it has, without control characters."""
     from matplotlib.ft2font import FT2Font
 
-    codes = frozenset(code for file in _font_files().values() for code in FT2Font(file).get_charmap())
-    return codes - frozenset(range(32))  # a line break would break the line
+    fonts = [FT2Font(file) for file in _font_files().values()]
+    for font in fonts:
+        font.set_size(100, 72)
+    # without control characters: a line break would break the line
+    return [(font, frozenset(font.get_charmap()) - frozenset(range(32))) for font in fonts]
+
+
+@cache
+def _characters() -> frozenset[int]:
+    """The code points of all characters that a font has."""
+    return frozenset().union(*(codes for _, codes in _fonts()))
+
+
+@cache
+def _advance(character: str) -> float:
+    """Width of a character, as a share of the size of its font."""
+    for font, codes in _fonts():
+        if ord(character) in codes:
+            return float(font.load_char(ord(character)).linearHoriAdvance / 65536 / 100)  # of 100 points
+    return 1.0

@@ -16,11 +16,11 @@ from typing import Any
 
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.reporting.bars import bar, is_watched
-from transformer_mt.reporting.plots import plot_curves
+from transformer_mt.reporting.curves import METRICS, PLOTS, draw_curves
 from transformer_mt.reporting.table import sample_line, table_head, table_row
 from transformer_mt.reporting.terminal import columns_of, painted, wrapped
 
-METRICS, LOG, PLOTS = "metrics.jsonl", "train.log", "plots"
+LOG = "train.log"
 PLAIN_SECONDS = 30.0  # between progress lines without a terminal
 PLOT_SECONDS = 20.0  # between drawings of the curves
 HEAD_EVERY = 10  # rows of the table
@@ -139,7 +139,7 @@ class Events:
         """Draw the curves of the whole run, and return their folder. Raises TmtError if the disk refuses."""
         folder = self.folder / PLOTS
         try:
-            plot_curves(self.folder / METRICS, folder)
+            draw_curves(self.folder / METRICS, folder)
         except OSError as error:
             raise from_os_error(error, "drawing the learning curves") from None
         self._drawn = time.monotonic()

@@ -12,9 +12,9 @@ from transformer_mt.data.doctor import PairCounts as PairCounts
 from transformer_mt.data.prepare import Progress
 from transformer_mt.data.prepare import prepare as prepare_data
 from transformer_mt.data.prepared import Prepared
-from transformer_mt.data.store import SIDES
 from transformer_mt.reporting.bars import bar
-from transformer_mt.reporting.plots import plot_lengths
+from transformer_mt.reporting.distributions import plot_lengths
+from transformer_mt.workflows.plot import lengths_of
 
 
 def prepare(config: ConfigLike, force: bool = False) -> Prepared:
@@ -26,11 +26,7 @@ def prepare(config: ConfigLike, force: bool = False) -> Prepared:
     with _progress() as progress:
         prepared = prepare_data(config_of(config), force, progress)
     if not prepared.picture.exists():
-        report = prepared.report
-        train = report.splits["train"]
-        plot_lengths(
-            {f"{side} ({report.languages[side]})": train.side(side).histogram for side in SIDES}, prepared.picture
-        )
+        plot_lengths(lengths_of(prepared), prepared.picture)
     return prepared
 
 

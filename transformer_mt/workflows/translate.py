@@ -11,7 +11,8 @@ from transformer_mt.decoding.interpreter import Hypothesis as Hypothesis
 from transformer_mt.decoding.interpreter import Interpreter as Interpreter
 from transformer_mt.decoding.interpreter import Translation as Translation
 from transformer_mt.errors import TmtError
-from transformer_mt.reporting.attention_map import plot_attention
+from transformer_mt.reporting.attention_map import check_which, plot_attention
+from transformer_mt.reporting.canvas import Theme, picture_format
 from transformer_mt.workflows.engines import load_model
 from transformer_mt.workflows.models import find_models, search_settings
 
@@ -24,14 +25,29 @@ def open_translator(
     return load_model(folders, search_settings(folders[0], search), computing, engine), folders
 
 
-def draw_attention(translator: Interpreter, line: str, prefix: str, file: Path) -> Path:
-    """Draw all attention maps of the first model for a sentence and its translation.
+def check_drawing(file: Path | None, which: str) -> None:
+    """Raises TmtError, before a model is loaded, if `draw_attention` cannot write this file or read `which`.
 
-    Raises TmtError if the engine of the translator cannot return all attention weights.
+    file: None to draw nothing; `which` must then be `all`.
+    """
+    if file is not None:
+        picture_format(file)
+        check_which(which)
+    elif which != "all":
+        raise TmtError("--attention-of needs --attention", remedy="Add a file to draw in:  --attention map.png")
+
+
+def draw_attention(
+    translator: Interpreter, line: str, prefix: str, file: Path, which: str = "all", theme: Theme = "light"
+) -> Path:
+    """Draw the attention maps of the first model while it translates a sentence.
+
+    which: `all`, or KIND[.LAYER[.HEAD]] as `plot_attention` reads it. Raises TmtError if there is no such map, or if
+    the translator's engine gives no attention.
     """
     from transformer_mt.decoding.translator import Translator
 
     if not isinstance(translator, Translator):
         raise TmtError("--attention needs --engine tmt", remedy="CTranslate2 returns the attention of one layer only.")
     seen = translator.attention(line, prefix=prefix)
-    return plot_attention(seen.maps, seen.rows, seen.columns, file, line)
+    return plot_attention(seen.maps, seen.rows, seen.columns, file, line, which=which, theme=theme)

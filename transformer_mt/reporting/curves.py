@@ -1,0 +1,248 @@
+"""Learning curves: of one run, or of several in one picture. Knows the records of runs; no model, no data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from transformer_mt.errors import TmtError
+from transformer_mt.reporting.canvas import COLORS, PLAIN, Theme, canvas, drawable, shortened
+from transformer_mt.reporting.history import Record, points, read_history
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+METRICS, PLOTS = "metrics.jsonl", "plots"  # in the folder of a run
+_INCHES = (9.0, 4.6)
+_FEW = 60  # up to this number of points, each gets a dot
+_LOSS, _BLEU = "Loss (nats per token)", "BLEU of the validation set"
+_THIN: dict[str, Any] = {"linewidth": 1.1, "alpha": 0.6}  # training, if the colour says which run it is
+_THICK: dict[str, Any] = {"linewidth": 2.0}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Values of one kind by step; empty if nothing was measured."""
+
+    steps: list[int]
+    values: list[float]
+
+    def smoothed(self) -> Curve:
+        """Each value as the mean of its neighbours on both sides, so that the line has no delay."""
+        reach = len(self.values) // 80
+        windows = [self.values[max(0, place - reach) : place + reach + 1] for place in range(len(self.values))]
+        return Curve(self.steps, [sum(window) / len(window) for window in windows])
+
+
+def draw_run(run: Path, theme: Theme = "light") -> list[Path]:
+    """Draw all curves of a run in its `plots` folder; as `draw_curves`. Raises TmtError if there is no such folder."""
+    return draw_curves(_metrics_of(run), run / PLOTS, theme)
+
+
+def draw_curves(metrics_file: Path, folder: Path, theme: Theme = "light") -> list[Path]:
+    """Draw what was measured of loss, BLEU, learning rate and speed; return the PNG files in `folder`.
+
+    Raises TmtError if there is no metrics file, or nothing in it yet.
+    """
+    records = _measured(metrics_file)
+    name = _names([metrics_file.parent])[0]
+    drawn = [
+        _compare({name: records}, folder / "learning-curves.png", theme),
+        _draw_loss(records, folder / "loss.png", theme),
+        _draw_one(records, "validation", "bleu", _BLEU, folder / "bleu.png", theme, max),
+        _draw_one(records, "step", "learning_rate", "Learning rate", folder / "learning_rate.png", theme),
+        _draw_one(records, "step", "tokens_per_second", "Target tokens per second", folder / "speed.png", theme),
+    ]
+    return [file for file in drawn if file is not None]
+
+
+def compare_runs(runs: Sequence[Path], file: Path, theme: Theme = "light") -> Path:
+    """Draw loss and BLEU of some runs side by side, one colour per run.
+
+    Raises TmtError if a run has no metrics yet, or if there are more runs than colours.
+    """
+    runs = list({run.resolve(): run for run in runs}.values())
+    most = len(COLORS[theme].series)
+    if len(runs) > most:
+        raise TmtError(f"{len(runs)} runs in one picture", remedy=f"Give at most {most}: each needs its own colour.")
+    records = [_measured(_metrics_of(run)) for run in runs]
+    return _compare(dict(zip(_names(runs), records, strict=True)), file, theme)
+
+
+def _metrics_of(run: Path) -> Path:
+    if not run.is_dir():
+        raise TmtError("no such run folder", place=run, remedy="Check the path; `ls runs` lists your runs.")
+    return run / METRICS
+
+
+def _measured(metrics_file: Path) -> list[Record]:
+    """The records of a run. Raises TmtError if there is nothing to draw."""
+    records = read_history(metrics_file)
+    if not any(record.get("event") in ("step", "validation") for record in records):
+        raise TmtError("nothing is measured yet", place=metrics_file, remedy="Let the run train for a while first.")
+    return records
+
+
+def _names(runs: Sequence[Path]) -> list[str]:
+    """The names of different folders, with as many of the folders above them as tell them apart."""
+    paths = [run.resolve() for run in runs]
+    for parts in range(1, max(len(path.parts) for path in paths)):
+        names = ["/".join(path.parts[-parts:]) for path in paths]
+        if len({*names}) == len(names):
+            return names
+    return [str(path) for path in paths]
+
+
+def _compare(runs: Mapping[str, Sequence[Record]], file: Path, theme: Theme) -> Path:
+    """Draw the two panels: loss, and BLEU if a run has it."""
+    bleu = {name: Curve(*points(records, "validation", "bleu")) for name, records in runs.items()}
+    panels = 2 if any(curve.steps for curve in bleu.values()) else 1
+    rows = len(runs) if len(runs) > 1 else 0
+    height = 4.2 + 0.22 * rows
+    with canvas(file, (_INCHES[0], height), theme) as figure:
+        grid = figure.add_gridspec(
+            1, panels, left=0.075, right=0.975, wspace=0.2, bottom=0.56 / height, top=1 - (0.52 + 0.22 * rows) / height
+        )
+        first = figure.add_subplot(grid[0], title=_LOSS)
+        _draw_losses(first, list(runs.values()))
+        if panels == 2:
+            axes = figure.add_subplot(grid[1], title=_BLEU, sharex=first)
+            for place, curve in enumerate(bleu.values()):
+                _draw(axes, curve, f"C{place}")
+                _mark_best(axes, curve, f"C{place}", max, named=not rows)
+            _name_steps(axes)
+            _begin_at_zero(axes, 100)
+        if rows:
+            _name_runs(figure, bleu)
+    return file
+
+
+def _name_runs(figure: Figure, bleu: Mapping[str, Curve]) -> None:
+    """Write the names of the runs and their best BLEU above the panels, each after a line in its colour."""
+    from matplotlib.lines import Line2D
+
+    width, height = figure.get_size_inches()
+    lines = [Line2D([], [], color=f"C{place}", linewidth=2.4) for place in range(len(bleu))]
+    labels = []
+    for name, curve in bleu.items():
+        labels.append(shortened(drawable(name), PLAIN, width / 2))
+        if curve.steps:
+            best = max(range(len(curve.values)), key=curve.values.__getitem__)
+            labels[-1] += f"   best BLEU {curve.values[best]:.2f} at update {curve.steps[best]:,}"
+    figure.legend(
+        lines, labels, loc="upper left", bbox_to_anchor=(0.06, 1 - 0.06 / height), fontsize=PLAIN,
+        labelspacing=0.35, borderaxespad=0, borderpad=0.2,
+    )  # fmt: skip
+
+
+def _draw_losses(axes: Axes, runs: Sequence[Sequence[Record]]) -> None:
+    """Draw the loss of training and validation: in two colours for one run; in its colour, thin and thick, for each of
+    several."""
+    from matplotlib import rcParams
+    from matplotlib.lines import Line2D
+
+    alone, values = len(runs) == 1, list[float]()
+    style = _THICK if alone else _THIN
+    for place, records in enumerate(runs):
+        train, validation = (Curve(*points(records, event, "loss")) for event in ("step", "validation"))
+        values += train.values + validation.values
+        if alone:
+            axes.plot(train.steps, train.values, color="C0", alpha=0.25, linewidth=0.8)
+        smooth = train.smoothed()
+        axes.plot(smooth.steps, smooth.values, color=f"C{place}", **style)
+        _draw(axes, validation, "C1" if alone else f"C{place}")
+    _name_steps(axes)
+    _leave_out_the_start(axes, values)
+    first, second = ("C0", "C1") if alone else [rcParams["axes.labelcolor"]] * 2
+    lines = [Line2D([], [], color=first, **style), Line2D([], [], color=second, marker=".", **_THICK)]
+    axes.legend(lines, ["training", "validation"], loc="upper right", fontsize=PLAIN)
+
+
+def _draw_loss(records: Sequence[Record], file: Path, theme: Theme) -> Path | None:
+    """Draw the loss of training and validation; None if there is none."""
+    if not any(points(records, event, "loss")[0] for event in ("step", "validation")):
+        return None
+    with canvas(file, _INCHES, theme) as figure:
+        axes = _only_panel(figure, _LOSS)
+        _draw_losses(axes, [records])
+        _mark_best(axes, Curve(*points(records, "validation", "loss")), "C1", min)
+    return file
+
+
+def _draw_one(
+    records: Sequence[Record],
+    event: str,
+    key: str,
+    title: str,
+    file: Path,
+    theme: Theme,
+    best: Callable[..., int] | None = None,
+) -> Path | None:
+    """Draw one curve; None if it has no points. best: max or min, to mark the best value."""
+    curve = Curve(*points(records, event, key))
+    if not curve.steps:
+        return None
+    with canvas(file, _INCHES, theme) as figure:
+        axes = _only_panel(figure, title)
+        _draw(axes, curve, "C0")
+        if best is not None:
+            _mark_best(axes, curve, "C0", best)
+        _name_steps(axes)
+        _begin_at_zero(axes, 100 if key == "bleu" else math.inf)
+    return file
+
+
+def _only_panel(figure: Figure, title: str) -> Axes:
+    width, height = figure.get_size_inches()
+    return figure.add_axes((0.95 / width, 0.6 / height, 1 - 1.2 / width, 1 - 1.12 / height), title=title)
+
+
+def _draw(axes: Axes, curve: Curve, color: str) -> None:
+    """Draw a line, with a dot at each of few points."""
+    marker = "." if len(curve.steps) <= _FEW else ""
+    axes.plot(curve.steps, curve.values, color=color, marker=marker, markersize=7, **_THICK)
+
+
+def _mark_best(axes: Axes, curve: Curve, color: str, best: Callable[..., int], named: bool = True) -> None:
+    """Draw a ring around the best value, and write it below (the highest) or above it. best: max or min."""
+    if not curve.steps:
+        return
+    place = best(range(len(curve.values)), key=curve.values.__getitem__)
+    step, value = curve.steps[place], curve.values[place]
+    axes.plot(step, value, "o", color=color, markersize=10, fillstyle="none", markeredgewidth=1.6)
+    if not named:
+        return
+    side, gap = ("top", -13) if best is max else ("bottom", 13)
+    end = "right" if step > sum(curve.steps[:: len(curve.steps) - 1 or 1][:2]) / 2 else "left"
+    text = f"best: {value:.2f} at {step:,}"
+    axes.annotate(text, (step, value), (0, gap), textcoords="offset points", ha=end, va=side, fontsize=PLAIN)
+
+
+def _name_steps(axes: Axes) -> None:
+    """Set the name and the ticks of the x axis."""
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+
+    axes.set_xlabel("update", fontsize=PLAIN)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 2.5, 5, 10]))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.margins(x=0.03, y=0.14)
+    axes.set_xlim(left=0)
+
+
+def _begin_at_zero(axes: Axes, largest: float) -> None:
+    """Begin the y axis at 0. largest: the largest possible value, above which the axis only needs room for a ring."""
+    top = axes.get_ylim()[1]
+    axes.set_ylim(0, min(top, 1.04 * largest))
+
+
+def _leave_out_the_start(axes: Axes, values: list[float]) -> None:
+    """End the y axis below the high losses of the first updates, which would flatten the rest, and at 0 or above."""
+    values = sorted(values)
+    usual = values[int(0.95 * (len(values) - 1))] if values else 0.0
+    if len(values) > 20 and values[-1] > 1.5 * usual:
+        axes.set_ylim(top=1.3 * usual)
+    axes.set_ylim(bottom=max(0, axes.get_ylim()[0]))

@@ -1,0 +1,99 @@
+"""Pictures of runs, of prepared data, and of an evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from transformer_mt.config.load import ConfigLike, config_of
+from transformer_mt.data.prepared import Prepared, open_prepared
+from transformer_mt.data.store import SIDES, Side
+from transformer_mt.errors import TmtError
+from transformer_mt.evaluation.report import Report, span_of
+from transformer_mt.reporting.canvas import Theme, picture_format
+from transformer_mt.reporting.curves import compare_runs, draw_run
+from transformer_mt.reporting.distributions import plot_data, plot_lengths, plot_scores, plot_vocabulary
+from transformer_mt.text.vocabulary import MARKS
+
+COMPARISON = Path("learning-curves.png")
+_CHUNK = 1 << 22  # ids that are counted at once
+
+
+def plot(
+    runs: Sequence[Path] = (),
+    config: ConfigLike | None = None,
+    overrides: Sequence[str] = (),
+    output: Path | None = None,
+    theme: Theme = "light",
+) -> list[Path]:
+    """What `tmt plot` draws: `runs` as `plot_runs` does, or the data of `config` as `plot_prepared` does."""
+    if runs and config is None and not overrides:
+        return plot_runs(runs, output, theme)
+    if not runs and config is not None:
+        return plot_prepared(config, overrides, output, theme)
+    if overrides and config is None:
+        raise TmtError("--set needs --config", remedy="Remove --set: a run keeps the settings it was trained with.")
+    what = "--run and --config cannot be combined" if runs else "give --run or --config"
+    raise TmtError(what, remedy="For a run:  tmt plot --run runs/NAME      For prepared data:  tmt plot --config C")
+
+
+def plot_runs(runs: Sequence[Path], output: Path | None = None, theme: Theme = "light") -> list[Path]:
+    """Draw the learning curves of one run or several; return the files.
+
+    One run without `output`: each curve as a PNG in its `plots` folder. Otherwise loss and BLEU of all runs in one
+    picture, `output` or ./learning-curves.png. Raises TmtError if a run has no metrics yet.
+    """
+    if len(runs) == 1 and output is None:
+        return draw_run(runs[0], theme)
+    return [compare_runs(runs, output or COMPARISON, theme)]
+
+
+def plot_prepared(
+    config: ConfigLike, overrides: Sequence[str] = (), output: Path | None = None, theme: Theme = "light"
+) -> list[Path]:
+    """Draw sentence lengths and vocabulary of the prepared training data; return the files.
+
+    Without `output`: two PNG files in `plots` of the prepared data; otherwise both panels in one picture.
+    Raises TmtError if the data is not prepared.
+    """
+    prepared = open_prepared(config_of(config, overrides))
+    lengths, store = lengths_of(prepared), prepared.store("train")
+    languages = prepared.report.languages
+    sides = zip(SIDES, (store.source, store.target), strict=True)
+    frequencies = {f"{name} ({languages[name]})": _frequencies(side) for name, side in sides}
+    if output is not None:
+        return [plot_data(lengths, frequencies, output, theme)]
+    vocabulary = prepared.picture.with_name("vocabulary.png")
+    return [plot_lengths(lengths, prepared.picture, theme), plot_vocabulary(frequencies, vocabulary, theme)]
+
+
+def lengths_of(prepared: Prepared) -> dict[str, list[int]]:
+    """By side, such as `source (ko)`: element n counts the training sentences of n tokens."""
+    report = prepared.report
+    train = report.splits["train"]
+    return {f"{side} ({report.languages[side]})": train.side(side).histogram for side in SIDES}
+
+
+def plot_report(report: Report, file: Path, theme: Theme = "light") -> Path:
+    """Draw BLEU and chrF by the length of the reference."""
+    rows = [(span_of(one), one.sentences, one.bleu, one.chrf) for one in report.buckets]
+    return plot_scores(rows, f"Score by sentence length: {report.name}", file, theme)
+
+
+def check_picture(file: Path | None) -> None:
+    """Raises TmtError if no picture can be written as this file: before the long work that is to be drawn."""
+    if file is not None:
+        picture_format(file)
+
+
+def _frequencies(side: Side) -> list[int]:
+    """How often each vocabulary entry occurs; marks such as </s> are left out."""
+    counts = np.zeros(0, dtype=np.int64)
+    for start in range(0, len(side.ids), _CHUNK):  # bincount makes a copy of eight bytes per id
+        more = np.bincount(side.ids[start : start + _CHUNK], minlength=len(counts))
+        more[: len(counts)] += counts
+        counts = more
+    found: list[int] = counts[len(MARKS) :].tolist()
+    return found
