@@ -86,7 +86,7 @@ CAUSES = {
     "data.selection._divide": "Validation and test together must leave pairs for training.",
     "data.store._damaged": "A copy was cut short, or the files were changed after `tmt prepare`.",
     "decoding.translator._require_alike": "An ensemble adds the scores of its models token by token.",
-    "exporting.specification._refuse_inexpressible": "CTranslate2 implements a fixed set of Transformer variants.",
+    "exporting.specification._require_supported": "CTranslate2 implements a fixed set of Transformer variants.",
     "files.receiving.run": "`tmt` tries several times, and continues a download where it stopped.",
     "files.lines.web_page": "The address has moved, or asks for a login.",
     "runtime.distributed.join_world": "When one process of `torchrun` fails, the others cannot continue.",
@@ -97,8 +97,8 @@ CAUSES = {
     "training.run_directory._require_same": "A resumed run must continue the same experiment; few keys, such as "
     "`training.max_epochs`, may change.",
     "training.run_directory._require_same_corpus": "A resumed run must continue on the same data.",
-    "training.trainer._lost": "A number overflowed. Usually the learning rate is too high.",
-    "training.trainer._require_one_state": "The machines do not share the folder of runs.",
+    "training.trainer._diverged": "A number overflowed. Usually the learning rate is too high.",
+    "training.trainer._require_same_checkpoint": "The machines do not share the folder of runs.",
     "workflows.export._require_agreement": "A float32 export has to give nearly the same translations as `tmt`; "
     "an export that does not is wrong.",
 }
