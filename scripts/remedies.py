@@ -25,7 +25,7 @@ operating system or a library said. Errors end the command with exit code 2 and 
 
 # Title, sentence, and the modules whose messages belong there; the longest prefix that fits decides.
 GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("The command line", "", ("cli",)),
+    ("The command line", "", ("cli", "workflows")),
     (
         "The config",
         "All mistakes of a config are listed at once, each with its file and line, under one remedy. "
@@ -50,7 +50,7 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Translating", "", ("decoding", "workflows.translate", "workflows.engines", "cli.translate", "cli.streaming")),
     ("Evaluating", "", ("evaluation", "workflows.evaluate", "cli.evaluate")),
     ("Exporting", "", ("exporting", "workflows.export", "cli.export")),
-    ("Plots and logs", "", ("reporting", "cli.plot")),
+    ("Plots and logs", "", ("reporting", "cli.plot", "workflows.plot")),
 )
 
 # What the library of the command line says itself.
@@ -86,7 +86,7 @@ CAUSES = {
     "data.selection._divide": "Validation and test together must leave pairs for training.",
     "data.store._damaged": "A copy was cut short, or the files were changed after `tmt prepare`.",
     "decoding.translator._require_alike": "An ensemble adds the scores of its models token by token.",
-    "exporting.specification._refuse_inexpressible": "CTranslate2 implements a fixed set of Transformer variants.",
+    "exporting.specification._require_supported": "CTranslate2 implements a fixed set of Transformer variants.",
     "files.receiving.run": "`tmt` tries several times, and continues a download where it stopped.",
     "files.lines.web_page": "The address has moved, or asks for a login.",
     "runtime.distributed.join_world": "When one process of `torchrun` fails, the others cannot continue.",
@@ -97,8 +97,8 @@ CAUSES = {
     "training.run_directory._require_same": "A resumed run must continue the same experiment; few keys, such as "
     "`training.max_epochs`, may change.",
     "training.run_directory._require_same_corpus": "A resumed run must continue on the same data.",
-    "training.trainer._lost": "A number overflowed. Usually the learning rate is too high.",
-    "training.trainer._require_one_state": "The machines do not share the folder of runs.",
+    "training.trainer._diverged": "A number overflowed. Usually the learning rate is too high.",
+    "training.trainer._require_same_checkpoint": "The machines do not share the folder of runs.",
     "workflows.export._require_agreement": "A float32 export has to give nearly the same translations as `tmt`; "
     "an export that does not is wrong.",
 }

@@ -1,6 +1,6 @@
-"""The house rules, read off the source: who may import whom, what no file may hold, and how long things may be.
+"""The rules of the code, checked on its source: imports, content and length of files.
 
-Each rule names the offender as file:line, so that the message is the way to the mend.
+A failing rule lists each violation as file:line.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from transformer_mt.config.choices import CHOICES, choice
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "transformer_mt"
 
-# Every room, lowest first: the rooms it may import, beside itself and `errors`.
+# Every room, lowest first, with the rooms that it may import besides itself and `errors`.
 ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "config": set(),
@@ -47,7 +47,7 @@ ROOMS["cli"] = {"workflows", "reporting", "config", "files", "evaluation.report"
 API = {"load_config", "Config", "Computing", "TestFiles", "TmtError", "Translator"} | {
     *("average", "evaluate", "export", "prepare", "train")
 }
-# A search knows a step function, never a model; of text only the numbers of <s> and </s>.
+# A search knows a step function and never a model; of text, only the ids of <s> and </s>.
 ALGORITHMS = {"decoding.greedy_search", "decoding.beam_search", "decoding.random_sampling", "decoding.step"}
 SEARCHING = {
     *ALGORITHMS,
@@ -57,7 +57,7 @@ SEARCHING = {
     "config",
     "text.vocabulary",
 }
-# What a room may take from outside, where that is less than everything.
+# Third-party packages that a room may import; rooms that are not listed may import all.
 OUTSIDE: dict[str, set[str]] = {
     "errors": set(),
     "config": {"pydantic", "yaml"},
@@ -74,7 +74,7 @@ LONGEST_FUNCTION = 60
 
 @dataclass(frozen=True)
 class Import:
-    """One imported module: who asks (dotted, without the package's name), for what, where, and when."""
+    """One import: by which module (without the name of the package), of which module, where, and when."""
 
     by: str
     of: str
@@ -101,7 +101,7 @@ def _place(path: Path, line: int) -> str:
 
 
 def _walk(node: ast.AST, inside: bool = False) -> Iterator[tuple[ast.AST, bool]]:
-    """Every node, and whether it waits for a call or for a type checker."""
+    """Every node, and whether it is only executed by a call or a type checker."""
     for child in ast.iter_child_nodes(node):
         waits = inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         waits = waits or (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test))
@@ -120,7 +120,7 @@ def _imported(node: ast.AST, by: str, is_package: bool) -> list[str]:
         here = here[: len(here) - node.level + is_package]
         origin = ".".join([*here, origin]).rstrip(".")
     if origin in {"transformer_mt", *(f"transformer_mt.{room}" for room in ROOMS)}:
-        return [f"{origin}.{alias.name}" for alias in node.names]  # may name a room or a file of one
+        return [f"{origin}.{alias.name}" for alias in node.names]  # a room, or a file in it
     return [origin]
 
 
@@ -139,7 +139,7 @@ def _room(name: str) -> str:
 
 
 def _ours() -> Iterator[tuple[Import, str]]:
-    """Imports of the package's own modules, and what they name without the package's name."""
+    """Imports of modules of this package, with the module without the name of the package."""
     for one in _imports():
         if _room(one.of) == "transformer_mt":
             yield one, one.of.removeprefix("transformer_mt").lstrip(".")
@@ -154,7 +154,7 @@ def _within(name: str, places: set[str]) -> bool:
 
 
 def _told(offences: list[str]) -> str:
-    return "\n  ".join(["against the house rules:", *offences])
+    return "\n  ".join(["against the rules of the code:", *offences])
 
 
 def test_the_imports_are_read() -> None:
@@ -182,13 +182,13 @@ def test_nothing_imports_upward() -> None:
     assert not offences, _told(offences)
 
 
-def test_the_root_imports_no_room_before_it_is_asked() -> None:
+def test_the_root_imports_a_room_only_when_it_is_used() -> None:
     assert not [
         one.place for one in _imports() if one.by == "" and one.at_the_top and _room(one.of) == "transformer_mt"
     ]
 
 
-def test_a_search_knows_a_step_and_never_a_model() -> None:
+def test_a_search_imports_no_model() -> None:
     offences = [
         f"{one.place}  {one.by} imports {target}"
         for one, target in _ours()
@@ -197,13 +197,13 @@ def test_a_search_knows_a_step_and_never_a_model() -> None:
     assert not offences, _told(offences)
 
 
-# What the paper does not speak of, and `model` does not either.
+# Words that are not in the paper, and must not be in `model`.
 MACHINERY = (
     r"\b(?:device|devices|cuda|cpu|gpu|mps|cache|cached|autocast|autograd|bfloat16|beams?|hypothes[ie]s|watch|note)\b"
 )
 
 
-def test_the_model_is_the_paper_and_nothing_else() -> None:
+def test_the_model_contains_only_the_paper() -> None:
     offences = [
         f"{_place(path, number)}  {line.strip()}"
         for path in (PACKAGE / "model").rglob("*.py")
@@ -229,7 +229,7 @@ def test_reading_a_config_imports_nothing_heavy() -> None:
     assert not heavy & set(json.loads(answer.stdout))
 
 
-def test_low_rooms_take_only_what_they_may_from_outside() -> None:
+def test_low_rooms_import_only_permitted_packages() -> None:
     offences = [
         f"{one.place}  {one.by} imports {one.of}"
         for one in _outside()
@@ -238,7 +238,7 @@ def test_low_rooms_take_only_what_they_may_from_outside() -> None:
     assert not offences, _told(offences)
 
 
-def test_modules_are_imported_by_name_where_the_table_of_rooms_knows_of_it() -> None:
+def test_only_known_modules_import_by_name() -> None:
     offences = [
         _place(path, node.lineno)
         for path in _modules()
@@ -250,9 +250,9 @@ def test_modules_are_imported_by_name_where_the_table_of_rooms_knows_of_it() -> 
     assert not offences, _told(offences)
 
 
-def test_only_the_room_files_replaces_locks_and_syncs() -> None:
+def test_only_the_room_files_replaces_locks_and_syncs_files() -> None:
     own = re.compile(r"os\.(replace|rename|fsync|link)\b|\bFileLock\b|\bflock\b|\.rename\(")
-    allowed = {"training.run_directory"}  # --fresh gives a whole run another name
+    allowed = {"training.run_directory"}  # --fresh renames a run
     offences = [
         _place(path, number)
         for path in _modules()
@@ -263,7 +263,7 @@ def test_only_the_room_files_replaces_locks_and_syncs() -> None:
     assert not offences, _told(offences)
 
 
-def test_rooms_without_tensors_never_ask_for_torch() -> None:
+def test_rooms_without_tensors_do_not_import_torch() -> None:
     offences = [
         f"{one.place}  {one.by} imports {one.of}"
         for one in _outside()
@@ -276,7 +276,7 @@ def test_commands_import_only_typer_before_they_are_called() -> None:
     """All modules of `cli` that `tmt --help` imports."""
     light = {"typer", "transformer_mt.cli", "transformer_mt.errors", "transformer_mt.__version__"}
     light |= {"transformer_mt.reporting.program", "transformer_mt.reporting.terminal"}  # they import only the library
-    late = {"cli.answers", "cli.streaming", "cli.inspect_tables", "cli.prepare_tables"}  # imported by a command at work
+    late = {"cli.answers", "cli.streaming", "cli.inspect_tables", "cli.prepare_tables"}  # imported when a command runs
     offences = [
         f"{one.place}  {one.by} imports {one.of}: put it inside the command's function"
         for one in _imports()
@@ -287,13 +287,13 @@ def test_commands_import_only_typer_before_they_are_called() -> None:
     assert not offences, _told(offences)
 
 
-def test_the_table_of_rooms_in_the_docs_is_this_one() -> None:
+def test_the_table_of_rooms_in_the_docs_is_up_to_date() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \|.*\| ([^|]+) \|$", text, re.MULTILINE))
     names = {"nothing": "", "every room above": ", ".join(sorted(set(ROOMS) - {"errors", "workflows", "cli"}))}
-    told = {room: {*filter(None, names.get(allowed, allowed).split(", "))} for room, allowed in rows.items()}
-    assert told == {room: allowed - {"errors", room} for room, allowed in ROOMS.items()}
-    assert list(told) == list(ROOMS), "lowest first"
+    documented = {room: {*filter(None, names.get(allowed, allowed).split(", "))} for room, allowed in rows.items()}
+    assert documented == {room: allowed - {"errors", room} for room, allowed in ROOMS.items()}
+    assert list(documented) == list(ROOMS), "lowest first"
 
 
 def _drawn() -> ModuleType:
@@ -336,23 +336,23 @@ def test_help_of_all_commands_loads_nothing_heavy() -> None:
     assert not heavy & loaded
 
 
-def test_torchtext_has_one_door() -> None:
+def test_torchtext_is_imported_in_one_module() -> None:
     assert {one.by for one in _outside() if _room(one.of) == "torchtext"} == {"text.vocabulary"}
 
 
 UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
-BETWEEN_OUR_OWN_PROCESSES = {"data.parallel"}  # messages, as multiprocessing's own are; never a file
+BETWEEN_PROCESSES = {"data.parallel"}  # messages, as in multiprocessing; never a file
 UNSAFE_NAMES = {
     *("torch.load", "torch.save", "eval", "exec"),
     *("yaml.Loader", "yaml.FullLoader", "yaml.UnsafeLoader", "yaml.unsafe_load", "yaml.full_load"),
 }
 
 
-def test_a_stranger_s_file_cannot_run_code() -> None:
+def test_untrusted_files_cannot_run_code() -> None:
     offences = [
         f"{one.place}  {one.of}"
         for one in _imports()
-        if _room(one.of) in UNSAFE_MODULES and one.by not in BETWEEN_OUR_OWN_PROCESSES
+        if _room(one.of) in UNSAFE_MODULES and one.by not in BETWEEN_PROCESSES
     ]
     for path in [*_modules(), *ROOT.glob("scripts/*.py")]:
         for node in ast.walk(_tree(path)):
@@ -382,13 +382,13 @@ def test_no_function_is_long() -> None:
     assert not offences, _told(offences)
 
 
-def test_every_module_says_what_it_is_for() -> None:
+def test_every_module_has_a_docstring() -> None:
     assert not (bare := [_place(path, 1) for path in _modules() if not ast.get_docstring(_tree(path))]), _told(bare)
 
 
-def test_there_are_no_drawers() -> None:
-    drawers = {"utils.py", "util.py", "helpers.py", "helper.py", "common.py", "misc.py"}
-    assert not [str(path) for path in _modules() if path.name in drawers]
+def test_there_are_no_modules_for_leftovers() -> None:
+    leftovers = {"utils.py", "util.py", "helpers.py", "helper.py", "common.py", "misc.py"}
+    assert not [str(path) for path in _modules() if path.name in leftovers]
 
 
 @functools.cache
@@ -405,7 +405,7 @@ def _tracked() -> tuple[Path, ...]:
     return tuple(path for path in paths if path.is_file())
 
 
-def test_no_file_names_a_path_of_somebody_s_machine() -> None:
+def test_no_file_has_a_path_of_a_developer_s_machine() -> None:
     homes = "|".join(["/wo" + "rk/", "/ro" + "ot/", "/ho" + "me/[a-z]", "/Us" + "ers/[a-z]", "/tm" + "p/w/"])
     paths = re.compile(rf"(?<![\w.~$}}])(?:{homes})")
     neighbour = re.compile(r"\.\./sha" + "red")

@@ -1,4 +1,4 @@
-"""CONTRIBUTING's four recipes, followed to the letter in a copy of the package, and put to work together."""
+"""The four recipes of CONTRIBUTING.md, followed exactly in a copy of the package, and used together."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LINES = [f"{one} {two} ||| {two.upper()} {one.upper()}" for one in "abcdefghij" 
 
 
 def recipes() -> dict[str, tuple[str, str, str]]:
-    """Family of each choice: the path and text of its file, and its line in `choices.py`."""
+    """For each family of choices: the path and text of the new file, and the line in `choices.py`."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     blocks = re.findall(r'```python\n# (\S+?)(?:, under "(\w+)")?\n(.*?)```', text, re.DOTALL)
     found = {}
@@ -33,7 +33,7 @@ def recipes() -> dict[str, tuple[str, str, str]]:
 
 
 class Clone:
-    """A folder with the package and the recipes in it."""
+    """A copy of the package with the recipes applied."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -41,7 +41,7 @@ class Clone:
         shutil.copytree(ROOT / "transformer_mt", folder / "transformer_mt", ignore=ignored)
         choices = folder / "transformer_mt" / "config" / "choices.py"
         for family, (path, code, line) in recipes().items():
-            assert not (folder / path).exists(), "a recipe adds a file, and changes none"
+            assert not (folder / path).exists(), "a recipe adds a file and changes none"
             (folder / path).write_text(code, encoding="utf-8")
             heading = f'    "{family}": {{\n'
             before = choices.read_text(encoding="utf-8")
@@ -116,7 +116,7 @@ def test_the_schedule_decides_the_learning_rate(clone: Clone) -> None:
     assert last["learning_rate"] == pytest.approx(0.01 * 0.5 ** ((last["step"] - 2) / epoch), rel=1e-4)
 
 
-def test_a_choice_without_options_may_be_written_like_one_with_options(clone: Clone) -> None:
+def test_a_choice_without_options_may_be_written_as_a_mapping(clone: Clone) -> None:
     code = (
         "from transformer_mt.config.load import load_config;"
         "print(load_config('config.yaml', 'training.schedule={kind: constant}').training.schedule)"
@@ -124,7 +124,7 @@ def test_a_choice_without_options_may_be_written_like_one_with_options(clone: Cl
     assert clone.run("-c", code).stdout == "constant\n"
 
 
-def test_the_corpus_is_divided(clone: Clone) -> None:
+def test_the_corpus_is_split(clone: Clone) -> None:
     (manifest,) = (clone.folder / "data" / "prepared").glob("*/manifest.json")
     splits = json.loads(manifest.read_text("utf-8"))["splits"]
     assert splits == {"train": 80, "validation": 10, "test": 10}
@@ -138,7 +138,7 @@ def test_the_tokenizer_splits_and_the_search_ranks(clone: Clone) -> None:
     assert len(scores) == 3
 
 
-def test_a_beam_of_the_command_line_is_for_the_models_own_search(clone: Clone) -> None:
+def test_a_beam_on_the_command_line_keeps_the_search_of_the_model(clone: Clone) -> None:
     code = (
         "from pathlib import Path; from transformer_mt.workflows.models import search_settings;"
         "settings = search_settings(Path('run/model'), {'beam': 2}); print(settings.method, settings.beam)"
@@ -150,11 +150,11 @@ def test_a_beam_of_the_command_line_is_for_the_models_own_search(clone: Clone) -
 
 def test_a_line_without_bars_is_an_error_that_names_it(clone: Clone) -> None:
     (clone.folder / "broken.txt").write_text("a ||| b\nno bars\n", encoding="utf-8")
-    told = clone.tmt(
+    error = clone.tmt(
         "prepare", "--config", "config.yaml", "--set", "data.corpus.files=broken.txt", "--set", "name=broken", status=2
     ).stderr
-    assert "broken.txt:2" in told
-    assert "Write: source ||| target" in told
+    assert "broken.txt:2" in error
+    assert "Write: source ||| target" in error
 
 
 def test_the_schema_for_editors_lists_the_choices(clone: Clone) -> None:

@@ -82,7 +82,7 @@ def _commands() -> Iterator[tuple[str, str]]:
             if (prompt or bare) and not typed.startswith("#") and _COMMAND.search(typed):
                 yield block.place, typed
     for page in pages():
-        prose = _FENCE.sub("", page.read_text(encoding="utf-8"))
+        prose = _FENCE.sub("", page.read_text(encoding="utf-8")).replace("\\", "")  # without the escapes of Markdown
         for span in re.findall(r"`([^`\n]+)`", prose):
             if re.match(r"tmt [a-z]+ ", span):
                 yield str(page.relative_to(ROOT)), span

@@ -1,4 +1,4 @@
-"""The copy task's script, and that the config of The Annotated Transformer can use what it writes."""
+"""The script of the copy task, and the config of The Annotated Transformer with its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program from Python, as a notebook uses it: each command's work is a function with a typed report."""
+"""The Python API, as a notebook uses it: each command is a function with a typed report."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def trained(config: tmt.Config, tmp_path_factory: pytest.TempPathFactory) -> Any
     return tmt.train(config, tmp_path_factory.mktemp("runs") / "numbers")
 
 
-def test_prepare_gives_a_report(config: tmt.Config) -> None:
+def test_prepare_returns_a_report(config: tmt.Config) -> None:
     report = tmt.prepare(config).report
     assert [report.splits[split].pairs for split in ("train", "validation", "test")] == [400, 40, 20]
     assert report.languages == {"source": "en", "target": "de"}
 
 
-def test_train_gives_a_report_and_goes_on_where_it_was(config: tmt.Config, trained: Any, numbers: Any) -> None:
+def test_train_returns_a_report_and_continues(config: tmt.Config, trained: Any, numbers: Any) -> None:
     assert trained.stopped == "max_epochs 6 reached"
     assert trained.model == trained.run / "model"
     assert trained.scores["test"].scores["bleu"].value > 0
@@ -45,9 +45,9 @@ def test_train_gives_a_report_and_goes_on_where_it_was(config: tmt.Config, train
 
 def test_a_translator_translates(trained: Any) -> None:
     translator = tmt.Translator.load(trained.run)
-    (answer, silence) = translator.translate(["one two three", ""])
+    (answer, empty) = translator.translate(["one two three", ""])
     assert set(answer.text.split()) <= {"eins", "zwei", "drei", "vier", "fünf", "sechs", "sieben"}
-    assert silence.text == ""
+    assert empty.text == ""
 
 
 def test_evaluate_takes_a_path_or_files(trained: Any, tmp_path: Path) -> None:
@@ -65,14 +65,14 @@ def test_average_replaces_the_model(trained: Any) -> None:
     assert report.model == trained.model
 
 
-def test_export_writes_a_folder_that_translates_alike(trained: Any, tmp_path: Path) -> None:
+def test_export_writes_a_folder_with_equal_translations(trained: Any, tmp_path: Path) -> None:
     pytest.importorskip("ctranslate2")
     report = tmt.export(tmp_path / "served", trained.model, sample=20)
     assert report.sentences == 20
     assert {search.equal for search in report.searches} == {1.0}
 
 
-def test_a_mistake_is_an_exception_with_place_and_remedy(tmp_path: Path) -> None:
+def test_an_error_has_place_and_remedy(tmp_path: Path) -> None:
     with pytest.raises(tmt.TmtError) as caught:
         tmt.evaluate(tmp_path / "nothing")
     assert str(tmp_path / "nothing") in str(caught.value)
@@ -88,12 +88,12 @@ tmt.train(sys.argv[1], sys.argv[2], overrides=["training.max_epochs=1"])
 
 
 @pytest.mark.parametrize("watched", [True, False])
-def test_a_notebook_shows_bars_where_a_pipe_shows_none(numbers: Any, tmp_path: Path, watched: bool) -> None:
+def test_a_notebook_shows_progress_bars_and_a_pipe_does_not(numbers: Any, tmp_path: Path, watched: bool) -> None:
     program = NOTEBOOK if watched else NOTEBOOK.replace('sys.modules["ipykernel"] =', "_ =")
     file = numbers.file(tmp_path, **QUICK)
     command = [sys.executable, "-c", program, str(file), str(tmp_path / "run")]
-    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stderr
-    assert ("epoch 1" in told and "%|" in told) == watched
+    output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stderr
+    assert ("epoch 1" in output and "%|" in output) == watched
 
 
 SCRIPT = """
@@ -104,7 +104,7 @@ print("pairs", tmt.prepare(sys.argv[1]).report.splits["train"].pairs)
 
 
 def test_a_plain_script_prepares_with_several_workers(tmp_path: Path) -> None:
-    """Without `if __name__ == "__main__"`: workers must not run the script again."""
+    """The script has no `if __name__ == "__main__"`, and workers must not run it again."""
     rows = [f"one {n} two\teins {n} zwei" for n in range(5_000)]
     (tmp_path / "pairs.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
@@ -116,12 +116,12 @@ def test_a_plain_script_prepares_with_several_workers(tmp_path: Path) -> None:
     }
     (tmp_path / "c.yaml").write_text(json.dumps(config), encoding="utf-8")
     command = [sys.executable, "script.py", "c.yaml"]
-    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60).stdout
-    assert told == "pairs 4000\n"
+    output = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60).stdout
+    assert output == "pairs 4000\n"
 
 
 @pytest.mark.parametrize(
-    ("mistake", "said"),
+    ("call", "message"),
     [
         (lambda model, folder: tmt.evaluate(model, metrics="blue"), "unknown metric 'blue'"),
         (
@@ -133,17 +133,17 @@ def test_a_plain_script_prepares_with_several_workers(tmp_path: Path) -> None:
         (lambda model, folder: tmt.evaluate(model, baseline=str(folder / "nothing")), "no such file"),
         (lambda model, folder: tmt.average(model.parent, 0), "cannot average 0 checkpoints"),
         (lambda model, folder: tmt.export(folder / "out", model, sample=0), "cannot compare on 0 sentences"),
-        (lambda model, folder: tmt.Computing(threads=0), "0 threads"),
+        (lambda model, folder: tmt.Computing(threads=0), "threads must be 1 or more, not 0"),
         (lambda model, folder: tmt.Translator.load([]), "no model is named"),
         (lambda model, folder: tmt.Translator.load(model, computing=tmt.Computing("tpu")), "unknown device 'tpu'"),
     ],
 )
-def test_wrong_arguments_are_told(trained: Any, tmp_path: Path, mistake: Any, said: str) -> None:
-    with pytest.raises(tmt.TmtError, match=said):
-        mistake(trained.model, tmp_path)
+def test_wrong_arguments_are_reported(trained: Any, tmp_path: Path, call: Any, message: str) -> None:
+    with pytest.raises(tmt.TmtError, match=message):
+        call(trained.model, tmp_path)
 
 
-def test_text_and_paths_are_taken_as_they_come(trained: Any, config: tmt.Config, tmp_path: Path) -> None:
+def test_text_and_paths_are_accepted_alone_and_in_lists(trained: Any, config: tmt.Config, tmp_path: Path) -> None:
     translator = tmt.Translator.load(str(trained.run))
     assert [one.text for one in translator.translate("one two")] == [
         one.text for one in translator.translate(["one two"])

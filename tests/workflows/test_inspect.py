@@ -1,4 +1,4 @@
-"""Counting parameters and walking shapes: right numbers, right letters, no memory and no traces."""
+"""Counting parameters and listing shapes: numbers, letters, no memory, and no changes to the model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def model(target_vocab: int = 13, **options: object) -> Transformer:
 
 
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
-def test_the_table_holds_every_parameter_once(options):
+def test_the_table_has_every_parameter_once(options):
     transformer = model(**options)
     rows = parameter_table(transformer)
     assert {row.name: row.shape for row in rows} == {n: tuple(p.shape) for n, p in transformer.named_parameters()}
@@ -35,7 +35,7 @@ def test_the_table_holds_every_parameter_once(options):
 
 
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
-def test_the_letters_of_parameters_are_true(options):
+def test_the_letters_of_parameters_match_their_sizes(options):
     transformer = model(**options)
     for row in parameter_table(transformer):
         vocabulary = 11 if row.name.startswith("source") else 13
@@ -51,7 +51,7 @@ def test_tied_tensors_are_one_row_with_their_other_names():
     assert count_parts(rows)["generator"] == 11  # the bias alone
 
 
-def test_frozen_parameters_are_told_apart():
+def test_frozen_parameters_are_marked():
     transformer = model()
     transformer.source_embedding.requires_grad_(False)
     frozen = [row.name for row in parameter_table(transformer) if not row.trainable]
@@ -60,16 +60,16 @@ def test_frozen_parameters_are_told_apart():
 
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
 @pytest.mark.parametrize("device", ["cpu", "meta"])
-def test_the_walk_goes_from_ids_to_logits_and_its_letters_are_true(options, device):
+def test_the_shapes_go_from_ids_to_logits_and_match_their_letters(options, device):
     with torch.device(device):
         transformer = model(**options)
     source_BS, target_BT = example_batch(transformer)
     steps = walk_of_shapes(transformer, source_BS, target_BT)
     sizes = {"B": 2, "S": 7, "T": 5, "D": 24, "F": 40, "V": 13, "H": 3, "K": 8, "1": 1}
     for step in steps:
-        asks = 7 if step.path.startswith("encoder") else 5
-        answers = 7 if step.path.startswith("encoder") or "cross" in step.path else 5
-        expected = {**sizes, "Q": asks, "M": answers}
+        queries = 7 if step.path.startswith("encoder") else 5
+        keys = 7 if step.path.startswith("encoder") or "cross" in step.path else 5
+        expected = {**sizes, "Q": queries, "M": keys}
         assert step.shape == tuple(expected[letter] for letter in step.letters), step
     assert (steps[0].name, steps[0].shape) == ("source", (2, 7))
     assert (steps[-1].path, steps[-1].name, steps[-1].letters) == ("generator", "logits", ("B", "T", "V"))
@@ -77,8 +77,8 @@ def test_the_walk_goes_from_ids_to_logits_and_its_letters_are_true(options, devi
     assert not [letters for letters in in_the_encoder if "T" in letters]
 
 
-def test_the_walk_names_the_homework():
-    """query, key, value, scores, weights and context of each of the three attentions; inner and output beside."""
+def test_the_shapes_of_attention_and_feed_forward_are_listed():
+    """Query, key, value, scores, weights and context of the three attentions; inner and output of feed-forward."""
     steps = walk_of_shapes(model(), *example_batch(model()))
     for attention in (
         "encoder.layers.1.self_attention",
@@ -96,7 +96,7 @@ def test_the_walk_names_the_homework():
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_the_walk_leaves_the_model_and_the_random_numbers_as_they_were(training):
+def test_listing_shapes_does_not_change_the_model_or_the_random_numbers(training):
     transformer = model().train(training)
     state = torch.get_rng_state()
     walk_of_shapes(transformer, *example_batch(transformer))
@@ -105,14 +105,14 @@ def test_the_walk_leaves_the_model_and_the_random_numbers_as_they_were(training)
     assert all(parameter.grad is None for parameter in transformer.parameters())
 
 
-def test_the_example_fits_a_short_table_of_positions():
+def test_the_example_fits_into_a_short_table_of_positions():
     transformer = Transformer(ModelConfig(**SMALL, positions="learned"), 5, 5, max_positions=3)
     source_BS, target_BT = example_batch(transformer)
     assert (source_BS.shape, target_BT.shape) == ((2, 3), (2, 3))
     assert walk_of_shapes(transformer, source_BS, target_BT)[-1].shape == (2, 3, 5)
 
 
-def test_a_walk_that_fails_leaves_no_trace() -> None:
+def test_a_failure_restores_the_trace_function_and_the_attention() -> None:
     transformer = model()
     before, kernels = sys.gettrace(), [vars(module).get("attention") for module in transformer.modules()]
     with pytest.raises(IndexError):

@@ -1,4 +1,4 @@
-"""Which model is meant when none is named."""
+"""The model that is used if none is given."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def finished(folder: Path, age: int = 0) -> Path:
     return folder
 
 
-def test_the_run_that_finished_last_or_the_one_that_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_run_that_finished_last_or_the_given_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(TmtError, match="no finished run under runs/"):
         find_model(None)
@@ -31,9 +31,7 @@ def test_the_run_that_finished_last_or_the_one_that_is_named(tmp_path: Path, mon
         find_model(Path("runs/another"))
 
 
-def test_a_model_that_a_killed_process_had_moved_aside_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_that_a_killed_process_had_renamed_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True)
     for given in (None, Path("runs/one"), Path("runs/one/model")):

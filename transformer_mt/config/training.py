@@ -125,7 +125,7 @@ class TrainingConfig(Section):
         if self.batch_tokens is not None and self.batch_sentences is not None:
             problems.append("batch_tokens and batch_sentences cannot both be set; remove one of them")
         if self.max_epochs is None and self.max_steps is None and self.max_minutes is None:
-            problems.append("training would never end; set max_epochs, max_steps or max_minutes")
+            problems.append("no limit is set; set max_epochs, max_steps or max_minutes")
         if self.monitor == "bleu" and self.bleu_sentences == 0:
             problems.append("monitor: bleu needs bleu_sentences above 0")
         if self.average == "best" and self.keep_best == 0:

@@ -69,7 +69,7 @@ def write_config(file: Path, text: str) -> None:
 
 
 def header(schema: Path) -> str:
-    """The first line of a config, which tells editors with yaml-language-server where its schema is."""
+    """The first line of a config, which gives the path of its schema to editors with yaml-language-server."""
     return f"# yaml-language-server: $schema={schema.as_posix()}\n"
 
 

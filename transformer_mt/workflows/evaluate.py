@@ -228,7 +228,7 @@ def _test_set(config: Config | None, split: str | None, files: TestFiles) -> Tes
     return TestSet(name, name, *prepared.raw(name))
 
 
-def _translate(translator: Translator, test_set: TestSet, with_loss: bool = False, whose: str = "the model") -> Output:
+def _translate(translator: Translator, test_set: TestSet, with_loss: bool = False, model: str = "the model") -> Output:
     lines = translator.translate(test_set.sources)
     translations = list(bar(iterable=lines, desc="translating", total=len(test_set.sources)))
     loss, cut = None, {"source": sum(translation.is_cut for translation in translations)}
@@ -239,7 +239,7 @@ def _translate(translator: Translator, test_set: TestSet, with_loss: bool = Fals
         if number:
             only = ", for the loss only" if what == "reference" else ""
             sentences = f"{number:,} {what}{'' if number == 1 else 's'}"
-            note(f"{test_set.name}: {sentences} cut to {translator.max_length} tokens, the limit of {whose}{only}")
+            note(f"{test_set.name}: {sentences} cut to {translator.max_length} tokens, the limit of {model}{only}")
     segmenter, words = translator.target.segmenter, None
     if segmenter.tokenizer.finds_words:  # then the table of BLEU-1 to BLEU-4 counts these, not BLEU's own tokens
         name, hypotheses = f"the model's {segmenter.config.kind} words", [one.tokens for one in translations]
@@ -280,7 +280,7 @@ def _baseline(
             remedy="Name a model for the same languages, or a file of translations.",
         )
     translator = load_translator([folder], search_settings(folder, changes), computing)
-    return _translate(translator, test_set, whose="the baseline").lines
+    return _translate(translator, test_set, model="the baseline").lines
 
 
 def _store(folder: Path, key: str, report: Report, settings: dict[str, Any]) -> None:

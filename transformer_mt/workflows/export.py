@@ -29,7 +29,7 @@ from transformer_mt.reporting.notes import note
 from transformer_mt.runtime.device import keep_freed_memory
 from transformer_mt.text.vocabulary import MARKS
 
-# Search settings that both engines have.
+# The search of both engines: without the settings that CTranslate2 lacks.
 _SHARED: dict[str, Any] = {"method": "beam", "coverage_penalty": 0.0, "min_length_ratio": 0.0, "no_repeat_ngram": 0}
 
 

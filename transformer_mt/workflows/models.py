@@ -17,7 +17,7 @@ from transformer_mt.decoding.finding import find_model
 from transformer_mt.decoding.searches.base import make_search, option_of
 from transformer_mt.errors import TmtError
 
-_HELP = "`tmt translate --help` lists the options and what they do."
+_HELP = "Run the command with --help to see its options."
 
 
 def find_models(given: Sequence[Path] | None) -> list[Path]:
