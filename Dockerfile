@@ -33,8 +33,8 @@ COPY transformer_mt transformer_mt
 RUN pip install --constraint scripts/constraints.txt ".[ctranslate2,zstd]"
 
 FROM python:3.11-slim-bookworm AS base
-ENV PATH=/opt/tmt/bin:$PATH HOME=/home/tmt MPLCONFIGDIR=/tmp/matplotlib PYTHONUNBUFFERED=1
-RUN useradd --create-home --uid 1000 tmt && install --directory --owner tmt /data
+ENV PATH=/opt/tmt/bin:$PATH HOME=/tmp PYTHONUNBUFFERED=1
+RUN useradd --no-create-home --uid 1000 tmt && install --directory --owner tmt /data
 WORKDIR /data
 USER 1000
 ENTRYPOINT ["tmt"]

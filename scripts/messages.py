@@ -64,7 +64,8 @@ class Message:
         if self.kind == "config":
             place = "FILE:LINE" if self.home.startswith("config.problems") else "FILE:LINE: SECTION"
         head = f"{place}: {self.text}" if place and not self.text.startswith("FILE:LINE") else self.text
-        return "\n  ".join([head, *self.remedy.splitlines()])
+        remedy = "" if re.fullmatch("[A-Z_]+", self.remedy) else self.remedy  # what the caller gave
+        return "\n  ".join([head, *remedy.splitlines()])
 
 
 @dataclass(frozen=True, eq=False)
@@ -357,12 +358,12 @@ def texts_of(node: ast.expr, scope: Scope, depth: int = 0) -> list[str]:
 
 def _known_texts(node: ast.expr, scope: Scope, depth: int) -> list[str]:
     if isinstance(node, ast.Constant):
-        return [str(node.value)]
+        return [str(node.value)] if node.value is not None else []
     if isinstance(node, ast.JoinedStr):
         return _joined([texts_of(part, scope, depth + 1) for part in node.values])
     if isinstance(node, ast.FormattedValue):
         return texts_of(node.value, scope, depth + 1)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and _is_text(node) and not _is_sum(node):
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and _has_constant(node):
         return _joined([texts_of(node.left, scope, depth + 1), texts_of(node.right, scope, depth + 1)])
     if (
         isinstance(node, ast.BinOp)
@@ -388,9 +389,9 @@ def _known_texts(node: ast.expr, scope: Scope, depth: int) -> list[str]:
     return []
 
 
-def _is_sum(node: ast.BinOp) -> bool:
-    """Whether a number is added."""
-    return any(isinstance(one, ast.Constant) and isinstance(one.value, int) for one in (node.left, node.right))
+def _has_constant(node: ast.expr) -> bool:
+    """Whether text is put together, not numbers."""
+    return any(isinstance(one, ast.Constant) and isinstance(one.value, str) for one in ast.walk(node))
 
 
 def _is_text(node: ast.expr) -> bool:
@@ -440,7 +441,7 @@ def placeholder(node: ast.expr) -> str:
         return placeholder(node.elt)
     if isinstance(node, ast.IfExp):
         return placeholder(node.body)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and not _is_sum(node):
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and isinstance(node.left, ast.Call):
         return placeholder(node.left)
     if isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare):
         return "N"

@@ -77,7 +77,6 @@ USAGE = [f"#### {text}\n\n{_SHOWN.format(text)}\n\n{cause}\n\n" for text, cause 
 
 CAUSES = {
     "config.load._put": "`--set` names a key below something that is a value, not a section.",
-    "config.yaml_source._syntax_error": "The line is where the reader noticed; the mistake may stand a line above.",
     "config.yaml_source._walk": "YAML would silently take the last of the two.",
     "corpora.tables.of_one_width": "Usually a separator stands inside a sentence that is not quoted.",
     "corpora.text.read_parallel": "Usually one file lost its empty lines, or a sentence holds a line break.",
@@ -87,7 +86,10 @@ CAUSES = {
     "data.store._damaged": "A copy was cut short, or the files were changed after `tmt prepare`.",
     "decoding.translator._require_alike": "An ensemble adds the scores of its models token by token.",
     "exporting.specification._require_supported": "CTranslate2 implements a fixed set of Transformer variants.",
-    "files.receiving.run": "`tmt` tries several times, and continues a download where it stopped.",
+    "files.download._receive": "Check the address; `--mirror` of `tmt download` names another one, or a local folder.",
+    "files.receiving.run": "`tmt` tries several times, and continues a download where it stopped. Check the network.",
+    "files.receiving._answer": "Check the network; `tmt download --mirror` names another address or a local folder.",
+    "files.receiving._check_status": "`--mirror` of `tmt download` names another address, or a local folder.",
     "files.lines.web_page": "The address has moved, or asks for a login.",
     "runtime.distributed.join_world": "When one process of `torchrun` fails, the others cannot continue.",
     "runtime.weights.load_weights": "Config and weights come from different runs, or a key of `model` was changed.",

@@ -42,7 +42,7 @@ def _words(command: str) -> list[str]:
         (
             part
             for part in re.split(r"\s(?:\||&&|;|>|<|2>)\s", typed)
-            if re.search(r"\btmt |transformer_mt|scripts/", part)
+            if re.search(r"\btmt |transformer_mt|scripts/", part) and not part.startswith("docker build")
         ),
         typed,
     )
