@@ -231,7 +231,7 @@ PICTURES: dict[str, tuple[Callable[..., None], float]] = {  # with their height 
     "beam": (paper_diagrams.beam, 3.9),
     "cache": (paper_diagrams.cache, 3.0),
     "gradients": (gradients, 3.2),
-    "masks": (masks, 2.7),
+    "masks": (masks, 2.1),
     "model": (paper_diagrams.model, 6.0),
     "noam": (noam, 3.2),
     "norms": (paper_diagrams.norms, 3.6),
