@@ -21,7 +21,7 @@ def scripts() -> dict[str, ModuleType]:
 
     sys.path.insert(0, str(ROOT / "scripts"))
     try:
-        return {name: import_module(name) for name in ("messages", "remedies", "update_docs")}
+        return {name: import_module(name) for name in ("messages", "remedies", "update_docs", "griffe_docstrings")}
     finally:
         sys.path.pop(0)
 
@@ -82,3 +82,18 @@ def test_what_the_page_must_have(scripts: dict[str, ModuleType]) -> None:
     ):
         assert words in printed
     assert not re.search(r"[{}]", re.sub(r"`[^`]*`", "", printed)), "a part known only at run time was not replaced"
+
+
+def test_the_page_of_the_api_has_every_public_name() -> None:
+    import transformer_mt
+
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    shown = {name.rpartition(".")[2] for name in re.findall(r"^::: (\S+)$", page, re.MULTILINE)}
+    assert set(transformer_mt.__all__) - {"__version__"} <= shown
+
+
+def test_docstrings_become_lists(scripts: dict[str, ModuleType]) -> None:
+    as_markdown = scripts["griffe_docstrings"].as_markdown
+    text = "Loads.\n\nname: of the\n    run. size (int): in tokens.\nRaises TmtError if none.\n\nother: no list"
+    lists = "- `name`: of the run.\n- `size`: in tokens."
+    assert as_markdown(text, {"name", "size"}) == f"Loads.\n\n{lists}\n\nRaises TmtError if none.\n\nother: no list"

@@ -61,6 +61,7 @@ def test_nothing_comes_from_another_host(site: Path) -> None:
         text = page.read_text(encoding="utf-8")
         addresses = Loads(text).addresses
         offences += [f"{page.name}: {address}" for address in addresses if foreign.match(address)]
+        assert 'data-md-component="source"' not in text, f"{page.name}: would ask GitHub for its stars"
         assert 'class="mermaid"' not in text, f"{page.name}: mermaid would be fetched from elsewhere"
     for style in site.rglob("*.css"):
         addresses = re.findall(r"(?:url\(|@import )[\"']?([^\"')]+)", style.read_text(encoding="utf-8"))
