@@ -196,7 +196,7 @@ def _ctranslate2(folder: Path, work: Work, threads: int, options: argparse.Names
         results = engine.translate_batch(tokens, beam_size=beam, length_penalty=alpha, **budget, **length)
         ends = (
             0 if work.forced is not None else len(results)
-        )  # our ids include the end mark, those of CTranslate2 do not
+        )  # our ids include the end token, those of CTranslate2 do not
         return len(results), sum(len(result.hypotheses[0]) for result in results) + ends
 
     return "ctranslate2", translate

@@ -3,7 +3,7 @@
     PYTHON scripts/bench_joey_decode.py < WORK
 
 WORK is JSON: threads, repeat, vocabulary (its size), sizes (d_model, n_heads, d_ff, layers), weights (an .npz file, or
-null for random weights), sources (lists of JoeyNMT's ids, with the end mark), alpha, max_length, and min_length.
+null for random weights), sources (lists of JoeyNMT's ids, with the end token), alpha, max_length, and min_length.
 Batches are 32 sentences in the order given, each sorted by length, as in JoeyNMT's `translate` (larger batches are not
 faster). Prints {beam: {"seconds": the best of repeat, "ids": [...]}} for beams 1 and 5.
 """
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def cut(ids: list[int], end: int) -> list[int]:
-    """The ids up to the end mark, inclusive."""
+    """The ids up to the end token, inclusive."""
     return ids[: ids.index(end) + 1] if end in ids else ids
 
 

@@ -6,7 +6,7 @@
 #
 # OPTIONs are passed to `tmt train`, for example: -- --set runtime.threads=1
 #
-# AI Hub's corpus of 115,000 pairs requires a registration at aihub.or.kr; with fewer workbooks, there are fewer pairs.
+# AI Hub requires a registration at aihub.or.kr. The figures of docs/results.md are of two workbooks with 21,500 pairs.
 source "$(dirname "${BASH_SOURCE[0]}")/names.sh"
 
 for run in ${names:-pieces-ko-en words-ko-en pieces-en-ko words-en-ko}; do

@@ -17,7 +17,7 @@ TEN = (*range(4, 14), EOS)
     ("source", "prefix", "options", "positions", "expected"),
     [
         (TEN, (), {"max_length_ratio": 1.5, "max_length_offset": 4}, None, (0, 19)),
-        (TEN[:-1], (), {"max_length_ratio": 1.5, "max_length_offset": 4}, None, (0, 19)),  # cut: no end mark
+        (TEN[:-1], (), {"max_length_ratio": 1.5, "max_length_offset": 4}, None, (0, 19)),  # cut: no end token
         (TEN, (), {"max_length_ratio": 0.55, "max_length_offset": 0}, None, (0, 5)),
         (TEN, (), {"min_length_ratio": 0.55}, None, (5, 50)),
         (TEN, (), {"min_length_ratio": 5.0, "max_length_ratio": 1.0, "max_length_offset": 2}, None, (11, 12)),

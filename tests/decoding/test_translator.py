@@ -169,7 +169,7 @@ def test_attention_maps_have_their_tokens_at_their_axes(translator: Translator) 
 def test_alignments_point_where_the_last_layer_looks(translator: Translator) -> None:
     (answer,) = translator.translate(["abc def"], align=True)
     shown = translator.attention("abc def", answer.tokens).maps["decoder.layers.1.cross_attention"]
-    words = shown.mean(0)[: len(answer.tokens), :-1]  # without both end marks
+    words = shown.mean(0)[: len(answer.tokens), :-1]  # without both end tokens
     assert answer.n_best[0].alignment == tuple(words.argmax(-1).tolist())
 
 
@@ -263,7 +263,7 @@ def test_truecase_leaves_words_inside_a_sentence_as_they_are(tiny_model: Path, t
 
 
 def test_notes_are_exact_at_their_limits(translator: Translator) -> None:
-    longest = translator.max_length - 1  # beside the end mark
+    longest = translator.max_length - 1  # beside the end token
     fits, cut = translator.translate(["a" * longest, "a" * (longest + 1)])
     assert (fits.is_cut, cut.is_cut) == (False, True)
     assert not any("cut" in note for note in fits.notes)

@@ -352,4 +352,4 @@ def test_without_ctranslate2_the_message_says_how_to_install_it(
     for attempt in (lambda: write_export(model, tmp_path / "out"), lambda: load_engine(model.folder)):
         with pytest.raises(TmtError) as raised:
             attempt()
-        assert raised.value.remedy == "pip install 'transformer_mt[ctranslate2]'"
+        assert raised.value.remedy == "pip install ctranslate2"

@@ -86,7 +86,7 @@ def test_out_of_memory_splits_batches_and_changes_nothing_else(numbers: Any, tmp
         torch.testing.assert_close(weights(split)[name], weight, rtol=1e-3, atol=1e-5)
     error = capsys.readouterr().err
     assert "out of memory: each batch is now computed in 2 parts" in error
-    assert "in 4 parts; the result stays the same" in error
+    assert "in 4 parts; the update still uses all of it" in error
     assert "in 4 parts" in (tmp_path / "split" / "train.log").read_text(encoding="utf-8")
 
 

@@ -192,4 +192,4 @@ def test_morphemes_without_mecab_name_the_extra(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(__import__("sys").modules, "mecab", None)
     with pytest.raises(TmtError) as error:
         tokenizer("ko", morphemes="mecab")
-    assert "transformer_mt[mecab]" in error.value.remedy
+    assert "pip install python-mecab-ko" in error.value.remedy

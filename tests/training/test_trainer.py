@@ -338,7 +338,7 @@ def test_processes_share_validation_to_the_bit(numbers: Any, tmp_path: Path):
 def test_a_loss_that_is_not_finite_is_reported_with_step_and_batch(numbers: Any, tmp_path: Path):
     trainer = numbers.trainer(tmp_path, max_epochs=3, checkpoint_every=5)
     break_loss(trainer, 14)
-    with pytest.raises(TmtError, match="the loss is not a finite number at step 14, batch 3 of epoch 2") as failure:
+    with pytest.raises(TmtError, match="the loss is not a finite number at step 14, update 3 of epoch 2") as failure:
         trainer.train()
     assert failure.value.exit_code == 2
     assert "The last good checkpoint is" in failure.value.remedy

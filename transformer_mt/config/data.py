@@ -25,7 +25,7 @@ class DataConfig(Section):
     cleaning: CleaningConfig = Field(CleaningConfig(), description="rules that change or drop sentence pairs")
     max_length: Annotated[int, Field(ge=2, le=4096)] = Field(
         128,
-        description="longest sentence in tokens, with its end mark; drops longer training pairs, cuts longer input",
+        description="longest sentence in tokens, with its end token; drops longer training pairs, cuts longer input",
     )
     prepared: str = Field(
         "data/prepared", description="folder of the prepared data; each run has a subfolder with its name"

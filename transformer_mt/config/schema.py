@@ -58,7 +58,8 @@ class Config(Section):
     def _fits_together(self) -> Config:
         problems = []
         if self.model.tie_embeddings == "all" and not self.has_shared_vocabulary:
-            problems.append("model.tie_embeddings: all needs one vocabulary for both sides (tokenizer.shared: true)")
+            needs = "needs one vocabulary for both sides; with two, write tie_embeddings: decoder"
+            problems.append(f"model.tie_embeddings: all {needs}")
         if isinstance(self.tokenizer, SidesConfig) and (self.tokenizer.source.shared or self.tokenizer.target.shared):
             problems.append("tokenizer.shared cannot be true if source and target have separate tokenizers")
         if self.model.max_positions is not None and self.model.max_positions < self.data.max_length:

@@ -162,6 +162,4 @@ class RuntimeConfig(Section):
         False, description="use torch.compile, which is for GPUs (on a CPU it is slower and needs a C++ compiler)"
     )
     tf32: bool = Field(True, description="CUDA: compute float32 matrix products in TF32, faster and less exact")
-    tensorboard: bool = Field(
-        False, description="also write TensorBoard events; needs: pip install 'transformer_mt[tensorboard]'"
-    )
+    tensorboard: bool = Field(False, description="also write TensorBoard events; needs: pip install tensorboard")

@@ -26,9 +26,9 @@ Sampler = Callable[[int, random.Random], tuple[Sequence[int], Sequence[int]]]  #
 class Batch(NamedTuple):
     """Padded ids. The decoder reads target_in and predicts target_out, which is one position ahead.
 
-    source_BS:     source ids, with the end mark
-    target_in_BT:  start mark, then the target
-    target_out_BT: the target, then the end mark
+    source_BS:     source ids, with the end token
+    target_in_BT:  start token, then the target
+    target_out_BT: the target, then the end token
     real_N:        positions of the N real tokens in the flattened target_out, computed here so that no GPU waits for it
     """
 
@@ -39,7 +39,7 @@ class Batch(NamedTuple):
 
     @classmethod
     def of(cls, source_BS: Tensor, target_out_BT: Tensor) -> Batch:
-        """The batch of padded sources and targets, both with end marks."""
+        """The batch of padded sources and targets, both with end tokens."""
         target_in_BT = torch.empty_like(target_out_BT)
         target_in_BT[:, 0] = BOS
         target_in_BT[:, 1:] = target_out_BT[:, :-1].masked_fill(target_out_BT[:, :-1] == EOS, PAD)
@@ -47,7 +47,7 @@ class Batch(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """The number of target tokens to predict, with end marks."""
+        """The number of target tokens to predict, with end tokens."""
         return len(self.real_N)
 
     def to(self, device: torch.device) -> Batch:
@@ -234,7 +234,7 @@ def assemble(store: Store, pairs: Counts) -> Batch:
 
 
 def batch_of(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
-    """Lists of ids with end marks as one padded batch."""
+    """Lists of ids with end tokens as one padded batch."""
     return Batch.of(torch.from_numpy(padded(sources)), torch.from_numpy(padded(targets)))
 
 

@@ -32,7 +32,7 @@ class PairCounts:
 
 @dataclass(frozen=True)
 class SideFigures:
-    """One side of a split. Tokens are counted without end marks and before cutting; words are separated by spaces.
+    """One side of a split. Tokens are counted without end tokens and before cutting; words are separated by spaces.
 
     histogram: element n is the number of sentences with n tokens; element LONGEST includes longer sentences
     """

@@ -1,6 +1,6 @@
 """Sentences as ids on disk: a flat array of ids and an array of offsets for each side, read through memory maps.
 
-source.ids, target.ids          ids of all sentences, with end marks, as little-endian int32
+source.ids, target.ids          ids of all sentences, with end tokens, as little-endian int32
 source.offsets, target.offsets  start of each sentence, then the end of the last one, as little-endian int64
 
 Opening a store takes no memory, whatever its size.
@@ -40,7 +40,7 @@ class StoreWriter:
         self._sides = [_SideWriter(folder, side, self._files) for side in SIDES]
 
     def append(self, source: Sequence[int], target: Sequence[int]) -> None:
-        """Add a pair. source, target: ids with end marks."""
+        """Add a pair. source, target: ids with end tokens."""
         for side, ids in zip(self._sides, (source, target), strict=True):
             side.ids.extend(ids)
             side.end += len(ids)
@@ -92,7 +92,7 @@ class Side:
 
     @cached_property
     def lengths(self) -> Counts:
-        """Number of tokens of each sentence, with end mark. Raises TmtError if a sentence has none."""
+        """Number of tokens of each sentence, with end token. Raises TmtError if a sentence has none."""
         lengths = np.diff(self.offsets)
         if len(lengths) and lengths.min() < 1:
             raise _damaged("a sentence has no tokens", self._folder)

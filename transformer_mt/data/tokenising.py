@@ -55,7 +55,7 @@ def _sample(selection: Selection, most: int) -> Iterator[Line]:
 
 
 class Tokenised(NamedTuple):
-    """A pair as tokens, cut to `max_length` minus the end mark."""
+    """A pair as tokens, cut to `max_length` minus the end token."""
 
     split: str
     source: list[str]
@@ -66,7 +66,7 @@ class Tokenised(NamedTuple):
 class Findings:
     """What tokenising has counted. Dropped pairs are counted only in `pairs`, `outliers` and `dropped`.
 
-    lengths:  by split and side: sentences by number of tokens, without end marks and before cutting
+    lengths:  by split and side: sentences by number of tokens, without end tokens and before cutting
     words:    by split and side: occurrences of each token, before cutting
     spaced:   by split and side: words separated by spaces
     cut:      by split: pairs with a sentence that was cut to `max_length`
@@ -146,7 +146,7 @@ def tokenise(
 ) -> tuple[Findings, Mapping[str, WordNumbers]]:
     """Tokenise all selected pairs into a store for each split, and drop those that violate a rule.
 
-    The stores contain word numbers and end marks. Returns the findings, and the word numbers by side.
+    The stores contain word numbers and end tokens. Returns the findings, and the word numbers by side.
     """
     findings, numbers = Findings(), {side: WordNumbers() for side in SIDES}
     source, target = (numbers[side].__getitem__ for side in SIDES)

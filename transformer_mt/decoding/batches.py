@@ -63,7 +63,7 @@ def search(
 def translate_ids(
     model: Transformer, sources: Sequence[Sequence[int]], decoding: DecodingConfig, device: torch.device | str = "cpu"
 ) -> list[list[int]]:
-    """The best translation of each source (ids with the end mark), without its end mark; used by validation.
+    """The best translation of each source (ids with the end token), without its end token; used by validation.
 
     The model is in eval mode during the search, and then in its previous mode again.
     """

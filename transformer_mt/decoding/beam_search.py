@@ -60,7 +60,7 @@ class BeamState(Generic[C]):
     """Everything that a beam search knows between two steps. W is 1 before the first step."""
 
     sentence_B: Tensor  # [B]        indices of the sentences in the batch
-    tokens_BWT: Tensor  # [B, W, T]  ids of the live hypotheses, without the start mark
+    tokens_BWT: Tensor  # [B, W, T]  ids of the live hypotheses, without the start token
     scores_BW: Tensor  # [B, W]      their log-probabilities; -inf: an empty place. All -inf: the sentence is finished
     coverage_BWS: Tensor | None  # [B, W, S]  attention that each source position has received; None without a penalty
     bar_B: Tensor  # [B]             score of the n-th best hypothesis that is done; -inf if fewer are done

@@ -122,7 +122,7 @@ class Interpreter(ABC):
         self.search = make_search(self.decoding)
         self.source = source
         self.target = target
-        self.max_length = config.data.max_length  # most tokens of a source, end mark included
+        self.max_length = config.data.max_length  # most tokens of a source, end token included
 
     @abstractmethod
     def _search(self, requests: Sequence[Request]) -> list[list[SearchResult]]:

@@ -18,7 +18,7 @@ MOST_SENTENCES = 512  # in a batch, even if they are short
 
 @dataclass(frozen=True)
 class Request:
-    """A sentence to translate: its ids with the end mark, and the ids its translation must begin with."""
+    """A sentence to translate: its ids with the end token, and the ids its translation must begin with."""
 
     source: Sequence[int]
     prefix: Sequence[int] = ()
@@ -28,7 +28,7 @@ class Request:
 class SearchResult:
     """A translation as ids.
 
-    ids:             without the start mark; the end mark comes last, unless the translation was stopped
+    ids:             without the start token; the end token comes last, unless the translation was stopped
     log_probability: sum over all ids, in nats
     score:           log-probability with length and coverage penalties; the higher, the better
     """
@@ -39,17 +39,17 @@ class SearchResult:
 
     @property
     def stopped(self) -> bool:
-        """Whether it was cut at the longest allowed length, before an end mark."""
+        """Whether it was cut at the longest allowed length, before an end token."""
         return not self.ids or self.ids[-1] != EOS
 
     @property
     def tokens(self) -> tuple[int, ...]:
-        """The ids without the end mark."""
+        """The ids without the end token."""
         return self.ids if self.stopped else self.ids[:-1]
 
 
 def length_penalty(length: int | Tensor, alpha: float) -> float | Tensor:
-    """lp(Y) = ((5 + |Y|) / 6)^alpha (Wu et al. 2016, arXiv:1609.08144, equation 14); |Y| counts the end mark."""
+    """lp(Y) = ((5 + |Y|) / 6)^alpha (Wu et al. 2016, arXiv:1609.08144, equation 14); |Y| counts the end token."""
     return ((5 + length) / 6) ** alpha
 
 
@@ -75,7 +75,7 @@ def batched(
 
 
 def allowed_lengths(request: Request, decoding: DecodingConfig, max_positions: int | None) -> tuple[int, int]:
-    """The fewest tokens of a translation without its end mark, and the most tokens with it; from the source's length.
+    """The fewest tokens of a translation without its end token, and the most tokens with it; from the source's length.
 
     The most is at least one more than the prefix, but never more than `max_positions`.
     """

@@ -55,8 +55,8 @@ def coverage_penalty(coverage_S: Tensor, beta: float) -> Tensor:
 class Limits:
     """The limits of the translations of a batch.
 
-    shortest_B:      the fewest tokens before the end mark
-    longest_B:       the most tokens, end mark included; a translation that has not ended then is stopped
+    shortest_B:      the fewest tokens before the end token
+    longest_B:       the most tokens, end token included; a translation that has not ended then is stopped
     prefix_BP:       ids that a translation must begin with; PAD where any id is allowed
     no_repeat_ngram: no sequence of this many tokens may occur twice; 0: no limit
     min_steps:       the largest of shortest_B, as a Python number: later steps need no look at shortest_B
@@ -93,7 +93,7 @@ class Limits:
     def forbid(self, logits_NV: Tensor, tokens_NT: Tensor) -> None:
         """Set the logits [N, V] of tokens that may not follow tokens_NT [N, T] to minus infinity, in place.
 
-        Padding and the start mark are always forbidden. A row in which everything is forbidden may end.
+        Padding and the start token are always forbidden. A row in which everything is forbidden may end.
         """
         n_steps, width = tokens_NT.shape[1], logits_NV.shape[0] // len(self.longest_B)
         free_NV = logits_NV.clone() if n_steps < self.prefix_BP.shape[1] else None  # a prefix overrules other limits

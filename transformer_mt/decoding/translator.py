@@ -39,7 +39,7 @@ class AttentionMaps:
 
     maps:    numpy [H, Q, M]
     rows:    Q tokens: the source in the encoder, the tokens written in the decoder
-    columns: M tokens: the source, or in decoder self-attention the tokens read (from the start mark on)
+    columns: M tokens: the source, or in decoder self-attention the tokens read (from the start token on)
     """
 
     maps: Mapping[str, Any]
@@ -50,7 +50,7 @@ class AttentionMaps:
 class ReferenceLoss(NamedTuple):
     """The loss of references under a model.
 
-    nats:   sum of -log p over the tokens of all references, end marks included
+    nats:   sum of -log p over the tokens of all references, end tokens included
     tokens: number of these tokens
     n_cut:  number of references that were too long, so that their end was not read
     """
@@ -148,7 +148,7 @@ class Translator(Interpreter):
         """For each target token, the source token with the most attention in the last cross-attention.
 
         Attention is the mean over heads and models, computed for all positions of the finished translation at once. The
-        source's end mark attracts attention that means nothing, so it is left out, except for an empty source.
+        source's end token attracts attention that means nothing, so it is left out, except for an empty source.
         """
         aligned: list[list[int]] = [[] for _ in sources]
         lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]

@@ -101,7 +101,7 @@ def load_engine(
 def require_ctranslate2() -> None:
     """Raises TmtError unless CTranslate2 is installed."""
     if importlib.util.find_spec("ctranslate2") is None:
-        raise TmtError("CTranslate2 is not installed", remedy="pip install 'transformer_mt[ctranslate2]'")
+        raise TmtError("CTranslate2 is not installed", remedy="pip install ctranslate2")
 
 
 def require_export_folder(output: Path) -> None:

@@ -39,7 +39,7 @@ _AHEAD = 2  # batches queued for each worker while it is busy
 
 
 class _Task(NamedTuple):
-    """A request, the fewest tokens of its translation without the end mark, and the most tokens with it."""
+    """A request, the fewest tokens of its translation without the end token, and the most tokens with it."""
 
     request: Request
     shortest: int
@@ -192,7 +192,7 @@ class Ctranslate2Engine(Interpreter):
         )
         rescored: dict[int, list[SearchResult]] = {index: [] for index in found}
         for (index, one), result in zip(pairs, scored, strict=True):
-            # The end mark is always scored, and comes last.
+            # The end token is always scored, and comes last.
             rescored[index].append(self._result(one.ids, sum(result.log_probs[: len(one.ids)])))
         return rescored
 
@@ -212,7 +212,7 @@ class Ctranslate2Engine(Interpreter):
             )
             for index, result in zip(batch, results, strict=True):
                 weights_TS = np.asarray(result.attention[0][: len(targets[index])])
-                words_TS = weights_TS[:, : max(len(sources[index]) - 1, 1)]  # without the end mark
+                words_TS = weights_TS[:, : max(len(sources[index]) - 1, 1)]  # without the end token
                 aligned[index] = words_TS.argmax(axis=1).tolist()
         return aligned
 

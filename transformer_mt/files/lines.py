@@ -170,7 +170,7 @@ class _ZstdFile(io.RawIOBase):
         try:
             import zstandard
         except ImportError:
-            remedy = "Run  pip install 'transformer_mt[zstd]'  or unpack the file with `unzstd`."
+            remedy = "Run  pip install zstandard  or unpack the file with `unzstd`."
             raise TmtError("reading .zst files needs the package zstandard", place=path, remedy=remedy) from None
         self._zstd: Any = zstandard
         self._file = path.open("rb")

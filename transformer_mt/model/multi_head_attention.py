@@ -15,7 +15,7 @@ class MultiHeadAttention(nn.Module):
     product. `output` is W^O [D, D].
     dropout: probability of dropping an attention weight
     bias:    whether each product adds a bias; the formula has none
-    rotary:  positions that rotate queries and keys; None: positions are added to the embeddings
+    rotary:  rotates queries and keys by position; None: no rotation
     """
 
     def __init__(

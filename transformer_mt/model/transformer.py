@@ -57,7 +57,7 @@ class Transformer(nn.Module):
     def forward(self, source_BS: Tensor, target_BT: Tensor) -> Tensor:
         """Source ids [B, S] and target ids [B, T] to hidden states [B, T, D].
 
-        target: the start mark, then the target without its end mark (figure 1: "shifted right").
+        target: the start token, then the target without its end token (figure 1: "shifted right").
         The generator is not applied here, because training computes it together with the loss.
         """
         memory_BSD, padding_mask_B11S = self.encode(source_BS)

@@ -16,7 +16,7 @@ _PLURAL_DETERMINERS = {"this": "these", "that": "those"}
 
 
 def realise(meaning: Meaning) -> str:
-    """The sentence with a capital letter and an end mark."""
+    """The sentence with a capital letter and final punctuation."""
     words = [_OPENERS[meaning.opener]]
     if meaning.time and meaning.fronted:
         words.append(meaning.time.en + ",")

@@ -21,7 +21,7 @@ _WH = {"what": "was", "companion": "mit wem", "where": "wo", "when": "wann", "wh
 
 
 def realise(meaning: Meaning) -> str:
-    """The sentence with a capital letter and an end mark."""
+    """The sentence with a capital letter and final punctuation."""
     words = [_OPENERS[meaning.opener]]
     _SAY[meaning.kind](meaning, words)
     text = " ".join(filter(None, words))

@@ -23,7 +23,7 @@ _WH = {"when": "언제", "why": "왜", "what": "무엇", "whom": "누구"}
 
 
 def realise(meaning: Meaning) -> str:
-    """The sentence with its end mark."""
+    """The sentence with its final punctuation."""
     words = [_OPENERS[meaning.opener]]
     ending = Ending(meaning.tense, meaning.formal, bool(meaning.question))
     _SAY[meaning.kind](meaning, ending, words)

@@ -160,6 +160,6 @@ def _tensorboard() -> Any:
         raise TmtError(
             "TensorBoard is not installed",
             place="runtime.tensorboard",
-            remedy="pip install 'transformer_mt[tensorboard]'   (or set runtime.tensorboard: false)",
+            remedy="pip install tensorboard   (or set runtime.tensorboard: false)",
         ) from None
     return SummaryWriter

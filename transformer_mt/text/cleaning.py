@@ -81,7 +81,7 @@ def fault_of_pair(source: str, target: str, rules: CleaningConfig, trains: bool)
 
 
 def fault_of_lengths(source_tokens: int, target_tokens: int, max_length: int, rules: CleaningConfig) -> str | None:
-    """The name of the first rule that a training pair breaks by its token counts (end mark included), or None."""
+    """The name of the first rule that a training pair breaks by its token counts (end token included), or None."""
     if max(source_tokens, target_tokens) > max_length:
         return TOO_LONG
     shorter, longer = sorted((source_tokens, target_tokens))

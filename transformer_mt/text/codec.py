@@ -90,7 +90,7 @@ class Codec:
         return len(self.vocabulary)
 
     def encode(self, text: str) -> list[int]:
-        """Ids of a sentence, with the end mark."""
+        """Ids of a sentence, with the end token."""
         return [*self.vocabulary.encode(self.segmenter.tokenize(text)), EOS]
 
     def sample(self, text: str, random: random.Random) -> list[int]:
@@ -98,7 +98,7 @@ class Codec:
         return [*self.vocabulary.encode(self.segmenter.sample(text, random)), EOS]
 
     def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
-        """The sentence up to the end mark, on one line, without the other marks.
+        """The sentence up to the end token, on one line, without the other marks.
 
         unknown: words to write for the ids UNK, in order; `<unk>` is written when none is left
         """

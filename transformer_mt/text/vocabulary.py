@@ -1,6 +1,6 @@
 """Tokens and their ids. The only module that imports torchtext (0.6.0): its Vocab ranks the words.
 
-Every vocabulary begins with the same four marks: padding, unknown, sentence start, sentence end.
+Every vocabulary begins with the same four special tokens: padding, unknown, sentence start, sentence end.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class Vocabulary:
     """A list of tokens; the id of a token is its index in the list. Other tokens have the id UNK."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
-        """Raises ValueError unless the four marks come first and all tokens are different."""
+        """Raises ValueError unless the four special tokens come first and all tokens are different."""
         if tuple(tokens[: len(MARKS)]) != MARKS:
             raise ValueError(f"a vocabulary must begin with {', '.join(MARKS)}")
         self.tokens = list(tokens)

@@ -1,4 +1,4 @@
-"""An exponential moving average of the weights. It often translates better than the latest weights."""
+"""An exponential moving average of the weights. It can translate better while the rate is high."""
 
 from __future__ import annotations
 

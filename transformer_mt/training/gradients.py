@@ -60,7 +60,7 @@ class Gradients:
         if self.machine.device.type == "cuda":
             torch.cuda.empty_cache()
         self.parts *= 2
-        self.say(f"out of memory: each batch is now computed in {self.parts} parts; the result stays the same")
+        self.say(f"out of memory: each batch is now computed in {self.parts} parts; the update still uses all of it")
 
 
 _OUT_OF_MEMORY = ("allocate memory", "not enough memory", "out of memory")

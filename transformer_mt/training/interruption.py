@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C during training: finish the step, save, stop. Outside of it both end the program at once."""
+"""SIGTERM and Ctrl-C during training: finish the step, save, stop. Otherwise both end the program at once."""
 
 from __future__ import annotations
 

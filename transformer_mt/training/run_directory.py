@@ -177,7 +177,7 @@ class RunDirectory:
             raise TmtError(
                 "the corpus has changed since this run started: " + ", ".join(changed),
                 place=self.folder,
-                remedy="Restore the old files, or start again with --fresh (the old run is moved beside it).",
+                remedy="Restore the old files, or start again with --fresh (the previous run is moved to NAME.1).",
             )
 
     def _require_same(self, config: Config) -> list[str]:
@@ -191,7 +191,7 @@ class RunDirectory:
                 + "\n    ".join(refused),
                 place=self.folder,
                 remedy="Choose another --run-dir or name, restore the old values, or start again with --fresh"
-                " (the old run is moved beside it).",
+                " (the previous run is moved to NAME.1).",
             )
         return changed
 

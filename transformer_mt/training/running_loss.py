@@ -17,11 +17,11 @@ from transformer_mt.kernels.loss import LossSums
 
 
 class Position(NamedTuple):
-    """The step of an update and its position in the data; step, epoch and batch count from 1."""
+    """The step of an update and its position in the data; all count from 1."""
 
     step: int
     epoch: int
-    batch: int
+    update: int
 
 
 class Totals(NamedTuple):
@@ -95,5 +95,5 @@ class RunningLoss:
         self.restart_clock()
 
     def restart_clock(self) -> None:
-        """Leave out the time until now: it went into validation or saving."""
+        """Exclude the time until now, which was spent on validation or saving."""
         self._since = time.monotonic()

@@ -169,7 +169,7 @@ class Trainer:
         """End all processes if a loss is infinite or not a number."""
         bad = self.losses.first_non_finite(table)
         if bad is not None:
-            where = f"step {bad.step:,}, batch {bad.batch:,} of epoch {bad.epoch}"
+            where = f"step {bad.step:,}, update {bad.update:,} of epoch {bad.epoch}"
             self.world.exit_all(self._diverged(f"the loss is not a finite number at {where}"))
 
     def _diverged(self, message: str) -> TmtError:
@@ -250,7 +250,7 @@ class Trainer:
             raise TmtError(
                 "every checkpoint of this run is damaged:\n    " + "\n    ".join(problems),
                 place=self.run.folder,
-                remedy="Start again with --fresh; the old run is moved beside it.",
+                remedy="Start again with --fresh; the previous run is moved to NAME.1.",
             )
         for problem in problems:
             self.events.say(f"{problem}; using the checkpoint before it")

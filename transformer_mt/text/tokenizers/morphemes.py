@@ -21,7 +21,7 @@ class Morphemes:
             raise TmtError(
                 "morphemes: mecab needs a package that is not installed",
                 place="tokenizer.morphemes",
-                remedy="pip install 'transformer_mt[mecab]'   (or set morphemes: none)",
+                remedy="pip install python-mecab-ko   (or set morphemes: none)",
             ) from None
         self._mecab = mecab.MeCab()
 

@@ -39,7 +39,7 @@ class SentencepieceTokenizer(Tokenizer):
         kind: Literal["sentencepiece"]
         algorithm: Literal["bpe", "unigram"] = Field("bpe", description="byte-pair encoding or unigram language model")
         vocab_size: Annotated[int, Field(ge=32, le=256_000)] = Field(
-            8_000, description="pieces, the four marks included"
+            8_000, description="pieces, the four special tokens included"
         )
         byte_fallback: bool = Field(False, description="spell unknown characters as bytes instead of <unk>")
         character_coverage: float = Field(1.0, ge=0.98, le=1.0, description="share of characters the pieces must cover")
@@ -49,7 +49,7 @@ class SentencepieceTokenizer(Tokenizer):
             " power (alpha) to which their probabilities are raised; 0: none",
         )
         morphemes: Literal["none", "mecab"] = Field(
-            "none", description="split Korean into morphemes first (extra: pip install 'transformer_mt[mecab]')"
+            "none", description="split Korean into morphemes first (needs: pip install python-mecab-ko)"
         )
 
         @model_validator(mode="after")

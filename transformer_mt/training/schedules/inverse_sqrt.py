@@ -13,7 +13,7 @@ class InverseSqrt(Schedule):
 
 
 def inverse_sqrt(step: int, peak: float, warmup_steps: int) -> float:
-    """Linear to the peak, then peak * sqrt(warmup_steps / step)."""
+    """Linear to the peak, then peak * sqrt(max(1, warmup_steps) / step)."""
     if step < warmup_steps:
         return peak * step / warmup_steps
     return peak * math.sqrt(max(1, warmup_steps) / step)

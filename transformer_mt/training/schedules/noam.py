@@ -27,5 +27,5 @@ class Noam(Schedule):
 
 
 def noam(step: int, d_model: int, warmup_steps: int, factor: float = 1.0) -> float:
-    """d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5) (section 5.3, equation 3)."""
+    """factor * d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5) (section 5.3, equation 3, with factor 1)."""
     return float(factor * d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5))

@@ -1,4 +1,4 @@
-"""Linear warmup, then constant, reduced when the validation loss stops falling (as PyTorch's ReduceLROnPlateau)."""
+"""Linear warmup, then constant, reduced when the validation loss stops falling (like PyTorch's ReduceLROnPlateau)."""
 
 from __future__ import annotations
 
