@@ -59,7 +59,12 @@ def troubleshooting() -> str:
 def _entries(some: list[messages.Message]) -> Iterator[str]:
     for one in some:
         title = one.text if re.search("[a-z]{3}", one.text) else one.remedy
-        yield _entry(title, one.printed, remedies.CAUSES.get(one.home, ""))
+        in_config = one.printed.startswith(
+            ("FILE:LINE: SECTION", "FILE:LINE: '", "FILE:LINE: key", "FILE:LINE: unknown")
+        )
+        yield _entry(
+            title, one.printed, remedies.CAUSES.get(one.home, remedies.CONFIG if in_config and not one.remedy else "")
+        )
 
 
 def _entry(text: str, printed: str, cause: str) -> str:

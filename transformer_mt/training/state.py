@@ -20,9 +20,9 @@ class TrainState:
     world:    number of processes: an update takes batches from each, so `update` depends on it
     tokens:   target tokens seen
     seconds:  time spent in training, in all parts of the run
-    best, stale:    lowest badness so far, and the number of validations since then; see `ranking`
+    best, stale:    lowest monitored value so far, and the number of validations since then; see `ranking`
     plateau, plateau_best, plateau_stale:  see `plateau_after`
-    ranking:  (badness, step) of the best checkpoints, best first; badness is the loss or the negative BLEU
+    ranking:  (monitored value, step) of the best checkpoints, best first: the validation loss, or the negative BLEU
     recent_*: sums since the last validation, for its line in the table
     validated:      the step of the last validation
     interrupted:    steps with a checkpoint only because of an interruption; they do not count for `keep_last`
@@ -63,7 +63,7 @@ class TrainState:
         if not names <= set(values):
             raise ValueError(f"keys are missing: {', '.join(sorted(names - set(values)))}")
         known: dict[str, Any] = {name: math.inf if values[name] is None else values[name] for name in names}
-        return cls(**{**known, "ranking": [(badness, step) for badness, step in known["ranking"]]})
+        return cls(**{**known, "ranking": [(monitored, step) for monitored, step in known["ranking"]]})
 
     @property
     def latest_epoch(self) -> int:
@@ -103,14 +103,14 @@ class TrainState:
 
     def record_validation(self, loss: float, bleu: float | None, config: TrainingConfig) -> bool:
         """Record a validation; returns whether it is the best so far."""
-        badness = loss if config.monitor == "loss" or bleu is None else -bleu
-        is_best = badness < self.best
-        self.best, self.stale = (badness, 0) if is_best else (self.best, self.stale + 1)
+        monitored = loss if config.monitor == "loss" or bleu is None else -bleu
+        is_best = monitored < self.best
+        self.best, self.stale = (monitored, 0) if is_best else (self.best, self.stale + 1)
         self.plateau, self.plateau_stale, self.plateau_best = plateau_after(
             self.plateau, self.plateau_stale, self.plateau_best, loss, config
         )
         kept = max(config.keep_best, config.average_checkpoints if config.average == "best" else 0)
-        self.ranking = sorted([*self.ranking, (badness, self.step)])[:kept]
+        self.ranking = sorted([*self.ranking, (monitored, self.step)])[:kept]
         self.validated = self.step
         self.recent_nll, self.recent_tokens, self.recent_seconds = 0.0, 0, 0.0
         return is_best
