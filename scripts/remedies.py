@@ -7,8 +7,8 @@ from __future__ import annotations
 
 INTRODUCTION = """# Troubleshooting
 
-Every message of the program: what it means and what to do. Search this page for a few words of your message; on the site, the
-key `/` opens the search.
+Every message of the program: what it means and what to do. Search this page for a few words of
+your message; on the site, the key `/` opens the search.
 
 A message says what is wrong, where, and what to do next:
 
@@ -91,10 +91,10 @@ CAUSES = {
     "exporting.specification._require_supported": "CTranslate2 implements a fixed set of Transformer variants.",
     "files.download._receive": "Check the address; `--mirror` of `tmt download` names another one, or a local folder.",
     "files.receiving.run": "`tmt` tries several times, and continues a download where it stopped. Check the network.",
-    "errors.from_os_error": "The operating system refused, and TEXT is its reason. Check the path, the rights and the disk.",
-    "files.receiving._receive": "`tmt` tries again and continues where it stopped. If it gives up, run the command again.",
+    "errors.from_os_error": "TEXT is the reason of the operating system. Check path, rights and disk.",
+    "files.receiving._receive": "`tmt` tries again and continues where it stopped. If it gives up, repeat the command.",
     "files.receiving._start": "`tmt` then downloads the file from its beginning.",
-    "training.checkpoint.verify": "`tmt train` continues from the checkpoint before it and says so. The disk, or a copy, lost data.",
+    "training.checkpoint.verify": "The disk, or a copy, lost data. `tmt train` continues from the checkpoint before it.",
     "files.receiving._answer": "Check the network; `tmt download --mirror` names another address or a local folder.",
     "files.receiving._check_status": "`--mirror` of `tmt download` names another address, or a local folder.",
     "files.lines.web_page": "The address has moved, or asks for a login.",

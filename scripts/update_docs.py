@@ -56,6 +56,9 @@ def troubleshooting() -> str:
     return "".join(parts).rstrip() + "\n"
 
 
+_IN_CONFIG = tuple(f"FILE:LINE: {start}" for start in ("SECTION", "'", "key", "unknown"))
+
+
 def _entries(some: list[messages.Message]) -> Iterator[str]:
     for one in some:
         title = one.text if re.search("[a-z]{3}", one.text) else one.remedy
