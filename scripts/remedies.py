@@ -94,7 +94,7 @@ CAUSES = {
     "errors.from_os_error": "TEXT is the reason of the operating system. Check path, rights and disk.",
     "files.receiving._receive": "`tmt` tries again and continues where it stopped. If it gives up, repeat the command.",
     "files.receiving._start": "`tmt` then downloads the file from its beginning.",
-    "training.checkpoint.verify": "The disk, or a copy, lost data. `tmt train` continues from the checkpoint before it.",
+    "training.checkpoint.verify": "The disk or a copy lost data. `tmt train` continues from the checkpoint before it.",
     "files.receiving._answer": "Check the network; `tmt download --mirror` names another address or a local folder.",
     "files.receiving._check_status": "`--mirror` of `tmt download` names another address, or a local folder.",
     "files.lines.web_page": "The address has moved, or asks for a login.",

@@ -62,12 +62,8 @@ _IN_CONFIG = tuple(f"FILE:LINE: {start}" for start in ("SECTION", "'", "key", "u
 def _entries(some: list[messages.Message]) -> Iterator[str]:
     for one in some:
         title = one.text if re.search("[a-z]{3}", one.text) else one.remedy
-        in_config = one.printed.startswith(
-            ("FILE:LINE: SECTION", "FILE:LINE: '", "FILE:LINE: key", "FILE:LINE: unknown")
-        )
-        yield _entry(
-            title, one.printed, remedies.CAUSES.get(one.home, remedies.CONFIG if in_config and not one.remedy else "")
-        )
+        in_config = not one.remedy and one.printed.startswith(_IN_CONFIG)
+        yield _entry(title, one.printed, remedies.CAUSES.get(one.home, remedies.CONFIG if in_config else ""))
 
 
 def _entry(text: str, printed: str, cause: str) -> str:
