@@ -40,9 +40,10 @@ def source_of(file: str, name: str = "", nodoc: bool = False) -> str:
     assert isinstance(node, ast.ClassDef | ast.FunctionDef)
     lines = text.splitlines()
     first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-    skipped: range = range(0)
-    if nodoc and ast.get_docstring(node) is not None:
-        skipped = range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1)
+    skipped: set[int] = set()
+    for inner in ast.walk(node) if nodoc else ():
+        if isinstance(inner, ast.ClassDef | ast.FunctionDef) and ast.get_docstring(inner) is not None:
+            skipped |= set(range(inner.body[0].lineno, (inner.body[0].end_lineno or 0) + 1))
     shown = [lines[number - 1] for number in range(first, (node.end_lineno or 0) + 1) if number not in skipped]
     return textwrap.dedent("\n".join(shown)) + "\n"
 
