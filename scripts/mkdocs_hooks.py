@@ -43,9 +43,11 @@ def source_of(file: str, name: str = "", nodoc: bool = False) -> str:
     skipped: set[int] = set()
     for inner in ast.walk(node) if nodoc else ():
         if isinstance(inner, ast.ClassDef | ast.FunctionDef) and ast.get_docstring(inner) is not None:
-            skipped |= set(range(inner.body[0].lineno, (inner.body[0].end_lineno or 0) + 1))
+            end = inner.body[0].end_lineno or 0
+            blank = lines[end : end + 1] == [""]  # the line after it
+            skipped |= set(range(inner.body[0].lineno, end + 1 + blank))
     shown = [lines[number - 1] for number in range(first, (node.end_lineno or 0) + 1) if number not in skipped]
-    return textwrap.dedent("\n".join(shown)) + "\n"
+    return re.sub(r"  # noqa:.*$", "", textwrap.dedent("\n".join(shown)), flags=re.M) + "\n"
 
 
 def with_code(markdown: str) -> str:
