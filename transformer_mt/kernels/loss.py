@@ -1,6 +1,6 @@
 """Label-smoothed cross-entropy (section 5.4) of the generator's output, without a tensor of all logits.
 
-The logits of N tokens and V words are by far the largest tensor of a step. Here they are computed for a few rows at a
+The logits of N positions and V tokens are by far the largest tensor of a step. Here they are computed for a few rows at a
 time, turned into loss and gradients, and freed. The smoothing term needs no extra pass:
 
     log p_v     = z_v - log Z,                      z = h W^T + b
@@ -9,7 +9,7 @@ time, turned into loss and gradients, and freed. The smoothing term needs no ext
     d loss / dz = softmax(z) - (1 - e) [v = y] - e / V
 
 e is the paper's epsilon_ls, h a row of the decoder's output, W and b the generator's weight and bias, z the logits,
-Z = sum_v exp z_v, y the target word, and [v = y] is 1 for the target word and 0 for others.
+Z = sum_v exp z_v, y the target token, and [v = y] is 1 for the target token and 0 for others.
 """
 
 from __future__ import annotations

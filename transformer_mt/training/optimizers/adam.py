@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 
 class Adam(OptimizerKind):
-    """The weight decay is a part of the gradient."""
+    """Weight decay as an L2 penalty: it is added to the gradient."""
 
     def make(self, model: nn.Module) -> list[torch.optim.Optimizer]:
         return [adam(list(model.parameters()), self.training, decoupled=False)]
 
 
 class AdamW(OptimizerKind):
-    """The weight decay is separate from the gradient."""
+    """Decoupled weight decay: it shrinks the weights directly."""
 
     def make(self, model: nn.Module) -> list[torch.optim.Optimizer]:
         return [adam(list(model.parameters()), self.training, decoupled=True)]
