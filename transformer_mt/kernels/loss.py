@@ -1,6 +1,6 @@
 """Label-smoothed cross-entropy (section 5.4) of the generator's output, without a tensor of all logits.
 
-The logits of N positions and V tokens are by far the largest tensor of a step. Here they are computed for a few rows at a
+The logits of N positions and V tokens are by far the largest tensor of a step. Here they are computed a few rows at a
 time, turned into loss and gradients, and freed. The smoothing term needs no extra pass:
 
     log p_v     = z_v - log Z,                      z = h W^T + b
