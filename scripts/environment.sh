@@ -108,11 +108,11 @@ version_of() { "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/de
 
 find_python() {
   local candidate short_of=""
-  set -- python3.11 python3.12 python3.13 python3.10 python3 python
+  set -- python3.11 python3.12 python3.13 python3.10 python3.14 python3 python
   [ -z "${PYTHON:-}" ] || set -- "$PYTHON"
   for candidate; do
     case $(version_of "$candidate") in
-      3.10 | 3.11 | 3.12 | 3.13)
+      3.10 | 3.11 | 3.12 | 3.13 | 3.14)
         python=$candidate
         "$candidate" -c 'import ensurepip, venv' 2>/dev/null && return
         short_of=$candidate
@@ -122,8 +122,8 @@ find_python() {
   [ -z "$short_of" ] || refuse "$short_of cannot make virtual environments" \
     "Install its venv module (Debian, Ubuntu: sudo apt install python$(version_of "$short_of")-venv)."
   [ -z "${PYTHON:-}" ] ||
-    refuse "PYTHON=$PYTHON is not Python 3.10, 3.11, 3.12 or 3.13" "Set PYTHON to one of these, or unset it."
-  refuse "no Python 3.10, 3.11, 3.12 or 3.13 was found" \
+    refuse "PYTHON=$PYTHON is not Python 3.10, 3.11, 3.12, 3.13 or 3.14" "Set PYTHON to one of these, or unset it."
+  refuse "no Python 3.10, 3.11, 3.12, 3.13 or 3.14 was found" \
     "Install one (python.org, your package manager, pyenv or conda), or set its path: PYTHON=/path/to/python scripts/$script"
 }
 

@@ -152,6 +152,13 @@ def test_the_classifiers_name_every_python_that_is_allowed() -> None:
     assert named == {f"3.{minor}" for minor in range(30) if f"3.{minor}.0" in allowed}
 
 
+def test_every_python_that_is_tested_is_accepted_by_the_scripts() -> None:
+    listed = re.findall(r'"(3\.\d+)"', re.search(r"python: (\[.*\])", _text(".github/workflows/checks.yml"))[1])  # type: ignore[index]
+    accepted = re.search(r"^ +(3\.10(?: \| 3\.\d+)*)\)$", _text("scripts/environment.sh"), re.MULTILINE)
+    assert accepted is not None
+    assert listed == accepted[1].split(" | ")
+
+
 def _text(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
@@ -354,7 +361,7 @@ def test_a_missing_python_is_reported(clone: Path) -> None:
         (clone / "tools" / name).chmod(0o755)
     done = _script(clone, "quickstart")
     assert done.returncode == 2
-    assert "no Python 3.10, 3.11, 3.12 or 3.13" in done.stderr
+    assert "no Python 3.10, 3.11, 3.12, 3.13 or 3.14" in done.stderr
 
 
 def test_torch_can_come_from_another_index(clone: Path) -> None:

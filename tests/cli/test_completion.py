@@ -84,10 +84,13 @@ def press_tab(place: Path, line: str) -> list[str]:
         ("tmt download ", ["multi30k"]),
         ("tmt init multi", ["multi30k-de-en", "multi30k-en-de"]),
         ("tmt translate --input ", []),  # bash offers files
+        ("tmt --version ", []),
+        ("tmt --install-completion ", list(COMMANDS)),
     ],
 )
 def test_tab_in_bash(place: Path, line: str, offered: list[str]) -> None:
     assert press_tab(place, line) == offered
+    assert not (place / "home" / ".bashrc").exists(), "Tab changes nothing"
 
 
 @needs_bash
@@ -146,7 +149,7 @@ def test_messages_name_the_program_as_it_was_called(place: Path, name: str) -> N
     failed = run(place, *start, "translate", "--model", "runs/going", "x")
     assert failed.returncode == 2
     written = run(place, *start, "init", "files", "-o", "my files.yaml")
-    assert written.stderr == f'Wrote my files.yaml. Edit it, then:  {name} train --config "my files.yaml"\n'
+    assert written.stderr == f"Wrote my files.yaml. Edit it, then:  {name} train --config 'my files.yaml'\n"
 
 
 def test_a_remedy_names_the_program_as_it_was_called(place: Path) -> None:

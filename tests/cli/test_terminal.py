@@ -111,7 +111,8 @@ def test_a_run_ends_with_what_it_reached_and_what_comes_next(place: Path) -> Non
     end = lines[next(number for number, line in enumerate(lines) if line.startswith("done ")) :]
     assert re.fullmatch(r"done       max_steps 30 reached: 30 updates in 0:\d\d, best valid loss \d\.\d{3}", end[0])
     assert end[1:] == [
-        "model      runs/small/model (checkpoint of step 30); see plots/",
+        "model      runs/small/model (checkpoint of step 30)",
+        "plots      runs/small/plots",
         "next       python -m transformer_mt translate --model runs/small",
         "           to train on, repeat the command with --set training.max_steps=60",
     ]
@@ -181,6 +182,8 @@ def test_long_lines_are_broken_under_their_text() -> None:
     assert len(first) <= 60
     assert second == " " * 11 + "processes; a step needs about 12,345 MiB"
     assert f"{first} {second.strip()}" == text
+    hint = "           for a longer run, start again with --fresh --set training.max_epochs=20"
+    assert wrapped(hint, 80).split("\n")[1] == " " * 11 + "training.max_epochs=20"
     path = "run        " + "x" * 100
     assert path.split()[1] in wrapped(path, 40), "paths are never broken"
 
@@ -194,6 +197,6 @@ def test_narrow_tables_leave_out_figures(width: int, missing: list[str]) -> None
     assert ("9.40" in row) == ("perplexity" in head)
 
 
-@pytest.mark.parametrize(("path", "text"), [("runs/a", "runs/a"), ("my runs/a", '"my runs/a"')])
+@pytest.mark.parametrize(("path", "text"), [("runs/a", "runs/a"), ("my runs/a", "'my runs/a'"), ("$a", "'$a'")])
 def test_paths_in_commands(path: str, text: str) -> None:
     assert quoted(Path(path)) == text

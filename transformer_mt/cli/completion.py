@@ -6,6 +6,7 @@ The functions import what they need when Tab calls them, and nothing that takes 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import redirect_stdout
@@ -84,7 +85,8 @@ def config_files(incomplete: str) -> list[str]:
     start = incomplete.rpartition("/")[0]
     folder = Path(start or ("/" if incomplete.startswith("/") else "."))
     found = [path for pattern in ("*", "*/*", "*/*/*") for path in folder.glob(pattern) if path.suffix in YAML]
-    visible = [path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
+    plain = re.compile(r"[^.\s'\"$`\\][^\s'\"$`\\]*")  # the shell would need quotes for others
+    visible = [path for path in found if all(plain.fullmatch(part) for part in path.relative_to(folder).parts)]
     texts = (f"{start}/{path.relative_to(folder).as_posix()}" if "/" in incomplete else str(path) for path in visible)
     return sorted(text for text in texts if text.startswith(incomplete))
 
@@ -119,9 +121,9 @@ def answer_shell(command: Any) -> int:
     return shell_complete(command, {}, *_script(), completion_request())
 
 
-def install_completion(wanted: bool) -> None:
+def install_completion(context: typer.Context, wanted: bool) -> None:
     """The option --install-completion. Raises TmtError if the shell is unknown or not supported."""
-    if not wanted:
+    if not wanted or context.resilient_parsing:  # Tab only reads the line
         return
     from typer.completion import install  # type: ignore[attr-defined]
 
@@ -135,9 +137,9 @@ def install_completion(wanted: bool) -> None:
     raise typer.Exit
 
 
-def show_completion(wanted: bool) -> None:
+def show_completion(context: typer.Context, wanted: bool) -> None:
     """The option --show-completion. Raises TmtError if the shell is unknown or not supported."""
-    if not wanted:
+    if not wanted or context.resilient_parsing:
         return
     from typer.completion import _get_shell_name, get_completion_script  # type: ignore[attr-defined]
 

@@ -16,15 +16,9 @@ _MIRROR = "Another URL, or a folder, that has the files."
 
 
 def download(
-    corpus: Annotated[
-        str, typer.Argument(metavar="CORPUS", help="Corpus to download: multi30k.", autocompletion=corpora)
-    ],
-    to: Annotated[
-        Path | None, typer.Option("--to", metavar="DIR", help="Folder for the files. Default: data/multi30k.")
-    ] = None,
-    mirror: Annotated[
-        str | None, typer.Option(metavar="URL", help="Another URL, or a folder, that has the files.")
-    ] = None,
+    corpus: Annotated[str, typer.Argument(metavar="CORPUS", help=_CORPUS, autocompletion=corpora)],
+    to: Annotated[Path | None, typer.Option("--to", metavar="DIR", help=_TO)] = None,
+    mirror: Annotated[str | None, typer.Option(metavar="URL", help=_MIRROR)] = None,
 ) -> None:
     """Download a public corpus and verify every file."""
     from transformer_mt.workflows.download import download as work

@@ -33,8 +33,8 @@ app = typer.Typer(
 _UsageError: Any = typer.BadParameter.__base__  # what typer raises for every mistake in the arguments
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(context: typer.Context, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
         print(f"tmt {__version__}")
         raise typer.Exit
 

@@ -18,7 +18,7 @@ from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.reporting.bars import bar, is_watched
 from transformer_mt.reporting.curves import METRICS, PLOTS, draw_curves
 from transformer_mt.reporting.table import sample_line, table_head, table_row
-from transformer_mt.reporting.terminal import columns_of, painted, wrapped
+from transformer_mt.reporting.terminal import PLAIN_COLUMNS, columns_of, painted, wrapped
 
 LOG = "train.log"
 PLAIN_SECONDS = 30.0  # between progress lines without a terminal
@@ -130,7 +130,7 @@ class Events:
         self._rows += 1
         self.say(table_row(values, columns), "green" if values["best"] else "", log=table_row(values))
         for sample in samples:
-            self.say(sample_line(*sample, columns - 1))
+            self.say(sample_line(*sample, columns - 1), log=sample_line(*sample, PLAIN_COLUMNS - 1))
         if time.monotonic() - self._drawn > PLOT_SECONDS:
             self.draw()
         self._shown = time.monotonic()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import sys
 
 NAMES = ("tmt", "transformer-mt")  # the scripts that an installation makes
@@ -18,6 +19,8 @@ def program_name() -> str:
 
 
 def quoted(path: object) -> str:
-    """A path for a command line. Double quotes work in Windows shells too."""
+    """A path as one word of a command line."""
     text = str(path)
+    if sys.platform != "win32":
+        return shlex.quote(text)
     return f'"{text}"' if re.search(r"[\s&()';]", text) else text

@@ -9,7 +9,7 @@ import textwrap
 from typing import TextIO
 
 PLAIN_COLUMNS = 120  # of a line if stderr is not a terminal
-LABEL = re.compile(r"\w+ +(?=\S)")  # what a line begins with, such as `model      `
+LABEL = re.compile(r"\w* +(?=\S)")  # what a line begins with, such as `model      `
 LABEL_COLUMNS = 11
 STYLES = {"bold": 1, "red": 31, "green": 32}
 
@@ -19,7 +19,7 @@ def columns_of(stream: TextIO) -> int:
     if not stream.isatty():
         return PLAIN_COLUMNS
     wanted = os.environ.get("COLUMNS", "")
-    if wanted.isdigit() and int(wanted) > 0:
+    if wanted.isdecimal() and int(wanted) > 0:
         return int(wanted)
     try:
         return os.get_terminal_size(stream.fileno()).columns or 80

@@ -23,6 +23,7 @@ from transformer_mt.evaluation.report import Report
 from transformer_mt.evaluation.scores import score
 from transformer_mt.kernels.build import build_model
 from transformer_mt.model.transformer import Transformer
+from transformer_mt.reporting.curves import PLOTS
 from transformer_mt.reporting.events import Events
 from transformer_mt.reporting.program import program_name, quoted
 from transformer_mt.reporting.table import duration
@@ -217,9 +218,11 @@ class TrainingJob:
         steps = ", ".join(f"{step:,}" for step in final.steps)
         made = f"checkpoint of step {steps}" if len(final.steps) == 1 else f"mean of the checkpoints of steps {steps}"
         kept = ", made by `tmt average` and kept" if final.by == "average" else ""
-        events.say(f"model      {run.model} ({made}{kept}); see {events.draw().name}/")
+        events.say(f"model      {run.model} ({made}{kept})")
+        events.say(f"plots      {run.folder / PLOTS}")
         events.say(f"next       {program_name()} translate --model {quoted(run.folder)}")
         events.say(f"           {self._how_to_train_on(state)}")
+        events.draw()
         events.record(
             "finished", step=state.step, reason=state.stopped, seconds=round(state.seconds, 1), averaged=final.steps
         )
