@@ -14,38 +14,15 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from placeholders import PATHS, called, placeholder, word
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "transformer_mt"
-MOST = 8  # forms of one message that are written out; above, capitals stand for what differs
-DEEPEST = 8
+MOST = 8  # forms of one message that are written out
+DEEPEST = 12  # expressions inside each other that are followed
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
-OUTPUT = r"(?:run|data|model|machine|plots|done:|epoch) |Wrote |\w+: \w+ and verified"  # results, not messages
-
-_SAME_TEXT = {  # methods that a reader of the message need not know of
-    *("strip", "splitlines", "removeprefix", "removesuffix", "lower", "upper", "rstrip", "keys", "as_posix"),
-    *("replace", "format"),
-}
-PATHS = {"FOLDER", "FILE", "PARENT", "RUN", "MODEL", "DIRECTORY", "OUTPUT", "PLACE"}
-
-# What a reader understands better than the name in the code.
-READABLE = {
-    "path": "FILE",
-    "number": "LINE",
-    "error": "REASON",
-    "problem": "REASON",
-    "len": "N",
-    "count": "N",
-    "size": "N",
-    "options": "OPTION",
-    "given": "OPTION",
-    "told": "DETAILS",
-    "at": "FILE:LINE",
-    "whose": "WHO",
-    "direction": "LANGUAGES",
-    "netloc": "HOST",
-    "address": "ADDRESS",
-}
+OUTPUT = r"(?:run|data|model|machine|plots|done|next|epoch) |(?:tmt: )?[Ww]rote |\w+: \w+ and verified"  # results
 
 
 @dataclass(frozen=True)
@@ -85,6 +62,10 @@ class Scope:
     @property
     def home(self) -> str:
         return ".".join([self.module.name, *(one.name for one in self.functions)])
+
+
+class LimitError(Exception):
+    """A message that would be dropped from the page: raise a limit, or write the message more simply."""
 
 
 @cache
@@ -135,32 +116,37 @@ def _kind_of(node: ast.AST, scope: Scope) -> str:
             return "config values"
         if isinstance(node, ast.AnnAssign | ast.Assign) and isinstance(node.value, ast.Dict) and not function:
             return "config table"
-    named = isinstance(node, ast.Assign | ast.AugAssign) and "notes" in ast.unparse(node).partition("=")[0]
-    return "note values" if named and function else ""
+    if isinstance(node, ast.Return) and function.startswith("_note_of"):
+        return "note values"
+    if isinstance(node, ast.keyword) and node.arg == "notes" and isinstance(node.value, ast.Tuple):
+        return "note values"
+    if not isinstance(node, ast.Assign | ast.AugAssign):
+        return ""
+    name = ast.unparse(node).partition(" =")[0]
+    return "note values" if ("notes" in name and function) or name == "NOTICE" else ""
 
 
 def _kind_of_call(node: ast.Call, scope: Scope) -> str:
-    called, function = _called(node), scope.functions[-1] if scope.functions else None
-    if called in error_classes():
+    name, function = called(node), scope.functions[-1] if scope.functions else None
+    if name in error_classes():
         return "error"
-    if called == "ValueError" and not _is_joined_list(node.args[0]):
+    if name == "ValueError" and not _is_joined_list(node.args[0]):
         validates = function is not None and "validator" in " ".join(map(ast.unparse, function.decorator_list))
         return "config" if validates or scope.module.name.startswith("config.") else ""
-    if called == "append" and "problems" in ast.unparse(node.func) and function is not None:
+    if name == "append" and "problems" in ast.unparse(node.func) and function is not None:
         is_config = scope.module.name.startswith("config.") or function.name == "problems"
         return "config" if is_config else ""
-    if called == "Remark" or (called == "BleuTokenizer" and len(node.args) > 1):
+    if name == "Remark" or (name == "BleuTokenizer" and len(node.args) > 1):
         return "note pair"
-    to_stderr = called == "print" and any("stderr" in ast.unparse(one) for one in node.keywords)
-    return "note" if to_stderr or called in ("say", "warn") or ast.unparse(node.func) == "notes.append" else ""
+    if isinstance(node.func, ast.Name) and name == "note":
+        return "note" if scope.module.name != "text.cleaning" else ""  # there, `note` counts what a rule changes
+    to_stderr = name == "print" and any("stderr" in ast.unparse(one) for one in node.keywords)
+    says = name in ("say", "_say", "warn") or ast.unparse(node.func) == "notes.append"
+    return "note" if (to_stderr and scope.module.name != "reporting.notes") or says else ""
 
 
 def _is_joined_list(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and _called(node) == "join"
-
-
-def _called(node: ast.Call) -> str:
-    return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+    return isinstance(node, ast.Call) and called(node) == "join"
 
 
 def messages() -> list[Message]:
@@ -173,13 +159,20 @@ def messages() -> list[Message]:
 
 
 def _forms(kind: str, node: ast.AST, scope: Scope) -> Iterator[Message]:
+    found = False
     for known in _surroundings(node, scope):
         texts, places, remedies = _contents(kind, node, Scope(scope.module, scope.functions, known))
         for number, text in enumerate(texts):
             remedy = remedies[number if len(remedies) == len(texts) else 0]
             place = places[number if len(places) == len(texts) else 0]
-            if any(map(_says_something, (text, remedy))) and not re.match(OUTPUT, text):
+            is_output = re.match(OUTPUT, text) is not None
+            found |= is_output
+            if any(map(_says_something, (text, remedy))) and not is_output:
+                found = True
                 yield Message(kind.split()[0], text.strip(), place, remedy, scope.home)
+    constants = [str(one.value) for one in ast.walk(node) if isinstance(one, ast.Constant)]
+    if not found and any(" " in one.strip() and _says_something(one) for one in constants):
+        raise LimitError(f"{scope.home}: nothing was read from the message {ast.unparse(node)}")
 
 
 def _says_something(text: str) -> bool:
@@ -203,19 +196,19 @@ def _contents(kind: str, node: ast.AST, scope: Scope) -> tuple[list[str], list[s
         )
     if kind == "config table":
         wanted = [one for one in node.value.values if isinstance(one, ast.Constant)]  # type: ignore[attr-defined]
-        capitals = [re.sub(r"\{(\w+)\}", lambda match: match[1].upper(), str(one.value)) for one in wanted]
+        capitals = [re.sub(r"\{(\w+)\}", lambda match: word(match[1]), str(one.value)) for one in wanted]
         return [f"'KEY' is VALUE, but {text}" for text in dict.fromkeys(capitals)], [""], [""]
     parts = _parts(node.value)  # type: ignore[attr-defined]
     return [text for part in parts for text in texts_of(part, scope)], [""], [""]
 
 
 def _called_if(node: ast.AST) -> str:
-    return _called(node) if isinstance(node, ast.Call) else ""
+    return called(node) if isinstance(node, ast.Call) else ""
 
 
 def _parts(node: ast.expr) -> list[ast.expr]:
-    if isinstance(node, ast.List):
-        return list(node.elts)
+    if isinstance(node, ast.List | ast.Tuple):
+        return [one for one in node.elts if not isinstance(one, ast.Starred)]
     if isinstance(node, ast.ListComp):
         return [node.elt]
     if isinstance(node, ast.IfExp) and isinstance(node.body, ast.List):
@@ -299,7 +292,7 @@ def _imported(module: Module) -> frozenset[str]:
 
 
 def _called_in(module: Module, name: str) -> list[tuple[ast.Call, Scope]]:
-    return [(call, scope) for call, scope in _all_calls(module) if _called(call) == name]
+    return [(call, scope) for call, scope in _all_calls(module) if called(call) == name]
 
 
 @cache
@@ -352,8 +345,12 @@ def _assigned(name: str, within: ast.AST) -> list[ast.expr]:
 
 def texts_of(node: ast.expr, scope: Scope, depth: int = 0) -> list[str]:
     """The forms of a text, with capitals for what is known only at run time."""
-    texts = list(dict.fromkeys(_known_texts(node, scope, depth))) if depth < DEEPEST else []
-    return texts if 0 < len(texts) <= MOST else [placeholder(node)]
+    if depth > DEEPEST:
+        raise LimitError(f"{scope.home}: {ast.unparse(node)} is more than {DEEPEST} expressions deep")
+    texts = list(dict.fromkeys(_known_texts(node, scope, depth)))
+    if len(texts) > MOST:
+        raise LimitError(f"{scope.home}: {ast.unparse(node)} has more than {MOST} forms")
+    return texts or [placeholder(node)]
 
 
 def _known_texts(node: ast.expr, scope: Scope, depth: int) -> list[str]:
@@ -375,10 +372,17 @@ def _known_texts(node: ast.expr, scope: Scope, depth: int) -> list[str]:
         return [f"{left}/{text}" for text in right] or (["FILE"] if left in PATHS else [])
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult) and isinstance(node.left, ast.Constant):
         return [str(node.left.value)] if isinstance(node.left.value, str) else []
+    if isinstance(node, ast.Call) and called(node) == "counted" and isinstance(node.args[1], ast.Constant):
+        return [f"N {node.args[1].value}s"]
     if isinstance(node, ast.IfExp):
+        ends = [one.value if isinstance(one, ast.Constant) else one for one in (node.body, node.orelse)]
+        if ends == ["", "s"]:  # of a plural
+            return ["s"]
+        if None in ends:
+            return texts_of(node.orelse if ends[0] is None else node.body, scope, depth + 1)
         return [*texts_of(node.body, scope, depth + 1), *texts_of(node.orelse, scope, depth + 1)]
     if isinstance(node, ast.Name):
-        values = [value for value in _values_of(node.id, scope) if _is_text(value[0])]
+        values = [value for value in _values_of(node.id, scope) if _is_text(value[0]) and not _uses(value[0], node.id)]
         if node.id in scope.known and not any(_has_words(value) for value, _ in values):
             return []
         return [text for value, origin in values for text in texts_of(value, origin, depth + 1)]
@@ -387,6 +391,11 @@ def _known_texts(node: ast.expr, scope: Scope, depth: int) -> list[str]:
         if isinstance(table, ast.Dict) and all(isinstance(one, ast.Constant | ast.JoinedStr) for one in table.values):
             return [text for one in table.values for text in texts_of(one, scope, depth + 1)]
     return []
+
+
+def _uses(node: ast.expr, name: str) -> bool:
+    """Whether a name is made of its earlier value."""
+    return any(isinstance(one, ast.Name) and one.id == name for one in ast.walk(node))
 
 
 def _has_constant(node: ast.expr) -> bool:
@@ -400,6 +409,8 @@ def _is_text(node: ast.expr) -> bool:
         return _is_text(node.body) or _is_text(node.orelse)
     if isinstance(node, ast.BinOp):
         return _is_text(node.left) or _is_text(node.right)
+    if isinstance(node, ast.Call):
+        return called(node) == "counted"
     return isinstance(node, ast.JoinedStr | ast.Name) or (
         isinstance(node, ast.Constant) and isinstance(node.value, str)
     )
@@ -415,39 +426,6 @@ def _joined(parts: list[list[str]]) -> list[str]:
     forms = 1
     for part in parts:
         forms *= len(part)
-    if forms > MOST:  # as few as possible: each part's forms in turn, not all their products
-        return ["".join(part[0] for part in parts)]
+    if forms > MOST:
+        raise LimitError(f"{parts} make more than {MOST} forms of a message")
     return ["".join(chosen) for chosen in itertools.product(*parts)]
-
-
-def placeholder(node: ast.expr) -> str:
-    """A word in capitals for what is known only at run time."""
-    if isinstance(node, ast.Call):
-        called = _called(node)
-        if called in ("str", "repr", "sorted", "min", "max", "list", "set", "int", "fspath", "map"):
-            return placeholder(node.args[-1]) if node.args else called.upper()
-        if called == "join":
-            return f"{placeholder(node.args[0])}, ..."
-        if called in _SAME_TEXT:
-            return placeholder(node.func.value) if isinstance(node.func, ast.Attribute) else "TEXT"
-        return _word(called.removesuffix("_of"))
-    if isinstance(node, ast.Name):
-        return _word(node.id)
-    if isinstance(node, ast.Attribute):
-        return _word(node.attr)
-    if isinstance(node, ast.Subscript | ast.Starred | ast.FormattedValue):
-        return placeholder(node.value)
-    if isinstance(node, ast.GeneratorExp | ast.ListComp):
-        return placeholder(node.elt)
-    if isinstance(node, ast.IfExp):
-        return placeholder(node.body)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and isinstance(node.left, ast.Call):
-        return placeholder(node.left)
-    if isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare):
-        return "N"
-    return "TEXT"
-
-
-def _word(name: str) -> str:
-    bare = name.strip("_")
-    return READABLE.get(bare, bare.upper() or "TEXT")

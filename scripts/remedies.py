@@ -54,7 +54,7 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("Plots and logs", "", ("reporting", "cli.plot", "workflows.plot")),
 )
 
-# What the library of the command line says itself.
+# What the library of the command line prints itself, and what to do; a test provokes each with `tmt`.
 _USAGE = (
     ("No such option: OPTION", "The command does not have this option. `tmt COMMAND --help` lists those it has."),
     ("No such command 'NAME'.", "`tmt --help` lists the commands."),
@@ -65,16 +65,36 @@ _USAGE = (
     ("Missing argument 'NAME'.", "`tmt COMMAND --help` shows which arguments the command takes, and in which order."),
     ("Option 'OPTION' requires an argument.", "Write the value after the option: `--beam 5`."),
     (
-        "Invalid value for 'OPTION': 'VALUE' is not a valid integer.",
-        "The option takes a whole number; other options ask for a number or for one of a list.",
+        "Invalid value for 'OPTION': Input should be a valid integer, unable to parse string as an integer",
+        "The option takes a whole number: `--beam 5`.",
     ),
     (
-        "Got unexpected extra argument (VALUE)",
+        "Invalid value for 'OPTION': Input should be a valid number, unable to parse string as a number",
+        "The option takes a number: `--length-penalty 0.6`.",
+    ),
+    (
+        "Invalid value for 'OPTION': Input should be greater than or equal to N",
+        "The number is too small. `tmt COMMAND --help` shows the range of each option.",
+    ),
+    (
+        "Invalid value for 'OPTION': Input should be less than or equal to N",
+        "The number is too large. `tmt COMMAND --help` shows the range of each option.",
+    ),
+    ("Invalid value for 'OPTION': 'VALUE' is not one of CHOICES.", "Use one of the values that the message lists."),
+    (
+        "Got unexpected extra argument(s) (VALUE)",
         "Quote a sentence that has spaces: `tmt translate 'Guten Tag.'`. Each `KEY=VALUE` needs a `--set` before it.",
     ),
 )
-_SHOWN = "```text\nUsage: tmt COMMAND [OPTIONS]\nTry 'tmt COMMAND -h' for help.\n\nError: {}\n```"
-USAGE = [f"#### {text}\n\n{_SHOWN.format(text)}\n\n{cause}\n\n" for text, cause in _USAGE]
+_OF_COMMAND = "Usage: tmt COMMAND [OPTIONS] ...\nTry 'tmt COMMAND -h' for help.\n\n"
+_HEADS = {
+    "No such command 'NAME'.": "Usage: tmt [OPTIONS] COMMAND [ARGS]...\nTry 'tmt -h' for help.\n\n",
+    "Option 'OPTION' requires an argument.": "",
+}
+USAGE = [
+    f"#### {text}\n\n```text\n{_HEADS.get(text, _OF_COMMAND)}Error: {text}\n```\n\n{cause}\n\n"
+    for text, cause in _USAGE
+]
 
 CONFIG = "Change this key at the line of the message. [The reference](configuration.md) has its type and range."
 
@@ -91,7 +111,7 @@ CAUSES = {
     "exporting.specification._require_supported": "CTranslate2 implements a fixed set of Transformer variants.",
     "files.download._receive": "Check the address; `--mirror` of `tmt download` names another one, or a local folder.",
     "files.receiving.run": "`tmt` tries several times, and continues a download where it stopped. Check the network.",
-    "errors.from_os_error": "TEXT is the reason of the operating system. Check path, rights and disk.",
+    "errors.from_os_error": "REASON is what the operating system says. Check path, rights and disk.",
     "files.receiving._receive": "`tmt` tries again and continues where it stopped. If it gives up, repeat the command.",
     "files.receiving._start": "`tmt` then downloads the file from its beginning.",
     "training.checkpoint.verify": "The disk or a copy lost data. `tmt train` continues from the checkpoint before it.",

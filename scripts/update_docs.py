@@ -67,7 +67,7 @@ def _entries(some: list[messages.Message]) -> Iterator[str]:
 
 
 def _entry(text: str, printed: str, cause: str) -> str:
-    title = text.splitlines()[0].removeprefix("tmt: ").strip(" :")
+    title = re.sub("^(?:tmt: |note +)", "", text.splitlines()[0]).strip(" :")
     prefix = "" if printed.startswith("tmt: ") else "tmt: "
     block = f"```text\n{prefix}{printed}\n```\n\n"
     return f"#### {_escaped(title)}\n\n{block}" + (f"{cause}\n\n" if cause else "")

@@ -136,6 +136,7 @@ def main(arguments: list[str]) -> int:
 
 def _report_usage(error: Any, arguments: list[str]) -> int:
     """The command line library's own message, and what to type instead if that is known."""
+    error.message = error.message.removeprefix("Value error, ")  # typer's word for a value outside a list
     error.show()
     message, remedy = error.format_message(), ""
     first, *others = arguments or [""]

@@ -115,12 +115,12 @@ def _leaks(split: str, leaks: Mapping[str, int], rule: str) -> Iterator[Remark]:
 
 
 def _overlap(overlap: Mapping[str, Any]) -> Iterator[Remark]:
-    one, two = overlap["splits"]
+    split, other = overlap["splits"]
     if overlap["source"]:
         same = f"{overlap['pair']:,} with the same translation: kept"
         yield Remark(
-            f"{counted(overlap['source'], 'source sentence')} of {two} also in {one}, {same}",
-            f"A model selected on {one} has an advantage there." if one == "validation" else "",
+            f"{counted(overlap['source'], 'source sentence')} of {other} also in {split}, {same}",
+            f"A model selected on {split} has an advantage there." if split == "validation" else "",
         )
 
 

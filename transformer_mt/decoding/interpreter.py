@@ -85,7 +85,7 @@ def _note_of_unknown(words: Sequence[str]) -> str:
         word = word if len(word) <= _LONGEST_SHOWN else f"{word[: _LONGEST_SHOWN - 1]}…"
         first.append("".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in word))
     shown, more = ", ".join(dict.fromkeys(first)), ", ..." if len(words) > _MOST_SHOWN else ""
-    return f"{len(words)} unknown {'word' if len(words) == 1 else 'words'}: {shown}{more}"
+    return f"{len(words)} unknown word{'' if len(words) == 1 else 's'}: {shown}{more}"
 
 
 _EMPTY = Translation((), (Hypothesis("", (), 0.0, ()),))

@@ -231,15 +231,14 @@ def _test_set(config: Config | None, split: str | None, files: TestFiles) -> Tes
 def _translate(translator: Translator, test_set: TestSet, with_loss: bool = False, model: str = "the model") -> Output:
     lines = translator.translate(test_set.sources)
     translations = list(bar(iterable=lines, desc="translating", total=len(test_set.sources)))
-    loss, cut = None, {"source": sum(translation.is_cut for translation in translations)}
+    loss, limit = None, f"cut to {translator.max_length} tokens, the limit of {model}"
+    if count := sum(translation.is_cut for translation in translations):
+        note(f"{test_set.name}: {count:,} source{'' if count == 1 else 's'} {limit}")
     if with_loss:
         of_references = translator.reference_loss(test_set.sources, test_set.references)
-        loss, cut["reference"] = of_references.nats / of_references.tokens, of_references.n_cut
-    for what, number in cut.items():
-        if number:
-            only = ", for the loss only" if what == "reference" else ""
-            sentences = f"{number:,} {what}{'' if number == 1 else 's'}"
-            note(f"{test_set.name}: {sentences} cut to {translator.max_length} tokens, the limit of {model}{only}")
+        loss = of_references.nats / of_references.tokens
+        if count := of_references.n_cut:
+            note(f"{test_set.name}: {count:,} reference{'' if count == 1 else 's'} {limit}, for the loss only")
     segmenter, words = translator.target.segmenter, None
     if segmenter.tokenizer.finds_words:  # then the table of BLEU-1 to BLEU-4 counts these, not BLEU's own tokens
         name, hypotheses = f"the model's {segmenter.config.kind} words", [one.tokens for one in translations]
