@@ -104,7 +104,7 @@ CAUSES = {
     "corpora.tables.of_one_width": "Usually a separator stands inside a sentence that is not quoted.",
     "corpora.text.read_parallel": "Usually one file lost its empty lines, or a sentence holds a line break.",
     "data.parallel.map": "The operating system ends processes when memory runs out.",
-    "data.prepared.open_prepared": "A model must be scored with the splits that it was trained with.",
+    "workflows.evaluate._test_set": "A model must be scored with the splits that it was trained with.",
     "data.selection._divide": "Validation and test together must leave pairs for training.",
     "data.store._damaged": "A copy was cut short, or the files were changed after `tmt prepare`.",
     "decoding.translator._require_alike": "An ensemble adds the scores of its models token by token.",

@@ -45,9 +45,13 @@ _KINDS = {
 }
 
 
-def from_os_error(error: OSError, doing: str) -> TmtError:
-    """The TmtError for an error of the operating system. doing: what failed, such as `writing the plots`."""
-    file = error.filename or ""
+def from_os_error(error: OSError, doing: str, place: str | Path = "") -> TmtError:
+    """The TmtError for an error of the operating system.
+
+    doing: what failed, such as `writing the plots`
+    place: the file that the user named, if the error has another one, such as a temporary file
+    """
+    file = place or error.filename or ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return TmtError(
             f"the disk is full while {doing}",

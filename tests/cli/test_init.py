@@ -55,6 +55,9 @@ def test_each_shipped_config_is_written_as_it_is(tmt, name: str) -> None:
 def test_it_writes_to_the_given_file(tmt, tmp_path: Path) -> None:
     assert tmt("files.yaml", "-o", "mine.yaml").exit_code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["mine.yaml"]
+    written = (tmp_path / "mine.yaml").read_text(encoding="utf-8")
+    assert "tmt train --config mine.yaml " in written, "its comments name the file"
+    assert "files.yaml" not in written
 
 
 def test_a_dash_means_stdout(tmt, tmp_path: Path) -> None:

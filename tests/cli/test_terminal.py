@@ -188,6 +188,12 @@ def test_long_lines_are_broken_under_their_text() -> None:
     assert path.split()[1] in wrapped(path, 40), "paths are never broken"
 
 
+def test_lines_are_broken_by_columns_of_which_hangul_takes_two() -> None:
+    assert wrapped("한국어 문장", 11) == "한국어 문장"
+    assert wrapped("한국어 문장", 10) == "한국어\n  문장"
+    assert wrapped("  가나 다라  마바", 10) == "  가나\n  다라\n  마바"
+
+
 @pytest.mark.parametrize(("width", "missing"), [(76, []), (75, ["perplexity"]), (60, ["perplexity", "train loss"])])
 def test_narrow_tables_leave_out_figures(width: int, missing: list[str]) -> None:
     values = {"epoch": 7, "step": 12, "train_loss": 2.5, "loss": 2.2, "perplexity": 9.4, "bleu": 31.4, "seconds": 75.0}

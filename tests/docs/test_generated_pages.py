@@ -163,7 +163,7 @@ def test_what_the_page_must_have(scripts: dict[str, ModuleType]) -> None:
         "must be a whole number",
         "is not divisible by n_heads",
         "the disk is full while DOING",
-        "iconv -f CP949",
+        "iconv -f CP1252",
     ):
         assert words in printed
     assert not re.search(r"[{}]", re.sub(r"`[^`]*`", "", printed)), "a part known only at run time was not replaced"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -113,6 +114,17 @@ class TestFiles:
         code, out, err = tmt(*files, "--plot", picture, "--theme", "dark")
         assert (code, out, err) == (0, tmt(*files)[1], f"tmt: wrote {picture}\n")
         assert picture.read_text(encoding="utf-8").count("<svg") == 1
+
+    def test_a_picture_that_fails_does_not_cost_the_scores(self, tmt, files, tmp_path, monkeypatch):
+        expected = tmt(*files)[1]
+
+        def failing(_, file, **__):
+            raise OSError(errno.ENOSPC, "No space left on device", str(file))
+
+        monkeypatch.setattr("matplotlib.figure.Figure.savefig", failing)
+        code, out, err = tmt(*files, "--plot", tmp_path / "scores.png")
+        assert (code, out) == (2, expected)
+        assert err.startswith(f"tmt: {tmp_path / 'scores.png'}: the disk is full")
 
     def test_people_get_text_that_begins_with_the_scores(self, tmt, files, systems):
         code, out, err = tmt(*files)
@@ -342,6 +354,9 @@ class TestModel:
         ),
         (("--model", "{missing}"), "no such model folder"),
         (("--model", "{model}", "--plot", "scores.jpg"), "cannot be written as .jpg"),
+        (("--model", "{model}", "--plot", "{r}/scores.png"), "{r}/scores.png: found a file instead of a folder"),
+        (("--model", "{model}", "--plot", "-"), "'-' is not the name of a picture"),
+        (("--model", "{model}", "--theme", "dark"), "--theme needs --plot"),
         (("--model", "{model}", "--split", "nowhere"), "unknown split 'nowhere'"),
         (("--model", "{model}", "--beam", "0"), "--beam"),
         (("--model", "{model}", "--source", "{short}", "--reference", "{r}"), "has 1 lines"),
@@ -371,6 +386,15 @@ def test_files_to_compare_with_are_read_before_the_test_set_is_translated(tmt, m
         assert (code, "no such file" in err) == (2, True)
 
 
+def test_an_unwritable_picture_is_refused_before_the_test_set_is_translated(tmt, model, monkeypatch):
+    monkeypatch.setattr(
+        "transformer_mt.workflows.evaluate._translate", lambda *_, **__: pytest.fail("translated for nothing")
+    )
+    code, out, err = tmt("--model", model, "--plot", model / "config.yaml" / "scores.png")
+    assert (code, out) == (2, "")
+    assert "scores.png: found a file instead of a folder" in err
+
+
 def test_scores_kept_from_before_keep_their_signatures(tmt, model):
     for arguments in ((), ("--bleu",)):
         tmt("--model", model, "--device", "cpu", *arguments)
@@ -394,3 +418,4 @@ def test_data_prepared_again_from_another_config_is_not_a_test_set_of_the_model(
     code, out, err = tmt("--model", str(model))
     assert (code, out) == (2, "")
     assert "another config of the same name" in err
+    assert "--source FILE --reference FILE" in err

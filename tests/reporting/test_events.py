@@ -123,17 +123,17 @@ def test_the_headings_of_the_table_are_repeated(tmp_path: Path, capsys):
 
 
 def test_curves_are_drawn_after_a_while_and_when_asked(tmp_path: Path, monkeypatch):
-    drawn: list[Path] = []
-    monkeypatch.setattr(events_module, "draw_curves", lambda file, folder: drawn.append(folder))
+    drawn: list[tuple[Path, bool]] = []
+    monkeypatch.setattr(events_module, "draw_curves", lambda file, folder, apart: drawn.append((folder, apart)))
     events = Events(tmp_path)
     events.validated(ROW, [])
     assert drawn == []
     events._drawn -= 21
     events.validated(ROW, [])
     events.validated(ROW, [])
-    assert drawn == [tmp_path / "plots"]
+    assert drawn == [(tmp_path / "plots", False)]
     assert events.draw() == tmp_path / "plots"
-    assert len(drawn) == 2
+    assert drawn[1:] == [(tmp_path / "plots", True)], "each curve also in a picture for itself, at the end only"
 
 
 def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch):
@@ -209,6 +209,12 @@ def test_durations(seconds: float, text: str):
 )
 def test_texts_are_shortened_to_columns(text: str, columns: int, short: str):
     assert shortened(text, columns) == short
+
+
+def test_a_very_long_text_is_shortened_at_once():
+    begun = time.perf_counter()
+    assert shortened("한a" * 50_000, 300) == "한a" * 99 + "한…"
+    assert time.perf_counter() - begun < 2
 
 
 @pytest.mark.parametrize("columns", [60, 80, 119])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import sys
+import time
 from xml.etree import ElementTree
 
 import matplotlib
@@ -17,7 +19,16 @@ from matplotlib.text import Text
 from transformer_mt.cli import main
 from transformer_mt.errors import TmtError
 from transformer_mt.reporting.attention_map import plot_attention
-from transformer_mt.reporting.canvas import COLORS, canvas, drawable
+from transformer_mt.reporting.canvas import (
+    COLORS,
+    SMALL,
+    broken_into_lines,
+    canvas,
+    check_writable,
+    drawable,
+    fitted,
+    text_width,
+)
 from transformer_mt.reporting.curves import compare_runs, draw_curves
 from transformer_mt.reporting.distributions import plot_data, plot_lengths, plot_scores, plot_vocabulary
 from transformer_mt.reporting.history import points, read_history
@@ -145,6 +156,10 @@ class TestCurves:
             assert 0.01 < _ink(file) < 0.5
             assert file.stat().st_size < 100_000
 
+    def test_while_a_run_goes_on_loss_and_bleu_are_drawn_once(self, tmp_path):
+        files = draw_curves(_run(tmp_path, bleu=5.0) / "metrics.jsonl", tmp_path / "plots", apart=False)
+        assert [file.name for file in files] == ["learning-curves.png", "learning_rate.png", "speed.png"]
+
     def test_the_best_value_is_named(self, tmp_path, shown):
         records = [_validation(100, 10.0, 3.0), _validation(200, 30.25, 1.75), _validation(300, 20.0, 2.0)]
         draw_curves(_write(tmp_path / "m", records), tmp_path)
@@ -155,7 +170,7 @@ class TestCurves:
         files = draw_curves(_write(tmp_path / "m", [_step(1), _validation(1)]), tmp_path / "plots")
         assert "bleu.png" not in [file.name for file in files]
 
-    @pytest.mark.parametrize("records", [[], [{"event": "started", "step": 0}]])
+    @pytest.mark.parametrize("records", [[], [{"event": "started", "step": 0}], [_validation(5, loss=None)]])
     def test_a_run_without_measurements_is_an_error(self, tmp_path, records):
         with pytest.raises(TmtError, match="nothing is measured yet"):
             draw_curves(_write(tmp_path / "m", records), tmp_path / "plots")
@@ -393,6 +408,50 @@ class TestCanvas:
         assert [path.name for path in tmp_path.iterdir()] == ["picture.png"]
         assert file.read_bytes() == b"old"
 
+    @pytest.mark.parametrize("place", ["file/picture.png", "file/folder/picture.svg"])
+    def test_a_place_that_cannot_be_written_is_named_as_the_user_named_it(self, tmp_path, place):
+        (tmp_path / "file").touch()
+        for write in (check_writable, lambda file: plot_lengths({"source": [0, 1]}, file)):
+            with pytest.raises(TmtError, match="found a file instead of a folder") as failure:
+                write(tmp_path / place)
+            assert failure.value.place == str(tmp_path / place)
+
+    def test_an_error_while_writing_names_no_temporary_file(self, tmp_path, monkeypatch):
+        def failing(_, file, **__):
+            raise OSError(errno.ENOSPC, "No space left on device", str(file))
+
+        monkeypatch.setattr(Figure, "savefig", failing)
+        with pytest.raises(TmtError, match="the disk is full") as failure, canvas(tmp_path / "picture.png", (1, 1)):
+            pass
+        assert failure.value.place == str(tmp_path / "picture.png")
+
+    def test_a_check_creates_the_folder_and_no_picture(self, tmp_path):
+        check_writable(tmp_path / "new" / "folder" / "picture.png")
+        assert [path.name for path in tmp_path.rglob("*")] == ["new", "folder"]
+
+
+class TestTexts:
+    def test_a_text_is_fitted_into_a_width(self):
+        assert fitted("short", SMALL, 2.0) == "short"
+        short = fitted("W" * 40 + "한" * 40, SMALL, 2.0)
+        assert short.endswith("W\u2026")
+        assert text_width(short, SMALL) <= 2.0 < text_width(short + "W", SMALL)
+        assert fitted("word", SMALL, 0.01) == "\u2026"
+
+    def test_a_text_is_broken_into_lines_at_spaces(self):
+        assert broken_into_lines("one two", SMALL, 5.0, 3) == ["one two"]
+        width = text_width("one two", SMALL)
+        assert broken_into_lines("one two six ten", SMALL, width, 3) == ["one two", "six ten"]
+        first, last = broken_into_lines("one two six ten one two", SMALL, width, 2)
+        assert (first, last[:3], last[-1]) == ("one two", "six", "\u2026")
+
+    @pytest.mark.parametrize("text", ["a" * 100_000, "a " * 50_000])
+    def test_a_very_long_text_takes_no_time(self, text):
+        begun = time.perf_counter()
+        assert fitted(text, SMALL, 2.0).endswith("\u2026")
+        assert len(broken_into_lines(text, SMALL, 2.0, 3)) <= 3
+        assert time.perf_counter() - begun < 2
+
 
 class TestCommand:
     """`tmt plot`."""
@@ -441,6 +500,10 @@ class TestCommand:
         assert all(_ink(folder / name) > 0.02 for name in ("lengths.png", "vocabulary.png"))
         code, out, _ = self.tmt(monkeypatch, capsys, "--config", config, "-o", tmp_path / "data.svg")
         assert (code, out) == (0, f"{tmp_path / 'data.svg'}\n")
+        code, _, err = self.tmt(monkeypatch, capsys, "--config", config, "--set", "tokenizer.max_size=40")
+        assert (code, "another config of the same name" in err) == (2, True)
+        assert "tmt prepare --config" in err
+        assert "--source" not in err, "an option that plot does not have"
 
     @pytest.mark.parametrize(
         ("options", "said"),
@@ -450,6 +513,10 @@ class TestCommand:
             (["--run", "one", "--set", "seed=1"], "--set needs --config"),
             (["--run", "one", "--output", "one.jpg"], "cannot be written as .jpg"),
             (["--run", "one", "--output", "/dev/null"], "not a regular file"),
+            (["--run", "one", "--output", "-"], "'-' is not the name of a picture"),
+            (["--run", "one", "--output", ""], "'' is not the name of a picture"),
+            (["--run", "one", "--output", "one.png/"], "'one.png/' is not the name of a picture"),
+            (["--run", "one", "--output", "one/metrics.jsonl/a.png"], "one/metrics.jsonl/a.png: found a file"),
             (["--run", "one", "--theme", "pink"], "'--theme'"),
             (["--run", "one", "--run", "empty"], "nothing is measured yet"),
             ([option for number in range(8) for option in ("--run", f"run{number}")], "8 runs"),

@@ -17,6 +17,7 @@ from transformer_mt.cli.options import (
     ThemeOption,
     ThreadsOption,
     UtilityOption,
+    picture_file,
     print_json,
 )
 
@@ -55,7 +56,7 @@ def evaluate(
     device: DeviceOption = "auto",
     threads: ThreadsOption = None,
     json: JsonOption = False,
-    plot: Annotated[File, typer.Option("--plot", metavar="FILE", help=_PLOT)] = None,
+    plot: Annotated[File, typer.Option("--plot", metavar="FILE", help=_PLOT, parser=picture_file)] = None,
     theme: ThemeOption = "light",
 ) -> None:
     """Score translations: BLEU, chrF, TER, examples, significance."""
@@ -64,7 +65,7 @@ def evaluate(
     from transformer_mt.evaluation.report import as_json, as_text
     from transformer_mt.workflows.plot import check_picture, plot_report
 
-    check_picture(plot)
+    check_picture(plot, theme)
     wanted = [name for name, is_wanted in (("bleu", bleu), ("chrf", chrf), ("ter", ter)) if is_wanted]
     report = work(
         model or (),
@@ -83,9 +84,9 @@ def evaluate(
         },
         computing=Computing(device=device, threads=threads, scored=False),
     )
-    if plot is not None:
-        print(f"tmt: wrote {plot_report(report, plot, theme)}", file=sys.stderr)
     if json:
         print_json(as_json(report))
     else:
         print(as_text(report))
+    if plot is not None:  # last: a full disk then costs the picture, not the scores
+        print(f"tmt: wrote {plot_report(report, plot, theme)}", file=sys.stderr)

@@ -57,6 +57,8 @@ def init(
             "give the name of a config", remedy=f"For example:  tmt init {FIRST[0]}   Available: {', '.join(FIRST)}."
         )
     text = configs.shipped_config(name, FIRST)
+    if output is not None and not to_stdout:  # the commands in its comments
+        text = text.replace(f"--config {name.removesuffix('.yaml')}.yaml ", f"--config {output} ")
     if to_stdout:
         if schema:
             remedy = "Remove one of the two options."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Annotated, Literal
 import typer
 
 from transformer_mt.cli import completion
+from transformer_mt.errors import TmtError
 
 SEED = 1  # default seed of sampling
 
@@ -68,6 +70,15 @@ _model = partial(typer.Option, "--model", "-m", metavar="DIR", autocompletion=co
 ModelOption = Annotated[Path | None, _model(help=_MODEL)]
 ModelsOption = Annotated[list[Path] | None, _model(help=_MODELS)]
 ThemeOption = Annotated[Literal["light", "dark"], typer.Option("--theme", help="Colours of the picture.")]
+
+
+def picture_file(text: str) -> Path:
+    """The path of a picture. Raises TmtError for `-`, an empty name and a folder, which a Path does not show."""
+    if text in ("", "-") or text.endswith(("/", os.sep)):
+        raise TmtError(
+            f"'{text}' is not the name of a picture", remedy="Name a file, such as picture.png or picture.svg."
+        )
+    return Path(text)
 
 
 def print_json(value: object) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from transformer_mt.cli import completion
-from transformer_mt.cli.options import SetOption, ThemeOption
+from transformer_mt.cli.options import SetOption, ThemeOption, picture_file
 
 _RUNS = "Folder of the run, such as runs/NAME; repeat it to compare several in one picture."
 _DATA = "YAML config: draw the sentence lengths and vocabulary of its training data."
@@ -17,13 +17,14 @@ _CONFIG = typer.Option("--config", "-c", metavar="FILE", help=_DATA, autocomplet
 _OUTPUT = (
     "One picture, .png or .svg. Default: PNG files in `plots` of the run or data; for several runs learning-curves.png."
 )
+_PICTURE = typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT, parser=picture_file)
 
 
 def plot(
     run: Annotated[list[Path] | None, _RUN] = None,
     config: Annotated[Path | None, _CONFIG] = None,
     set_: SetOption = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT)] = None,
+    output: Annotated[Path | None, _PICTURE] = None,
     theme: ThemeOption = "light",
 ) -> None:
     """Draw the learning curves of one run or several, or the lengths and the vocabulary of prepared data."""

@@ -18,6 +18,7 @@ from transformer_mt.cli.options import (
     ThemeOption,
     ThreadsOption,
     UtilityOption,
+    picture_file,
 )
 from transformer_mt.errors import TmtError
 
@@ -59,7 +60,7 @@ def translate(
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, metavar="N", help="Seed of sampling.")] = SEED,
     scores: Annotated[bool, typer.Option("--scores", help=_SCORES)] = False,
     json: Annotated[bool, typer.Option("--json", help=_JSON)] = False,
-    attention: Annotated[Path | None, typer.Option(metavar="FILE", help=_ATTENTION)] = None,
+    attention: Annotated[Path | None, typer.Option(metavar="FILE", help=_ATTENTION, parser=picture_file)] = None,
     attention_of: Annotated[str, typer.Option(metavar="WHICH", help=_ATTENTION_OF)] = "all",
     theme: ThemeOption = "light",
     threads: ThreadsOption = None,
@@ -72,7 +73,7 @@ def translate(
     from transformer_mt.workflows.translate import Computing, check_drawing, draw_attention, open_translator
 
     _check_usage(len(text or ()), input_, output, attention)
-    check_drawing(attention, attention_of)
+    check_drawing(attention, attention_of, theme)
     if sample and mbr:
         raise TmtError("--sample and --mbr cannot be combined", remedy="Give one of them.")
     prefix = printable(prefix)

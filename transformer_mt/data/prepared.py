@@ -103,6 +103,15 @@ class Prepared:
         """Number of training pairs and weight of each corpus."""
         return self.manifest.parts
 
+    def lengths(self) -> dict[str, list[int]]:
+        """By side, such as `source (ko)`: element n counts the training sentences of n tokens."""
+        train, languages = self.report.splits["train"], self.report.languages
+        return {f"{side} ({languages[side]})": train.side(side).histogram for side in SIDES}
+
+    def is_of(self, config: Config) -> bool:
+        """Whether it was prepared with the settings of this config."""
+        return self.manifest.settings == settings_of(config)
+
     def named(self, split: str) -> str:
         """The name of a split; `test` means the first test set. Raises TmtError if it is unknown."""
         if split == "test" and "test" not in self.splits and self.test_sets:
@@ -157,12 +166,9 @@ def open_prepared(config: Config) -> Prepared:
     Raises TmtError if it is missing, or was prepared again with another config of the same name.
     """
     prepared = Prepared.open(prepared_folder(config))
-    if prepared.manifest.settings != settings_of(config):
+    if not prepared.is_of(config):
         raise TmtError(
-            "this data was prepared with another config of the same name, so its splits differ from those of the model",
-            place=prepared.folder,
-            remedy="Prepare it with the config of the run (runs/NAME/config.yaml), or score files:"
-            "  --source FILE --reference FILE",
+            "this data was prepared with another config of the same name", place=prepared.folder, remedy=_PREPARE
         )
     return prepared
 

@@ -19,11 +19,11 @@ from transformer_mt.reporting.canvas import (
     PLAIN,
     SMALL,
     Theme,
+    broken_into_lines,
     canvas,
     drawable,
-    shortened,
+    fitted,
     text_width,
-    wrapped,
 )
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def plot_attention(
     left = _MARGIN + _LAYER + max(_written(block.queries) for block in blocks)
     width = max(left + max(block.right(cell) for block in blocks) + _MARGIN, _NARROWEST)
     heights = [_HEADING + len(block.rows) * block.row_height(cell) + _BETWEEN for block in blocks]
-    lines = wrapped(drawable(title), _TITLE, width - 2 * _MARGIN, 3)
+    lines = broken_into_lines(drawable(title), _TITLE, width - 2 * _MARGIN, 3)
     head = _MARGIN + len(lines) * 0.3 + 0.65
     height = head + sum(heights)
     with canvas(file, (width, height), theme, dpi=100) as figure:
@@ -165,7 +165,7 @@ def _spread(block: Block, cell: float) -> Block:
 
 def _cut(token: str) -> str:
     """The token as it is written: a box for what no font has, an ellipsis for a long end."""
-    return shortened(drawable(token), SMALL, _TOKEN_WIDTH)
+    return fitted(drawable(token), SMALL, _TOKEN_WIDTH)
 
 
 def _written(tokens: Sequence[str]) -> float:
@@ -232,5 +232,5 @@ def _draw_scale(figure: Figure, y: float, theme: Theme) -> None:
     axes.set_yticks([])
     color, middle = COLORS[theme].quiet, y / height
     for x, text, side in ((0.08, "0", "right"), (0.15 + long + 0.07, "1", "left"), (long + 0.5, _SCALE, "left")):
-        text = shortened(text, SMALL, width - _MARGIN - x)
+        text = fitted(text, SMALL, width - _MARGIN - x)
         figure.text((_MARGIN + x) / width, middle, text, fontsize=SMALL, color=color, va="center", ha=side)

@@ -9,15 +9,18 @@ box, without a warning, stands for a character that neither font has.
 from __future__ import annotations
 
 import os
+import tempfile
+from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.replace import replaced_file
 
 if TYPE_CHECKING:
@@ -61,7 +64,7 @@ COLORS: dict[Theme, Colors] = {
 }
 PLAIN, SMALL = 11, 9.5  # points; a picture 9 inches wide has letters of 14 and 12 pixels at a width of 800
 _BASE_FONT = "DejaVu Sans"  # matplotlib's own
-_BOX = "\u25a1"
+_BOX, _ELLIPSIS = "\u25a1", "\u2026"
 _FORMATS = {"": "png", ".png": "png", ".svg": "svg"}  # by the ending of the file
 
 
@@ -108,19 +111,41 @@ def canvas(file: Path, inches: tuple[float, float], theme: Theme = "light", dpi:
     """A figure of this width and height, saved as `file` if the block ends without an error; follows links.
 
     Inside the block, "C0", "C1", ... are the series of the theme. dpi: of a PNG.
-    Raises TmtError if the file ends in neither .png nor .svg, or is not a regular file, such as a device or a pipe.
+    Raises TmtError if the file ends in neither .png nor .svg, is not a regular file, such as a device or a pipe, or
+    cannot be written.
     """
     import matplotlib
     from matplotlib.figure import Figure
 
     kind = picture_format(file)
-    file = Path(os.path.realpath(file))
-    file.parent.mkdir(parents=True, exist_ok=True)
     with matplotlib.rc_context(_style(COLORS[theme])):
         figure = Figure(figsize=inches, dpi=dpi, layout=None)
         yield figure
-        with replaced_file(file) as aside:
+        with _named_in_errors(file), replaced_file(_with_folder(file)) as aside:
             figure.savefig(aside, format=kind, metadata={"Date": None, "Creator": None} if kind == "svg" else None)
+
+
+def check_writable(file: Path) -> None:
+    """Creates the folder of a picture. Raises TmtError, as `canvas` does, if no picture can be written there."""
+    picture_format(file)
+    with _named_in_errors(file), tempfile.TemporaryFile(dir=_with_folder(file).parent):
+        pass
+
+
+def _with_folder(file: Path) -> Path:
+    """The file that a link points to, or the file itself; creates its folder."""
+    file = Path(os.path.realpath(file))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return file
+
+
+@contextmanager
+def _named_in_errors(file: Path) -> Iterator[None]:
+    """Errors of the operating system name the picture, not a temporary file beside it."""
+    try:
+        yield
+    except OSError as error:
+        raise from_os_error(error, "writing a picture", file) from None
 
 
 def picture_format(file: Path) -> str:
@@ -146,26 +171,28 @@ def text_width(text: str, points: float) -> float:
     return 1.03 * sum(map(_advance, text)) * points / 72
 
 
-def shortened(text: str, points: float, inches: float) -> str:
+def fitted(text: str, points: float, inches: float) -> str:
     """The text, or its beginning and an ellipsis, in at most this width."""
     if text_width(text, points) <= inches:
         return text
-    while text and text_width(text + "\u2026", points) > inches:
-        text = text[:-1]
-    return text.rstrip() + "\u2026"
+    widths = [text_width(character, points) for character in text]
+    left = inches - text_width(_ELLIPSIS, points)
+    return text[: bisect_right(list(accumulate(widths)), left)].rstrip() + _ELLIPSIS
 
 
-def wrapped(text: str, points: float, inches: float, lines: int) -> list[str]:
+def broken_into_lines(text: str, points: float, inches: float, lines: int) -> list[str]:
     """The text in at most this number of lines, broken at spaces; the last line ends in an ellipsis if text is left."""
     rows, words = [""], text.split(" ")
-    while words:
-        longer = f"{rows[-1]} {words[0]}" if rows[-1] else words[0]
-        if not rows[-1] or text_width(longer, points) <= inches or len(rows) == lines:
+    for place, word in enumerate(words):
+        longer = f"{rows[-1]} {word}" if rows[-1] else word
+        if not rows[-1] or text_width(longer, points) <= inches:
             rows[-1] = longer
-            words.pop(0)
+        elif len(rows) < lines:
+            rows.append(word)
         else:
-            rows.append("")
-    return [shortened(row, points, inches) for row in rows]
+            rows[-1] = " ".join([rows[-1], *words[place:]])
+            break
+    return [fitted(row, points, inches) for row in rows]
 
 
 @cache

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transformer_mt.errors import TmtError
-from transformer_mt.reporting.canvas import COLORS, PLAIN, Theme, canvas, drawable, shortened
+from transformer_mt.reporting.canvas import COLORS, PLAIN, Theme, canvas, drawable, fitted
 from transformer_mt.reporting.history import Record, points, read_history
 
 if TYPE_CHECKING:
@@ -43,17 +43,19 @@ def draw_run(run: Path, theme: Theme = "light") -> list[Path]:
     return draw_curves(_metrics_of(run), run / PLOTS, theme)
 
 
-def draw_curves(metrics_file: Path, folder: Path, theme: Theme = "light") -> list[Path]:
+def draw_curves(metrics_file: Path, folder: Path, theme: Theme = "light", apart: bool = True) -> list[Path]:
     """Draw what was measured of loss, BLEU, learning rate and speed; return the PNG files in `folder`.
 
+    apart: loss and BLEU also in a picture each, besides the one that has both
     Raises TmtError if there is no metrics file, or nothing in it yet.
     """
     records = _measured(metrics_file)
     name = _names([metrics_file.parent])[0]
-    drawn = [
-        _compare({name: records}, folder / "learning-curves.png", theme),
-        _draw_loss(records, folder / "loss.png", theme),
-        _draw_one(records, "validation", "bleu", _BLEU, folder / "bleu.png", theme, max),
+    drawn: list[Path | None] = [_compare({name: records}, folder / "learning-curves.png", theme)]
+    if apart:
+        drawn.append(_draw_loss(records, folder / "loss.png", theme))
+        drawn.append(_draw_one(records, "validation", "bleu", _BLEU, folder / "bleu.png", theme, max))
+    drawn += [
         _draw_one(records, "step", "learning_rate", "Learning rate", folder / "learning_rate.png", theme),
         _draw_one(records, "step", "tokens_per_second", "Target tokens per second", folder / "speed.png", theme),
     ]
@@ -80,9 +82,10 @@ def _metrics_of(run: Path) -> Path:
 
 
 def _measured(metrics_file: Path) -> list[Record]:
-    """The records of a run. Raises TmtError if there is nothing to draw."""
+    """The records of a run. Raises TmtError if they have neither loss nor BLEU."""
     records = read_history(metrics_file)
-    if not any(record.get("event") in ("step", "validation") for record in records):
+    kinds = ("step", "loss"), ("validation", "loss"), ("validation", "bleu")
+    if not any(points(records, event, key)[0] for event, key in kinds):
         raise TmtError("nothing is measured yet", place=metrics_file, remedy="Let the run train for a while first.")
     return records
 
@@ -129,7 +132,7 @@ def _name_runs(figure: Figure, bleu: Mapping[str, Curve]) -> None:
     lines = [Line2D([], [], color=f"C{place}", linewidth=2.4) for place in range(len(bleu))]
     labels = []
     for name, curve in bleu.items():
-        labels.append(shortened(drawable(name), PLAIN, width / 2))
+        labels.append(fitted(drawable(name), PLAIN, width / 2))
         if curve.steps:
             best = max(range(len(curve.values)), key=curve.values.__getitem__)
             labels[-1] += f"   best BLEU {curve.values[best]:.2f} at update {curve.steps[best]:,}"

@@ -8,7 +8,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transformer_mt.reporting.canvas import PLAIN, SMALL, Theme, canvas, drawable, shortened
+from transformer_mt.reporting.canvas import PLAIN, SMALL, Theme, canvas, drawable, fitted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +50,7 @@ def plot_scores(
     scores: for each group of sentences the range of lengths ("6 to 10"), their number, BLEU and chrF.
     """
     with canvas(file, _INCHES, theme) as figure:
-        axes = _panel(figure, 0, 1, shortened(drawable(title), 12.5, 5.6))
+        axes = _panel(figure, 0, 1, fitted(drawable(title), 12.5, 5.6))
         width = 0.36
         for place, name in enumerate(("BLEU", "chrF2")):
             values = [row[2 + place] for row in scores]

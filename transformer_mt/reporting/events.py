@@ -132,16 +132,16 @@ class Events:
         for sample in samples:
             self.say(sample_line(*sample, columns - 1), log=sample_line(*sample, PLAIN_COLUMNS - 1))
         if time.monotonic() - self._drawn > PLOT_SECONDS:
-            self.draw()
+            self._draw(apart=False)
         self._shown = time.monotonic()
 
     def draw(self) -> Path:
         """Draw the curves of the whole run, and return their folder. Raises TmtError if the disk refuses."""
+        return self._draw(apart=True)
+
+    def _draw(self, apart: bool) -> Path:
         folder = self.folder / PLOTS
-        try:
-            draw_curves(self.folder / METRICS, folder)
-        except OSError as error:
-            raise from_os_error(error, "drawing the learning curves") from None
+        draw_curves(self.folder / METRICS, folder, apart=apart)
         self._drawn = time.monotonic()
         return folder
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import unicodedata
+from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
 from tabulate import tabulate
+
+from transformer_mt.reporting.terminal import columns_of_text
 
 Line = Sequence[str] | str  # cells, or a line without columns
 
@@ -72,8 +75,8 @@ def sample_line(source: str, translation: str, reference: str, columns: int) -> 
     indent, arrow = "       ", "  ->  "
     room = max(30, columns - len(indent) - len(arrow) - len("   ()"))
     texts, shares = [source, translation, reference], {}
-    for left, place in enumerate(sorted(range(3), key=lambda place: _columns(texts[place]))):
-        shares[place] = min(_columns(texts[place]), room // (3 - left))
+    for left, place in enumerate(sorted(range(3), key=lambda place: columns_of_text(texts[place]))):
+        shares[place] = min(columns_of_text(texts[place]), room // (3 - left))
         room -= shares[place]
     source, translation, reference = (shortened(text, shares[place]) for place, text in enumerate(texts))
     return f"{indent}{source}{arrow}{translation}   ({reference})"
@@ -82,14 +85,7 @@ def sample_line(source: str, translation: str, reference: str, columns: int) -> 
 def shortened(text: str, columns: int) -> str:
     """The text in one line of at most `columns`, cut with an ellipsis; a Hangul letter takes two columns."""
     text = " ".join(text.split())
-    if _columns(text) <= columns:
+    if columns_of_text(text) <= columns:
         return text
-    while text and _columns(text) > columns - 1:
-        text = text[:-1]
-    return text.rstrip() + "…"
-
-
-def _columns(text: str) -> int:
-    """Number of terminal columns that a text takes."""
-    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
-    return len(text) + wide - sum(unicodedata.combining(letter) > 0 for letter in text)
+    so_far = list(accumulate(map(columns_of_text, text)))
+    return text[: bisect_right(so_far, columns - 1)].rstrip() + "…"

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import sys
-import textwrap
+import unicodedata
 from typing import TextIO
 
 PLAIN_COLUMNS = 120  # of a line if stderr is not a terminal
 LABEL = re.compile(r"\w* +(?=\S)")  # what a line begins with, such as `model      `
 LABEL_COLUMNS = 11
+_WORD = re.compile(r"[ \t]*[^ \t]+")  # with the spaces before it
 STYLES = {"bold": 1, "red": 31, "green": 32}
 
 
@@ -40,14 +41,26 @@ def painted(text: str, style: str, stream: TextIO) -> str:
 
 
 def wrapped(text: str, columns: int) -> str:
-    """The text in lines of at most `columns` characters; further lines are indented. Words are never broken."""
+    """The text in lines of at most `columns`; further lines are indented. Words are never broken."""
     label = LABEL.match(text)
     indent = LABEL_COLUMNS if label and label.end() == LABEL_COLUMNS else 2
-    wrapper = textwrap.TextWrapper(
-        columns,
-        subsequent_indent=" " * indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-        replace_whitespace=False,
-    )
-    return "\n".join(line if len(line) <= columns else wrapper.fill(line) for line in text.split("\n"))
+    return "\n".join(row for line in text.split("\n") for row in _rows(line, columns, " " * indent))
+
+
+def _rows(line: str, columns: int, indent: str) -> list[str]:
+    """One line of `wrapped`: itself if it is short enough."""
+    if columns_of_text(line) <= columns:
+        return [line]
+    rows = [""]
+    for word in _WORD.findall(line):
+        if rows[-1].strip() and columns_of_text(rows[-1] + word) > columns:
+            rows.append(indent + word.lstrip())
+        else:
+            rows[-1] += word
+    return rows
+
+
+def columns_of_text(text: str) -> int:
+    """Number of terminal columns that a text takes: two for a Hangul letter, none for a combining accent."""
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
+    return len(text) + wide - sum(unicodedata.combining(letter) > 0 for letter in text)

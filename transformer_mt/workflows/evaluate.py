@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from transformer_mt.config.load import SCORES
 from transformer_mt.config.schema import Config
 from transformer_mt.config.section import LANGUAGE
-from transformer_mt.data.prepared import open_prepared, prepared_folder
+from transformer_mt.data.prepared import Prepared, prepared_folder
 from transformer_mt.decoding.finding import find_model
 from transformer_mt.decoding.interpreter import Computing
 from transformer_mt.decoding.searches.base import option_of
@@ -223,7 +223,14 @@ def _test_set(config: Config | None, split: str | None, files: TestFiles) -> Tes
             place=folder,
             remedy="Start tmt in the folder of the training, or name files:  --source FILE --reference FILE",
         )
-    prepared = open_prepared(config)
+    prepared = Prepared.open(folder)
+    if not prepared.is_of(config):
+        raise TmtError(
+            "this data was prepared with another config of the same name, so its splits differ from those of the model",
+            place=folder,
+            remedy="Prepare it with the config of the run (runs/NAME/config.yaml), or score files:"
+            "  --source FILE --reference FILE",
+        )
     name = prepared.named(split or "test")
     return TestSet(name, name, *prepared.raw(name))
 

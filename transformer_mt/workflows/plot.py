@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from transformer_mt.config.load import ConfigLike, config_of
-from transformer_mt.data.prepared import Prepared, open_prepared
+from transformer_mt.data.prepared import open_prepared
 from transformer_mt.data.store import SIDES, Side
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.report import Report, span_of
-from transformer_mt.reporting.canvas import Theme, picture_format
+from transformer_mt.reporting.canvas import Theme, check_writable
 from transformer_mt.reporting.curves import compare_runs, draw_run
 from transformer_mt.reporting.distributions import plot_data, plot_lengths, plot_scores, plot_vocabulary
 from transformer_mt.text.vocabulary import MARKS
@@ -59,7 +59,7 @@ def plot_prepared(
     Raises TmtError if the data is not prepared.
     """
     prepared = open_prepared(config_of(config, overrides))
-    lengths, store = lengths_of(prepared), prepared.store("train")
+    lengths, store = prepared.lengths(), prepared.store("train")
     languages = prepared.report.languages
     sides = zip(SIDES, (store.source, store.target), strict=True)
     frequencies = {f"{name} ({languages[name]})": _frequencies(side) for name, side in sides}
@@ -69,23 +69,21 @@ def plot_prepared(
     return [plot_lengths(lengths, prepared.picture, theme), plot_vocabulary(frequencies, vocabulary, theme)]
 
 
-def lengths_of(prepared: Prepared) -> dict[str, list[int]]:
-    """By side, such as `source (ko)`: element n counts the training sentences of n tokens."""
-    report = prepared.report
-    train = report.splits["train"]
-    return {f"{side} ({report.languages[side]})": train.side(side).histogram for side in SIDES}
-
-
 def plot_report(report: Report, file: Path, theme: Theme = "light") -> Path:
     """Draw BLEU and chrF by the length of the reference."""
     rows = [(span_of(one), one.sentences, one.bleu, one.chrf) for one in report.buckets]
     return plot_scores(rows, f"Score by sentence length: {report.name}", file, theme)
 
 
-def check_picture(file: Path | None) -> None:
-    """Raises TmtError if no picture can be written as this file: before the long work that is to be drawn."""
+def check_picture(file: Path | None, theme: Theme) -> None:
+    """Raises TmtError if `plot_report` cannot write this file: before the long work that is to be drawn.
+
+    file: None to draw nothing; `theme` must then be `light`.
+    """
     if file is not None:
-        picture_format(file)
+        check_writable(file)
+    elif theme != "light":
+        raise TmtError("--theme needs --plot", remedy="Add a file to draw in:  --plot scores.png")
 
 
 def _frequencies(side: Side) -> list[int]:

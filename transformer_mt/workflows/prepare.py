@@ -14,7 +14,6 @@ from transformer_mt.data.prepare import prepare as prepare_data
 from transformer_mt.data.prepared import Prepared
 from transformer_mt.reporting.bars import bar
 from transformer_mt.reporting.distributions import plot_lengths
-from transformer_mt.workflows.plot import lengths_of
 
 
 def prepare(config: ConfigLike, force: bool = False) -> Prepared:
@@ -26,7 +25,7 @@ def prepare(config: ConfigLike, force: bool = False) -> Prepared:
     with _progress() as progress:
         prepared = prepare_data(config_of(config), force, progress)
     if not prepared.picture.exists():
-        plot_lengths(lengths_of(prepared), prepared.picture)
+        plot_lengths(prepared.lengths(), prepared.picture)
     return prepared
 
 

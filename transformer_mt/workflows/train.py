@@ -194,7 +194,7 @@ class TrainingJob:
         """Print the run, data, model, machine and memory before training starts."""
         config, machine, events, updates = self.config, self.machine, self.events, batches.updates(1)
         needed = max(step_bytes(model, config, machine, *shape) for shape in set(batches.shapes(1)))
-        sizes = dict.fromkeys(self.prepared.report.vocabulary.values())  # source, target; one if they are equal
+        sizes = list(self.prepared.report.vocabulary.values())[: 1 if config.has_shared_vocabulary else 2]
         events.say(f"run        {self.run.folder}")
         events.say(
             f"data       {len(batches.store):,} training pairs {config.data.direction}; {updates:,} updates per epoch"

@@ -12,7 +12,7 @@ from transformer_mt.decoding.interpreter import Interpreter as Interpreter
 from transformer_mt.decoding.interpreter import Translation as Translation
 from transformer_mt.errors import TmtError
 from transformer_mt.reporting.attention_map import check_which, plot_attention
-from transformer_mt.reporting.canvas import Theme, picture_format
+from transformer_mt.reporting.canvas import Theme, check_writable
 from transformer_mt.workflows.engines import load_model
 from transformer_mt.workflows.models import find_models, search_settings
 
@@ -25,16 +25,17 @@ def open_translator(
     return load_model(folders, search_settings(folders[0], search), computing, engine), folders
 
 
-def check_drawing(file: Path | None, which: str) -> None:
+def check_drawing(file: Path | None, which: str, theme: Theme) -> None:
     """Raises TmtError, before a model is loaded, if `draw_attention` cannot write this file or read `which`.
 
-    file: None to draw nothing; `which` must then be `all`.
+    file: None to draw nothing; `which` must then be `all`, and `theme` `light`.
     """
     if file is not None:
-        picture_format(file)
         check_which(which)
-    elif which != "all":
-        raise TmtError("--attention-of needs --attention", remedy="Add a file to draw in:  --attention map.png")
+        check_writable(file)
+    elif which != "all" or theme != "light":
+        option = "--attention-of" if which != "all" else "--theme"
+        raise TmtError(f"{option} needs --attention", remedy="Add a file to draw in:  --attention map.png")
 
 
 def draw_attention(
