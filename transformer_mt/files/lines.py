@@ -67,8 +67,8 @@ def read_lines(file: str | Path, encoding: str = "utf-8", any_text: bool = False
             raise TmtError(
                 f"the line is not {encoding.upper()}: byte 0x{bad} at position {error.start + 1}",
                 place=at(path, number),
-                remedy="If only a few lines are wrong, correct them. Otherwise convert the file from its encoding, such as CP1252"
-                " (Windows in Western Europe) or CP949 (in Korea):  iconv -f CP1252 -t UTF-8 OLD > NEW",
+                remedy="If only a few lines are wrong, correct them. Otherwise convert the file from its encoding,"
+                " such as CP1252 (Western Windows) or CP949 (Korean):  iconv -f CP1252 -t UTF-8 OLD > NEW",
             ) from None
         yield number, text.removesuffix("\n").removesuffix("\r")
     if not number and not any_text:
