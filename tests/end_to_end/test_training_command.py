@@ -68,9 +68,10 @@ def test_results_go_to_stdout_and_the_rest_to_stderr(numbers: Any, tmp_path: Pat
     for line in ("run        ", "400 training pairs en-de", "parameters", "a step needs about", "epoch       step"):
         assert line in told
     assert told.count("  ->  ") == 6  # three samples after each of two validations
-    *_, done, model, translate, longer = told.splitlines()
+    *_, done, model, plots, translate, longer = told.splitlines()
     assert re.fullmatch(r"done       max_epochs 2 reached: 22 updates in 0:\d\d, best valid loss \d\.\d\d\d", done)
     assert model == f"model      {tmp_path / 'run' / 'model'} (checkpoint of step 22)"
+    assert plots == f"plots      {tmp_path / 'run' / 'plots'}"
     assert translate == f"next       tmt translate --model {tmp_path / 'run'}"
     assert longer == "           to train on, repeat the command with --set training.max_epochs=4"
     assert not {"\r", "\x1b", "\x08"} & set(out + told)

@@ -363,7 +363,7 @@ def test_a_loss_that_is_read_every_20_steps_still_names_the_right_step(numbers: 
     with pytest.raises(TmtError, match="not finite"):
         trainer.train()
     assert position is not None
-    assert (position.step, position.epoch, position.batch) == (14, 2, 3)
+    assert (position.step, position.epoch, position.update) == (14, 2, 3)
 
 
 def test_weights_that_are_not_finite_are_never_saved(numbers: Any, tmp_path: Path):
