@@ -26,7 +26,7 @@ scratch=$(cd "$scratch" && pwd)
 [ -z "${MODEL:-}" ] || MODEL=$(cd "$MODEL" && pwd)
 [ "$updates" -ge 100 ] || { echo "prove_refactoring.sh: UPDATES=$updates is too few to compare; use at least 100" >&2; exit 2; }
 commit=$(git -C "$root" rev-parse --verify --quiet "$before^{commit}") || { echo "prove_refactoring.sh: unknown commit $before" >&2; exit 2; }
-trap 'tail -n 5 "$scratch"/*/*.log >&2; echo "prove_refactoring.sh: failed; the logs are in $scratch" >&2' ERR
+trap 'tail -n 5 "$scratch"/*/*.log >&2 || true; echo "prove_refactoring.sh: failed; the logs are in $scratch" >&2' ERR
 
 checkout() { # NAME COMMIT: the files of a commit, or of the working tree, in scratch/NAME/code
   mkdir -p "$scratch/$1/code"
