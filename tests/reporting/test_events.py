@@ -220,6 +220,12 @@ def test_a_very_long_text_is_shortened_at_once():
 @pytest.mark.parametrize("columns", [60, 80, 119])
 def test_samples_fit_the_line_and_short_ones_leave_room_to_others(columns: int):
     long = "word " * 40
-    assert len(sample_line(long, long, long, columns)) <= columns
-    assert len(sample_line("a", long, "b", columns)) >= columns - 12
+    assert max(map(len, sample_line(long, long, long, columns).split("\n"))) <= columns
+    assert max(map(len, sample_line("a", long, "b", columns).split("\n"))) >= columns - 12
     assert "한국어 문장" in sample_line("한국어 문장", "a", "b", columns)
+
+
+def test_a_narrow_terminal_shows_the_source_above_its_translation():
+    source, translation = sample_line("한국어 " * 9, "the cat is small " * 2, "the cat is little", 80).split("\n")
+    assert source == "       " + ("한국어 " * 9).rstrip()
+    assert translation == "         ->  the cat is small the cat is small   (the cat is little)"

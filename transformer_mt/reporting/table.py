@@ -12,6 +12,7 @@ from tabulate import tabulate
 from transformer_mt.reporting.terminal import columns_of_text
 
 Line = Sequence[str] | str  # cells, or a line without columns
+ONE_LINE = 100  # columns that a sample needs to be readable in one line
 
 
 def aligned(table: Sequence[Line], sides: str) -> list[str]:
@@ -71,15 +72,27 @@ def _fitting(columns: int | None) -> list[tuple[str, int, str, Callable[[Any], s
 
 
 def sample_line(source: str, translation: str, reference: str, columns: int) -> str:
-    """`source -> translation (reference)` in at most `columns`; texts that are too long get equal shares."""
+    """`source -> translation (reference)` in at most `columns`; texts that are too long get equal shares.
+
+    With few columns the source gets a line of its own.
+    """
     indent, arrow = "       ", "  ->  "
     room = max(30, columns - len(indent) - len(arrow) - len("   ()"))
-    texts, shares = [source, translation, reference], {}
-    for left, place in enumerate(sorted(range(3), key=lambda place: columns_of_text(texts[place]))):
-        shares[place] = min(columns_of_text(texts[place]), room // (3 - left))
-        room -= shares[place]
-    source, translation, reference = (shortened(text, shares[place]) for place, text in enumerate(texts))
+    if columns < ONE_LINE:
+        source = shortened(source, columns - len(indent))
+        translation, reference = _shared([translation, reference], room)
+        return f"{indent}{source}\n{indent}{arrow}{translation}   ({reference})"
+    source, translation, reference = _shared([source, translation, reference], room)
     return f"{indent}{source}{arrow}{translation}   ({reference})"
+
+
+def _shared(texts: Sequence[str], room: int) -> list[str]:
+    """The texts in `room` columns together."""
+    shares = {}
+    for done, place in enumerate(sorted(range(len(texts)), key=lambda place: columns_of_text(texts[place]))):
+        shares[place] = min(columns_of_text(texts[place]), room // (len(texts) - done))
+        room -= shares[place]
+    return [shortened(text, shares[place]) for place, text in enumerate(texts)]
 
 
 def shortened(text: str, columns: int) -> str:
