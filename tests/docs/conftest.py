@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -106,6 +106,41 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     ):
         if name in asked:
             metafunc.parametrize(name, chosen, ids=lambda block: block.place)
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """Environment variables in which `tmt`, `transformer-mt` and `python` are those of this checkout."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name, program in (("tmt", '-m transformer_mt.cli.main "$@"'), ("python", '"$@"')):
+        (tools / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {program}\n')
+        (tools / name).chmod(0o755)
+    (tools / "transformer-mt").symlink_to(tools / "tmt")
+    settings = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
+    return {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", **settings}
+
+
+@pytest.fixture
+def run(environment: dict[str, str]) -> Callable[..., tuple[int, str]]:
+    """Runs a command in a folder; returns its exit code and what it wrote on stdout and stderr."""
+
+    def run(command: list[str], folder: Path, **more: str) -> tuple[int, str]:
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env={**environment, **more},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+            timeout=300,
+            check=False,
+        )
+        return done.returncode, done.stdout
+
+    return run
 
 
 @pytest.fixture

@@ -7,10 +7,8 @@ Python, comments hold the output. The model is that of the quickstart after 4 of
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -48,21 +46,13 @@ def test_dots_match_characters_and_lines() -> None:
 
 
 @pytest.fixture
-def workplace(quickstart_run: Path, tmp_path: Path) -> tuple[Path, dict[str, str]]:
-    """A folder with configs, scripts and the model, and an environment in which `tmt` is this checkout's."""
-    folder, tools = tmp_path / "folder", tmp_path / "tools"
-    folder.mkdir()
-    tools.mkdir()
+def workplace(quickstart_run: Path, tmp_path: Path) -> Path:
+    """A folder with configs, scripts and the model."""
+    folder = tmp_path / "folder"
     for name in ("configs", "scripts"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(quickstart_run, folder / "runs" / "quickstart")
-    for name, program in (("tmt", '-m transformer_mt.cli.main "$@"'), ("python", '"$@"')):
-        (tools / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {program}\n')
-        (tools / name).chmod(0o755)
-    (tools / "transformer-mt").symlink_to(tools / "tmt")
-    path = f"{tools}{os.pathsep}{os.environ['PATH']}"
-    settings = {"PYTHONPATH": str(ROOT), "COLUMNS": "100", "OMP_NUM_THREADS": "1", "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
-    return folder, {**os.environ, "PATH": path, **settings}
+    return folder
 
 
 def _comments_below_print(code: str) -> Iterator[str]:
@@ -73,32 +63,15 @@ def _comments_below_print(code: str) -> Iterator[str]:
             yield line.removeprefix("#").removeprefix(" ")
 
 
-def _output(command: list[str], folder: Path, environment: dict[str, str]) -> str:
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        encoding="utf-8",
-        timeout=300,
-        check=False,
-    )
-    return done.stdout
-
-
-def test_an_example_prints_what_the_page_shows(example: Any, workplace: tuple[Path, dict[str, str]]) -> None:
-    folder, environment = workplace
+def test_an_example_prints_what_the_page_shows(example: Any, workplace: Path, run: Any) -> None:
     if example.kind == "python":
-        printed = _output([sys.executable, "-c", example.text], folder, environment)
+        _, printed = run([sys.executable, "-c", example.text], workplace, COLUMNS="100")
         assert "Traceback" not in printed, printed
         shown = "\n".join(_comments_below_print(example.text))
         assert not shown or matches(shown, printed), f"{example.place} shows\n{shown}\nbut prints\n{printed}"
         return
     for command, shown in example.commands():
-        printed = _output(["bash", "-c", command], folder, environment)
+        _, printed = run(["bash", "-c", command], workplace, COLUMNS="100")
         assert matches(shown, printed), f"{example.place}: $ {command}\nshows\n{shown}\nbut prints\n{printed}"
 
 

@@ -7,10 +7,7 @@ differ from the page and are not compared; what does not depend on training is.
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -51,31 +48,14 @@ def _merged(below: Any, above: Any) -> Any:
 class Reader:
     """Somebody who follows the page. printed: what each command wrote on stdout and stderr."""
 
-    def __init__(self, folder: Path, tools: Path) -> None:
-        self.folder, self.printed = folder, dict[str, str]()
-        for name, program in (("tmt", '-m transformer_mt.cli.main "$@"'), ("python", '"$@"')):
-            (tools / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" {program}\n')
-            (tools / name).chmod(0o755)
+    def __init__(self, folder: Path, shell: Any) -> None:
+        self.folder, self.shell, self.printed = folder, shell, dict[str, str]()
         (folder / "scripts").symlink_to(ROOT / "scripts")
-        settings = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
-        self.environment = {**os.environ, "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}", **settings}
 
     def run(self, command: str) -> None:
         typed = command + REDUCED if command.startswith("tmt train") else command
-        done = subprocess.run(
-            ["bash", "-c", typed],
-            cwd=self.folder,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            encoding="utf-8",
-            timeout=300,
-            check=False,
-        )
-        assert done.returncode == 0, f"$ {typed}\n{done.stdout}"
-        self.printed[command] = done.stdout
+        code, self.printed[command] = self.shell(["bash", "-c", typed], self.folder)
+        assert code == 0, f"$ {typed}\n{self.printed[command]}"
 
     def edit(self, block: str) -> None:
         """The first YAML block changes six lines of my.yaml; the second makes more.yaml of it."""
@@ -102,12 +82,11 @@ def tutorial(all_blocks: Any) -> list[Any]:
     return [block for block in all_blocks if block.page.name == "tutorial.md"]
 
 
-def test_the_tutorial_can_be_followed(tutorial: list[Any], tmp_path: Path) -> None:
+def test_the_tutorial_can_be_followed(tutorial: list[Any], tmp_path: Path, run: Any) -> None:
     pytest.importorskip("ctranslate2")
-    folder, tools = tmp_path / "folder", tmp_path / "tools"
+    folder = tmp_path / "folder"
     folder.mkdir()
-    tools.mkdir()
-    reader = Reader(folder, tools)
+    reader = Reader(folder, run)
     for block in tutorial:
         if block.kind == "yaml":
             reader.edit(block.text)

@@ -31,6 +31,10 @@ class Curve:
     steps: list[int]
     values: list[float]
 
+    def place(self, best: Callable[..., int]) -> int:
+        """The place of the best value. best: max or min."""
+        return best(range(len(self.values)), key=self.values.__getitem__)
+
     def smoothed(self) -> Curve:
         """Each value as the mean of its neighbours on both sides, so that the line has no delay."""
         reach = len(self.values) // 80
@@ -134,7 +138,7 @@ def _name_runs(figure: Figure, bleu: Mapping[str, Curve]) -> None:
     for name, curve in bleu.items():
         labels.append(fitted(drawable(name), PLAIN, width / 2))
         if curve.steps:
-            best = max(range(len(curve.values)), key=curve.values.__getitem__)
+            best = curve.place(max)
             labels[-1] += f"   best BLEU {curve.values[best]:.2f} at update {curve.steps[best]:,}"
     figure.legend(
         lines, labels, loc="upper left", bbox_to_anchor=(0.06, 1 - 0.06 / height), fontsize=PLAIN,
@@ -214,7 +218,7 @@ def _mark_best(axes: Axes, curve: Curve, color: str, best: Callable[..., int], n
     """Draw a ring around the best value, and write it below (the highest) or above it. best: max or min."""
     if not curve.steps:
         return
-    place = best(range(len(curve.values)), key=curve.values.__getitem__)
+    place = curve.place(best)
     step, value = curve.steps[place], curve.values[place]
     axes.plot(step, value, "o", color=color, markersize=10, fillstyle="none", markeredgewidth=1.6)
     if not named:

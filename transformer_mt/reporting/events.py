@@ -132,14 +132,14 @@ class Events:
         for sample in samples:
             self.say(sample_line(*sample, columns - 1), log=sample_line(*sample, PLAIN_COLUMNS - 1))
         if time.monotonic() - self._drawn > PLOT_SECONDS:
-            self._draw(apart=False)
+            self.draw(apart=False)
         self._shown = time.monotonic()
 
-    def draw(self) -> Path:
-        """Draw the curves of the whole run, and return their folder. Raises TmtError if the disk refuses."""
-        return self._draw(apart=True)
+    def draw(self, apart: bool = True) -> Path:
+        """Draw the curves of the whole run; return their folder. apart: see `draw_curves`.
 
-    def _draw(self, apart: bool) -> Path:
+        Raises TmtError if the disk refuses.
+        """
         folder = self.folder / PLOTS
         draw_curves(self.folder / METRICS, folder, apart=apart)
         self._drawn = time.monotonic()
