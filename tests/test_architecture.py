@@ -438,8 +438,8 @@ def test_commands_are_thin() -> None:
     paths = sorted(path for path in (PACKAGE / "cli").rglob("*.py") if path.name != "completion.py")
     functions = [node for path in paths for node in ast.walk(_tree(path)) if isinstance(node, ast.FunctionDef)]
     waiting = [node for one in functions for node in ast.walk(one) if isinstance(node, ast.Import | ast.ImportFrom)]
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths) <= 1500
-    assert len(waiting) <= 30
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths) <= 1800
+    assert len(waiting) <= 36
 
 
 def test_importing_the_package_is_instant() -> None:
