@@ -31,9 +31,9 @@ _PARTS = (
 _CONTENT, _FUNCTION = 0xE000, 0xE100  # marks of content words and of the articles and prepositions that go with them
 _WORD, MARKS = re.compile(r"\S+"), re.compile("[\ue000-\ue1ff]")
 _CONTAINERS = len(_PARTS)  # the container of part n has the mark n + _CONTAINERS
-_FUNCTION_WORDS = frozenset(
-    "a an the at in on to by with for of an auf im am um ins ans zu zum zur nach mit der die das den dem einem einer 씨".split()
-)
+_ENGLISH = "a an the at in on to by with for of"
+_GERMAN = "an in auf im am um ins ans zu zum zur nach mit der die das den dem einem einer"
+_FUNCTION_WORDS = frozenset([*_ENGLISH.split(), *_GERMAN.split(), "씨"])
 
 
 @dataclass(frozen=True)
