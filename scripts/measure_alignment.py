@@ -22,7 +22,7 @@ import torch
 import transformer_mt as tmt
 from transformer_mt.data.prepared import Prepared, prepared_folder
 from transformer_mt.decoding.attention_maps import attention_maps
-from transformer_mt.decoding.forced import Link, PairScore, Weights, aligned_words, word_weights
+from transformer_mt.decoding.forced import Link, Weights, aligned_words, word_weights
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.evaluation.alignment import AlignmentError, touching
 from transformer_mt.evaluation.separation import area_under_curve
@@ -109,22 +109,17 @@ def separate(translator: Translator, sources: Sequence[str], targets: Sequence[s
     random.Random(SEED).shuffle(places)
     strangers = [targets[place] for place in places]
     wrong = [n for n, place in enumerate(places) if strangers[n] != targets[n]]
-    true, shuffled = list(translator.score(sources, targets)), list(translator.score(sources, strangers))
+    true, shuffled = (list(translator.score(sources, side, gain=True)) for side in (targets, strangers))
     print(f"{len(true)} pairs, and {len(wrong)} with the same sources and shuffled targets; area under the curve:")
     scores = {
         "sum of log-probabilities": lambda one: one.log_probability,
         "mean per token": lambda one: one.mean,
         "sum / length penalty 0.6": lambda one: one.log_probability / ((5 + len(one.tokens)) / 6) ** 0.6,
+        "gain per token": lambda one: one.gain,
         "lowest token": lambda one: min(one.token_scores),
-        "mean of the lowest half": lambda one: lowest_half(one),
     }
     for name, of in scores.items():
         print(f"  {name:26} {area_under_curve(list(map(of, true)), [of(shuffled[n]) for n in wrong]):.4f}")
-
-
-def lowest_half(one: PairScore) -> float:
-    ordered = sorted(one.token_scores)[: (len(one.token_scores) + 1) // 2]
-    return sum(ordered) / len(ordered)
 
 
 if __name__ == "__main__":

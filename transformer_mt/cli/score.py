@@ -21,6 +21,7 @@ _SOURCE = "Source sentences, one a line."
 _TARGET = "Their translations, line by line."
 _OUTPUT = "File to write; it appears once it is complete."
 _ALIGNMENT = "Also write word alignments to this file, in the Pharaoh format: 0-0 1-2."
+_GAIN = "Also write what the source adds, in nats per token: the best score to find wrong pairs."
 _PER_TOKEN = "Also write each token with its log-probability."
 _JSON = "Write one JSON object a line, with tokens, their scores, and notes."
 _ENGINE = "tmt or ctranslate2; exported folders always use ctranslate2."
@@ -32,6 +33,7 @@ def score(
     model: ModelsOption = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT)] = None,
     alignment: Annotated[Path | None, typer.Option("--alignment", metavar="FILE", help=_ALIGNMENT)] = None,
+    gain: Annotated[bool, typer.Option("--gain", help=_GAIN)] = False,
     per_token: Annotated[bool, typer.Option("--per-token", help=_PER_TOKEN)] = False,
     json: Annotated[bool, typer.Option("--json", help=_JSON)] = False,
     threads: ThreadsOption = None,
@@ -48,7 +50,8 @@ def score(
 
     check_outputs((source, target), (output, alignment))
     computing = Computing(device, threads)
-    pairs = work(source, target, model or (), align=alignment is not None or json, computing=computing, engine=engine)
+    align = alignment is not None or json
+    pairs = work(source, target, model or (), align=align, gain=gain, computing=computing, engine=engine)
     totals, notes = ScoreTotals(), Notes(partial(print, file=sys.stderr))
     with ExitStack() as stack:
         stream = stack.enter_context(opened(output))
@@ -67,6 +70,8 @@ def score(
 
 def _as_row(one: PairScore, per_token: bool) -> str:
     row = f"{one.log_probability:.6f}\t{one.mean:.6f}\t{len(one.tokens)}"
+    if one.gain is not None:
+        row += f"\t{one.gain:.6f}"
     if per_token:
         row += "\t" + " ".join(
             f"{token} {value:.6f}" for token, value in zip(one.tokens, one.token_scores, strict=True)
@@ -79,6 +84,7 @@ def _as_json(number: int, one: PairScore) -> str:
         "line": number,
         "log_probability": round(one.log_probability, 6),
         "mean": round(one.mean, 6),
+        "gain": one.gain if one.gain is None else round(one.gain, 6),
         "source_tokens": one.source_tokens,
         "tokens": one.tokens,
         "token_scores": [round(value, 6) for value in one.token_scores],

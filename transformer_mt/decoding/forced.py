@@ -36,6 +36,7 @@ class PairScore:
     tokens:         of the target; the last is the end token
     token_scores:   log-probability of each token, in nats
     word_alignment: (source word, target word), counted from 0 in the lines split at white space; None unless requested
+    prior:          log-probability of the target after an empty source; None unless requested
     notes:          what a user must know: an empty side, unknown words, a side that was cut
     is_cut:         whether the target was too long, so that its end was not read
     """
@@ -44,6 +45,7 @@ class PairScore:
     tokens: tuple[str, ...]
     token_scores: tuple[float, ...]
     word_alignment: tuple[Link, ...] | None = None
+    prior: float | None = None
     notes: tuple[str, ...] = ()
     is_cut: bool = False
 
@@ -56,6 +58,11 @@ class PairScore:
     def mean(self) -> float:
         """Log-probability per token, in nats."""
         return self.log_probability / len(self.token_scores)
+
+    @property
+    def gain(self) -> float | None:
+        """What the source adds, in nats per token: near 0 or below for a target that does not belong to it."""
+        return None if self.prior is None else (self.log_probability - self.prior) / len(self.token_scores)
 
     def __repr__(self) -> str:
         return f"PairScore({self.log_probability:.4f}, {len(self.tokens)} tokens, {self.mean:.4f} per token)"
