@@ -147,7 +147,12 @@ class Computing:
 
 
 class Interpreter(ABC):
-    """Text to text: codecs of both sides and search settings, around an engine that a subclass provides."""
+    """Text to text: codecs of both sides and search settings, around an engine that a subclass provides.
+
+    folders: of the models
+    """
+
+    folders: Sequence[Path]
 
     def __init__(self, config: Config, source: Codec, target: Codec, decoding: DecodingConfig | None = None) -> None:
         """decoding: how to search; None: the `decoding` section of the config."""
@@ -157,6 +162,9 @@ class Interpreter(ABC):
         self.source = source
         self.target = target
         self.max_length = config.data.max_length  # most tokens of a source, end token included
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.config.data.direction}, {', '.join(map(str, self.folders))})"
 
     @abstractmethod
     def _search(self, requests: Sequence[Request]) -> list[list[SearchResult]]:

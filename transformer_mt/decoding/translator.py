@@ -66,6 +66,7 @@ class Translator(Interpreter):
         self.models: list[Transformer] = [directory.model for directory in directories]
         self.device = next(self.models[0].parameters()).device
         self.seed, self.scored = computing.seed, computing.scored
+        self.folders = [directory.folder for directory in directories]
 
     @classmethod
     def load(
