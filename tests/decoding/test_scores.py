@@ -93,7 +93,7 @@ def test_what_is_lost_is_noted(translator: Translator) -> None:
 
 @pytest.mark.parametrize(("sources", "targets"), [(["a", "b"], ["x"]), (["a"], ["x", "y"]), (["a"], "x")])
 def test_each_line_needs_a_partner(translator: Translator, sources: list[str], targets: list[str]) -> None:
-    with pytest.raises(TmtError, match="more|one side is a line"):
+    with pytest.raises(TmtError, match=r"more|one side is a line"):
         list(translator.score(sources, targets))
 
 
@@ -104,7 +104,7 @@ def test_a_str_is_one_sentence(translator: Translator) -> None:
     assert translator.translate("hello", "xyz").text.startswith("xyz")
     assert [other.text[:1] for other in translator.translate(["hello", "ab"], "x")] == ["x", "x"]
     assert str(one) == one.text
-    assert repr(one) == f"Translation({one.text!r}, score={one.score:.4f})"
+    assert repr(one).startswith(f"Translation({one.text!r}, score={one.score:.4f}")
     assert repr(one.n_best[0]).startswith(f"Hypothesis({one.text!r}, score=")
 
 
