@@ -18,7 +18,7 @@ from pydantic import Field, field_validator
 from transformer_mt.config.corpus import CorpusConfig, SplitConfig
 from transformer_mt.config.section import Many
 from transformer_mt.corpora.base import WHOLE, Corpus, Pair, SkippedRows
-from transformer_mt.corpora.tables import cell_text, csv_rows, listed, of_one_width, parse_json
+from transformer_mt.corpora.tables import Skip, cell_text, csv_rows, listed, of_one_width, parse_json
 from transformer_mt.corpora.workbook import open_sheets
 from transformer_mt.errors import TmtError, at
 from transformer_mt.files.lines import check_exists, check_head, path_of, read_lines
@@ -34,6 +34,9 @@ _NAMES = {  # that the column of a language can have, most likely name first
 }
 _SIGN_UP = """Sign up at https://aihub.or.kr, apply for a Korean-English parallel corpus, and unpack the download.
   Then give the folder in your config:  corpus: {kind: aihub, files: data/aihub}   (see data/README.md)"""
+
+_NO_HEADER = "no header names both columns"
+_SAME_HEADER = "If these rows are pairs, give the sheet the same header as the others."
 
 Names = tuple[tuple[str, ...], tuple[str, ...]]  # of the source column and of the target column
 
@@ -70,7 +73,6 @@ class AihubCorpus(Corpus):
                 remedy="Set data.source or data.target to ko, or read the files with kind: csv and named columns.",
             )
         self.split_config = options.split
-        self._skipped: list[SkippedRows] = []
 
     def splits(self) -> tuple[str, ...]:
         return (WHOLE,)
@@ -86,14 +88,11 @@ class AihubCorpus(Corpus):
         for file in self.files():
             check_head(file)
             if file.suffix.lower() == ".xlsx":
-                yield from _workbook_pairs(file, names, self._skipped)
+                yield from _workbook_pairs(file, names, self.skip)
             elif file.suffix.lower() == ".csv":
-                yield from _csv_pairs(file, names)
+                yield from _csv_pairs(file, names, self.skip)
             else:
                 yield from _json_pairs(file, names)
-
-    def skipped(self) -> list[SkippedRows]:
-        return self._skipped
 
 
 def _files_at(given: Path) -> list[Path]:
@@ -113,8 +112,8 @@ def _files_at(given: Path) -> list[Path]:
     return sorted(found, key=lambda file: unicodedata.normalize("NFC", str(file)))
 
 
-def _workbook_pairs(file: Path, names: Names, skipped: list[SkippedRows]) -> Iterator[Pair]:
-    """The rows of every sheet with both columns in its header; other sheets, such as notes, are added to `skipped`.
+def _workbook_pairs(file: Path, names: Names, skip: Skip) -> Iterator[Pair]:
+    """The rows of every sheet with both columns in its header; other sheets, such as notes, are skipped.
 
     Places count the rows of a sheet from 1.
     """
@@ -127,7 +126,7 @@ def _workbook_pairs(file: Path, names: Names, skipped: list[SkippedRows]) -> Ite
         if header is None:
             titles += _titles(first)
             if filled := sum(any(row) for _, row in chain(first, rows)):
-                skipped.append(SkippedRows(f"{file}[{title}]", filled))
+                skip(SkippedRows(f"{file}[{title}]", filled, _NO_HEADER, _SAME_HEADER))
             continue
         n_read += 1
         name = str(file) if n_read == 1 else f"{file}[{title}]"
@@ -137,13 +136,13 @@ def _workbook_pairs(file: Path, names: Names, skipped: list[SkippedRows]) -> Ite
         raise _no_columns(file, names, titles)
 
 
-def _csv_pairs(file: Path, names: Names) -> Iterator[Pair]:
+def _csv_pairs(file: Path, names: Names, skip: Skip) -> Iterator[Pair]:
     rows = csv_rows(file, encoding=_encoding(file))
     first = list(islice(rows, HEADER_ROWS))
     header = _find_header(first, names)
     if header is None:
         raise _no_columns(file, names, _titles(first))
-    table = of_one_width(chain(first[header.end - 1 :], rows), file)
+    table = of_one_width(chain(first[header.end - 1 :], rows), file, skip)
     for line, row in islice(table, 1, None):
         yield _pair(row, header, at(file, line))
 

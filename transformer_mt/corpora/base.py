@@ -30,10 +30,19 @@ class Pair(NamedTuple):
 
 
 class SkippedRows(NamedTuple):
-    """The number of rows that were skipped in one place, because they are not pairs."""
+    """Rows that are not pairs and were skipped.
+
+    place:  the file, or the sheet of a workbook
+    reason: why they were skipped
+    remedy: what to do if they are pairs
+    first:  the places of the first ones
+    """
 
     place: str
     rows: int
+    reason: str = ""
+    remedy: str = ""
+    first: tuple[str, ...] = ()
 
 
 class Corpus(ABC):
@@ -55,6 +64,7 @@ class Corpus(ABC):
     def __init__(self, options: CorpusConfig, source: str, target: str) -> None:
         """source, target: ISO codes of the languages to read."""
         self.options, self.source, self.target = options, source, target
+        self._skipped: dict[tuple[str, str], SkippedRows] = {}
 
     @classmethod
     def download(cls, folder: Path, mirror: str | None = None, progress: bool = True) -> Iterator[tuple[str, str]]:
@@ -79,8 +89,12 @@ class Corpus(ABC):
         """The pairs of a split, one by one, in the order of the files. Raises TmtError with file and line."""
 
     def skipped(self) -> list[SkippedRows]:
-        """The rows that the last complete reading skipped, for the report."""
-        return []
+        """The rows that the last complete reading of each file skipped, for the report."""
+        return list(self._skipped.values())
+
+    def skip(self, rows: SkippedRows) -> None:
+        """Record skipped rows, for `skipped`."""
+        self._skipped[rows.place, rows.reason] = rows
 
 
 class FilesOptions(CorpusConfig):
