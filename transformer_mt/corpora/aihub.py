@@ -17,8 +17,8 @@ from pydantic import Field, field_validator
 
 from transformer_mt.config.corpus import CorpusConfig, SplitConfig
 from transformer_mt.config.section import Many
-from transformer_mt.corpora.base import WHOLE, Corpus, Pair, SkippedRows
-from transformer_mt.corpora.tables import csv_rows, listed, of_one_width, parse_json
+from transformer_mt.corpora.base import WHOLE, Corpus, Pair
+from transformer_mt.corpora.tables import Skip, csv_rows, listed, of_one_width, parse_json
 from transformer_mt.corpora.workbook import HEADER_ROWS, Header, Row, pair_of, titles, workbook_pairs
 from transformer_mt.errors import TmtError, at
 from transformer_mt.files.lines import check_exists, check_head, path_of, read_lines
@@ -61,7 +61,6 @@ class AihubCorpus(Corpus):
                 remedy="Set data.source or data.target to ko, or read the files with kind: csv and named columns.",
             )
         self.split_config = options.split
-        self._skipped: list[SkippedRows] = []
 
     def splits(self) -> tuple[str, ...]:
         return (WHOLE,)
@@ -77,14 +76,11 @@ class AihubCorpus(Corpus):
         for file in self.sources():
             check_head(file)
             if file.suffix.lower() == ".xlsx":
-                yield from _workbook_pairs(file, names, self._skipped)
+                yield from _workbook_pairs(file, names, self.skip)
             elif file.suffix.lower() == ".csv":
-                yield from _csv_pairs(file, names)
+                yield from _csv_pairs(file, names, self.skip)
             else:
                 yield from _json_pairs(file, names)
-
-    def skipped(self) -> list[SkippedRows]:
-        return self._skipped
 
 
 def _files_at(given: Path) -> list[Path]:
@@ -104,7 +100,7 @@ def _files_at(given: Path) -> list[Path]:
     return sorted(found, key=lambda file: unicodedata.normalize("NFC", str(file)))
 
 
-def _workbook_pairs(file: Path, names: Names, skipped: list[SkippedRows]) -> Iterator[Pair]:
+def _workbook_pairs(file: Path, names: Names, skip: Skip) -> Iterator[Pair]:
     """The rows of every sheet with both columns in its header."""
     found: list[str] = []
 
@@ -113,17 +109,17 @@ def _workbook_pairs(file: Path, names: Names, skipped: list[SkippedRows]) -> Ite
         found.extend(titles(rows) if header is None else ())
         return header
 
-    if not (yield from workbook_pairs(file, find, skipped)):
+    if not (yield from workbook_pairs(file, find, skip)):
         raise _no_columns(file, names, found)
 
 
-def _csv_pairs(file: Path, names: Names) -> Iterator[Pair]:
+def _csv_pairs(file: Path, names: Names, skip: Skip) -> Iterator[Pair]:
     rows = csv_rows(file, encoding=_encoding(file))
     first = list(islice(rows, HEADER_ROWS))
     header = _find_header(first, names)
     if header is None:
         raise _no_columns(file, names, titles(first))
-    table = of_one_width(chain(first[header.end - 1 :], rows), file)
+    table = of_one_width(chain(first[header.end - 1 :], rows), file, skip)
     for line, row in islice(table, 1, None):
         yield pair_of(row, header, at(file, line))
 

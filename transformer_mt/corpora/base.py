@@ -35,10 +35,19 @@ class Pair(NamedTuple):
 
 
 class SkippedRows(NamedTuple):
-    """The number of rows that were skipped in one place, because they are not pairs."""
+    """Rows that are not pairs and were skipped.
+
+    place:  the file, or the sheet of a workbook
+    reason: why they were skipped
+    remedy: what to do if they are pairs
+    first:  the places of the first ones
+    """
 
     place: str
     rows: int
+    reason: str = ""
+    remedy: str = ""
+    first: tuple[str, ...] = ()
 
 
 class Corpus(ABC):
@@ -60,6 +69,7 @@ class Corpus(ABC):
     def __init__(self, options: CorpusConfig, source: str, target: str) -> None:
         """source, target: ISO codes of the languages to read."""
         self.options, self.source, self.target = options, source, target
+        self._skipped: dict[tuple[str, str], SkippedRows] = {}
 
     @classmethod
     def download(cls, folder: Path, mirror: str | None = None, progress: bool = True) -> Iterator[tuple[str, str]]:
@@ -88,8 +98,12 @@ class Corpus(ABC):
         """The pairs of a split, one by one, in the order of the files. Raises TmtError with file and line."""
 
     def skipped(self) -> list[SkippedRows]:
-        """The rows that the last complete reading skipped, for the report."""
-        return []
+        """The rows that the last complete reading of each file skipped, for the report."""
+        return list(self._skipped.values())
+
+    def skip(self, rows: SkippedRows) -> None:
+        """Record skipped rows, for `skipped`."""
+        self._skipped[rows.place, rows.reason] = rows
 
 
 class FilesOptions(CorpusConfig):
@@ -144,8 +158,6 @@ class FilesCorpus(Corpus):
     def __init__(self, options: Any, source: str, target: str) -> None:
         """options: `FilesOptions` with the keys files, train, validation and test."""
         super().__init__(options, source, target)
-        self._skipped: dict[str, list[SkippedRows]] = {}  # by split
-        self._split = WHOLE  # that is read now
         if options.files is not None:
             self.split_config, self._parts = options.split, {WHOLE: options.files}
         else:
@@ -159,16 +171,8 @@ class FilesCorpus(Corpus):
         return [file for split in self._parts for entry in self._entries(split) for file in entry]
 
     def read(self, split: str) -> Iterator[Pair]:
-        self._split, self._skipped[split] = split, []
         for entry in self._entries(split):
             yield from self.read_files(*entry)
-
-    def skip(self, place: str, rows: int) -> None:
-        """Report rows that are not pairs."""
-        self._skipped[self._split].append(SkippedRows(place, rows))
-
-    def skipped(self) -> list[SkippedRows]:
-        return [rows for split in self._skipped.values() for rows in split]
 
     def _entries(self, split: str) -> Iterator[tuple[Path, ...]]:
         for part in self._parts[split]:

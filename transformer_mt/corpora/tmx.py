@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
-from transformer_mt.corpora.base import FilesCorpus, Pair
+from transformer_mt.corpora.base import FilesCorpus, Pair, SkippedRows
 from transformer_mt.corpora.tables import TableOptions
 from transformer_mt.errors import TmtError, at, from_os_error
 from transformer_mt.files.lines import check_head
@@ -50,7 +50,7 @@ class TmxCorpus(FilesCorpus):
             remedy = f"Set data.source and data.target to languages of the file: {found}."
             raise TmtError(f"no unit has the languages {self.source} and {self.target}", place=file, remedy=remedy)
         if incomplete:
-            self.skip(f"{file}, units without {self.source} or {self.target}", incomplete)
+            self.skip(SkippedRows(str(file), incomplete, f"they have no sentence in {self.source} or {self.target}"))
 
 
 def read_units(file: Path) -> Iterator[tuple[int, dict[str, list[str]]]]:

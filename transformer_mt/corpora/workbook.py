@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformer_mt.corpora.base import Pair, SkippedRows
-from transformer_mt.corpora.tables import cell_text
+from transformer_mt.corpora.tables import Skip, cell_text
 from transformer_mt.errors import TmtError, at, from_os_error
 
 HEADER_ROWS = 10  # the header is one of the first rows of a sheet; a title can come before it
+_NO_HEADER = "no header names both columns"
+_SAME_HEADER = "If these rows are pairs, give the sheet the same header as the others."
 Row = tuple[int, Sequence[Any]]  # the number of the row, counted from 1, and its cells
 
 # openpyxl raises these for damaged files and for files that are not workbooks; SyntaxError means bad XML inside.
@@ -33,11 +35,11 @@ class Header(NamedTuple):
 
 
 def workbook_pairs(
-    file: Path, find: Callable[[Sequence[Row]], Header | None], skipped: list[SkippedRows], sheet: str | None = None
+    file: Path, find: Callable[[Sequence[Row]], Header | None], skip: Skip, sheet: str | None = None
 ) -> Generator[Pair, None, int]:
     """The rows of every sheet in which `find` sees a header; returns the number of these sheets.
 
-    Other sheets with content, such as notes, are added to `skipped`. Places count the rows of a sheet from 1.
+    Other sheets with content, such as notes, are skipped. Places count the rows of a sheet from 1.
     find: gets the first rows. sheet: the only sheet to read.
     """
     n_read = 0
@@ -49,7 +51,7 @@ def workbook_pairs(
         header = find(first)
         if header is None:
             if filled := sum(any(row) for _, row in chain(first, rows)):
-                skipped.append(SkippedRows(f"{file}[{title}]", filled))
+                skip(SkippedRows(f"{file}[{title}]", filled, _NO_HEADER, _SAME_HEADER))
             continue
         n_read += 1
         name = str(file) if n_read == 1 else f"{file}[{title}]"

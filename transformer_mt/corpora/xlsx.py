@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from transformer_mt.corpora.base import FilesCorpus, Pair, SkippedRows
+from transformer_mt.corpora.base import FilesCorpus, Pair
 from transformer_mt.corpora.tables import ColumnsOptions, TableOptions, listed, missing_column
 from transformer_mt.corpora.workbook import HEADER_ROWS, Header, Row, open_sheets, titles, workbook_pairs
 from transformer_mt.errors import TmtError
@@ -33,15 +33,12 @@ class XlsxCorpus(FilesCorpus):
             headers.append(titles(rows))
             return self._header(rows)
 
-        skipped: list[SkippedRows] = []
-        n_read = yield from workbook_pairs(file, find, skipped, self.options.sheet)
+        n_read = yield from workbook_pairs(file, find, self.skip, self.options.sheet)
         if not n_read:
             raise self._not_found(file, [title for some in headers for title in some])
         if n_read > 1 and not self._named:
             remedy = f"Name one, such as  sheet: {next(open_sheets(file))[0]}  or give the names of the columns."
             raise TmtError("several sheets have rows, and the columns have only numbers", place=file, remedy=remedy)
-        for rows in skipped:
-            self.skip(*rows)
 
     @property
     def _named(self) -> bool:
