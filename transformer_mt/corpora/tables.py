@@ -1,4 +1,4 @@
-"""Tables with a sentence and its translation in each row: TSV, CSV and JSON lines, plain or compressed.
+"""Tables with a sentence and its translation in each row: TSV, CSV and JSON lines, plain, compressed or in a .zip.
 
 In TSV a tab separates columns, and quotes are text. In CSV a quoted cell can contain line breaks.
 """
@@ -17,8 +17,8 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 
 from transformer_mt.config.languages import COLUMN_NAMES
-from transformer_mt.config.section import Many, NonNegative
-from transformer_mt.corpora.base import FilesCorpus, FilesOptions, Pair, SkippedRows
+from transformer_mt.config.section import Many, NonNegative, Section
+from transformer_mt.corpora.base import EncodedOptions, FilesCorpus, FilesOptions, Pair, SkippedRows
 from transformer_mt.errors import TmtError, at
 from transformer_mt.files.lines import read_lines
 
@@ -160,7 +160,9 @@ Column = str | NonNegative
 class TableOptions(FilesOptions):
     """Options of the kinds that read tables."""
 
-    files: Many[str] | None = Field(None, description="files that are split")
+    files: Many[str] | None = Field(
+        None, description="files that are split; `*`, `?` and `**` stand for parts of a name"
+    )
     train: Many[str] | None = Field(None, description="files for training")
     validation: str | None = Field(None, description="file for validation")
     test: dict[str, str] | None = Field(None, description="test files by name")
@@ -176,25 +178,30 @@ class TableOptions(FilesOptions):
         return {"test": value} if isinstance(value, str) else value
 
 
-class ColumnsOptions(TableOptions):
+class EncodedTableOptions(TableOptions, EncodedOptions):
+    """Options of the kinds that read tables of plain text."""
+
+
+class ColumnsOptions(Section):
     source_column: Column = Field(0, description="column of the source: its number from 0, or its name in the header")
     target_column: Column = Field(1, description="column of the target: its number from 0, or its name in the header")
 
 
 class TsvCorpus(FilesCorpus):
-    class Options(ColumnsOptions):
+    class Options(ColumnsOptions, EncodedTableOptions):
         kind: Literal["tsv"]
 
     options: Options
 
     def read_files(self, *files: Path) -> Iterator[Pair]:
         (file,) = files
-        rows = of_one_width(((number, line.split("\t")) for number, line in read_lines(file) if line), file, self.skip)
+        lines = read_lines(file, self.options.encoding)
+        rows = of_one_width(((number, line.split("\t")) for number, line in lines if line), file, self.skip)
         return pick_columns(rows, self.options.source_column, self.options.target_column, file, self.skip)
 
 
 class CsvCorpus(FilesCorpus):
-    class Options(ColumnsOptions):
+    class Options(ColumnsOptions, EncodedTableOptions):
         kind: Literal["csv"]
         delimiter: str = Field(",", min_length=1, max_length=1, description="the character between columns")
 
@@ -202,12 +209,12 @@ class CsvCorpus(FilesCorpus):
 
     def read_files(self, *files: Path) -> Iterator[Pair]:
         (file,) = files
-        rows = of_one_width(csv_rows(file, self.options.delimiter), file, self.skip)
+        rows = of_one_width(csv_rows(file, self.options.delimiter, self.options.encoding), file, self.skip)
         return pick_columns(rows, self.options.source_column, self.options.target_column, file, self.skip)
 
 
 class JsonlCorpus(FilesCorpus):
-    class Options(TableOptions):
+    class Options(EncodedTableOptions):
         kind: Literal["jsonl"]
         source_column: str = Field("source", description="key of the source sentence; a.b reaches into a nested object")
         target_column: str = Field("target", description="key of the target sentence; a.b reaches into a nested object")
@@ -217,7 +224,7 @@ class JsonlCorpus(FilesCorpus):
     def read_files(self, *files: Path) -> Iterator[Pair]:
         (file,) = files
         columns = self.options.source_column, self.options.target_column
-        for number, line in read_lines(file):
+        for number, line in read_lines(file, self.options.encoding):
             if line.strip():
                 place = at(file, number)
                 record = parse_json(line, file, number)
