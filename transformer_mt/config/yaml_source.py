@@ -188,6 +188,8 @@ def _syntax_error(error: yaml.YAMLError, file: str, text: str) -> TmtError:
     place = at(file, mark.line + 1) if mark else file
     if "'\\t'" in problem:
         return TmtError("a tab; YAML allows only spaces here", place=place, remedy="Indent with spaces.")
+    if begin and problem.startswith("expected ',' or"):
+        problem += f"; the bracket of line {begin.line + 1} is not closed"
     return TmtError(
         f"not valid YAML: {_IN_WORDS.get(problem, problem)}",
         place=place,
@@ -198,5 +200,5 @@ def _syntax_error(error: yaml.YAMLError, file: str, text: str) -> TmtError:
 
 def _lines_around(text: str, number: int) -> str:
     """The lines before and after a line (counted from 0), which is marked with >."""
-    lines = list(enumerate(text.split("\n")))[max(0, number - 2) : number + 2]
+    lines = list(enumerate(text.rstrip("\n").split("\n")))[max(0, number - 2) : number + 2]
     return "".join(f"{'>' if n == number else ' '} {n + 1:4} | {line.rstrip()}\n  " for n, line in lines)
