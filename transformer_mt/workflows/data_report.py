@@ -10,6 +10,7 @@ from transformer_mt.config.languages import CODES, MISTAKEN
 from transformer_mt.corpora.base import WHOLE
 from transformer_mt.corpora.tables import listed
 from transformer_mt.data.doctor import DataReport, LanguageFigures, PairCounts
+from transformer_mt.data.languages import MOST
 from transformer_mt.data.reading import DECODED
 from transformer_mt.data.selection import DROPPED_LEAKS, RULE_KEYS
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
@@ -124,8 +125,9 @@ def remarks(report: DataReport) -> Iterator[Remark]:
         yield Remark(text, _see(passed.first, passed.rows, passed.remedy))
     for figures in report.foreign:
         yield from _foreign(figures, report.language)
-    if report.unknown:
-        yield Remark(f"the language of the sentences in {' and '.join(report.unknown)} is not checked: it is not known")
+    for code in report.unknown:
+        if code not in MISTAKEN:
+            yield Remark(f"whether sentences are {code} is not checked: this language cannot be recognised")
     for split, leaks in report.leaks.items():
         yield from _leaks(split, leaks, report.leaks_dropped)
     for overlap in report.overlaps:
@@ -157,6 +159,8 @@ def _foreign(figures: LanguageFigures, rule: str) -> Iterator[Remark]:
     )
     outcome = "dropped from training" if rule == "drop" else "kept"
     remedy = "" if rule == "drop" else "data.cleaning.language: drop drops such pairs from training."
+    if figures.wrong > MOST * figures.checked:
+        remedy = "Check the columns of this file, data.source and data.target."
     yield Remark(
         f"{figures.file}: {figures.wrong:,} of {counted(figures.checked, 'pair')} checked with a sentence in another"
         f" language ({'; '.join(sides)}): {outcome}",
