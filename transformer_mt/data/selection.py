@@ -88,7 +88,7 @@ class Selection:
             self._drop_duplicates()
         for stream, labels in zip(streams, self.labels, strict=True):
             if stream.split == WHOLE:
-                self._divide(labels, stream.division or SplitConfig())
+                self._divide(stream, labels)
         known = {split: self._hashes(split) for split in self.splits[1:]}
         self.leaks = {split: self._find_leaks(hashes) for split, hashes in known.items()}
         self.overlaps: list[dict[str, Any]] = [
@@ -145,20 +145,22 @@ class Selection:
 
     def nothing_left(self, split: str) -> TmtError:
         """The error for a split without pairs: which rules dropped them, and the first pair that each dropped."""
-        streams = [stream for stream in self.streams if stream.split in (split, WHOLE)]
+        lines = self._drop_lines([stream for stream in self.streams if stream.split in (split, WHOLE)])
+        remedy = "\n  ".join(lines or ["The files are empty, or data.corpus.split leaves no pair for it."])
+        return TmtError(f"no pair is left in the {split} split", place="data.corpus", remedy=remedy)
+
+    def _drop_lines(self, streams: Sequence[Stream]) -> list[str]:
+        """What each rule dropped from some streams, and the first of these pairs."""
         drops = Counter[str]()
         for stream in streams:
             drops += stream.counts.dropped + Counter(self.dropped(stream))
         read = sum(stream.counts.read for stream in streams)
-        examples = self.examples()
-        lines = ["The files are empty."] if not read else []
+        examples, lines = self.examples(), []
         for rule, count in drops.most_common():
             lines.append(f"'{rule}' drops {count:,} of {read:,} pairs{_key_of(rule)}, such as:")
             first = examples[rule][0]
             lines.append(f"  {first.place}: {listed((first.source, first.target))}")
-        if read and not drops:
-            lines.append("data.corpus.split leaves none for it.")
-        return TmtError(f"no pair is left in the {split} split", place="data.corpus", remedy="\n  ".join(lines))
+        return lines
 
     def _drop_duplicates(self) -> None:
         """Keep only the first of equal pairs, in train and in corpora that will be divided.
@@ -180,8 +182,9 @@ class Selection:
                 labels[rows[repeated[begin : begin + len(rows)]]] = self._drops[DUPLICATE]
                 begin += len(rows)
 
-    def _divide(self, labels: Labels, division: SplitConfig) -> None:
+    def _divide(self, stream: Stream, labels: Labels) -> None:
         """Divide the remaining pairs of a whole corpus at random. Raises TmtError if there are too few."""
+        division = stream.division or SplitConfig()
         remaining = labels == self._codes["train"]
         order = np.arange(np.count_nonzero(remaining), dtype=np.uint32)
         if not len(order):
@@ -194,7 +197,9 @@ class Selection:
             raise TmtError(
                 f"a corpus of {len(order):,} pairs is too small for {validation:,} validation and {test:,} test pairs",
                 place="data.corpus.split",
-                remedy="Lower split.validation and split.test, or add pairs.",
+                remedy="\n  ".join(
+                    ["Lower split.validation and split.test, or add pairs.", *self._drop_lines([stream])]
+                ),
             )
         np.random.default_rng(division.seed).shuffle(order)
         shares = np.full(len(order), self._codes["train"], dtype=np.uint8)
