@@ -15,6 +15,7 @@ from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.schema import Config
 from transformer_mt.decoding.request import Request, SearchResult
 from transformer_mt.decoding.searches.base import make_search
+from transformer_mt.decoding.terms import Term
 from transformer_mt.errors import TmtError
 from transformer_mt.text.cleaning import clean_text
 from transformer_mt.text.codec import Codec
@@ -138,6 +139,8 @@ class Interpreter(ABC):
         prefixes: Iterable[str] | None = None,
         chunk_size: int = CHUNK,
         align: bool = False,
+        *,
+        terms: Iterable[Sequence[Term]] | None = None,
     ) -> Iterator[Translation]:
         """One translation for each line, in order. A line of white space has an empty translation.
 
@@ -145,7 +148,8 @@ class Interpreter(ABC):
         prefixes:   for each line, the text that its translation must begin with
         chunk_size: number of lines that are read before the first translation is returned
         align:      whether hypotheses have an alignment to source tokens
-        Raises TmtError if a prefix is too long.
+        terms:      for each line, in order, what its translation must contain
+        Raises TmtError if a prefix is too long, or if a term is not in its line.
         """
         iterator = iter([lines] if isinstance(lines, str) else lines)
         starts = iter(prefixes) if prefixes is not None else repeat("")
