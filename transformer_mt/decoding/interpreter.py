@@ -9,12 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice, repeat
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.schema import Config
 from transformer_mt.decoding.request import Request, SearchResult
 from transformer_mt.decoding.searches.base import make_search
+from transformer_mt.decoding.terms import BoundLine, Term, TermReader
 from transformer_mt.errors import TmtError
 from transformer_mt.text.cleaning import clean_text
 from transformer_mt.text.codec import Codec
@@ -73,6 +75,7 @@ class _Source:
     prefix: tuple[int, ...]
     notes: tuple[str, ...]
     is_cut: bool
+    bound: BoundLine | None = None  # its terms
 
 
 _MOST_SHOWN, _LONGEST_SHOWN = 5, 40  # unknown words in a note, and characters of a word
@@ -88,7 +91,10 @@ def _note_of_unknown(words: Sequence[str]) -> str:
     return f"{len(words)} unknown word{'' if len(words) == 1 else 's'}: {shown}{more}"
 
 
-_EMPTY = Translation((), (Hypothesis("", (), 0.0, ()),))
+def _without_search(source: _Source) -> Translation:
+    """The translation of white space, or of a line of terms alone."""
+    text = source.bound.answer or "" if source.bound is not None else ""
+    return Translation((), (Hypothesis(text, (), 0.0, ()),))
 
 
 @dataclass(frozen=True)
@@ -138,6 +144,8 @@ class Interpreter(ABC):
         prefixes: Iterable[str] | None = None,
         chunk_size: int = CHUNK,
         align: bool = False,
+        *,
+        terms: Iterable[Sequence[Term]] | None = None,
     ) -> Iterator[Translation]:
         """One translation for each line, in order. A line of white space has an empty translation.
 
@@ -145,18 +153,32 @@ class Interpreter(ABC):
         prefixes:   for each line, the text that its translation must begin with
         chunk_size: number of lines that are read before the first translation is returned
         align:      whether hypotheses have an alignment to source tokens
-        Raises TmtError if a prefix is too long.
+        terms:      for each line, in order, what its translation must contain
+        Raises TmtError if a prefix is too long, or if a term is not in its line.
         """
         iterator = iter([lines] if isinstance(lines, str) else lines)
         starts = iter(prefixes) if prefixes is not None else repeat("")
+        needed = iter(terms) if terms is not None else repeat(())
         while chunk := list(islice(iterator, chunk_size)):
-            given = list(islice(starts, len(chunk)))
-            sources = [self._read(line, prefix) for line, prefix in zip(chunk, given, strict=True)]
+            given, required = list(islice(starts, len(chunk))), list(islice(needed, len(chunk)))
+            sources = [self._read(*one) for one in zip(chunk, given, required, strict=True)]
             answers = iter(self._answer([source for source in sources if source.tokens], align))
-            yield from (next(answers) if source.tokens else _EMPTY for source in sources)
+            yield from (next(answers) if source.tokens else _without_search(source) for source in sources)
 
-    def _read(self, line: str, prefix: str) -> _Source:
+    @cached_property
+    def terms(self) -> TermReader:
+        """Raises TmtError if the search or the engine does not support terms."""
+        if not self.search.constrained_rows:
+            raise TmtError("terms need a beam search", remedy="Remove --sample or --mbr, or use --mbr with --beam 5.")
+        return TermReader(self.config, self.source, self.target)
+
+    def _read(self, line: str, prefix: str, terms: Sequence[Term] = ()) -> _Source:
         """Clean a line, split it into tokens and look up their ids; note what is lost."""
+        bound = self.terms.read(line, terms) if terms else None
+        if bound is not None:
+            if bound.answer is not None:
+                return _Source((), (), (), (), False, bound)
+            line = bound.line
         data, most, notes = self.config.data, self.max_length - 1, []
         tokens: list[str] = []
         if line.strip():
@@ -172,7 +194,7 @@ class Interpreter(ABC):
         start = self._prefix_ids(prefix)
         if UNK in start:
             notes.append(f"the prefix has tokens that the model does not know; it writes {MARKS[UNK]} for them")
-        return _Source(tuple(tokens), (*ids, EOS), start, tuple(notes), is_cut)
+        return _Source(tuple(tokens), (*ids, EOS), start, tuple(notes), is_cut, bound)
 
     def _prefix_ids(self, prefix: str) -> tuple[int, ...]:
         if not prefix.strip():
@@ -186,9 +208,14 @@ class Interpreter(ABC):
             )
         return tuple(ids)
 
+    def _request(self, source: _Source) -> Request:
+        if source.bound is None:
+            return Request(source.ids, source.prefix)
+        return Request(source.ids, source.prefix, source.bound.constraints, self.terms.joining)
+
     def _answer(self, sources: Sequence[_Source], align: bool) -> list[Translation]:
         """Search, choose among the results, align those that need it, and write them as text."""
-        found = self._search([Request(source.ids, source.prefix) for source in sources])
+        found = self._search([self._request(source) for source in sources])
         chosen = [self.search.choose(candidates, self.target.decode) for candidates in found]
         pairs = [(source, one) for source, best in zip(sources, chosen, strict=True) for one in best]
         replaces = self.decoding.replace_unknown
@@ -196,17 +223,24 @@ class Interpreter(ABC):
         rows = self._align([pairs[index][0].ids for index in needed], [pairs[index][1].ids for index in needed])
         aligned = dict(zip(needed, rows, strict=True))
         detokenize, written = self.source.segmenter.tokenizer.detokenize, []
+        lacking: list[list[str]] = []  # for each hypothesis, the terms that could not be placed
         for index, (source, one) in enumerate(pairs):
             alignment = aligned.get(index, [])
             places = [place for token, place in zip(one.ids, alignment, strict=False) if replaces and token == UNK]
             unknown = [detokenize([source.tokens[place]]) for place in places]  # each word as it is in the line
             tokens = tuple(self.target.vocabulary.tokens[token] for token in one.tokens)
-            text = self.target.decode(one.ids, unknown)
+            text, missing = self.target.decode(one.ids, unknown), list[str]()
+            if source.bound is not None:
+                text, missing = self.terms.write(source.bound, one.ids, unknown)
+            lacking.append(missing)
             written.append(Hypothesis(text, tokens, one.score, tuple(alignment[: len(tokens)]) if align else None))
-        hypotheses = iter(written)
+        hypotheses, missed = iter(written), iter(lacking)
         answers = []
         for source, best in zip(sources, chosen, strict=True):
             notes = source.notes
+            missing, *_ = islice(missed, len(best))
+            if missing:
+                notes = (*notes, f"without the term{'s' * (len(missing) > 1)} {', '.join(missing)}")
             if best[0].stopped:
                 notes = (*notes, f"the translation was stopped after {len(best[0].ids)} tokens")
             answers.append(Translation(source.tokens, tuple(islice(hypotheses, len(best))), notes, source.is_cut))

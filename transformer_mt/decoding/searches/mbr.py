@@ -37,6 +37,7 @@ class MinimumBayesRisk(Search):
         if decoding.candidates == "beam":
             self.proposer = Beam(decoding, n_best=decoding.beam)
         self.rows, self.needs_attention = self.proposer.rows, self.proposer.needs_attention
+        self.constrained_rows = self.proposer.constrained_rows
 
     @classmethod
     def problems(cls, decoding: DecodingConfig) -> list[str]:
