@@ -6,69 +6,86 @@ import heapq
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from transformer_mt.decoding.interpreter import Hypothesis, Translation
+from transformer_mt.decoding.translation import Hypothesis, Translation
 
 _WITHOUT_SPACES = frozenset({"ja", "zh", "yue"})  # languages without a space between sentences
+_TRIED = 8  # combinations for each one of an n-best list, because different ones may have the same text
 
 Total = Callable[[Sequence[float]], float]
 
 
-def separator(spaces: str, language: str) -> str:
-    """What stands between two translated sentences. spaces: between those of the source. language: of the target."""
+class _Part(NamedTuple):
+    """A sentence: its source, its translation, and what stands between this translation and the next."""
+
+    source: str
+    translation: Translation
+    after: str
+
+
+def join(parts: Sequence[Translation], sources: Sequence[str], language: str, n_best: int, total: Total) -> Translation:
+    """One translation of the whole line. A sentence without a translation leaves no white space.
+
+    parts:    translations of the sentences, at least one
+    sources:  the sentences, with the white space that follows them
+    language: of the translations
+    total:    the score of a line from the scores of its sentences; it grows with each of them
+    """
+    if len(parts) == 1:
+        return parts[0]
+    given = zip(sources, parts, strict=True)
+    some = [_Part(source, part, _separator(source, language)) for source, part in given if part.text]
+    hypotheses: dict[str, Hypothesis] = {}  # by text
+    choices = _best([[one.score for one in part.translation.n_best] for part in some], total)
+    for choice in islice(choices, _TRIED * n_best):
+        one = _joined(some, choice, total)
+        hypotheses.setdefault(one.text, one)
+        if len(hypotheses) == n_best:
+            break
+    return Translation(
+        tuple(chain.from_iterable(part.translation.source_tokens for part in some)),
+        tuple(hypotheses.values()),
+        tuple(f"sentence {n} of {len(parts)}: {note}" for n, part in enumerate(parts, start=1) for note in part.notes),
+        any(part.is_cut for part in parts),
+    )
+
+
+def _separator(source: str, language: str) -> str:
+    """What stands after a translated sentence: the white space of the source, without tabs and line breaks."""
+    spaces = source[len(source.rstrip()) :]
     if language in _WITHOUT_SPACES and len(spaces) <= 1:
         return ""
     return "".join(one if unicodedata.category(one) == "Zs" else " " for one in spaces) or " "
 
 
-def join(parts: Sequence[Translation], separators: Sequence[str], n_best: int, total: Total) -> Translation:
-    """One translation of the whole line. A sentence without a translation leaves no separator.
-
-    parts:      translations of the sentences, at least one
-    separators: what stands after each sentence; the last one is not used
-    total:      the score of a line from the scores of its sentences; it grows with each of them
-    """
-    if len(parts) == 1:
-        return parts[0]
-    written = [(part, after) for part, after in zip(parts, separators, strict=True) if part.text or part.source_tokens]
-    some = [part for part, _ in written]
-    hypotheses: dict[str, Hypothesis] = {}  # by text
-    starts = [0]
-    for part in some:
-        starts.append(starts[-1] + len(part.source_tokens))
-    for choice in islice(_best([[one.score for one in part.n_best] for part in some], total), n_best * n_best):
-        chosen = [part.n_best[index] for part, index in zip(some, choice, strict=True)]
-        text = "".join(f"{one.text}{after}" if one.text else "" for one, (_, after) in zip(chosen, written, strict=True))
-        text = text.removesuffix(written[-1][1]) if written else ""
-        hypotheses.setdefault(text, _joined(text, chosen, starts, total))
-        if len(hypotheses) == n_best:
-            break
-    return type(parts[0])(
-        tuple(chain.from_iterable(part.source_tokens for part in some)),
-        tuple(hypotheses.values()),
-        tuple(
-            f"sentence {number} of {len(parts)}: {note}" for number, part in enumerate(parts, 1) for note in part.notes
-        ),
-        any(part.is_cut for part in parts),
+def _joined(parts: Sequence[_Part], choice: Sequence[int], total: Total) -> Hypothesis:
+    """One hypothesis of the line. choice: for each sentence, the index of its hypothesis."""
+    chosen = [part.translation.n_best[index] for part, index in zip(parts, choice, strict=True)]
+    text, alignment, words, read, token, word = "", list[int](), list[tuple[int, int]](), "", 0, 0
+    for part, one in zip(parts, chosen, strict=True):
+        alignment += [token + place for place in one.alignment or ()]
+        word, written = len(f"{read}x".split()) - 1, len(f"{text}x".split()) - 1  # of the first word of this sentence
+        words += [(word + source, written + target) for source, target in one.word_alignment or ()]
+        token += len(part.translation.source_tokens)
+        read, text = read + part.source, f"{text}{one.text}{part.after}"
+    scores = chain.from_iterable(one.token_scores or () for one in chosen)
+    aligned = bool(chosen) and all(one.alignment is not None for one in chosen)
+    return Hypothesis(
+        text.removesuffix(parts[-1].after) if parts else "",
+        tuple(chain.from_iterable(one.tokens for one in chosen)),
+        total([one.score for one in chosen]) if chosen else 0.0,
+        tuple(alignment) if aligned else None,
+        tuple(scores) if aligned else None,
+        tuple(words) if aligned else None,
     )
 
 
-def _joined(text: str, chosen: Sequence[Hypothesis], starts: Sequence[int], total: Total) -> Hypothesis:
-    """One hypothesis of the line. starts: the index of the first source token of each sentence."""
-    alignment: tuple[int, ...] | None = None
-    if all(one.alignment is not None for one in chosen):
-        alignment = tuple(start + place for start, one in zip(starts, chosen, strict=False) for place in one.alignment or ())
-    tokens = tuple(chain.from_iterable(one.tokens for one in chosen))
-    return type(chosen[0])(text, tokens, total([one.score for one in chosen]), alignment)
-
-
 def _best(scores: Sequence[Sequence[float]], total: Total) -> Iterator[tuple[int, ...]]:
-    """An index into each list, best total first. The lists are sorted, best first; a choice is computed when needed."""
+    """An index into each list, best total first. The lists are sorted, best first. Computed only as far as needed."""
 
     def entry(choice: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
-        return -total([some[index] for some, index in zip(scores, choice, strict=True)]), choice
+        return -total([some[index] for some, index in zip(scores, choice, strict=True)]) if choice else 0.0, choice
 
     first = (0,) * len(scores)
     waiting, known = [entry(first)], {first}

@@ -101,6 +101,10 @@ class Search(ABC):
             return [found[0]]
         return different_texts(found, decode)[: self.decoding.n_best]
 
+    def total(self, scores: Sequence[float]) -> float:
+        """The score of a line from those of its sentences. Scores that are log-probabilities add."""
+        return sum(scores)
+
 
 def different_texts(found: Sequence[SearchResult], decode: Callable[[Sequence[int]], str]) -> list[SearchResult]:
     """The first result of each text, in the given order."""
