@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from transformer_mt.reporting.table import Line, aligned
@@ -83,10 +83,8 @@ def _sentences_table(report: DataReport) -> list[Line]:
 def remarks(report: DataReport) -> Iterator[Remark]:
     """What is unusual in the data, the most serious first."""
     for passed in report.passed:
-        yield Remark(
-            f"{passed.place}: not read, {counted(passed.rows, 'row')} without a header that names both columns",
-            "If these rows are pairs, give the sheet the same header as the others.",
-        )
+        text = f"{passed.place}: {counted(passed.rows, 'row')} not read: {passed.reason}"
+        yield Remark(text, _see(passed.first, passed.rows, passed.remedy))
     for split, leaks in report.leaks.items():
         yield from _leaks(split, leaks, report.leaks_dropped)
     for overlap in report.overlaps:
@@ -94,11 +92,16 @@ def remarks(report: DataReport) -> Iterator[Remark]:
     yield from _drops(report.pairs)
     yield from _cuts(report)
     for kind, outlier in report.outliers.items():
-        shown = outlier.places[:SHOWN]
-        more = ", ..." if outlier.pairs > len(shown) else ""
-        yield Remark(f"{counted(outlier.pairs, 'training pair')} {OUTLIERS[kind]}", f"See {', '.join(shown)}{more}")
+        text = f"{counted(outlier.pairs, 'training pair')} {OUTLIERS[kind]}"
+        yield Remark(text, _see(outlier.places, outlier.pairs))
     for side in SIDES:
         yield from _tokenizer(report, side)
+
+
+def _see(places: Sequence[str], total: int, remedy: str = "") -> str:
+    """The first places of a number of pairs, and what to do."""
+    more = ", ..." if total > len(places[:SHOWN]) else ""
+    return f"See {', '.join(places[:SHOWN])}{more}. {remedy}".rstrip(" .") + "." * bool(remedy) if places else remedy
 
 
 def _leaks(split: str, leaks: Mapping[str, int], rule: str) -> Iterator[Remark]:

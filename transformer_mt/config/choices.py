@@ -32,6 +32,9 @@ CHOICES = {
         "tsv": "transformer_mt.corpora.tables:TsvCorpus",
         "csv": "transformer_mt.corpora.tables:CsvCorpus",
         "jsonl": "transformer_mt.corpora.tables:JsonlCorpus",
+        "xlsx": "transformer_mt.corpora.xlsx:XlsxCorpus",
+        "tmx": "transformer_mt.corpora.tmx:TmxCorpus",
+        "parquet": "transformer_mt.corpora.parquet:ParquetCorpus",
     },
     "schedule": {
         "noam": "transformer_mt.training.schedules.noam:Noam",

@@ -10,10 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice, repeat
+from itertools import islice, repeat, zip_longest
+from pathlib import Path
+from typing import overload
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.schema import Config
+from transformer_mt.decoding.forced import Forced, Link, PairScore, ReferenceLoss, aligned_tokens, aligned_words
 from transformer_mt.decoding.request import Request, SearchResult
 from transformer_mt.decoding.searches.base import make_search
 from transformer_mt.decoding.terms import BoundLine, Term, TermReader
@@ -21,25 +24,37 @@ from transformer_mt.errors import TmtError
 from transformer_mt.text.cleaning import clean_text
 from transformer_mt.text.codec import Codec
 from transformer_mt.text.vocabulary import EOS, MARKS, UNK
+from transformer_mt.text.words import words_of_tokens
 
 CHUNK = 2048  # lines that are read, sorted by length and translated together
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Hypothesis:
-    """One translation.
+    """One translation. The last three are None unless `align` is True.
 
-    score:     log-probability with the penalties of the search, in nats; with minimum Bayes risk, the similarity
-    alignment: for each token the index of its source token; None unless requested
+    score:          log-probability with the penalties of the search, in nats; with minimum Bayes risk, the similarity
+    alignment:      for each token the index of its source token
+    token_scores:   log-probability of each token, in nats, and last that of the end token, unless the translation was
+                    stopped before it; their sum is the log-probability of the translation without penalties
+    word_alignment: (source word, word of the translation), counted from 0 in the texts split at white space
     """
 
     text: str
     tokens: tuple[str, ...]
     score: float
     alignment: tuple[int, ...] | None = None
+    token_scores: tuple[float, ...] | None = None
+    word_alignment: tuple[Link, ...] | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"Hypothesis({self.text!r}, score={self.score:.4f})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Translation:
     """The result for one line.
 
@@ -65,17 +80,36 @@ class Translation:
     def tokens(self) -> tuple[str, ...]:
         return self.n_best[0].tokens
 
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        notes = f", notes={list(self.notes)}" if self.notes else ""
+        return f"Translation({self.text!r}, score={self.score:.4f}{notes})"
+
 
 @dataclass(frozen=True)
 class _Source:
     """A line as tokens and ids, ready for the search. prefix: ids that its translation must begin with."""
 
+    line: str
     tokens: tuple[str, ...]
     ids: tuple[int, ...]
     prefix: tuple[int, ...]
     notes: tuple[str, ...]
     is_cut: bool
     bound: BoundLine | None = None  # its terms
+
+
+@dataclass(frozen=True)
+class _Target:
+    """A given translation as tokens, and as ids with the end token."""
+
+    line: str
+    tokens: tuple[str, ...]
+    ids: tuple[int, ...]
+    notes: tuple[str, ...]
+    is_cut: bool
 
 
 _MOST_SHOWN, _LONGEST_SHOWN = 5, 40  # unknown words in a note, and characters of a word
@@ -94,7 +128,7 @@ def _note_of_unknown(words: Sequence[str]) -> str:
 def _without_search(source: _Source) -> Translation:
     """The translation of white space, or of a line of terms alone."""
     text = source.bound.answer or "" if source.bound is not None else ""
-    return Translation((), (Hypothesis(text, (), 0.0, ()),))
+    return Translation((), (Hypothesis(text, (), 0.0, (), (), ()),))
 
 
 @dataclass(frozen=True)
@@ -135,30 +169,65 @@ class Interpreter(ABC):
         """What `decoding` finds for each request, best first; samples in any order."""
 
     @abstractmethod
-    def _align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[int]]:
-        """For each target id, the index of the source token it comes from."""
+    def _force(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], scored: bool, attentive: bool
+    ) -> Iterator[tuple[int, Forced]]:
+        """What the model says of each target, with its index, in any order. scored, attentive: what is requested."""
 
+    @overload
     def translate(
         self,
-        lines: str | Iterable[str],
-        prefixes: Iterable[str] | None = None,
+        lines: str,
+        prefixes: str | Iterable[str] | None = None,
         chunk_size: int = CHUNK,
         align: bool = False,
         *,
         terms: Iterable[Sequence[Term]] | None = None,
-    ) -> Iterator[Translation]:
-        """One translation for each line, in order. A line of white space has an empty translation.
+    ) -> Translation: ...
 
-        lines:      an iterable of lines, or a single line as str
-        prefixes:   for each line, the text that its translation must begin with
+    @overload
+    def translate(
+        self,
+        lines: Iterable[str],
+        prefixes: str | Iterable[str] | None = None,
+        chunk_size: int = CHUNK,
+        align: bool = False,
+        *,
+        terms: Iterable[Sequence[Term]] | None = None,
+    ) -> Iterator[Translation]: ...
+
+    def translate(
+        self,
+        lines: str | Iterable[str],
+        prefixes: str | Iterable[str] | None = None,
+        chunk_size: int = CHUNK,
+        align: bool = False,
+        *,
+        terms: Iterable[Sequence[Term]] | None = None,
+    ) -> Translation | Iterator[Translation]:
+        """The translation of a line, or of each line, in order. A line of white space has an empty translation.
+
+        lines:      one line as str, or an iterable of lines; of an iterable, the result is an iterator
+        prefixes:   the text that every translation must begin with, or one for each line
         chunk_size: number of lines that are read before the first translation is returned
-        align:      whether hypotheses have an alignment to source tokens
+        align:      whether hypotheses have scores of their tokens, and alignments
         terms:      for each line, in order, what its translation must contain
-        Raises TmtError if a prefix is too long, or if a term is not in its line.
+        Raises TmtError if `lines` is not text, if a prefix is too long, or if a term is not in its line.
         """
-        iterator = iter([lines] if isinstance(lines, str) else lines)
-        starts = iter(prefixes) if prefixes is not None else repeat("")
-        needed = iter(terms) if terms is not None else repeat(())
+        starts = repeat(prefixes or "") if prefixes is None or isinstance(prefixes, str) else iter(prefixes)
+        needed = repeat(()) if terms is None else iter(terms)
+        answers = self._translate(_checked(lines), starts, needed, chunk_size, align)
+        return next(answers) if isinstance(lines, str) else answers
+
+    def _translate(
+        self,
+        iterator: Iterator[str],
+        starts: Iterator[str],
+        needed: Iterator[Sequence[Term]],
+        chunk_size: int,
+        align: bool,
+    ) -> Iterator[Translation]:
+        """The work of `translate`."""
         while chunk := list(islice(iterator, chunk_size)):
             given, required = list(islice(starts, len(chunk))), list(islice(needed, len(chunk)))
             sources = [self._read(*one) for one in zip(chunk, given, required, strict=True)]
@@ -177,7 +246,7 @@ class Interpreter(ABC):
         bound = self.terms.read(line, terms) if terms else None
         if bound is not None:
             if bound.answer is not None:
-                return _Source((), (), (), (), False, bound)
+                return _Source(line, (), (), (), (), False, bound)
             line = bound.line
         data, most, notes = self.config.data, self.max_length - 1, []
         tokens: list[str] = []
@@ -194,7 +263,7 @@ class Interpreter(ABC):
         start = self._prefix_ids(prefix)
         if UNK in start:
             notes.append(f"the prefix has tokens that the model does not know; it writes {MARKS[UNK]} for them")
-        return _Source(tuple(tokens), (*ids, EOS), start, tuple(notes), is_cut, bound)
+        return _Source(line, tuple(tokens), (*ids, EOS), start, tuple(notes), is_cut, bound)
 
     def _prefix_ids(self, prefix: str) -> tuple[int, ...]:
         if not prefix.strip():
@@ -220,28 +289,146 @@ class Interpreter(ABC):
         pairs = [(source, one) for source, best in zip(sources, chosen, strict=True) for one in best]
         replaces = self.decoding.replace_unknown
         needed = [index for index, (_, one) in enumerate(pairs) if one.ids and (align or (replaces and UNK in one.ids))]
-        rows = self._align([pairs[index][0].ids for index in needed], [pairs[index][1].ids for index in needed])
-        aligned = dict(zip(needed, rows, strict=True))
-        detokenize, written = self.source.segmenter.tokenizer.detokenize, []
-        lacking: list[list[str]] = []  # for each hypothesis, the terms that could not be placed
-        for index, (source, one) in enumerate(pairs):
-            alignment = aligned.get(index, [])
-            places = [place for token, place in zip(one.ids, alignment, strict=False) if replaces and token == UNK]
-            unknown = [detokenize([source.tokens[place]]) for place in places]  # each word as it is in the line
-            tokens = tuple(self.target.vocabulary.tokens[token] for token in one.tokens)
-            text, missing = self.target.decode(one.ids, unknown), list[str]()
-            if source.bound is not None:
-                text, missing = self.terms.write(source.bound, one.ids, unknown)
-            lacking.append(missing)
-            written.append(Hypothesis(text, tokens, one.score, tuple(alignment[: len(tokens)]) if align else None))
-        hypotheses, missed = iter(written), iter(lacking)
+        sides = [pairs[index][0].ids for index in needed], [pairs[index][1].ids for index in needed]
+        forced = {needed[place]: one for place, one in self._force(*sides, scored=align, attentive=True)}
+        written = [self._write(*pair, forced.get(index), align) for index, pair in enumerate(pairs)]
+        hypotheses = iter(written)
         answers = []
         for source, best in zip(sources, chosen, strict=True):
             notes = source.notes
-            missing, *_ = islice(missed, len(best))
-            if missing:
+            if source.bound is not None and (missing := source.bound.missing(best[0].ids)):
                 notes = (*notes, f"without the term{'s' * (len(missing) > 1)} {', '.join(missing)}")
             if best[0].stopped:
                 notes = (*notes, f"the translation was stopped after {len(best[0].ids)} tokens")
             answers.append(Translation(source.tokens, tuple(islice(hypotheses, len(best))), notes, source.is_cut))
         return answers
+
+    def _write(self, source: _Source, found: SearchResult, forced: Forced | None, align: bool) -> Hypothesis:
+        """A search result as text. forced: None if neither alignments nor unknown words need it."""
+        tokens = tuple(self.target.vocabulary.tokens[token] for token in found.tokens)
+        if forced is None:
+            empty = () if align else None
+            return Hypothesis(self._text(source, found.ids), tokens, found.score, empty, empty, empty)
+        assert forced.attention_TS is not None
+        detokenize, alignment = self.source.segmenter.tokenizer.detokenize, aligned_tokens(forced.attention_TS)
+        unknown = []  # each word as it is in the line
+        if self.decoding.replace_unknown:
+            places = [place for token, place in zip(found.ids, alignment, strict=True) if token == UNK]
+            unknown = [detokenize([source.tokens[place]]) for place in places]
+        text = self._text(source, found.ids, unknown)
+        if forced.log_probabilities is None:
+            return Hypothesis(text, tokens, found.score)
+        words = self._word_alignment(forced, source, tokens, self.target.decode(found.ids))
+        aligned = tuple(alignment[: len(tokens)])
+        return Hypothesis(text, tokens, found.score, aligned, tuple(forced.log_probabilities), words)
+
+    def _text(self, source: _Source, ids: Sequence[int], unknown: Sequence[str] = ()) -> str:
+        if source.bound is None:
+            return self.target.decode(ids, unknown)
+        return self.terms.write(source.bound, ids, unknown)
+
+    def _word_alignment(
+        self, forced: Forced, source: _Source, tokens: Sequence[str], text: str, clean: bool = False
+    ) -> tuple[Link, ...]:
+        """tokens: of the text. clean: whether the text is cleaned before it is split into tokens."""
+        assert forced.attention_TS is not None
+        rules, target = self.config.data.cleaning, self.target.segmenter
+        of_source = words_of_tokens(source.tokens, source.line, self.source.segmenter, rules)
+        return aligned_words(
+            forced.attention_TS, of_source, words_of_tokens(tokens, text, target, rules if clean else None)
+        )
+
+    @overload
+    def score(self, sources: str, targets: str, align: bool = False, chunk_size: int = CHUNK) -> PairScore: ...
+
+    @overload
+    def score(
+        self, sources: Iterable[str], targets: Iterable[str], align: bool = False, chunk_size: int = CHUNK
+    ) -> Iterator[PairScore]: ...
+
+    def score(
+        self, sources: str | Iterable[str], targets: str | Iterable[str], align: bool = False, chunk_size: int = CHUNK
+    ) -> PairScore | Iterator[PairScore]:
+        """The log-probability of a target for its source, or of each pair, in order.
+
+        Sources and targets are cut to the longest length of the model, with a note.
+
+        sources, targets: two lines as str, or two iterables of lines
+        align:            whether the results have alignments of words
+        Raises TmtError if they are not text, or if one has more lines than the other.
+        """
+        if isinstance(sources, str) != isinstance(targets, str):
+            raise TmtError("one side is a line, the other is not", remedy="Give two lines, or two lists of lines.")
+        scores = self._score(_checked(sources), _checked(targets), align, chunk_size)
+        return next(scores) if isinstance(sources, str) else scores
+
+    def _score(
+        self, sources: Iterator[str], targets: Iterator[str], align: bool, chunk_size: int
+    ) -> Iterator[PairScore]:
+        pairs = enumerate(zip_longest(sources, targets), start=1)
+        while chunk := list(islice(pairs, chunk_size)):
+            for number, (source, target) in chunk:
+                if source is None or target is None:
+                    fewer, more = ("source", "target") if source is None else ("target", "source")
+                    message = f"the {fewer} has {number - 1:,} lines, the {more} has more"
+                    raise TmtError(message, remedy="Line n of one must belong to line n of the other.")
+            read = [(self._read(source, ""), self._read_target(target)) for _, (source, target) in chunk]
+            ids = [source.ids for source, _ in read], [target.ids for _, target in read]
+            results: list[PairScore | None] = [None] * len(read)
+            for index, forced in self._force(*ids, scored=True, attentive=align):
+                results[index] = self._pair_score(*read[index], forced, align)
+            yield from (result for result in results if result is not None)
+
+    def _read_target(self, line: str) -> _Target:
+        """Clean a given translation, split it into tokens and look up their ids; note what is lost."""
+        data, most, notes = self.config.data, self.max_length - 1, []
+        tokens = self.target.segmenter.tokenize(clean_text(line, data.cleaning, data.target))
+        if not tokens:
+            notes.append("the target is empty")
+        if is_cut := len(tokens) > most:
+            notes.append(f"the target was cut to {most} of {len(tokens)} tokens (the model's longest sentence)")
+            tokens = tokens[:most]
+        ids = self.target.vocabulary.encode(tokens)
+        if unknown := ids.count(UNK):
+            notes.append(f"the target has {unknown} unknown token{'' if unknown == 1 else 's'}")
+        return _Target(line, tuple(tokens), (*ids, EOS), tuple(notes), is_cut)
+
+    def _pair_score(self, source: _Source, target: _Target, forced: Forced, align: bool) -> PairScore:
+        assert forced.log_probabilities is not None
+        notes = source.notes if source.tokens else ("the source is empty",)
+        tokens = tuple(self.target.vocabulary.decode(target.ids))
+        words = self._word_alignment(forced, source, target.tokens, target.line, clean=True) if align else None
+        scores = tuple(forced.log_probabilities)
+        return PairScore(source.tokens, tokens, scores, words, (*notes, *target.notes), target.is_cut)
+
+    def reference_loss(self, sources: Sequence[str], references: Sequence[str]) -> ReferenceLoss:
+        """The loss of the references, one for each source. Sources and references are cut to the longest length."""
+        total = ReferenceLoss(0.0, 0, 0)
+        for one in self.score(sources, references):
+            nats, tokens, n_cut = total
+            total = ReferenceLoss(nats - one.log_probability, tokens + len(one.tokens), n_cut + one.is_cut)
+        return total
+
+
+def _checked(lines: str | Iterable[str]) -> Iterator[str]:
+    """The lines; a str is one line. Raises TmtError if they are not text: at once, or when a wrong line is read."""
+    remedy = 'Give one line as str, or an iterable of lines:  translate("...")  translate(["...", "..."])'
+    if isinstance(lines, str):
+        return iter([lines])
+    if isinstance(lines, (bytes, bytearray)):
+        raise TmtError("bytes are not text", remedy="Decode them first:  line.decode()")
+    if isinstance(lines, Path):
+        raise TmtError("a path is not text", place=lines, remedy="Read its lines first:  path.read_text().splitlines()")
+    if not isinstance(lines, Iterable):
+        raise TmtError(f"{_named(lines)} is not text", remedy=remedy)
+    return (_checked_line(number, line, remedy) for number, line in enumerate(lines, start=1))
+
+
+def _checked_line(number: int, line: object, remedy: str) -> str:
+    if not isinstance(line, str):
+        raise TmtError(f"{_named(line)} is not text", place=f"line {number}", remedy=remedy)
+    return line
+
+
+def _named(value: object) -> str:
+    return "None" if value is None else f"a value of type {type(value).__name__}"

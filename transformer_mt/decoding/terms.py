@@ -74,6 +74,10 @@ class BoundLine:
     def constraints(self) -> tuple[Constraint, ...]:
         return tuple(one.constraint for one in self.required)
 
+    def missing(self, ids: Sequence[int]) -> list[str]:
+        """The texts that a translation lacks."""
+        return _find(self.required, ids)[1]
+
 
 class _Place(NamedTuple):
     """A span of the ids of a translation, and the text that takes its place."""
@@ -110,14 +114,12 @@ class TermReader:
         parts = zip(between, [*words, ""], strict=True)
         return BoundLine("".join(chain.from_iterable(parts)), _required(line, spans, patterns))
 
-    def write(self, bound: BoundLine, ids: Sequence[int], unknown: Sequence[str]) -> tuple[str, list[str]]:
-        """The text of a translation with the terms in their places, and the terms that it lacks.
+    def write(self, bound: BoundLine, ids: Sequence[int], unknown: Sequence[str] = ()) -> str:
+        """The text of a translation with the terms in their places.
 
         unknown: words to write for the ids UNK, as in `Codec.decode`
         """
-        places, missing = _find(bound.required, ids)
-        if not places:
-            return self.target.decode(ids, unknown), missing
+        places, _ = _find(bound.required, ids)
         words, filled, written, end = iter(unknown), [], [], 0
         for number, place in enumerate([*places, _Place(len(ids), len(ids), "", False, "")]):
             for token in ids[end : place.start]:
@@ -135,7 +137,7 @@ class TermReader:
         text = self.target.decode(filled, written)
         for number, place in enumerate(places):
             text = self._put(text, chr(_FIRST_SIGN + number), place, bound.line)
-        return text, missing
+        return text
 
     @cached_property
     def joining(self) -> tuple[int, ...]:
