@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, repeat, zip_longest
 from pathlib import Path
-from typing import overload
+from typing import ClassVar, overload
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.schema import Config
@@ -153,7 +153,12 @@ class Computing:
 
 
 class Interpreter(ABC):
-    """Text to text: codecs of both sides and search settings, around an engine that a subclass provides."""
+    """Text to text: codecs of both sides and search settings, around an engine that a subclass provides.
+
+    constrains: whether the engine supports terms
+    """
+
+    constrains: ClassVar[bool] = False
 
     def __init__(self, config: Config, source: Codec, target: Codec, decoding: DecodingConfig | None = None) -> None:
         """decoding: how to search; None: the `decoding` section of the config."""
@@ -237,8 +242,12 @@ class Interpreter(ABC):
     @cached_property
     def terms(self) -> TermReader:
         """Raises TmtError if the search or the engine does not support terms."""
+        if not self.constrains:
+            raise TmtError(
+                "this engine does not support terms", remedy="Use --engine tmt with the folder of the run or model."
+            )
         if not self.search.constrained_rows:
-            raise TmtError("terms need a beam search", remedy="Remove --sample or --mbr, or use --mbr with --beam 5.")
+            raise TmtError("terms need a beam search", remedy="Remove --sample or --mbr, or add --beam 5 to --mbr.")
         return TermReader(self.config, self.source, self.target)
 
     def _read(self, line: str, prefix: str, terms: Sequence[Term] = ()) -> _Source:

@@ -32,7 +32,7 @@ _JOINING = regex.compile(
     r"[\p{L}\p{M}\p{N}_/@#&=~+\\\uFFFD--[\p{sc=Hangul}\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}]]",
     regex.V1,
 )
-_LETTERS = regex.compile(r"\p{L}")
+_WORD, _LETTERS = regex.compile(r"[\p{L}\p{M}\p{N}_]"), regex.compile(r"\p{L}")
 
 
 class Term(NamedTuple):
@@ -216,7 +216,7 @@ def _spans(line: str, terms: Sequence[Term]) -> list[tuple[int, Term]]:
     """Where each term begins in the line, from left to right."""
     spans, end = [], 0
     for term in terms:
-        start = line.find(term.source, end) if term.source and term.target.strip() else -1
+        start = _first(line, term.source, end) if term.source and term.target.strip() else -1
         if start < 0:
             raise TmtError(
                 f"the term '{term.source}' is not in the line, or its translation is empty",
@@ -225,6 +225,17 @@ def _spans(line: str, terms: Sequence[Term]) -> list[tuple[int, Term]]:
         spans.append((start, term))
         end = start + len(term.source)
     return spans
+
+
+def _first(line: str, text: str, begin: int) -> int:
+    """Where a text first occurs as words, or else anywhere; -1 if it does not occur."""
+    start = line.find(text, begin)
+    while start >= 0:
+        after = start + len(text)
+        if not _WORD.match(line[max(start - 1, 0) : start]) and not _JOINING.match(line[after : after + 1]):
+            return start
+        start = line.find(text, start + 1)
+    return line.find(text, begin)
 
 
 def _gaps(spans: Sequence[tuple[int, Term]], length: int) -> Iterator[tuple[int, int]]:
