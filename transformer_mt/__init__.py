@@ -23,6 +23,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from transformer_mt.config.load import load_config as load_config
     from transformer_mt.config.schema import Config as Config
+    from transformer_mt.decoding.glossary import Glossary as Glossary
     from transformer_mt.decoding.interpreter import Computing as Computing
     from transformer_mt.decoding.interpreter import Translation as Translation
     from transformer_mt.decoding.translator import Translator as Translator
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "Computing": "decoding.interpreter",
     "Config": "config.schema",
+    "Glossary": "decoding.glossary",
     "TestFiles": "workflows.evaluate",
     "TmtError": "errors",
     "Translation": "decoding.interpreter",

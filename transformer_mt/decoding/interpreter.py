@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, repeat, zip_longest
-from typing import overload
+from typing import ClassVar, overload
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.schema import Config
@@ -55,7 +55,12 @@ class Computing:
 
 
 class Interpreter(ABC):
-    """Text to text: codecs of both sides and search settings, around an engine that a subclass provides."""
+    """Text to text: codecs of both sides and search settings, around an engine that a subclass provides.
+
+    constrains: whether the engine supports terms
+    """
+
+    constrains: ClassVar[bool] = False
 
     def __init__(self, config: Config, source: Codec, target: Codec, decoding: DecodingConfig | None = None) -> None:
         """decoding: how to search; None: the `decoding` section of the config."""
@@ -169,8 +174,12 @@ class Interpreter(ABC):
     @cached_property
     def terms(self) -> TermReader:
         """Raises TmtError if the search or the engine does not support terms."""
+        if not self.constrains:
+            raise TmtError(
+                "this engine does not support terms", remedy="Use --engine tmt with the folder of the run or model."
+            )
         if not self.search.constrained_rows:
-            raise TmtError("terms need a beam search", remedy="Remove --sample or --mbr, or use --mbr with --beam 5.")
+            raise TmtError("terms need a beam search", remedy="Remove --sample or --mbr, or add --beam 5 to --mbr.")
         return TermReader(self.config, self.source, self.target)
 
     def _read(self, line: str, prefix: str, terms: Sequence[Term] = ()) -> Source:
@@ -226,22 +235,16 @@ class Interpreter(ABC):
         written = [self._write(*pair, forced.get(index), align) for index, pair in enumerate(pairs)]
         hypotheses, answers = iter(written), []
         for source, best in zip(sources, chosen, strict=True):
-            own, missing = zip(*islice(hypotheses, len(best)), strict=True)
             notes = source.notes
-            if missing[0]:
-                notes = (*notes, f"without the term{'s' * (len(missing[0]) > 1)} {', '.join(missing[0])}")
+            if source.bound is not None and (missing := source.bound.missing(best[0].ids)):
+                notes = (*notes, f"without the term{'s' * (len(missing) > 1)} {', '.join(missing)}")
             if best[0].stopped:
                 notes = (*notes, f"the translation was stopped after {len(best[0].ids)} tokens")
-            answers.append(Translation(source.tokens, own, notes, source.is_cut))
+            answers.append(Translation(source.tokens, tuple(islice(hypotheses, len(best))), notes, source.is_cut))
         return answers
 
-    def _write(
-        self, source: Source, found: SearchResult, forced: Forced | None, align: bool
-    ) -> tuple[Hypothesis, list[str]]:
-        """A search result as text, and the terms that it lacks.
-
-        forced: None if neither alignments nor unknown words need it
-        """
+    def _write(self, source: Source, found: SearchResult, forced: Forced | None, align: bool) -> Hypothesis:
+        """A search result as text. forced: None if neither alignments nor unknown words need it."""
         tokens = tuple(self.target.vocabulary.tokens[token] for token in found.tokens)
         detokenize, alignment = self.source.segmenter.tokenizer.detokenize, list[int]()
         if forced is not None:
@@ -251,15 +254,18 @@ class Interpreter(ABC):
         if self.decoding.replace_unknown and alignment:
             places = [place for token, place in zip(found.ids, alignment, strict=True) if token == UNK]
             unknown = [detokenize([source.tokens[place]]) for place in places]
-        text, missing = self.target.decode(found.ids, unknown), list[str]()
-        if source.bound is not None:
-            text, missing = self.terms.write(source.bound, found.ids, unknown)
+        text = self._text(source, found.ids, unknown)
         if forced is None or forced.log_probabilities is None:
             empty = () if align else None
-            return Hypothesis(text, tokens, found.score, empty, empty, empty), missing
+            return Hypothesis(text, tokens, found.score, empty, empty, empty)
         words = self._word_alignment(forced, source, tokens, self.target.decode(found.ids))
         aligned = tuple(alignment[: len(tokens)])
-        return Hypothesis(text, tokens, found.score, aligned, tuple(forced.log_probabilities), words), missing
+        return Hypothesis(text, tokens, found.score, aligned, tuple(forced.log_probabilities), words)
+
+    def _text(self, source: Source, ids: Sequence[int], unknown: Sequence[str] = ()) -> str:
+        if source.bound is None:
+            return self.target.decode(ids, unknown)
+        return self.terms.write(source.bound, ids, unknown)
 
     def _word_alignment(
         self, forced: Forced, source: Source, tokens: Sequence[str], text: str, clean: bool = False

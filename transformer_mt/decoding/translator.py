@@ -51,6 +51,8 @@ class AttentionMaps:
 class Translator(Interpreter):
     """One model, or an ensemble with equal vocabularies, ready to translate."""
 
+    constrains = True
+
     def __init__(
         self,
         directories: Sequence[ModelDirectory],
