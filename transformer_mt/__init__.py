@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from transformer_mt.config.load import load_config as load_config
     from transformer_mt.config.schema import Config as Config
     from transformer_mt.decoding.forced import PairScore as PairScore
+    from transformer_mt.decoding.glossary import Glossary as Glossary
     from transformer_mt.decoding.interpreter import Computing as Computing
     from transformer_mt.decoding.interpreter import Hypothesis as Hypothesis
     from transformer_mt.decoding.interpreter import Translation as Translation
@@ -45,6 +46,7 @@ _HOMES = {
     "Config": "config.schema",
     "Hypothesis": "decoding.interpreter",
     "PairScore": "decoding.forced",
+    "Glossary": "decoding.glossary",
     "TestFiles": "workflows.evaluate",
     "TmtError": "errors",
     "Translation": "decoding.interpreter",
