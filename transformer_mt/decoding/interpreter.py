@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, repeat, zip_longest
+from pathlib import Path
 from typing import ClassVar, overload
 
 from transformer_mt.config.decoding import DecodingConfig
