@@ -72,6 +72,7 @@ def translate(
     device: DeviceOption = "auto",
 ) -> None:
     """Translate sentences: one line out for each line in."""
+    from transformer_mt.cli.answers import check_outputs
     from transformer_mt.cli.streaming import translate_all
     from transformer_mt.files.lines import printable
     from transformer_mt.workflows.translate import (
@@ -83,6 +84,7 @@ def translate(
     )
 
     _check_usage(len(text or ()), input_, output, attention)
+    check_outputs((), (output,))
     check_drawing(attention, attention_of, theme)
     if sample and mbr:
         raise TmtError("--sample and --mbr cannot be combined", remedy="Give one of them.")
@@ -116,10 +118,6 @@ def _check_usage(sentences: int, input_: Path | None, output: Path | None, atten
         raise TmtError("no such file", place=input_, remedy="Check the path after --input.")
     if input_ is not None and input_.is_dir():
         raise TmtError("this is a folder, not a file", place=input_, remedy="Give a file with one sentence per line.")
-    if output is not None and output.is_dir():
-        raise TmtError("this is a folder, not a file", place=output, remedy="Give the name of a file to write.")
-    if output is not None and not output.absolute().parent.is_dir():
-        raise TmtError("no such folder", place=output.parent, remedy=f"Create it first:  mkdir -p {output.parent}")
     if input_ and output and output.exists() and output.samefile(input_):
         raise TmtError("--output is the same file as --input", place=output, remedy="Choose another file.")
     if attention is not None and sentences != 1:

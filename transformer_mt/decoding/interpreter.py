@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, repeat, zip_longest
+from pathlib import Path
 from typing import ClassVar, overload
 
 from transformer_mt.config.decoding import DecodingConfig
@@ -57,9 +58,11 @@ class Computing:
 class Interpreter(ABC):
     """Text to text: codecs of both sides and search settings, around an engine that a subclass provides.
 
+    folders:    of the models
     constrains: whether the engine supports terms
     """
 
+    folders: Sequence[Path]
     constrains: ClassVar[bool] = False
 
     def __init__(self, config: Config, source: Codec, target: Codec, decoding: DecodingConfig | None = None) -> None:
@@ -70,6 +73,9 @@ class Interpreter(ABC):
         self.source = source
         self.target = target
         self.max_length = config.data.max_length  # most tokens of a source, end token included
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.config.data.direction}, {', '.join(map(str, self.folders))})"
 
     @abstractmethod
     def _search(self, requests: Sequence[Request]) -> list[list[SearchResult]]:
@@ -279,15 +285,15 @@ class Interpreter(ABC):
         )
 
     @overload
-    def score(self, sources: str, targets: str, align: bool = False, chunk_size: int = CHUNK) -> PairScore: ...
+    def score(self, sources: str, targets: str, align: bool = False, gain: bool = False) -> PairScore: ...
 
     @overload
     def score(
-        self, sources: Iterable[str], targets: Iterable[str], align: bool = False, chunk_size: int = CHUNK
+        self, sources: Iterable[str], targets: Iterable[str], align: bool = False, gain: bool = False
     ) -> Iterator[PairScore]: ...
 
     def score(
-        self, sources: str | Iterable[str], targets: str | Iterable[str], align: bool = False, chunk_size: int = CHUNK
+        self, sources: str | Iterable[str], targets: str | Iterable[str], align: bool = False, gain: bool = False
     ) -> PairScore | Iterator[PairScore]:
         """The log-probability of a target for its source, or of each pair, in order.
 
@@ -295,29 +301,28 @@ class Interpreter(ABC):
 
         sources, targets: two lines as str, or two iterables of lines
         align:            whether the results have alignments of words
+        gain:             whether they say what the source adds; this takes a second pass
         Raises TmtError if they are not text, or if one has more lines than the other.
         """
         if isinstance(sources, str) != isinstance(targets, str):
             raise TmtError("one side is a line, the other is not", remedy="Give two lines, or two lists of lines.")
-        scores = self._score(checked(sources), checked(targets), align, chunk_size)
+        scores = self._score(checked(sources), checked(targets), align, gain)
         return next(scores) if isinstance(sources, str) else scores
 
-    def _score(
-        self, sources: Iterator[str], targets: Iterator[str], align: bool, chunk_size: int
-    ) -> Iterator[PairScore]:
+    def _score(self, sources: Iterator[str], targets: Iterator[str], align: bool, gain: bool) -> Iterator[PairScore]:
         pairs = enumerate(zip_longest(sources, targets), start=1)
-        while chunk := list(islice(pairs, chunk_size)):
+        while chunk := list(islice(pairs, CHUNK)):
             for number, (source, target) in chunk:
                 if source is None or target is None:
                     fewer, more = ("source", "target") if source is None else ("target", "source")
                     message = f"the {fewer} has {number - 1:,} lines, the {more} has more"
                     raise TmtError(message, remedy="Line n of one must belong to line n of the other.")
             read = [(self._read(source, ""), self._read_target(target)) for _, (source, target) in chunk]
-            ids = [source.ids for source, _ in read], [target.ids for _, target in read]
-            results: list[PairScore | None] = [None] * len(read)
-            for index, forced in self._force(*ids, scored=True, attentive=align):
-                results[index] = self._pair_score(*read[index], forced, align)
-            yield from (result for result in results if result is not None)
+            targets_ids, empty = [target.ids for _, target in read], [(EOS,)] * len(read)
+            forced = dict(self._force([source.ids for source, _ in read], targets_ids, scored=True, attentive=align))
+            alone = dict(self._force(empty, targets_ids, scored=True, attentive=False)) if gain else {}
+            for index, (line, target_line) in enumerate(read):
+                yield self._pair_score(line, target_line, forced[index], alone.get(index), align)
 
     def _read_target(self, line: str) -> Target:
         """Clean a given translation, split it into tokens and look up their ids; note what is lost."""
@@ -333,13 +338,18 @@ class Interpreter(ABC):
             notes.append(f"the target has {unknown} unknown token{'' if unknown == 1 else 's'}")
         return Target(line, tuple(tokens), (*ids, EOS), tuple(notes), is_cut)
 
-    def _pair_score(self, source: Source, target: Target, forced: Forced, align: bool) -> PairScore:
+    def _pair_score(
+        self, source: Source, target: Target, forced: Forced, alone: Forced | None, align: bool
+    ) -> PairScore:
+        """alone: what the model says of the target after an empty source."""
         assert forced.log_probabilities is not None
         notes = source.notes if source.tokens else ("the source is empty",)
         tokens = tuple(self.target.vocabulary.decode(target.ids))
         words = self._word_alignment(forced, source, target.tokens, target.line, clean=True) if align else None
-        scores = tuple(forced.log_probabilities)
-        return PairScore(source.tokens, tokens, scores, words, (*notes, *target.notes), target.is_cut)
+        scores, prior = tuple(forced.log_probabilities), None
+        if alone is not None and alone.log_probabilities is not None:
+            prior = sum(alone.log_probabilities)
+        return PairScore(source.tokens, tokens, scores, words, prior, (*notes, *target.notes), target.is_cut)
 
     def reference_loss(self, sources: Sequence[str], references: Sequence[str]) -> ReferenceLoss:
         """The loss of the references, one for each source. Sources and references are cut to the longest length."""
