@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 _HOMES = {
     "Computing": "decoding.interpreter",
     "Config": "config.schema",
+    "Glossary": "decoding.glossary",
     "Hypothesis": "decoding.interpreter",
     "PairScore": "decoding.forced",
-    "Glossary": "decoding.glossary",
     "TestFiles": "workflows.evaluate",
     "TmtError": "errors",
     "Translation": "decoding.interpreter",

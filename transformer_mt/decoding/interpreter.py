@@ -62,8 +62,8 @@ class Interpreter(ABC):
     folders:    of the models
     """
 
-    constrains: ClassVar[bool] = False
     folders: Sequence[Path]
+    constrains: ClassVar[bool] = False
 
     def __init__(self, config: Config, source: Codec, target: Codec, decoding: DecodingConfig | None = None) -> None:
         """decoding: how to search; None: the `decoding` section of the config."""

@@ -27,32 +27,6 @@ def open_translator(
     return load_model(folders, search_settings(folders[0], search), computing, engine), folders
 
 
-def load(
-    models: str | Path | Sequence[str | Path] = (),
-    *,
-    beam: int | None = None,
-    length_penalty: float | None = None,
-    n_best: int | None = None,
-    device: str = "auto",
-    threads: int | None = None,
-    seed: int = 1,
-    engine: str = "tmt",
-    **search: Any,
-) -> Interpreter:
-    """Load a model to translate and score with; `Translator`, or its counterpart for an exported model.
-
-    models: a run or model folder, or several for an ensemble; default: the run that finished last
-    n_best: number of different translations of a line
-    engine: tmt or ctranslate2; an exported folder always uses ctranslate2
-    search: other keys of `decoding`, such as method="mbr"; what is not given stays as the model's config says
-    Raises TmtError if a folder has no model, if models do not fit together, or if a setting is wrong.
-    """
-    several = [models] if isinstance(models, (str, Path)) else models
-    search |= {"beam": beam, "length_penalty": length_penalty, "n_best": n_best}
-    computing = Computing(device, threads, seed)
-    return open_translator([Path(folder) for folder in several], search, computing, engine)[0]
-
-
 class GlossaryUse:
     """A glossary during the translation of many lines: finds their terms, and counts them."""
 
@@ -77,6 +51,32 @@ class GlossaryUse:
             f"{count:,} {name if count == 1 else name.replace('copy', 'copie') + 's'}" for count, name in counts
         )
         return f"glossary: {terms} and {copies} in {lines}"
+
+
+def load(
+    models: str | Path | Sequence[str | Path] = (),
+    *,
+    beam: int | None = None,
+    length_penalty: float | None = None,
+    n_best: int | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    seed: int = 1,
+    engine: str = "tmt",
+    **search: Any,
+) -> Interpreter:
+    """Load a model to translate and score with; `Translator`, or its counterpart for an exported model.
+
+    models: a run or model folder, or several for an ensemble; default: the run that finished last
+    n_best: number of different translations of a line
+    engine: tmt or ctranslate2; an exported folder always uses ctranslate2
+    search: other keys of `decoding`, such as method="mbr"; what is not given stays as the model's config says
+    Raises TmtError if a folder has no model, if models do not fit together, or if a setting is wrong.
+    """
+    several = [models] if isinstance(models, (str, Path)) else models
+    search |= {"beam": beam, "length_penalty": length_penalty, "n_best": n_best}
+    computing = Computing(device, threads, seed)
+    return open_translator([Path(folder) for folder in several], search, computing, engine)[0]
 
 
 def check_drawing(file: Path | None, which: str, theme: Theme) -> None:
