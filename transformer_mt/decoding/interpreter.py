@@ -345,7 +345,9 @@ class Interpreter(ABC):
     ) -> PairScore:
         """alone: what the model says of the target after an empty source."""
         assert forced.log_probabilities is not None
-        notes = source.notes if source.tokens else ("the source is empty",)
+        notes = list(source.notes)
+        if not source.tokens:
+            notes.append("the source is empty")
         tokens = tuple(self.target.vocabulary.decode(target.ids))
         words = self._word_alignment(forced, source, target.tokens, target.line, clean=True) if align else None
         scores, prior = tuple(forced.log_probabilities), None
