@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from transformer_mt.config.load import load_config as load_config
     from transformer_mt.config.schema import Config as Config
     from transformer_mt.decoding.interpreter import Computing as Computing
-    from transformer_mt.decoding.interpreter import Translation as Translation
+    from transformer_mt.decoding.translation import Translation as Translation
     from transformer_mt.decoding.translator import Translator as Translator
     from transformer_mt.errors import TmtError as TmtError
     from transformer_mt.workflows.average import average as average
+    from transformer_mt.workflows.documents import translate_document as translate_document
     from transformer_mt.workflows.evaluate import TestFiles as TestFiles
     from transformer_mt.workflows.evaluate import evaluate as evaluate
     from transformer_mt.workflows.export import export as export
@@ -39,7 +40,7 @@ _HOMES = {
     "Config": "config.schema",
     "TestFiles": "workflows.evaluate",
     "TmtError": "errors",
-    "Translation": "decoding.interpreter",
+    "Translation": "decoding.translation",
     "Translator": "decoding.translator",
     "average": "workflows.average",
     "evaluate": "workflows.evaluate",
@@ -47,6 +48,7 @@ _HOMES = {
     "load_config": "config.load",
     "prepare": "workflows.prepare",
     "train": "workflows.train",
+    "translate_document": "workflows.documents",
 }
 __all__ = ["__version__", *_HOMES]
 
