@@ -151,7 +151,7 @@ class Writer:
             item = [
                 mark + line if not n else " " * len(mark) + line for n, line in enumerate(self.md_blocks(depth - 1))
             ]
-            return item + [mark + self.sentence(self.md_inline)]
+            return [*item, mark + self.sentence(self.md_inline)]
         if kind == 8:
             return [f"> {line}" for line in self.md_blocks(depth - 1)]
         return self.md_paragraph()

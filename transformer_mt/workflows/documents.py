@@ -12,6 +12,7 @@ from transformer_mt.decoding.terms import Term
 from transformer_mt.decoding.translation import Translation
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.lines import check_exists
+from transformer_mt.text.documents.base import Format
 from transformer_mt.text.documents.formats import FORMATS
 from transformer_mt.text.documents.markup import PlainBlock, place, rendered
 

@@ -103,9 +103,17 @@ def _pieces(text: str, start: int, end: int) -> Iterator[Piece]:
 
 
 def _texts(piece: Piece, text: str) -> Iterator[Piece]:
-    """A text without its addresses, and the addresses."""
+    """A text without its addresses and the white space at its ends, and these."""
     for one in with_addresses(piece, text):
-        yield one._replace(text=unescape(text[one.start : one.end])) if one.kind == "text" else one
+        if one.kind == "text":
+            source = text[one.start : one.end]
+            first = one.start + len(source) - len(source.lstrip())
+            last = max(one.end - len(source) + len(source.rstrip()), first)
+            for start, end in ((one.start, first), (first, last), (last, one.end)):
+                if start < end:
+                    yield Piece("text", start, end, unescape(text[start:end]))
+        else:
+            yield one
 
 
 def _opaque(piece: Piece, tag: str, events: Iterator[tuple[str, str, int, int]], start: int) -> Iterator[Piece]:

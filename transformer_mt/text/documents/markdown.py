@@ -36,7 +36,7 @@ _BOX = re.compile(r"\[[ xX]\](?=\s)")
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)")
 _TITLE = re.compile(r"""\s("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\((?:[^()\\]|\\.)*\))\s*\)$""", re.S)
 _SPECIAL = re.compile(r"([\\`*_\[\]<>$~|&])")
-_BLOCK_START = re.compile(r"(\s*)(?:([-+*#>=~`|:])|(\d+)([.)]))")
+_BLOCK_START = re.compile(r"^(\s*)(?:([-+*#>=~`|:])|(\d+)([.)]))")
 
 
 class Markdown(Format):
@@ -248,7 +248,8 @@ class _Reader:
         plain = [text for _, text in parts]
         escaped = [_SPECIAL.sub(r"\\\1", text) if kind == "text" else text for kind, text in parts]
         for texts in [escaped] if is_part else [plain, escaped]:
-            for first in (texts[0], _BLOCK_START.sub(_guarded, texts[0])):
+            guarded = _BLOCK_START.sub(_guarded, texts[0], count=1) if parts[0][0] == "text" else texts[0]
+            for first in (guarded, texts[0]) if is_part else (texts[0], guarded):
                 if self._reads("".join([first, *texts[1:]]), parts, is_part):
                     return [first, *texts[1:]]
         return None
