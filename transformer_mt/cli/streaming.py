@@ -24,7 +24,7 @@ from transformer_mt.files.lines import BYTE_ORDER_MARK, printable, read_lines
 from transformer_mt.files.system import BINARY, IS_WINDOWS
 
 if TYPE_CHECKING:
-    from transformer_mt.workflows.translate import Interpreter
+    from transformer_mt.workflows.translate import GlossaryUse, Interpreter
 
 BATCH = 2048  # lines
 _PIECE = 1 << 16  # bytes read from a pipe at once
@@ -40,6 +40,7 @@ def translate_all(
     scores: bool,
     head: dict[str, Any] | None,
     split: bool,
+    glossary: GlossaryUse | None = None,
 ) -> None:
     """Read, translate and write batch by batch; notes and progress go to stderr.
 
@@ -56,7 +57,8 @@ def translate_all(
         given = [printable(sentence) for sentence in text or ()]
         for batch in [given] if given else _batches(input_, known is not None, notes, translator):
             prefixes = [prefix] * len(batch) if prefix else None
-            answers = translator.translate(batch, prefixes, align=form is None, split=split)
+            terms = glossary.terms(batch) if glossary is not None else None
+            answers = translator.translate(batch, prefixes, align=form is None, split=split, terms=terms)
             for line, translation in zip(batch, answers, strict=True):
                 writer.write(line, translation)
                 notes.add(writer.written, translation.notes)
@@ -65,16 +67,20 @@ def translate_all(
             stream.flush()
         writer.close()
         notes.close()
+        if glossary is not None:
+            print(f"tmt: {glossary}", file=sys.stderr)
 
 
-def write_document(translator: Interpreter, document: Path, form: str | None, output: Path | None) -> None:
+def write_document(
+    translator: Interpreter, document: Path, form: str | None, output: Path | None, used: GlossaryUse | None
+) -> None:
     """Translate a document. document: `-` for stdin."""
     from transformer_mt.workflows.documents import decoded, translate_document
 
     source: str | Path = document
     if str(document) == "-":
         source = decoded(sys.stdin.buffer.read(), "stdin")
-    result = translate_document(source, translator, form)
+    result = translate_document(source, translator, form, used.glossary if used is not None else None)
     with opened(output) as stream:
         stream.write(result.text.encode("utf-8"))
     for number, note in result.notes:

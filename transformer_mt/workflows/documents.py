@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from transformer_mt.decoding.glossary import Glossary
 from transformer_mt.decoding.interpreter import Interpreter
 from transformer_mt.decoding.terms import Term
 from transformer_mt.decoding.translation import Translation
@@ -37,19 +38,22 @@ def translate_document(
     document: str | Path,
     translator: Interpreter,
     format: str | None = None,  # noqa: A002 (the name of the option)
+    glossary: Glossary | None = None,
 ) -> DocumentTranslation:
     """Translate the text of a document. Code, addresses, tags and all other markup stay as they are, byte for byte.
 
     document: the text as str, or its file as Path
     format:   text, markdown or html; None: as the suffix of the file says
-    Raises TmtError if the file is missing or not UTF-8, or if the format is unknown.
+    glossary: terms that the translation must contain
+    Raises TmtError if the file is missing or not UTF-8, if the format is unknown, or if the search of the translator
+    does not support a glossary.
     """
     form = format_of(document, format)
     text = document if isinstance(document, str) else _text_of(document)
     blocks = form.blocks(text)
-    signs = _has_terms(translator)
+    signs = translator.terms is not None if glossary is not None else _has_terms(translator)
     plain = [PlainBlock(block, signs) for block in blocks]
-    needed = [[Term(sign, sign) for sign in one.signs] for one in plain] if signs else None
+    needed = [_terms(one, glossary) for one in plain] if signs else None
     answers = translator.translate([one.text for one in plain], align=True, terms=needed)
     changes: dict[tuple[int, int], str] = {}
     notes: list[tuple[int, str]] = []
@@ -121,6 +125,17 @@ def _has_terms(translator: Interpreter) -> bool:
         return translator.terms is not None
     except TmtError:
         return False
+
+
+def _terms(plain: PlainBlock, glossary: Glossary | None) -> list[Term]:
+    """The signs for code and the terms of the glossary, from left to right."""
+    found, end = [(plain.text.index(sign), Term(sign, sign)) for sign in plain.signs], 0
+    for term in glossary.terms(plain.text) if glossary is not None else ():
+        start = plain.text.index(term.source, end)
+        end = start + len(term.source)
+        if not any(sign in term.source for sign in plain.signs):
+            found.append((start, term))
+    return [term for _, term in sorted(found)]
 
 
 def _notes(plain: PlainBlock, answer: Translation, text: str) -> list[str]:

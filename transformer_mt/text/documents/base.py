@@ -23,9 +23,11 @@ CODE = frozenset(["code", "kbd", "math", "samp", "svg", "var"])
 Kind = Literal["text", "code", "mark", "open", "close"]
 Part = tuple[str, str]  # the kind of a piece, and text
 Write = Callable[[Sequence[Part]], "list[str] | None"]
-ADDRESS = regex.compile(  # of the web or e-mail
-    r"(?<![\w@])(?:(?:https?://|ftp://|www\.)(?:\([^\s()<>]*\)|[^\s<>()\[\]`\"])*(?:\([^\s()<>]*\)|[^\s<>()\[\]`\".,;:!?'*_~])"
-    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+)"
+_END = r"\s<>\[\]`\"“”„«»\p{sc=Hangul}"  # as in `text.copies`, but an address also ends before markup
+ADDRESS = regex.compile(  # of the web or e-mail, and placeholders of programs
+    rf"(?<![\w@])(?:https?://|ftp://|www\.)(?:\([^()|{_END}]*\)|[^()|{_END}])*"
+    rf"(?:\([^()|{_END}]*\)|[^()|{_END}.,;:!?'’*_~])"
+    r"|(?<![\w.+@-])[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}|\{\{[^{}\s]+\}\}|\$?\{[^{}\s]*\}"
 )
 _LETTER = regex.compile(r"\p{L}")
 
