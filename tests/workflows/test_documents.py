@@ -6,11 +6,14 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from lxml import html
 from markdown_it import MarkdownIt
 
+import transformer_mt as tmt
+from transformer_mt.cli import main
 from transformer_mt.decoding.terms import Term
 from transformer_mt.decoding.translation import Hypothesis, Translation
 from transformer_mt.errors import TmtError
@@ -288,3 +291,68 @@ def test_the_structure_of_200_documents_is_kept(engine: Callable[..., object], t
             ], place
             assert result.text.count("\r\n\r\n") == text.count("\r\n\r\n"), place
     assert unplaced <= 0.02 * blocks
+
+
+def test_markup_moves_with_its_words() -> None:
+    text = "Ein **roter Hut** und `a.b` ![Hund](h.png) auf [der Bank](x.md)"
+    result = translate_document(text, Fake(backwards, terms=True), "markdown")
+    assert result.text == "[BANK DER](x.md) AUF `a.b` ![HUND](h.png) UND **HUT ROTER** EIN"
+
+
+def test_a_paragraph_stays_wrapped_and_quoted() -> None:
+    text = "> Ein Mann schläft auf\r\n> einer Bank und eine\r\n> Frau liest.\r\n"
+    result = translate_document(text, Fake(louder, terms=True), "markdown")
+    assert result.text == text.upper()
+
+
+def test_text_is_escaped_only_where_it_must_be() -> None:
+    def signs(words: list[str]) -> tuple[list[str], list[tuple[int, int]]]:
+        return same([{"eins": "*a*", "zwei": "2 < 3", "drei": "- x"}.get(word, word) for word in words])
+
+    text = "eins\n\nzwei\n\ndrei\n"
+    assert translate_document(text, Fake(signs, terms=True), "markdown").text == "\\*a*\n\n2 < 3\n\n\\- x\n"
+    assert translate_document("<p>zwei", Fake(signs, terms=True), "html").text == "<p>2 &lt; 3"
+
+
+def test_what_has_no_translation_is_left_and_named() -> None:
+    result = translate_document("# Hund\n\nKatze\n", Fake(lambda words: ([], []), terms=True), "markdown")
+    assert result.text == "# Hund\n\nKatze\n"
+    assert result.notes == ((1, "no translation; left as it is: Hund"), (3, "no translation; left as it is: Katze"))
+
+
+def test_code_that_the_search_cannot_copy_is_placed_and_noted(tiny_model: Path) -> None:
+    for method in ("beam", "sample"):
+        translator = tmt.load(tiny_model, method=method)
+        result = translate_document("run `a b` and https://x.org/a now", translator, "markdown")
+        assert result.text.count("`a b`") == result.text.count("https://x.org/a") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("a.docx", b"a", "unknown suffix '.docx'"),
+        ("a.md", b"a\n\xff", "a.md:2: the document is not UTF-8: byte 0xff"),
+        ("a.html", b"PK\0\0", "not a text file"),
+        ("missing.md", None, "no such file"),
+    ],
+)
+def test_files_that_are_no_documents(tmp_path: Path, name: str, data: bytes | None, message: str) -> None:
+    if data is not None:
+        (tmp_path / name).write_bytes(data)
+    with pytest.raises(TmtError, match=re.escape(message)):
+        translate_document(tmp_path / name, Fake(same, terms=True))
+
+
+def test_the_command_writes_the_document(tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, target = tmp_path / "in.md", tmp_path / "out.md"
+    source.write_bytes(b"# abc\r\n\r\n    code\r\n\r\nquite `x` long")
+    main.main(["translate", "--model", str(tiny_model), "--document", str(source), "--output", str(target)])
+    lines = target.read_bytes().split(b"\r\n")
+    assert lines[0].startswith(b"# ")
+    assert lines[1:4] == [b"", b"    code", b""]
+    assert lines[4].count(b"`x`") == 1
+    for others in (["--json"], ["--scores"], ["--n-best", "2"], ["a text"], ["--input", str(source)], ["--no-split"]):
+        assert main.main(["translate", "--model", str(tiny_model), "--document", str(source), *others]) == 2
+        assert "and --document cannot be combined" in capsys.readouterr().err
+    assert main.main(["translate", "--model", str(tiny_model), "--format", "html", "a text"]) == 2
+    assert "--format needs --document" in capsys.readouterr().err

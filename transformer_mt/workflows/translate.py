@@ -42,9 +42,9 @@ def check_document(document: Path | None, form: str | None, others: Sequence[str
         raise TmtError(f"{others[0]} and --document cannot be combined", remedy="Give one of them.")
     if str(document) == "-" and form is None:
         raise TmtError("stdin has no suffix", place="--document", remedy="Name its format, such as --format markdown.")
-    format_of(document, form)
     if str(document) != "-":
         check_exists(document)
+    format_of(document, form)
 
 
 class GlossaryUse:

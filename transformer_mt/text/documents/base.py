@@ -104,15 +104,22 @@ def blocks_of(pieces: Sequence[Piece], line: Callable[[int], int], write: Write)
 
     line: the number of the line of a character
     """
-    paired, stack = set[int](), list[int]()
+    pairs, stack = dict[int, int](), list[int]()
     for index, piece in enumerate(pieces):
         if piece.kind == "open":
             stack.append(index)
         elif piece.kind == "close":
             same = [place for place in stack if pieces[place].text == piece.text]
             if same:
-                paired |= {same[-1], index}
+                pairs[same[-1]] = index
                 del stack[stack.index(same[-1]) :]
+    while True:  # a pair around markup without a partner would be cut, too
+        paired = {*pairs, *pairs.values()}
+        alone = [n for n, piece in enumerate(pieces) if piece.kind in ("open", "close") and n not in paired]
+        if not (cut := [first for first, last in pairs.items() if any(first < n < last for n in alone)]):
+            break
+        for first in cut:
+            del pairs[first]
     blocks: list[Block] = []
     run: list[Piece] = []
     for index, piece in enumerate([*pieces, None]):

@@ -37,8 +37,9 @@ class PlainBlock:
             before = " ".join(text.split()) + (" " if text[-1:].isspace() else "")
             self.first_word.append(len(f"{before}x".split()) - 1)
             if piece.kind == "text":
-                if index and block.pieces[index - 1].kind == "code" and not with_signs and piece.text[:1] in _STUCK:
-                    text = text.rstrip()  # the word before it is left out
+                left_out = index and block.pieces[index - 1].kind in ("mark" if with_signs else ("mark", "code"))
+                if left_out and piece.text.startswith(_STUCK):
+                    text = text.rstrip()
                 text += _SIGNS.sub("\ufffd", piece.text)
             elif piece.kind == "code" and with_signs:
                 sign = chr(_FIRST_SIGN + len(self.signs))
