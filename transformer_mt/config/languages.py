@@ -21,12 +21,17 @@ CODES = {  # English name and own name -> code
 MISTAKEN = {  # codes of countries, which are used as codes of languages by mistake -> what was probably meant
     "cn": "zh", "cz": "cs", "dk": "da", "gr": "el", "jp": "ja", "kp": "ko", "kr": "ko", "ua": "uk", "vn": "vi",
 }  # fmt: skip
+_THREE_LETTERS = {
+    "ara": "ar", "ces": "cs", "cmn": "zh", "deu": "de", "eng": "en", "fra": "fr", "fre": "fr", "ger": "de", "hin": "hi",
+    "ind": "id", "ita": "it", "jpn": "ja", "kor": "ko", "nld": "nl", "pol": "pl", "por": "pt", "rus": "ru", "spa": "es",
+    "swe": "sv", "tur": "tr", "ukr": "uk", "vie": "vi", "zho": "zh",
+}  # fmt: skip
 _WORDS = {"am", "as", "be", "he", "is", "it", "no", "or", "so"}  # codes that are also frequent words
 _COLUMNS = (
     "source target src tgt trg reference ref hypothesis translation translated original sentence sentences text phrase"
     " segment id sid no number index language lang col column 원문 번역문 원문장 번역 출발어 도착어 문장 번호"
 )
-COLUMN_NAMES = frozenset({*CODES, *CODES.values(), *_COLUMNS.split(), "kor", "eng", "deu", "ger", "kr", "jp"} - _WORDS)
+COLUMN_NAMES = frozenset({*CODES, *CODES.values(), *_THREE_LETTERS, *_COLUMNS.split(), "cn", "jp", "kr"} - _WORDS)
 
 
 def code_of(text: str) -> str | None:
@@ -35,3 +40,8 @@ def code_of(text: str) -> str | None:
     base = word.replace("_", "-").partition("-")[0]
     known = {**CODES, **MISTAKEN}
     return known.get(word) or known.get(base) or (base if base in CODES.values() else None)
+
+
+def two_letters(code: str) -> str:
+    """`de` for `deu`; a code without a shorter form, unchanged."""
+    return _THREE_LETTERS.get(code, code)
