@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from transformer_mt.workflows.evaluate import evaluate as evaluate
     from transformer_mt.workflows.export import export as export
     from transformer_mt.workflows.prepare import prepare as prepare
+    from transformer_mt.workflows.propose import propose_config as propose_config
     from transformer_mt.workflows.train import train as train
 
 _HOMES = {
@@ -46,6 +47,7 @@ _HOMES = {
     "export": "workflows.export",
     "load_config": "config.load",
     "prepare": "workflows.prepare",
+    "propose_config": "workflows.propose",
     "train": "workflows.train",
 }
 __all__ = ["__version__", *_HOMES]

@@ -1,4 +1,7 @@
-"""`tmt init NAME` writes a commented config to start from; `tmt init --schema` a JSON schema for editors."""
+"""`tmt init NAME` writes a commented config to start from, `tmt init files --data FILE` one for the user's own data.
+
+`tmt init --schema` writes a JSON schema for editors.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,20 @@ def init(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="File to write; - for stdout. Default: NAME.yaml."),
     ] = None,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--data",
+            metavar="FILE",
+            help="files: look at this file or folder of sentence pairs, and write a config for it; repeat it for more.",
+            show_default=False,
+        ),
+    ] = None,
+    source: Annotated[str, typer.Option("--source", metavar="CODE", help="--data: language to translate from.")] = "",
+    target: Annotated[str, typer.Option("--target", metavar="CODE", help="--data: language to translate into.")] = "",
+    minutes: Annotated[
+        float | None, typer.Option("--minutes", min=0.1, help="--data: time for the training.", show_default=False)
+    ] = None,
     schema: Annotated[
         bool,
         typer.Option("--schema", help="Also write a JSON schema for editors; without NAME: only the schema."),
@@ -40,6 +57,11 @@ def init(
     from transformer_mt.workflows import configs
 
     to_stdout = output == Path("-")
+    if data and name not in ("", "files"):
+        raise TmtError("--data needs the config `files`", place="--data", remedy="Type:  tmt init files --data FILE")
+    if not data and (source or target or minutes):
+        raise TmtError("this option needs --data", remedy="Type:  tmt init files --data FILE --source de --target en")
+    name = "files" if data else name
     if not name and schema:
         if to_stdout:
             print_json(json_schema())
@@ -57,7 +79,11 @@ def init(
             "give the name of a config", remedy=f"For example:  tmt init {FIRST[0]}   Available: {', '.join(FIRST)}."
         )
     text = configs.shipped_config(name, FIRST)
-    if output is not None and not to_stdout:  # the commands in its comments
+    if data:
+        if not to_stdout:
+            configs.require_new(output or Path("files.yaml"))
+        text = _proposed(data, source, target, minutes, str(output or "files.yaml"))
+    elif output is not None and not to_stdout:  # the commands in its comments
         text = text.replace(f"--config {name.removesuffix('.yaml')}.yaml ", f"--config {output} ")
     if to_stdout:
         if schema:
@@ -72,3 +98,13 @@ def init(
         text = configs.header(Path(configs.SCHEMA)) + text
     configs.write_config(file, text)
     print(f"Wrote {file}. Edit it, then:  {program_name()} train --config {quoted(file)}", file=sys.stderr)
+
+
+def _proposed(data: list[Path], source: str, target: str, minutes: float | None, file: str) -> str:
+    """The text of a config for these files. Prints what was found, and what was chosen."""
+    from transformer_mt.workflows.propose import propose_config
+
+    proposal = propose_config(data, source or None, target or None, minutes=minutes, file=file)
+    for title, text in proposal.summary:
+        print(f"{title:<10} {text}", file=sys.stderr)
+    return proposal.text

@@ -33,7 +33,8 @@ def sides_of(contents: Contents, file: Path, source: str | None, target: str | N
     """
     texts = [name for name, cells in contents.columns.items() if is_text(cells)]
     sides = [Side(name, _language(contents, name)) for name in texts]
-    if len(sides) == 2 and source and target and not {source, target} & {side.language for side in sides}:
+    languages = {side.language for side in sides}
+    if len(sides) == 2 and source and target and (len(languages) == 1 or not {source, target} & languages):
         return Side(sides[0].column, source), Side(sides[1].column, target)  # languages that are not recognised
     if len(sides) == 2 and (source or target):
         sides = _renamed(sides, source, target)

@@ -217,15 +217,22 @@ class _Choice:
         }
 
     def _head(self, file: str, time: str) -> str:
-        files = " ".join(f"--data {one}" for one in self._files())
-        return f"""`tmt init files {files}` looked at the data and chose these settings. The comments say why.
-
-  tmt prepare --config {file}       shows how many pairs are kept, and which are dropped and why
-  tmt train --config {file}         {time}
-                                    Ctrl-C stops it, and the same command continues
-  tmt translate                     translates what you type
-
-All keys and their defaults: docs/configuration.md."""
+        commands = {
+            f"tmt prepare --config {file}": "shows how many pairs are kept, and which are dropped and why",
+            f"tmt train --config {file}": f"{time}. Ctrl-C stops it, and the same command continues",
+            "tmt translate": "translates what you type",
+        }
+        wide = max(map(len, commands))
+        return "\n".join(
+            (
+                "`tmt init files --data FILE` looked at these files and chose the settings. The comments say why.",
+                *(f"  {one}" for one in self._files()),
+                "",
+                *(f"  {command:<{wide}}   {text}" for command, text in commands.items()),
+                "",
+                "All keys and their defaults: docs/configuration.md.",
+            )
+        )
 
     def _files(self) -> list[str]:
         """The files of all entries, as a user names them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import time
 
 import torch
@@ -38,14 +39,12 @@ def seconds_an_update(
     source, target = (torch.randint(4, size, (rows, length)) for size, length in zip(vocabulary, longest, strict=True))
     source[:, -1] = target[:, -1] = EOS
     batch = Batch.of(source, target)
-    started, done = time.perf_counter(), 0
-    while True:
+    seconds: list[float] = []
+    while len(seconds) <= WARM_UP or sum(seconds[WARM_UP:]) < SECONDS:
+        started = time.perf_counter()
         gradients.add_up([batch], 1 / batch.tokens)
-        optimizer.update(done + 1, 1e-4)
+        optimizer.update(len(seconds) + 1, 1e-4)
         if machine.device.type == "cuda":
             torch.cuda.synchronize()
-        done += 1
-        if done == WARM_UP:
-            started = time.perf_counter()
-        elif done > WARM_UP and time.perf_counter() - started > SECONDS:
-            return (time.perf_counter() - started) / (done - WARM_UP) * budget / (rows * max(longest))
+        seconds.append(time.perf_counter() - started)
+    return statistics.median(seconds[WARM_UP:]) * budget / (rows * max(longest))
