@@ -75,9 +75,8 @@ def init(
         )
         return
     if not name:
-        raise TmtError(
-            "give the name of a config", remedy=f"For example:  tmt init {FIRST[0]}   Available: {', '.join(FIRST)}."
-        )
+        names = "\n    ".join(configs.described(FIRST))
+        raise TmtError("give the name of a config", remedy=f"For example:  tmt init {FIRST[0]}\n\n    {names}")
     text = configs.shipped_config(name, FIRST)
     if data:
         if not to_stdout:

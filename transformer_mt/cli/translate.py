@@ -86,6 +86,9 @@ def translate(
     if attention is not None and text is not None:
         picture = draw_attention(translator, printable(text[0]), prefix, attention, attention_of, theme)
         print(f"tmt: wrote {picture}", file=sys.stderr)
+    if text is not None and len(text) > 1 and not any(len(sentence.split()) > 1 for sentence in text):
+        whole = printable(" ".join(text))
+        print(f'tmt: {len(text)} sentences of one word each; one sentence needs quotes: "{whole}"', file=sys.stderr)
     names = [str(folder) for folder in folders]
     head = {"model": names if len(names) > 1 else names[0]} if json else None
     translate_all(translator, text, input_, output, prefix, scores, head)

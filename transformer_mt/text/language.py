@@ -1,7 +1,7 @@
 """Whether a sentence is in the language that its column should have.
 
-py3langid (Lui & Baldwin 2011: naive Bayes over byte n-grams) compares a sentence with all languages that it knows. So it
-also finds a third language, which a choice between the two languages of a pair would not.
+py3langid (Lui & Baldwin 2011: naive Bayes over byte n-grams) compares a sentence with all languages that it knows. So
+a third language is found too, which a choice between the two languages of a pair would not find.
 """
 
 from __future__ import annotations
