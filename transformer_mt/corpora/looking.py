@@ -20,23 +20,12 @@ from transformer_mt.corpora.text import parallel_files
 from transformer_mt.corpora.tmx import read_units
 from transformer_mt.corpora.workbook import HEADER_ROWS, open_sheets
 from transformer_mt.errors import TmtError
-from transformer_mt.files.lines import check_exists, check_head, read_lines
+from transformer_mt.files.lines import check_exists, check_head, guessed_encoding, read_lines
 from transformer_mt.files.opening import DAMAGED, damaged, members, open_bytes
 from transformer_mt.text.language import language_of
 
 SAMPLE_ROWS = 1_000
 SAMPLE_BYTES = 1 << 17
-_LATIN = ("cp1252", "cp1250", "cp1254")  # they differ in a few letters
-_LEGACY = {  # encodings of Windows and of the web before UTF-8, and the languages that they are for; empty: many
-    "cp949": {"ko"},
-    "shift_jis": {"ja"},
-    "euc_jp": {"ja"},
-    "gb18030": {"zh"},
-    "big5": {"zh"},
-    "cp1251": {"ru", "uk", "be", "bg", "sr", "mk", "mn", "kk", "ky", "tg"},
-    "cp1253": {"el"},
-    **{name: set() for name in _LATIN},
-}
 _CP1250 = {"pl", "cs", "sk", "hu", "sl", "hr", "ro"}  # languages that Windows writes in cp1250 and not in cp1252
 _MARKS = ((codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _NAMES = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "vertical bars"}
@@ -98,27 +87,16 @@ def encoding_of(head: bytes, file: Path) -> tuple[str, str]:
     with suppress(UnicodeDecodeError):
         codecs.getincrementaldecoder("utf-8")().decode(head)
         return "utf-8", ""
-    from charset_normalizer import from_bytes
-
     telling = b"\n".join(line for line in head.split(b"\n")[:-1] or [head] if not line.isascii())
-    for found in from_bytes(telling, cp_isolation=list(_LEGACY)):  # the best first
-        name = found.encoding
+    name = guessed_encoding(telling)
+    if name is None:
+        remedy = "Save it as UTF-8, or write a config by hand with  encoding: NAME  in data.corpus (tmt init files)."
+        raise TmtError("the encoding of this file cannot be guessed", place=file, remedy=remedy)
+    if name in ("cp1252", "cp1250", "cp1254"):  # they differ in a few letters
         cells = re.split(r"[\t;,|\n]", telling.decode(name, "replace"))
         language = language_of(cell for cell in cells if not cell.isascii())
-        if name in _LATIN:
-            name = "cp1250" if language in _CP1250 else "cp1254" if language == "tr" else "cp1252"
-        elif language not in _LEGACY[name] or (name == "cp949" and not _is_korean("".join(cells))):
-            continue
-        return name, "guessed from its letters; change it if they look wrong"
-    remedy = "Save it as UTF-8, or write a config by hand with  encoding: NAME  in data.corpus (tmt init files)."
-    raise TmtError("the encoding of this file cannot be guessed", place=file, remedy=remedy)
-
-
-def _is_korean(text: str) -> bool:
-    """Whether nearly all characters are in KS X 1001, as in real text; other encodings read as cp949 have rare ones."""
-    wide = [letter for letter in text if not letter.isascii()]
-    known = sum(len(letter.encode("euc_kr", "ignore")) == 2 for letter in wide)  # it spells others in eight bytes
-    return known > 0.9 * len(wide)
+        name = "cp1250" if language in _CP1250 else "cp1254" if language == "tr" else "cp1252"
+    return name, "guessed from its letters; change it if they look wrong"
 
 
 def _table(file: Path, text: str, encoding: str, options: dict[str, Any], notes: dict[str, str]) -> Contents:
