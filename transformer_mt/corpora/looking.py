@@ -39,14 +39,14 @@ class Contents:
     options:   the keys of this kind, without files and columns
     columns:   the cells of each column that a config can name, by number or name, in the first SAMPLE_ROWS rows
     languages: of a column, if the file says it
-    notes:     what was found, in words, by the key that it decides
+    reasons:     what was found, in words, by the key that it decides
     """
 
     kind: str
     options: dict[str, Any]
     columns: dict[str | int, list[str]]
     languages: dict[str | int, str] = field(default_factory=dict)
-    notes: dict[str, str] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
 
 
 def contents_of(file: Path) -> Contents:
@@ -70,10 +70,10 @@ def contents_of(file: Path) -> Contents:
     text = head.decode(encoding, "ignore").lstrip("\ufeff \t\r\n")
     if text.startswith("<"):
         return _tmx(file)
-    options, notes = ({"encoding": encoding}, {"encoding": note}) if encoding != "utf-8" else ({}, {})
+    options, reasons = ({"encoding": encoding}, {"encoding": note}) if encoding != "utf-8" else ({}, {})
     if text.startswith(("{", "[")):
-        return _json(file, text, encoding, options, notes)
-    return _table(file, text, encoding, options, notes)
+        return _json(file, text, encoding, options, reasons)
+    return _table(file, text, encoding, options, reasons)
 
 
 def encoding_of(head: bytes, file: Path) -> tuple[str, str]:
@@ -99,24 +99,24 @@ def encoding_of(head: bytes, file: Path) -> tuple[str, str]:
     return name, "guessed from its letters; change it if they look wrong"
 
 
-def _table(file: Path, text: str, encoding: str, options: dict[str, Any], notes: dict[str, str]) -> Contents:
+def _table(file: Path, text: str, encoding: str, options: dict[str, Any], reasons: dict[str, str]) -> Contents:
     """A table with a separator between its columns, or a text with one sentence in each line."""
     lines = [line for line in text.splitlines()[: SAMPLE_ROWS + 1] if line.strip()]
     lines = lines[:-1] if len(text) >= SAMPLE_BYTES // 2 and len(lines) > 1 else lines
     delimiter = _delimiter(text, lines)
     if delimiter is None:
         rows: list[Sequence[str]] = [[line] for line in lines]
-        return Contents("text", options, _columns(rows, False), {}, notes)
+        return Contents("text", options, _columns(rows, False), {}, reasons)
     if delimiter == "\t" and not _is_quoted(lines):
         rows, kind = [line.split("\t") for line in lines], "tsv"
     else:
         rows, kind = [row for _, row in islice(csv_rows(file, delimiter, encoding), SAMPLE_ROWS)], "csv"
         options = {**options, "delimiter": delimiter} if delimiter != "," else options
-        notes = {**notes, "delimiter": f"{_NAMES[delimiter]} between the columns"}
+        reasons = {**reasons, "delimiter": f"{_NAMES[delimiter]} between the columns"}
     width = Counter(map(len, rows)).most_common(1)[0][0]
     rows = [row for row in rows if len(row) == width]
     header = _has_header(rows)
-    return Contents(kind, options, _columns(rows, header), {}, {**notes, "header": _header_note(rows, header)})
+    return Contents(kind, options, _columns(rows, header), {}, {**reasons, "header": _header_note(rows, header)})
 
 
 def _delimiter(text: str, lines: list[str]) -> str | None:
@@ -177,13 +177,13 @@ def _columns(rows: Sequence[Sequence[str]], header: bool) -> dict[str | int, lis
     return dict(zip(names, cells, strict=True))
 
 
-def _json(file: Path, text: str, encoding: str, options: dict[str, Any], notes: dict[str, str]) -> Contents:
+def _json(file: Path, text: str, encoding: str, options: dict[str, Any], reasons: dict[str, str]) -> Contents:
     if text.startswith("["):
         remedy = "Write one object a line (JSON lines). Files from AI Hub:  corpus: {kind: aihub, files: FILE}"
         raise TmtError("this JSON file is one list, which only the kind aihub reads", place=file, remedy=remedy)
     lines = ((number, line) for number, line in read_lines(file, encoding) if line.strip())
     records = [parse_json(line, file, number) for number, line in islice(lines, SAMPLE_ROWS)]
-    return Contents("jsonl", options, _fields(records), {}, notes)
+    return Contents("jsonl", options, _fields(records), {}, reasons)
 
 
 def _fields(records: Iterable[Any]) -> dict[str | int, list[str]]:

@@ -34,12 +34,12 @@ class Count:
 
 @dataclass(frozen=True)
 class Found:
-    """entries: of data.corpus, with a count for each; languages: source and target; notes: reasons, by key."""
+    """entries: of data.corpus, with a count for each; languages: source and target; reasons: reasons, by key."""
 
     entries: list[dict[str, Any]]
     counts: list[Count]
     languages: tuple[str, str]
-    notes: dict[str, str]
+    reasons: dict[str, str]
 
     @property
     def total(self) -> Count:
@@ -55,15 +55,15 @@ def discover(paths: Sequence[Path], source: str | None, target: str | None) -> F
     if texts:
         looked = [_two_texts(looked, texts)]
     entries: list[dict[str, Any]] = []
-    notes: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for path, found in looked:
         sides = sides_of(found, path, source, target)
         source, target = (side.language for side in sides)
         _join(entries, _entry(path, found, sides))
-        notes = {**found.notes, **notes}
+        reasons = {**found.reasons, **reasons}
     assert source
     assert target
-    return Found(entries, [_count(entry, source, target) for entry in entries], (source, target), notes)
+    return Found(entries, [_count(entry, source, target) for entry in entries], (source, target), reasons)
 
 
 def _join(entries: list[dict[str, Any]], entry: dict[str, Any]) -> None:
@@ -98,7 +98,7 @@ def _two_texts(looked: list[tuple[Path, Contents]], texts: list[Path]) -> tuple[
     languages = {
         str(path): code for path in texts if (code := code_of(path.name.split(".")[1] if "." in path.name else ""))
     }
-    return one, Contents("text", {**second.options, **first.options}, columns, dict(languages), first.notes)
+    return one, Contents("text", {**second.options, **first.options}, columns, dict(languages), first.reasons)
 
 
 def _entry(path: Path, found: Contents, sides: tuple[Side, Side]) -> dict[str, Any]:

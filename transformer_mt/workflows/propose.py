@@ -185,9 +185,9 @@ class _Choice:
         self, sizes: Sizes, shared: bool, pieces: tuple[float, float], updates: int, time: str
     ) -> dict[str, str]:
         source, target = self.found.languages
-        pairs, notes = (
+        pairs, reasons = (
             f"{'about ' if self.count.about else ''}{self.count.different:,} different pairs",
-            self.found.notes,
+            self.found.reasons,
         )
         longest = max(pieces)
         letters = f"{_language(source)} and {_language(target)}"
@@ -197,9 +197,9 @@ class _Choice:
             "seed": "change it for a second run with other random numbers",
             "data.source": f"{_language(source)}. For the other direction, swap source and target, here and below",
             "data.target": _language(target),
-            "data.corpus.kind": notes.get("delimiter", ""),
-            "data.corpus.encoding": notes.get("encoding", ""),
-            "data.corpus.source_column": notes.get("header", ""),
+            "data.corpus.kind": reasons.get("delimiter", ""),
+            "data.corpus.encoding": reasons.get("encoding", ""),
+            "data.corpus.source_column": reasons.get("header", ""),
             "data.corpus.split": "pairs to choose the best model with, and to score it with; 5 % each, at most 1,000",
             "data.max_length": "longer training sentences, in pieces, are dropped",
             "tokenizer.vocab_size": vocabulary,
