@@ -10,7 +10,6 @@ from typing import Any
 import torch
 
 from transformer_mt.data.prepared import open_prepared, prepared_folder
-from transformer_mt.decoding.finding import find_model
 from transformer_mt.decoding.interpreter import Computing
 from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
 from transformer_mt.decoding.translator import Translator
@@ -28,6 +27,7 @@ from transformer_mt.files.lines import lines_of
 from transformer_mt.reporting.notes import note
 from transformer_mt.runtime.device import keep_freed_memory
 from transformer_mt.text.vocabulary import MARKS
+from transformer_mt.workflows.models import find_models
 
 # The search of both engines: without the settings that CTranslate2 lacks.
 _SHARED: dict[str, Any] = {"method": "beam", "coverage_penalty": 0.0, "min_length_ratio": 0.0, "no_repeat_ngram": 0}
@@ -78,7 +78,7 @@ def export(
         raise TmtError(f"cannot compare on {sample} sentences", remedy="Use a number of at least 1:  --sample 200")
     require_ctranslate2()
     require_export_folder(output)
-    directory = load_model_directory(find_model(Path(model) if model is not None else None))
+    directory = load_model_directory(find_models([Path(model)] if model is not None else None)[0])
     lines, references = _sample(directory, sample, source, reference)
     searches: list[SearchAgreement] = []
 
