@@ -193,9 +193,68 @@ def test_a_sentence_with_unquoted_commas_is_reported(tmp_path: Path, row: str, f
     assert f"the row has {found} columns, but the first row has 2" in error.message
 
 
-def test_rows_of_a_tsv_may_have_extra_columns(tmp_path: Path) -> None:
-    file = _file(tmp_path, "a.tsv", "eins\tone\nzwei\ttwo\tchecked\n")
-    assert _sides(_corpus(kind="tsv", files=file)) == [("eins", "one"), ("zwei", "two")]
+@pytest.mark.parametrize(("kind", "mark"), [("tsv", "\t"), ("csv", ",")])
+def test_rows_with_another_number_of_columns_are_skipped_and_reported(tmp_path: Path, kind: str, mark: str) -> None:
+    """A separator inside a sentence would cut the pair in its middle; a line break inside it leaves too few columns."""
+    rows = [f"Satz {number}{mark}line {number}" for number in range(100)]
+    rows[40], rows[60], rows[61] = f"ein Satz,{mark}zerteilt{mark}a sentence", "ein Satz", f"zwei{mark}two{mark}{mark}"
+    file = _file(tmp_path, f"a.{kind}", "\n".join([f"de{mark}en", *rows]))
+    corpus = _corpus(kind=kind, files=file, source_column="de", target_column="en")
+    for _ in range(2):  # each reading reports them again
+        pairs = _sides(corpus)
+        assert len(pairs) == 98
+        assert pairs[59:61] == [("zwei", "two"), ("Satz 62", "line 62")], "empty cells at the end are harmless"
+        (skipped,) = corpus.skipped()
+        assert (skipped.place, skipped.rows, skipped.first) == (file, 2, (f"{file}:42", f"{file}:62"))
+
+
+def test_many_rows_with_another_number_of_columns_are_refused_at_the_first(tmp_path: Path) -> None:
+    rows = ["eins\tone", "zwei\ttwo\tchecked", *["drei\tthree"] * 18, "vier\tfour\tchecked"]
+    error = _error(_corpus(kind="tsv", files=_file(tmp_path, "a.tsv", "\n".join(rows))))
+    assert error.place.endswith("a.tsv:2")
+    assert error.message == (
+        "the row has 3 columns, but the first row has 2; 2 of 21 rows have another number of columns"
+    )
+
+
+@pytest.mark.parametrize("header", ["German\tEnglish", "de\ten", "원문\t번역문", "source_sentence\ttarget_sentence"])
+def test_a_header_that_would_be_read_as_a_pair_is_skipped_and_reported(tmp_path: Path, header: str) -> None:
+    file = _file(tmp_path, "a.tsv", f"{header}\nDeutsch\tGerman\neins\tone\n")
+    corpus = _corpus(kind="tsv", files=file)
+    assert _sides(corpus) == [("Deutsch", "German"), ("eins", "one")]
+    (skipped,) = corpus.skipped()
+    assert (skipped.place, skipped.rows) == (f"{file}:1", 1)
+    assert "source_column" in skipped.remedy
+
+
+def test_a_first_row_of_words_is_a_pair(tmp_path: Path) -> None:
+    file = _file(tmp_path, "a.tsv", "Nein\tNo\nes\tit\nDeutsch lernen\tlearn German\n")
+    assert len(_sides(_corpus(kind="tsv", files=file))) == 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "delimiter", "line", "keys"),
+    [
+        ("csv", ",", "de;en", 'kind: csv and delimiter: ";"'),
+        ("csv", ";", "de,en", "kind: csv."),
+        ("csv", ",", "de\ten", "kind: tsv."),
+        ("tsv", None, "de,en", "kind: csv."),
+    ],
+)
+@pytest.mark.parametrize("columns", [(0, 1), ("de", "en")], ids=["numbers", "names"])
+def test_a_wrong_separator_gets_the_keys_for_the_right_one(
+    tmp_path: Path, kind: str, delimiter: str | None, line: str, keys: str, columns: tuple[int | str, int | str]
+) -> None:
+    more = {"delimiter": delimiter} if delimiter else {}
+    file = _file(tmp_path, f"a.{kind}", f"{line}\n" * 3)
+    error = _error(_corpus(kind=kind, files=file, source_column=columns[0], target_column=columns[1], **more))
+    assert keys in error.remedy
+
+
+def test_the_columns_of_nested_objects_are_listed_with_dots(tmp_path: Path) -> None:
+    file = _file(tmp_path, "a.jsonl", '{"id": 1, "translation": {"de": "eins", "en": "one"}}\n')
+    error = _error(_corpus(kind="jsonl", files=file))
+    assert error.remedy == "Columns found: id | translation.de | translation.en"
 
 
 def test_a_file_can_have_a_name_that_looks_like_a_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

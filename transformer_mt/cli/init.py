@@ -53,9 +53,8 @@ def init(
         )
         return
     if not name:
-        raise TmtError(
-            "give the name of a config", remedy=f"For example:  tmt init {FIRST[0]}   Available: {', '.join(FIRST)}."
-        )
+        names = "\n    ".join(configs.described(FIRST))
+        raise TmtError("give the name of a config", remedy=f"For example:  tmt init {FIRST[0]}\n\n    {names}")
     text = configs.shipped_config(name, FIRST)
     if output is not None and not to_stdout:  # the commands in its comments
         text = text.replace(f"--config {name.removesuffix('.yaml')}.yaml ", f"--config {output} ")

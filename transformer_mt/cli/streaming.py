@@ -39,11 +39,12 @@ def translate_all(
     prefix: str,
     scores: bool,
     head: dict[str, Any] | None,
+    split: bool,
 ) -> None:
     """Read, translate and write batch by batch; notes and progress go to stderr.
 
     prefix: the start of every translation. scores: write them too. head: None for plain lines; otherwise the first
-    keys of the JSON object that is written.
+    keys of the JSON object that is written. split: lines of several sentences.
     """
     form = form_of(scores, translator.decoding.n_best) if head is None else None
     known = check_file(input_) if input_ is not None and input_.is_file() else None
@@ -55,7 +56,7 @@ def translate_all(
         given = [printable(sentence) for sentence in text or ()]
         for batch in [given] if given else _batches(input_, known is not None, notes, translator):
             prefixes = [prefix] * len(batch) if prefix else None
-            answers = translator.translate(batch, prefixes, align=form is None)
+            answers = translator.translate(batch, prefixes, align=form is None, split=split)
             for line, translation in zip(batch, answers, strict=True):
                 writer.write(line, translation)
                 notes.add(writer.written, translation.notes)

@@ -32,6 +32,7 @@ _N_BEST = "Up to N translations per line, written as: line number, tab, score, t
 _TOP_P = "Sample from the fewest tokens with this total probability."
 _SCORES = "Write score, tab, text. With --mbr: similarity to the others, 0 to 100."
 _JSON = "Write one JSON object with tokens, scores and alignments."
+_NO_SPLIT = "Translate each line as one sentence, even if it has several."
 _ATTENTION = "Draw the attention maps of one sentence: a .png or .svg file."
 _ATTENTION_OF = "Draw one kind (encoder, decoder, cross), layer or head: cross, cross.2, cross.2.1, cross.2.mean."
 
@@ -50,6 +51,7 @@ def translate(
     replace_unknown: Annotated[
         bool | None, typer.Option("--replace-unknown", help="Replace <unk> by the source word it attends to most.")
     ] = None,
+    no_split: Annotated[bool, typer.Option("--no-split", help=_NO_SPLIT)] = False,
     sample: Annotated[bool, typer.Option("--sample", help="Sample translations at random.")] = False,
     mbr: MbrOption = False,
     samples: SamplesOption = None,
@@ -84,11 +86,17 @@ def translate(
     computing = Computing(device, threads, seed, scored=scores or json)
     translator, folders = open_translator(model, search, computing, engine)
     if attention is not None and text is not None:
-        picture = draw_attention(translator, printable(text[0]), prefix, attention, attention_of, theme)
-        print(f"tmt: wrote {picture}", file=sys.stderr)
+        line = printable(text[0])
+        first, *others = [line] if no_split else translator.sentences(line, prefix)
+        picture = draw_attention(translator, first, prefix, attention, attention_of, theme)
+        partial = f" of the first of {len(others) + 1} sentences; --no-split draws the line as one" if others else ""
+        print(f"tmt: wrote {picture}{partial}", file=sys.stderr)
+    if text is not None and len(text) > 1 and not any(len(sentence.split()) > 1 for sentence in text):
+        whole = printable(" ".join(text))
+        print(f'tmt: {len(text)} sentences of one word each; one sentence needs quotes: "{whole}"', file=sys.stderr)
     names = [str(folder) for folder in folders]
     head = {"model": names if len(names) > 1 else names[0]} if json else None
-    translate_all(translator, text, input_, output, prefix, scores, head)
+    translate_all(translator, text, input_, output, prefix, scores, head, not no_split)
 
 
 def _check_usage(sentences: int, input_: Path | None, output: Path | None, attention: Path | None) -> None:

@@ -36,8 +36,13 @@ class CleaningConfig(Section):
     )
     identical: bool = Field(True, description="drop training pairs with equal source and target")
     duplicates: bool = Field(True, description="keep one of several equal training pairs")
-    leaks: Literal["pair", "source", "off"] = Field(
+    leaks: Literal["pair", "source", "target", "either", "off"] = Field(
         "pair",
         description="drop training pairs that are also in validation or test; pair: the same pair; source: the same"
-        " source with any translation",
+        " source with any translation; target: the same translation of any source; either: both of these",
+    )
+    language: Literal["off", "report", "drop"] = Field(
+        "report",
+        description="sentences of five or more words that are not in their language; report: a sample of the pairs is"
+        " checked; drop: all are, and training pairs are dropped; off: also numbers and swapped columns are accepted",
     )

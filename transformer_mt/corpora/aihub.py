@@ -11,20 +11,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
 from transformer_mt.config.corpus import CorpusConfig, SplitConfig
 from transformer_mt.config.section import Many
-from transformer_mt.corpora.base import WHOLE, Corpus, Pair, SkippedRows
-from transformer_mt.corpora.tables import cell_text, csv_rows, listed, of_one_width, parse_json
-from transformer_mt.corpora.workbook import open_sheets
+from transformer_mt.corpora.base import WHOLE, Corpus, Pair
+from transformer_mt.corpora.tables import Skip, csv_rows, listed, of_one_width, parse_json
+from transformer_mt.corpora.workbook import HEADER_ROWS, Header, Row, pair_of, titles, workbook_pairs
 from transformer_mt.errors import TmtError, at
 from transformer_mt.files.lines import check_exists, check_head, path_of, read_lines
 
 SUFFIXES = (".xlsx", ".json", ".csv")
-HEADER_ROWS = 10  # the header is one of the first rows of a sheet; a title can come before it
 _TRANSLATION = ("번역문", "최종번역문")
 _NAMES = {  # that the column of a language can have, most likely name first
     "ko": ("원문", "ko", "한국어", "한국어 원문", "국문", "korean", "kor"),
@@ -36,14 +35,6 @@ _SIGN_UP = """Sign up at https://aihub.or.kr, apply for a Korean-English paralle
   Then give the folder in your config:  corpus: {kind: aihub, files: data/aihub}   (see data/README.md)"""
 
 Names = tuple[tuple[str, ...], tuple[str, ...]]  # of the source column and of the target column
-
-
-class Header(NamedTuple):
-    """The header of a table. end: its row, counted from 1. source, target: the columns of the two sides, from 0."""
-
-    end: int
-    source: int
-    target: int
 
 
 class AihubCorpus(Corpus):
@@ -70,12 +61,11 @@ class AihubCorpus(Corpus):
                 remedy="Set data.source or data.target to ko, or read the files with kind: csv and named columns.",
             )
         self.split_config = options.split
-        self._skipped: list[SkippedRows] = []
 
     def splits(self) -> tuple[str, ...]:
         return (WHOLE,)
 
-    def files(self) -> list[Path]:
+    def sources(self) -> list[Path]:
         """The given files and those in the given folders, sorted by name. Raises TmtError if there are none."""
         return [file for given in self.options.files for file in _files_at(path_of(given))]
 
@@ -83,17 +73,14 @@ class AihubCorpus(Corpus):
         self._skipped.clear()
         source, target = (_NAMES.get(code, (*_TRANSLATION, code)) for code in (self.source, self.target))
         names = source, target
-        for file in self.files():
+        for file in self.sources():
             check_head(file)
             if file.suffix.lower() == ".xlsx":
-                yield from _workbook_pairs(file, names, self._skipped)
+                yield from _workbook_pairs(file, names, self.skip)
             elif file.suffix.lower() == ".csv":
-                yield from _csv_pairs(file, names)
+                yield from _csv_pairs(file, names, self.skip)
             else:
                 yield from _json_pairs(file, names)
-
-    def skipped(self) -> list[SkippedRows]:
-        return self._skipped
 
 
 def _files_at(given: Path) -> list[Path]:
@@ -113,39 +100,28 @@ def _files_at(given: Path) -> list[Path]:
     return sorted(found, key=lambda file: unicodedata.normalize("NFC", str(file)))
 
 
-def _workbook_pairs(file: Path, names: Names, skipped: list[SkippedRows]) -> Iterator[Pair]:
-    """The rows of every sheet with both columns in its header; other sheets, such as notes, are added to `skipped`.
+def _workbook_pairs(file: Path, names: Names, skip: Skip) -> Iterator[Pair]:
+    """The rows of every sheet with both columns in its header."""
+    found: list[str] = []
 
-    Places count the rows of a sheet from 1.
-    """
-    titles: list[str] = []
-    n_read = 0
-    for title, sheet_rows in open_sheets(file):
-        rows = enumerate(sheet_rows, start=1)
-        first = list(islice(rows, HEADER_ROWS))
-        header = _find_header(first, names)
-        if header is None:
-            titles += _titles(first)
-            if filled := sum(any(row) for _, row in chain(first, rows)):
-                skipped.append(SkippedRows(f"{file}[{title}]", filled))
-            continue
-        n_read += 1
-        name = str(file) if n_read == 1 else f"{file}[{title}]"
-        for number, row in chain(first[header.end :], rows):
-            yield _pair(row, header, at(name, number))
-    if not n_read:
-        raise _no_columns(file, names, titles)
+    def find(rows: Sequence[Row]) -> Header | None:
+        header = _find_header(rows, names)
+        found.extend(titles(rows) if header is None else ())
+        return header
+
+    if not (yield from workbook_pairs(file, find, skip)):
+        raise _no_columns(file, names, found)
 
 
-def _csv_pairs(file: Path, names: Names) -> Iterator[Pair]:
+def _csv_pairs(file: Path, names: Names, skip: Skip) -> Iterator[Pair]:
     rows = csv_rows(file, encoding=_encoding(file))
     first = list(islice(rows, HEADER_ROWS))
     header = _find_header(first, names)
     if header is None:
-        raise _no_columns(file, names, _titles(first))
-    table = of_one_width(chain(first[header.end - 1 :], rows), file)
+        raise _no_columns(file, names, titles(first))
+    table = of_one_width(chain(first[header.end - 1 :], rows), file, skip)
     for line, row in islice(table, 1, None):
-        yield _pair(row, header, at(file, line))
+        yield pair_of(row, header, at(file, line))
 
 
 def _encoding(file: Path) -> str:
@@ -171,7 +147,7 @@ def _json_pairs(file: Path, names: Names) -> Iterator[Pair]:
         header = _find_header([(number, keys)], names)
         if header is None:
             raise _no_columns(at(file, number), names, keys)
-        yield _pair(list(item.values()), header, at(file, number))
+        yield pair_of(list(item.values()), header, at(file, number))
 
 
 def _find_header(rows: Iterable[tuple[int, Sequence[Any]]], names: Names) -> Header | None:
@@ -182,18 +158,6 @@ def _find_header(rows: Iterable[tuple[int, Sequence[Any]]], names: Names) -> Hea
         if source is not None and target is not None:
             return Header(end, source, target)
     return None
-
-
-def _pair(row: Sequence[Any], header: Header, place: str) -> Pair:
-    """The pair of a row. A missing or empty cell gives an empty side; cleaning counts and drops such pairs."""
-    columns = (header.source, header.target)
-    source, target = (cell_text(row[column], "cell", place) if column < len(row) else "" for column in columns)
-    return Pair(source, target, place)
-
-
-def _titles(rows: Iterable[tuple[int, Sequence[Any]]]) -> list[str]:
-    """The cells of the first row that is not empty, for the error that lists the columns."""
-    return [str(cell) for cell in next((row for _, row in rows if any(row)), ()) if cell is not None]
 
 
 def _no_columns(place: str | Path, names: Names, found: Sequence[str]) -> TmtError:

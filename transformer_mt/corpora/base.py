@@ -5,16 +5,21 @@ A corpus yields the pairs as they are in its files. The room `data` cleans, shuf
 
 from __future__ import annotations
 
+import codecs
+import fnmatch
+import glob
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from transformer_mt.config.corpus import CorpusConfig, SplitConfig
+from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import check_exists, path_of
+from transformer_mt.files.opening import archive_of, members
 
 WHOLE = "all"  # the only split of a corpus that prepare divides
 # A test set cannot have these names, because the folder of prepared data uses them.
@@ -30,10 +35,19 @@ class Pair(NamedTuple):
 
 
 class SkippedRows(NamedTuple):
-    """The number of rows that were skipped in one place, because they are not pairs."""
+    """Rows that are not pairs and were skipped.
+
+    place:  the file, or the sheet of a workbook
+    reason: why they were skipped
+    remedy: what to do if they are pairs
+    first:  the places of the first ones
+    """
 
     place: str
     rows: int
+    reason: str = ""
+    remedy: str = ""
+    first: tuple[str, ...] = ()
 
 
 class Corpus(ABC):
@@ -55,6 +69,7 @@ class Corpus(ABC):
     def __init__(self, options: CorpusConfig, source: str, target: str) -> None:
         """source, target: ISO codes of the languages to read."""
         self.options, self.source, self.target = options, source, target
+        self._skipped: dict[tuple[str, str], SkippedRows] = {}
 
     @classmethod
     def download(cls, folder: Path, mirror: str | None = None, progress: bool = True) -> Iterator[tuple[str, str]]:
@@ -63,11 +78,15 @@ class Corpus(ABC):
 
     def fetch(self, progress: bool = True) -> None:
         """Make sure that the files exist; raises TmtError if that fails. progress: show progress on stderr."""
-        for file in self.files():
+        for file in self.sources():
             check_exists(file)
 
     def files(self) -> list[Path]:
-        """The files that are read, after `fetch`; a fingerprint of the corpus covers them."""
+        """The files on disk that are read, after `fetch`; a fingerprint of the corpus covers them."""
+        return list(dict.fromkeys(archive_of(file) or file for file in self.sources()))
+
+    def sources(self) -> list[Path]:
+        """The files that are read; one inside an archive is `corpus.zip/corpus.de`."""
         return []
 
     @abstractmethod
@@ -79,8 +98,12 @@ class Corpus(ABC):
         """The pairs of a split, one by one, in the order of the files. Raises TmtError with file and line."""
 
     def skipped(self) -> list[SkippedRows]:
-        """The rows that the last complete reading skipped, for the report."""
-        return []
+        """The rows that the last complete reading of each file skipped, for the report."""
+        return list(self._skipped.values())
+
+    def skip(self, rows: SkippedRows) -> None:
+        """Record skipped rows, for `skipped`."""
+        self._skipped[rows.place, rows.reason] = rows
 
 
 class FilesOptions(CorpusConfig):
@@ -106,6 +129,29 @@ class FilesOptions(CorpusConfig):
         return self
 
 
+class EncodedOptions(FilesOptions):
+    """Options of the kinds that read plain text."""
+
+    encoding: str = Field("utf-8", description="encoding of the files, such as cp1252, cp949 or utf-16")
+
+    @field_validator("encoding")
+    @classmethod
+    def _known_encoding(cls, name: str) -> str:
+        try:
+            if not "".encode(name):  # LookupError for codecs of bytes, such as base64
+                codecs.getincrementaldecoder(name)
+            return name
+        except LookupError:
+            known = "utf-8, utf-16, cp1252, cp949, shift_jis, gb18030"
+            raise ValueError(f"unknown encoding '{name}'; use one that Python knows, such as {known}") from None
+
+    @model_serializer(mode="wrap")
+    def _written(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without the default encoding, so that data that an older version prepared still belongs to its config."""
+        values: dict[str, Any] = serialize(self)
+        return {key: value for key, value in values.items() if (key, value) != ("encoding", "utf-8")}
+
+
 class FilesCorpus(Corpus):
     """A corpus of the user's own files: either `files` to be divided, or files for each split."""
 
@@ -121,17 +167,43 @@ class FilesCorpus(Corpus):
     def splits(self) -> tuple[str, ...]:
         return tuple(self._parts)
 
-    def files(self) -> list[Path]:
-        return [file for parts in self._parts.values() for part in parts for file in self.paths_of(part)]
+    def sources(self) -> list[Path]:
+        return [file for split in self._parts for entry in self._entries(split) for file in entry]
 
     def read(self, split: str) -> Iterator[Pair]:
-        for part in self._parts[split]:
-            yield from self.read_files(*self.paths_of(part))
+        for entry in self._entries(split):
+            yield from self.read_files(*entry)
 
-    def paths_of(self, part: Any) -> tuple[Path, ...]:
-        """The file or files of one entry in the config. Here, the entry is a file name."""
-        return (path_of(part),)
+    def _entries(self, split: str) -> Iterator[tuple[Path, ...]]:
+        for part in self._parts[split]:
+            yield from self.entries_of(part)
+
+    def entries_of(self, part: Any) -> Iterator[tuple[Path, ...]]:
+        """The files of one entry in the config, those that belong together in one tuple.
+
+        Here, an entry is a file name or a pattern for file names. Raises TmtError if no name matches it.
+        """
+        yield from ((file,) for file in files_like(part))
 
     @abstractmethod
     def read_files(self, *files: Path) -> Iterator[Pair]:
         """The pairs of one entry: of a file, or of several that belong together."""
+
+
+def files_like(pattern: str) -> list[Path]:
+    """The file with this name; otherwise those that match its `*`, `?`, `[...]` and `**`, sorted.
+
+    Raises TmtError if the name is a pattern and no file matches it.
+    """
+    path = path_of(pattern)
+    if path.exists() or not glob.has_magic(pattern):
+        return [path]
+    if archive := archive_of(path):
+        inside = path.relative_to(archive).as_posix()
+        found = [archive / name for name in members(archive) if fnmatch.fnmatchcase(name, inside)]
+    else:
+        names = glob.glob(str(path), recursive=True)  # noqa: PTH207 (Path.glob refuses an absolute pattern)
+        found = sorted(Path(one) for one in names if not Path(one).is_dir())
+    if not found:
+        raise TmtError("no file has a name like this", place=pattern, remedy=f"Check the pattern:  ls {pattern}")
+    return found

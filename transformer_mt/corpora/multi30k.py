@@ -83,11 +83,11 @@ class Multi30kCorpus(Corpus):
         super().__init__(options, source, target)
 
     def fetch(self, progress: bool = True) -> None:
-        for file in self.files():
+        for file in self.sources():
             if fetch_file(file.parent, file.name, self.options.mirror, progress) and progress:
                 print(f"{file}: downloaded and verified", file=sys.stderr)
 
-    def files(self) -> list[Path]:
+    def sources(self) -> list[Path]:
         return [file for split in self.splits() for file in self._files_of(split)]
 
     def splits(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Tables with a sentence and its translation in each row: TSV, CSV and JSON lines, plain or compressed.
+"""Tables with a sentence and its translation in each row: TSV, CSV and JSON lines, plain, compressed or in a .zip.
 
 In TSV a tab separates columns, and quotes are text. In CSV a quoted cell can contain line breaks.
 """
@@ -8,18 +8,26 @@ from __future__ import annotations
 import csv
 import difflib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
-from transformer_mt.config.section import Many, NonNegative
-from transformer_mt.corpora.base import FilesCorpus, FilesOptions, Pair
+from transformer_mt.config.languages import COLUMN_NAMES
+from transformer_mt.config.section import Many, NonNegative, Section
+from transformer_mt.corpora.base import EncodedOptions, FilesCorpus, FilesOptions, Pair, SkippedRows
 from transformer_mt.errors import TmtError, at
 from transformer_mt.files.lines import read_lines
 
 Row = tuple[int, Sequence[str]]  # the first line of the row, and the cells
+Skip = Callable[[SkippedRows], object]
+WRONG_SHARE = 0.05  # of the rows of a file may have another number of columns; with more, the file is refused
+FIRST_PLACES = 3  # of skipped rows
+_NAME_PARTS = re.compile(r"[^\W_]+")
+_SEPARATORS = (("\t", "kind: tsv"), (";", 'kind: csv and delimiter: ";"'), (",", "kind: csv"))
 
 
 def csv_rows(file: Path, delimiter: str = ",", encoding: str = "utf-8") -> Iterator[Row]:
@@ -38,38 +46,86 @@ def csv_rows(file: Path, delimiter: str = ",", encoding: str = "utf-8") -> Itera
             yield begin, row
 
 
-def of_one_width(rows: Iterable[Row], file: Path) -> Iterator[Row]:
-    """The same rows. Raises TmtError at a row with more cells than the first: a separator is inside its sentence."""
-    width = 0
+def of_one_width(rows: Iterable[Row], file: Path, skip: Skip) -> Iterator[Row]:
+    """The rows with the number of columns of the first row; empty cells at the end of a row do not count.
+
+    Other rows are skipped, because a separator or a line break may stand inside a sentence. Raises TmtError at the
+    first of them if they are more than WRONG_SHARE of all rows.
+    """
+    width = total = wrong = 0
+    first: list[tuple[int, Sequence[str]]] = []
     for line, row in rows:
+        total += 1
         width = width or len(row)
-        if len(row) > width:
-            raise TmtError(
-                f"the row has {len(row)} columns, but the first row has {width}",
-                place=at(file, line),
-                remedy=f"Quote cells that contain the separator. Cells found: {listed(row)}",
-            )
-        yield line, row
+        if len(row) == width or (len(row) > width and not any(row[width:])):
+            yield line, row[:width]
+        else:
+            wrong += 1
+            first += [(line, row)] if len(first) < FIRST_PLACES else []
+    if not wrong:
+        return
+    line, row = first[0]
+    if wrong > WRONG_SHARE * total:
+        others = f"; {wrong:,} of {total:,} rows have another number of columns" if wrong > 1 else ""
+        raise TmtError(
+            f"the row has {_columns(row)}, but the first row has {width}{others}",
+            place=at(file, line),
+            remedy="Quote cells that contain the separator (kind: csv), and give every row the same number of columns."
+            f" Cells found: {listed(row)}",
+        )
+    skip(
+        SkippedRows(
+            str(file),
+            wrong,
+            f"the first row has {width} column{'s' * (width != 1)}, but they have others, such as {len(row)}",
+            "A separator or a line break stands inside a sentence, or a cell is missing. Correct these rows.",
+            tuple(at(file, line) for line, _ in first),
+        )
+    )
 
 
-def pick_columns(rows: Iterable[Row], source: str | int, target: str | int, file: Path) -> Iterator[Pair]:
+def _columns(row: Sequence[str]) -> str:
+    return f"{len(row)} column{'s' * (len(row) != 1)}"
+
+
+def pick_columns(
+    rows: Iterable[Row], source: str | int, target: str | int, file: Path, skip: Skip = lambda rows: None
+) -> Iterator[Pair]:
     """The pairs in two columns, given by number (from 0) or by name. If one is a name, the first row is a header.
 
+    If both are numbers, a first row that looks like a header is skipped.
     Raises TmtError if a column is missing, in the header or in a row.
     """
     remaining = iter(rows)
     if isinstance(source, str) or isinstance(target, str):
         line, header = next(remaining, (1, []))
         source, target = (find_column(header, column, at(file, line)) for column in (source, target))
-    for line, row in remaining:
+    for number, (line, row) in enumerate(remaining):
         if max(source, target) >= len(row):
             raise TmtError(
-                f"the row has {len(row)} column{'s' * (len(row) != 1)}, so there is no column {max(source, target)}"
-                " (counted from 0)",
+                f"the row has {_columns(row)}, so there is no column {max(source, target)} (counted from 0)",
                 place=at(file, line),
-                remedy=f"Check the separator and the keys source_column and target_column. Cells found: {listed(row)}",
+                remedy=f"{_other_separator(row)}Check the separator and the keys source_column and target_column."
+                f" Cells found: {listed(row)}",
             )
+        if number == 0 and is_header((row[source], row[target])):
+            place = at(file, line)
+            names = f"source_column: {row[source].strip()}, target_column: {row[target].strip()}"
+            skip(SkippedRows(place, 1, f"it looks like a header: {listed(row)}", f"To name the columns: {names}"))
+            continue
         yield Pair(row[source], row[target], at(file, line))
+
+
+def is_header(cells: Sequence[str]) -> bool:
+    """Whether each of these cells is the name of a column, such as `de`, `German text` or `원문`."""
+    parts = [_NAME_PARTS.findall(unicodedata.normalize("NFC", cell).casefold()) for cell in cells]
+    return all(words and COLUMN_NAMES.issuperset(words) for words in parts)
+
+
+def _other_separator(row: Sequence[str]) -> str:
+    """What to set if a row of one cell would have several with another separator; else an empty text."""
+    keys = next((keys for mark, keys in _SEPARATORS if len(row) == 1 and mark in row[0]), "")
+    return f"The columns seem to have another separator: set {keys}. " if keys else ""
 
 
 def find_column(header: Sequence[str], column: str | int, place: str) -> int:
@@ -79,16 +135,16 @@ def find_column(header: Sequence[str], column: str | int, place: str) -> int:
     names = [name.strip() for name in header]
     if column in names:
         return names.index(column)
-    raise missing_column(column, names, place)
+    raise missing_column(column, names, place, _other_separator(header))
 
 
-def missing_column(column: str, found: Sequence[str], place: str) -> TmtError:
+def missing_column(column: str, found: Sequence[str], place: str, hint: str = "") -> TmtError:
     """The error for an unknown column, with the most similar name if there is one."""
     near = difflib.get_close_matches(column, found, n=1)
     return TmtError(
         f"there is no column '{column}'" + (f"; did you mean '{near[0]}'?" if near else ""),
         place=place,
-        remedy=f"Columns found: {listed(found)}",
+        remedy=f"{hint}Columns found: {listed(found)}",
     )
 
 
@@ -104,7 +160,9 @@ Column = str | NonNegative
 class TableOptions(FilesOptions):
     """Options of the kinds that read tables."""
 
-    files: Many[str] | None = Field(None, description="files that are split")
+    files: Many[str] | None = Field(
+        None, description="files that are split; `*`, `?` and `**` stand for parts of a name"
+    )
     train: Many[str] | None = Field(None, description="files for training")
     validation: str | None = Field(None, description="file for validation")
     test: dict[str, str] | None = Field(None, description="test files by name")
@@ -120,25 +178,30 @@ class TableOptions(FilesOptions):
         return {"test": value} if isinstance(value, str) else value
 
 
-class ColumnsOptions(TableOptions):
+class EncodedTableOptions(TableOptions, EncodedOptions):
+    """Options of the kinds that read tables of plain text."""
+
+
+class ColumnsOptions(Section):
     source_column: Column = Field(0, description="column of the source: its number from 0, or its name in the header")
     target_column: Column = Field(1, description="column of the target: its number from 0, or its name in the header")
 
 
 class TsvCorpus(FilesCorpus):
-    class Options(ColumnsOptions):
+    class Options(ColumnsOptions, EncodedTableOptions):
         kind: Literal["tsv"]
 
     options: Options
 
     def read_files(self, *files: Path) -> Iterator[Pair]:
         (file,) = files
-        rows = ((number, line.split("\t")) for number, line in read_lines(file) if line)
-        return pick_columns(rows, self.options.source_column, self.options.target_column, file)
+        lines = read_lines(file, self.options.encoding)
+        rows = of_one_width(((number, line.split("\t")) for number, line in lines if line), file, self.skip)
+        return pick_columns(rows, self.options.source_column, self.options.target_column, file, self.skip)
 
 
 class CsvCorpus(FilesCorpus):
-    class Options(ColumnsOptions):
+    class Options(ColumnsOptions, EncodedTableOptions):
         kind: Literal["csv"]
         delimiter: str = Field(",", min_length=1, max_length=1, description="the character between columns")
 
@@ -146,12 +209,12 @@ class CsvCorpus(FilesCorpus):
 
     def read_files(self, *files: Path) -> Iterator[Pair]:
         (file,) = files
-        rows = of_one_width(csv_rows(file, self.options.delimiter), file)
-        return pick_columns(rows, self.options.source_column, self.options.target_column, file)
+        rows = of_one_width(csv_rows(file, self.options.delimiter, self.options.encoding), file, self.skip)
+        return pick_columns(rows, self.options.source_column, self.options.target_column, file, self.skip)
 
 
 class JsonlCorpus(FilesCorpus):
-    class Options(TableOptions):
+    class Options(EncodedTableOptions):
         kind: Literal["jsonl"]
         source_column: str = Field("source", description="key of the source sentence; a.b reaches into a nested object")
         target_column: str = Field("target", description="key of the target sentence; a.b reaches into a nested object")
@@ -161,7 +224,7 @@ class JsonlCorpus(FilesCorpus):
     def read_files(self, *files: Path) -> Iterator[Pair]:
         (file,) = files
         columns = self.options.source_column, self.options.target_column
-        for number, line in read_lines(file):
+        for number, line in read_lines(file, self.options.encoding):
             if line.strip():
                 place = at(file, number)
                 record = parse_json(line, file, number)
@@ -193,9 +256,17 @@ def reach(record: Any, path: str, place: str) -> str:
             remedy = "Check source_column and target_column; kind: jsonl needs one JSON object per line."
             raise TmtError(f"expected an object with the key '{key}', but found {kind}", place=place, remedy=remedy)
         if key not in value:
-            raise missing_column(path, list(value), place)
+            raise missing_column(path, _paths(record), place)
         value = value[key]
     return cell_text(value, path, place)
+
+
+def _paths(value: dict[str, Any]) -> list[str]:
+    """The keys of an object; those of an object inside it as `a.b`."""
+    found = []
+    for key, item in value.items():
+        found += [f"{key}.{path}" for path in _paths(item)] if isinstance(item, dict) else [str(key)]
+    return found
 
 
 def cell_text(value: Any, column: str, place: str) -> str:

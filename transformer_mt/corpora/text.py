@@ -1,7 +1,14 @@
-"""Parallel files: line n of one is the translation of line n of the other."""
+"""Parallel files: line n of one is the translation of line n of the other.
+
+They are given by name, as two patterns (`corpus/*.de` and `corpus/*.en`), or as a folder or a .zip with files NAME.de
+and NAME.en, such as OPUS offers for download.
+"""
 
 from __future__ import annotations
 
+import glob
+import re
+import zipfile
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
@@ -10,14 +17,15 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 
 from transformer_mt.config.section import Many, Section
-from transformer_mt.corpora.base import FilesCorpus, FilesOptions, Pair
+from transformer_mt.corpora.base import EncodedOptions, FilesCorpus, Pair, files_like
 from transformer_mt.errors import TmtError, at
-from transformer_mt.files.lines import path_of, read_lines
+from transformer_mt.files.lines import check_exists, path_of, read_lines
+from transformer_mt.files.opening import COMPRESSED, members
 
 
-def read_parallel(source: Path, target: Path) -> Iterator[Pair]:
+def read_parallel(source: Path, target: Path, encoding: str = "utf-8") -> Iterator[Pair]:
     """The pairs of two files. Raises TmtError at the end of the shorter file if they have different lengths."""
-    sources, targets = read_lines(source), read_lines(target)
+    sources, targets = read_lines(source, encoding), read_lines(target, encoding)
     for one, other in zip_longest(sources, targets):
         if one is None or other is None:
             longer, last = (targets, other) if one is None else (sources, one)
@@ -32,30 +40,114 @@ def read_parallel(source: Path, target: Path) -> Iterator[Pair]:
 
 
 class TextPair(Section):
-    source: str = Field(description="file of source sentences, one per line (plain, .gz, .xz or .zst)")
+    source: str = Field(description="file of source sentences, one per line (plain, .gz, .xz or .zst); or a pattern")
     target: str = Field(description="file of target sentences: line n is the translation of line n in `source`")
 
 
-class TextCorpus(FilesCorpus):
-    class Options(FilesOptions):
-        kind: Literal["text"]
-        files: Many[TextPair] | None = Field(None, description="pairs of parallel files that are split")
-        train: Many[TextPair] | None = Field(None, description="pairs of parallel files for training")
-        validation: TextPair | None = Field(None, description="pair of parallel files for validation")
-        test: dict[str, TextPair] | None = Field(None, description="test sets by name, each a pair of parallel files")
+Entry = str | TextPair
 
-        @field_validator("files", "train", mode="before", json_schema_input_type=TextPair | tuple[TextPair, ...] | None)
+
+class TextCorpus(FilesCorpus):
+    class Options(EncodedOptions):
+        kind: Literal["text"]
+        files: Many[Entry] | None = Field(
+            None, description="pairs of parallel files that are split; or a folder or .zip with files NAME.de, NAME.en"
+        )
+        train: Many[Entry] | None = Field(None, description="pairs of parallel files for training, or folders")
+        validation: Entry | None = Field(None, description="pair of parallel files for validation")
+        test: dict[str, Entry] | None = Field(None, description="test sets by name, each a pair of parallel files")
+
+        @field_validator("files", "train", mode="before", json_schema_input_type=Entry | tuple[Entry, ...] | None)
         @classmethod
         def _several(cls, value: Any) -> Any:
-            return [value] if isinstance(value, dict) else value
+            return [value] if isinstance(value, (dict, str)) else value
 
-        @field_validator("test", mode="before", json_schema_input_type=TextPair | dict[str, TextPair] | None)
+        @field_validator("test", mode="before", json_schema_input_type=Entry | dict[str, Entry] | None)
         @classmethod
         def _named(cls, value: Any) -> Any:
-            return {"test": value} if isinstance(value, dict) and set(value) <= {"source", "target"} else value
+            alone = isinstance(value, str) or (isinstance(value, dict) and set(value) <= {"source", "target"})
+            return {"test": value} if alone else value
 
-    def paths_of(self, part: TextPair) -> tuple[Path, ...]:
-        return path_of(part.source), path_of(part.target)
+    options: Options
+
+    def entries_of(self, part: Entry) -> Iterator[tuple[Path, ...]]:
+        if isinstance(part, TextPair):
+            yield from _matched(part.source, part.target)
+            return
+        for place in files_like(part):
+            inside = parallel_files(place)
+            pairs = _paired(*(inside.get(language, {}) for language in (self.source, self.target)), place)
+            if not pairs:
+                found = ", ".join(sorted(inside)) or "none"
+                raise TmtError(
+                    f"no files NAME.{self.source} and NAME.{self.target} in it",
+                    place=place,
+                    remedy=f"Endings found that can be languages: {found}. Or name two files:  files: {{source: FILE,"
+                    " target: FILE}",
+                )
+            yield from pairs
 
     def read_files(self, *files: Path) -> Iterator[Pair]:
-        return read_parallel(*files)
+        source, target = files
+        return read_parallel(source, target, self.options.encoding)
+
+
+def parallel_files(place: Path) -> dict[str, dict[str, Path]]:
+    """The files in a folder or .zip archive, by the language in which their names end, then by the rest of the name.
+
+    A region counts for its language: `NAME.de_AT` is German. Raises TmtError if `place` is neither.
+    """
+    if place.is_dir():
+        hidden = (one for one in place.rglob("*") if not one.name.startswith("."))
+        names = sorted(one.relative_to(place).as_posix() for one in hidden if one.is_file())
+    elif zipfile.is_zipfile(place):
+        names = [name for name in members(place) if not name.startswith("__MACOSX/")]
+    else:
+        check_exists(place)
+        remedy = "Give a folder or a .zip, or two files:  files: {source: FILE, target: FILE}"
+        raise TmtError("not a folder, and not a .zip archive", place=place, remedy=remedy)
+    found: dict[str, dict[str, Path]] = {}
+    for name in names:
+        plain = Path(name).with_suffix("") if Path(name).suffix.lower() in COMPRESSED else Path(name)
+        if re.fullmatch(r"\.[a-z]{2,3}([-_]\w+)?", plain.suffix, re.IGNORECASE):
+            language = re.split("[-_]", plain.suffix[1:].lower())[0]
+            found.setdefault(language, {})[plain.with_suffix("").as_posix()] = place / name
+    return found
+
+
+def _paired(sources: dict[str, Path], targets: dict[str, Path], place: Path | str) -> list[tuple[Path, Path]]:
+    """The files with equal keys, in order. Raises TmtError for a file without its partner."""
+    alone = [
+        *(sources[key] for key in sources if key not in targets),
+        *(targets[k] for k in targets if k not in sources),
+    ]
+    if alone:
+        more = f" and {len(alone) - 3} more" if len(alone) > 3 else ""
+        raise TmtError(
+            f"files without a partner in the other language: {', '.join(map(str, alone[:3]))}{more}",
+            place=place,
+            remedy="Add the missing files, or move these out of the folder.",
+        )
+    return [(sources[key], targets[key]) for key in sources]
+
+
+def _matched(source: str, target: str) -> list[tuple[Path, Path]]:
+    """Two files, or those of two patterns, paired by what `*` and `?` stand for in their names."""
+    if not (glob.has_magic(source) or glob.has_magic(target)):
+        return [(path_of(source), path_of(target))]
+    by_parts: list[dict[str, Path]] = []
+    for pattern in (source, target):
+        stands = re.compile(_capturing(str(path_of(pattern))))
+        files = files_like(pattern)
+        matches = ((stands.fullmatch(str(file)), file) for file in files)
+        by_parts.append({" ".join(match.groups()) if match else str(file): file for match, file in matches})
+    return _paired(by_parts[0], by_parts[1], f"{source}, {target}")
+
+
+def _capturing(pattern: str) -> str:
+    """A regular expression with a group for each `*`, `?` and `[...]` of a file pattern."""
+    parts = re.split(r"(\*\*/|\*|\?|\[[^]]+\])", pattern)
+    known = {"**/": "((?:.*/)?)", "*": "([^/]*)", "?": "([^/])"}
+    return "".join(
+        known.get(one, f"({one})" if one.startswith("[") and n % 2 else re.escape(one)) for n, one in enumerate(parts)
+    )

@@ -1,18 +1,75 @@
-"""The rows of an .xlsx workbook, one by one. Only this module imports openpyxl and handles its exceptions."""
+"""The rows of an .xlsx workbook, one by one, and the pairs in them.
+
+Only this module imports openpyxl and handles its exceptions.
+"""
 
 from __future__ import annotations
 
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from transformer_mt.errors import TmtError, from_os_error
+from transformer_mt.corpora.base import Pair, SkippedRows
+from transformer_mt.corpora.tables import Skip, cell_text
+from transformer_mt.errors import TmtError, at, from_os_error
+
+HEADER_ROWS = 10  # the header is one of the first rows of a sheet; a title can come before it
+_NO_HEADER = "no header names both columns"
+_SAME_HEADER = "If these rows are pairs, give the sheet the same header as the others."
+Row = tuple[int, Sequence[Any]]  # the number of the row, counted from 1, and its cells
 
 # openpyxl raises these for damaged files and for files that are not workbooks; SyntaxError means bad XML inside.
 _BROKEN = (zipfile.BadZipFile, zlib.error, SyntaxError, EOFError, KeyError, ValueError, TypeError)
+
+
+class Header(NamedTuple):
+    """The header of a table. end: its row, counted from 1; 0: none. source, target: the columns, counted from 0."""
+
+    end: int
+    source: int
+    target: int
+
+
+def workbook_pairs(
+    file: Path, find: Callable[[Sequence[Row]], Header | None], skip: Skip, sheet: str | None = None
+) -> Generator[Pair, None, int]:
+    """The rows of every sheet in which `find` sees a header; returns the number of these sheets.
+
+    Other sheets with content, such as notes, are skipped. Places count the rows of a sheet from 1.
+    find: gets the first rows. sheet: the only sheet to read.
+    """
+    n_read = 0
+    for title, sheet_rows in open_sheets(file):
+        if sheet not in (None, title):
+            continue
+        rows = enumerate(sheet_rows, start=1)
+        first = list(islice(rows, HEADER_ROWS))
+        header = find(first)
+        if header is None:
+            if filled := sum(any(row) for _, row in chain(first, rows)):
+                skip(SkippedRows(f"{file}[{title}]", filled, _NO_HEADER, _SAME_HEADER))
+            continue
+        n_read += 1
+        name = str(file) if n_read == 1 else f"{file}[{title}]"
+        for number, row in chain(first[header.end :], rows):
+            yield pair_of(row, header, at(name, number))
+    return n_read
+
+
+def pair_of(row: Sequence[Any], header: Header, place: str) -> Pair:
+    """The pair of a row. A missing or empty cell gives an empty side; cleaning counts and drops such pairs."""
+    columns = (header.source, header.target)
+    source, target = (cell_text(row[column], "cell", place) if column < len(row) else "" for column in columns)
+    return Pair(source, target, place)
+
+
+def titles(rows: Sequence[Row]) -> list[str]:
+    """The cells of the first row that is not empty, for the error that lists the columns."""
+    return [str(cell) for cell in next((row for _, row in rows if any(row)), ()) if cell is not None]
 
 
 def open_sheets(file: Path) -> Iterator[tuple[str, Iterator[Sequence[Any]]]]:

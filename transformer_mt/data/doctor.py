@@ -10,13 +10,16 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from transformer_mt.config.schema import Config
-from transformer_mt.corpora.base import SkippedRows
+from transformer_mt.corpora.base import Pair, SkippedRows
+from transformer_mt.data.languages import Languages, merge
 from transformer_mt.data.selection import Selection
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
-from transformer_mt.data.tokenising import Findings
+from transformer_mt.data.tokenising import EXAMPLES, Findings, evenly
 from transformer_mt.text.codec import Codec
+from transformer_mt.text.language import is_known
 from transformer_mt.text.vocabulary import MARKS, UNK
 
+SHOWN_PAIRS = 3  # of each split
 LONGEST = 512  # tokens; the last bin of a histogram, which also counts longer sentences
 
 
@@ -70,6 +73,17 @@ class Outliers:
 
 
 @dataclass(frozen=True)
+class LanguageFigures:
+    """Of one file: pairs checked, those with a sentence in another language, these languages by side, first places."""
+
+    file: str
+    checked: int
+    wrong: int
+    others: dict[str, dict[str, int]]
+    places: list[str]
+
+
+@dataclass(frozen=True)
 class DataReport:
     """The figures of a prepared corpus. Dictionaries from `source` and `target` have one value for each side.
 
@@ -78,10 +92,14 @@ class DataReport:
     splits:       by split as used
     vocabulary:   size of the vocabulary, by side; words: without marks
     counts_words: whether the vocabulary consists of counted words; False: the tokenizer defines it
-    leaks:        for each split except train, the number of training pairs that are also in it, with the same `pair`
-                  or the same `source`
+    leaks:        for each split except train, the number of training pairs that are also in it, with the same `pair`,
+                  the same `source` or the same `target`
     overlaps:     the same for every two other splits
     outliers:     by kind
+    examples:     by split: three pairs as the model sees them
+    drops:        by rule: the first pairs that it dropped
+    foreign:      files with sentences in another language than theirs; language: what the rule does with them
+    unknown:      languages that cannot be recognised
     seconds:      duration of preparing
     """
 
@@ -101,10 +119,16 @@ class DataReport:
     outliers: dict[str, Outliers]
     words: dict[str, int] = field(default_factory=dict)
     passed: list[SkippedRows] = field(default_factory=list)
+    examples: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
+    drops: dict[str, list[Pair]] = field(default_factory=dict)
+    foreign: list[LanguageFigures] = field(default_factory=list)
+    language: str = "off"
+    unknown: list[str] = field(default_factory=list)
     seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "passed": [rows._asdict() for rows in self.passed]}
+        drops = {rule: [pair._asdict() for pair in pairs] for rule, pairs in self.drops.items()}
+        return {**asdict(self), "passed": [rows._asdict() for rows in self.passed], "drops": drops}
 
     @classmethod
     def from_json(cls, values: Any) -> DataReport:
@@ -144,22 +168,53 @@ def report_of(
         leaks=selection.leaks,
         leaks_dropped=config.data.cleaning.leaks,
         overlaps=selection.overlaps,
-        outliers={kind: Outliers(count, findings.places[kind]) for kind, count in findings.outliers.items()},
+        outliers=_outliers(selection, findings),
+        examples={split: evenly(findings.examples[split], SHOWN_PAIRS) for split in selection.splits},
+        drops=selection.examples(),
+        foreign=_foreign(selection),
+        language=config.data.cleaning.language,
+        unknown=_unknown(config, selection),
         seconds=seconds,
     )
+
+
+def _outliers(selection: Selection, findings: Findings) -> dict[str, Outliers]:
+    counts, places = Counter(findings.outliers), dict(findings.places)
+    for stream in selection.streams:
+        counts += stream.counts.outliers
+        for kind, some in stream.counts.places.items():
+            places[kind] = [*places.get(kind, ()), *some]
+    return {kind: Outliers(count, places[kind][:EXAMPLES]) for kind, count in counts.items()}
+
+
+def _foreign(selection: Selection) -> list[LanguageFigures]:
+    found: Languages = {}
+    for stream in selection.streams:
+        merge(found, stream.counts.languages)
+    return [
+        LanguageFigures(file, one.checked, one.wrong, {side: dict(one.others[side]) for side in SIDES}, one.places)
+        for file, one in found.items()
+        if one.wrong
+    ]
+
+
+def _unknown(config: Config, selection: Selection) -> list[str]:
+    """The languages of the config that were checked although they cannot be recognised."""
+    is_checked = any(stream.counts.languages for stream in selection.streams)
+    return [code for code in (config.data.source, config.data.target) if is_checked and not is_known(code)]
 
 
 def _pair_counts(selection: Selection) -> dict[str, PairCounts]:
     """By split as read from the files. If several corpora have a split with the same name, their counts are added."""
     table: dict[str, PairCounts] = {}
     for stream in selection.streams:
-        drops = stream.dropped + Counter(selection.dropped(stream))
+        drops = stream.counts.dropped + Counter(selection.dropped(stream))
         before = table.get(stream.split, PairCounts(0, {}, {}, 0))
         table[stream.split] = PairCounts(
-            before.read + stream.read,
-            dict(Counter(before.changed) + stream.changed),
+            before.read + stream.counts.read,
+            dict(Counter(before.changed) + stream.counts.changed),
             dict(Counter(before.dropped) + drops),
-            before.kept + stream.read - sum(drops.values()),
+            before.kept + stream.counts.read - sum(drops.values()),
         )
     return table
 

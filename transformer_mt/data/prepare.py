@@ -97,17 +97,19 @@ class _Preparation:
         save_codecs((codecs[SOURCE], codecs[TARGET]), folder)
         write_ids(folder, selection, numbers, codecs, self.progress)
         self._write_texts(selection)
-        shutil.rmtree(scratch)
         skipped = [rows for corpus in self.corpora for rows in corpus.skipped()]
         seconds = round(time.monotonic() - started, 1)
-        self._write_manifest(selection, report_of(config, selection, findings, codecs, skipped, seconds))
+        report = report_of(config, selection, findings, codecs, skipped, seconds)
+        shutil.rmtree(scratch)
+        self._write_manifest(selection, report)
 
     def _read(self, scratch: Path, workers: Workers) -> Iterator[Stream]:
         data = self.config.data
         for number, (corpus, options) in enumerate(zip(self.corpora, data.corpus, strict=True)):
             for split in corpus.splits():
                 stream = Stream(split, options.weight, corpus.split_config, scratch / f"{number}-{split}.tsv")
-                cleaner = Cleaner(data.cleaning, data.source, data.target, stream.trains)
+                checks_languages = corpus.languages is None and data.cleaning.language != "off"
+                cleaner = Cleaner(data.cleaning, data.source, data.target, stream.trains, checks_languages)
                 clean_stream(stream, corpus.read(split), cleaner, workers, self.progress)
                 yield stream
 
@@ -145,12 +147,7 @@ class _Preparation:
 def _require_pairs(selection: Selection) -> None:
     for split in selection.splits:
         if not selection.count(split):
-            raise TmtError(
-                f"no pair is left in the {split} split",
-                place="data.corpus",
-                remedy="The files are empty, or every pair was dropped. Check the files, the columns, data.cleaning"
-                " and data.corpus.split.",
-            )
+            raise selection.nothing_left(split)
 
 
 def _fingerprint(config: Config, corpora: list[Corpus]) -> str:

@@ -5,8 +5,9 @@ Works on hashes and reads them in blocks. In addition to one block, it needs a f
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +15,9 @@ from numpy.typing import NDArray
 
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.corpus import SplitConfig
-from transformer_mt.corpora.base import WHOLE
-from transformer_mt.data.reading import KEYS, Line, Stream
+from transformer_mt.corpora.base import WHOLE, Pair
+from transformer_mt.corpora.tables import listed
+from transformer_mt.data.reading import EXAMPLES, KEYS, LANGUAGE, Examples, Line, Stream
 from transformer_mt.errors import TmtError
 from transformer_mt.text.cleaning import LOPSIDED, TOO_LONG
 
@@ -23,7 +25,14 @@ BLOCK = 250_000  # pairs with their keys in memory at the same time
 
 DUPLICATE, LEAK = "duplicate", "leak"
 DROPS = (DUPLICATE, LEAK, TOO_LONG, LOPSIDED)
-KINDS = {"pair": "leak", "source": "source"}  # kind of leak -> the column of KEYS that is equal
+KINDS = {"pair": "leak", "source": "source", "target": "target"}  # kind of leak -> the column of KEYS that is equal
+DROPPED_LEAKS = {
+    "pair": ("pair",),
+    "source": ("pair", "source"),
+    "target": ("pair", "target"),
+    "either": ("pair", "source", "target"),
+    "off": (),
+}
 Labels = NDArray[np.uint8]  # the code of the split of each pair in a stream, or of the rule that dropped it
 Hashes = NDArray[np.uint64]
 
@@ -34,6 +43,21 @@ class Selected(NamedTuple):
     split: str
     line: Line
     number: int
+
+
+RULE_KEYS = {  # the key of data that has the limit of a rule
+    TOO_LONG: "max_length",
+    LOPSIDED: "cleaning.max_ratio",
+    DUPLICATE: "cleaning.duplicates",
+    LEAK: "cleaning.leaks",
+    LANGUAGE: "cleaning.language",
+    "identical sides": "cleaning.identical",
+    "too many characters": "cleaning.max_characters",
+}
+
+
+def _key_of(rule: str) -> str:
+    return f" (data.{RULE_KEYS[rule]})" if rule in RULE_KEYS else ""
 
 
 class Selection:
@@ -57,12 +81,14 @@ class Selection:
         self._codes = {split: code for code, split in enumerate(self.splits)}
         self._drops = {rule: code for code, rule in enumerate(DROPS, start=len(self.splits))}
         starts = [self._codes["train" if stream.split == WHOLE else stream.split] for stream in streams]
-        self.labels = [np.full(stream.kept, code, np.uint8) for stream, code in zip(streams, starts, strict=True)]
+        self.labels = [
+            np.full(stream.counts.kept, code, np.uint8) for stream, code in zip(streams, starts, strict=True)
+        ]
         if rules.duplicates:
             self._drop_duplicates()
         for stream, labels in zip(streams, self.labels, strict=True):
             if stream.split == WHOLE:
-                self._divide(labels, stream.division or SplitConfig())
+                self._divide(stream, labels)
         known = {split: self._hashes(split) for split in self.splits[1:]}
         self.leaks = {split: self._find_leaks(hashes) for split, hashes in known.items()}
         self.overlaps: list[dict[str, Any]] = [
@@ -102,13 +128,47 @@ class Selection:
                 labels[rest[(rest >= 0) & (rest < len(labels))]] = self._drops[rule]
                 rest = rest - len(labels)
 
+    def examples(self) -> Examples:
+        """The first pairs that each rule dropped."""
+        found: Examples = {}
+        for stream, labels in zip(self.streams, self.labels, strict=True):
+            for rule, pairs in stream.counts.examples.items():
+                found[rule] = [*found.get(rule, ()), *pairs][:EXAMPLES]
+            wanted = {
+                int(n): rule for rule, code in self._drops.items() for n in np.flatnonzero(labels == code)[:EXAMPLES]
+            }
+            for number, line in enumerate(islice(stream.lines(), max(wanted, default=-1) + 1)):
+                if number in wanted:
+                    rule = wanted[number]
+                    found[rule] = [*found.get(rule, ()), Pair(line.source, line.target, line.place)][:EXAMPLES]
+        return found
+
+    def nothing_left(self, split: str) -> TmtError:
+        """The error for a split without pairs: which rules dropped them, and the first pair that each dropped."""
+        lines = self._drop_lines([stream for stream in self.streams if stream.split in (split, WHOLE)])
+        remedy = "\n  ".join(lines or ["The files are empty, or data.corpus.split leaves no pair for it."])
+        return TmtError(f"no pair is left in the {split} split", place="data.corpus", remedy=remedy)
+
+    def _drop_lines(self, streams: Sequence[Stream]) -> list[str]:
+        """What each rule dropped from some streams, and the first of these pairs."""
+        drops = Counter[str]()
+        for stream in streams:
+            drops += stream.counts.dropped + Counter(self.dropped(stream))
+        read = sum(stream.counts.read for stream in streams)
+        examples, lines = self.examples(), []
+        for rule, count in drops.most_common():
+            lines.append(f"'{rule}' drops {count:,} of {read:,} pairs{_key_of(rule)}, such as:")
+            first = examples[rule][0]
+            lines.append(f"  {first.place}: {listed((first.source, first.target))}")
+        return lines
+
     def _drop_duplicates(self) -> None:
         """Keep only the first of equal pairs, in train and in corpora that will be divided.
 
         Reads all keys once per partition of the hash values. The keys of one partition have about the size of a block.
         """
         candidates = [number for number, stream in enumerate(self.streams) if stream.trains]
-        partitions = max(1, -(-sum(self.streams[number].kept for number in candidates) // BLOCK))
+        partitions = max(1, -(-sum(self.streams[number].counts.kept for number in candidates) // BLOCK))
         for partition in range(partitions):
             keys, owners = [np.zeros(0, np.uint64)], []
             for labels, block in self._blocks(candidates):
@@ -122,10 +182,13 @@ class Selection:
                 labels[rows[repeated[begin : begin + len(rows)]]] = self._drops[DUPLICATE]
                 begin += len(rows)
 
-    def _divide(self, labels: Labels, division: SplitConfig) -> None:
+    def _divide(self, stream: Stream, labels: Labels) -> None:
         """Divide the remaining pairs of a whole corpus at random. Raises TmtError if there are too few."""
+        division = stream.division or SplitConfig()
         remaining = labels == self._codes["train"]
         order = np.arange(np.count_nonzero(remaining), dtype=np.uint32)
+        if not len(order):
+            raise self.nothing_left("train")
         validation, test = (
             max(1, round(share * len(order))) if 0 < share < 1 else int(share)  # a share gives at least one pair
             for share in (division.validation, division.test)
@@ -134,7 +197,9 @@ class Selection:
             raise TmtError(
                 f"a corpus of {len(order):,} pairs is too small for {validation:,} validation and {test:,} test pairs",
                 place="data.corpus.split",
-                remedy="Lower split.validation and split.test, or add pairs.",
+                remedy="\n  ".join(
+                    ["Lower split.validation and split.test, or add pairs.", *self._drop_lines([stream])]
+                ),
             )
         np.random.default_rng(division.seed).shuffle(order)
         shares = np.full(len(order), self._codes["train"], dtype=np.uint8)
@@ -155,7 +220,7 @@ class Selection:
     def _find_leaks(self, known: dict[str, Hashes]) -> dict[str, int]:
         """Count the training pairs that are also in another split, by kind, and drop them if the rule says so."""
         train, leak = self._codes["train"], self._drops[LEAK]
-        dropping = {"pair": ("pair",), "source": ("pair", "source"), "off": ()}[self.rules.leaks]
+        dropping = DROPPED_LEAKS[self.rules.leaks]
         counts = dict.fromkeys(KINDS, 0)
         for kind, column in KINDS.items():
             hashes = np.unique(known[kind])

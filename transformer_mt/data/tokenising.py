@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from transformer_mt.config.schema import Config
 from transformer_mt.data.parallel import Progress, Workers, chunks
@@ -26,6 +26,15 @@ from transformer_mt.text.vocabulary import EOS, MARKS
 
 SCRIPT = "script"  # kind of outlier: a sentence without any letter of its language
 EXAMPLES = 5  # places kept of each kind of outlier
+EXAMPLES_OF_CHUNK = 3  # pairs kept of each split, to be shown
+Item = TypeVar("Item")
+
+
+def evenly(items: list[Item], most: int) -> list[Item]:
+    """At most `most` items, from the beginning, the end and evenly between them."""
+    return (
+        [items[place * (len(items) - 1) // max(1, most - 1)] for place in range(most)] if len(items) > most else items
+    )
 
 
 def train_segmenters(config: Config, selection: Selection, folder: Path) -> dict[str, Segmenter]:
@@ -72,6 +81,7 @@ class Findings:
     cut:      by split: pairs with a sentence that was cut to `max_length`
     outliers: training pairs, by kind of outlier; places: the first of them
     dropped:  numbers of training pairs, by the rule that they violate
+    examples: by split: pairs as text, at most EXAMPLES_OF_CHUNK of each chunk, in the order of the corpus
     """
 
     pairs: int = 0
@@ -82,6 +92,7 @@ class Findings:
     outliers: Counter[str] = field(default_factory=Counter)
     places: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     dropped: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    examples: defaultdict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
 
     def add(self, other: Findings) -> None:
         self.pairs += other.pairs
@@ -95,6 +106,8 @@ class Findings:
             self.places[kind] = [*self.places[kind], *places][:EXAMPLES]
         for rule, numbers in other.dropped.items():
             self.dropped[rule] += numbers
+        for split, pairs in other.examples.items():
+            self.examples[split] += pairs
 
 
 @dataclass(frozen=True)
@@ -130,7 +143,10 @@ class Tokenising:
                 findings.lengths[split, side][len(tokens)] += 1
                 findings.words[split, side].update(tokens)
                 findings.spaced[split, side] += len(text.split())
+            findings.examples[split].append((line.source, line.target))
             tokenised.append(Tokenised(split, source[:most], target[:most]))
+        for split, pairs_of_split in findings.examples.items():
+            findings.examples[split] = evenly(pairs_of_split, EXAMPLES_OF_CHUNK)
         return tokenised, findings
 
 

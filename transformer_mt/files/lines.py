@@ -1,31 +1,42 @@
-"""The lines of a text file, plain or compressed (.gz, .xz, .zst). Errors name file and line.
+"""The lines of a text file, plain, compressed (.gz, .xz, .zst) or inside a .zip. Errors name file and line.
 
+A file inside an archive is named as in a folder: `corpus.zip/corpus.de`. It is read from there; nothing is unpacked.
 Lines end only at `\\n` or `\\r\\n`. The other line breaks of Unicode are part of a sentence.
 """
 
 from __future__ import annotations
 
-import gzip
-import io
-import lzma
+import codecs
+import difflib
 import os
-import zlib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from transformer_mt.errors import TmtError, at, from_os_error
+from transformer_mt.files.opening import DAMAGED, archive_of, damaged, members, open_bytes, open_stored
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_ZSTD_WINDOW = 1 << 31  # bytes; `zstd --long=31` needs this much, and libraries allow only 2**27 by default
+GUESS_BYTES = 1 << 15  # of wrong lines, from which their encoding is guessed
+WESTERN, OTHERS = ["cp1252", "cp1250"], ["cp949", "cp932", "gb18030", "big5", "cp1251", "cp1253"]
+WESTERN_RUN = 1.5  # mean number of bytes above 0x7f in a row; other scripts have more
+LONGEST_LINE = 1 << 26  # bytes; a longer line is not a sentence, and a small archive can contain one of many GiB
 _PAGES = (b"<!doctype html", b"<html")
+_UTF_16 = "In a config, set  encoding: utf-16  in data.corpus. Or convert it:  iconv -f UTF-16 -t UTF-8 OLD > NEW"
 _NOT_TEXT = (  # the first bytes of files that are not plain text, what they are, and what to do
     (b"\x1f\x8b", "is compressed with gzip", "Name it .gz, or unpack it with `gunzip`."),
     (b"\xfd7zXZ\x00", "is compressed with xz", "Name it .xz, or unpack it with `unxz`."),
     (b"\x28\xb5\x2f\xfd", "is compressed with zstd", "Name it .zst, or unpack it with `unzstd`."),
-    (b"PK\x03\x04", "is a ZIP archive or a spreadsheet, not text", "Unpack it, or save the sheet as text in UTF-8."),
-    (b"\xff\xfe", "is UTF-16, not UTF-8", "Convert it:  iconv -f UTF-16 -t UTF-8 OLD > NEW"),
-    (b"\xfe\xff", "is UTF-16, not UTF-8", "Convert it:  iconv -f UTF-16 -t UTF-8 OLD > NEW"),
+    (
+        b"PK\x03\x04",
+        "is a ZIP archive or a spreadsheet, not text",
+        "In a config, name the file inside it (corpus.zip/NAME), or read a spreadsheet with  kind: xlsx. Or unpack it.",
+    ),
+    (b"PAR1", "is a Parquet file, not text", "Read it with  kind: parquet."),
+    (b"\xff\xfe", "is UTF-16, not UTF-8", _UTF_16),
+    (b"\xfe\xff", "is UTF-16, not UTF-8", _UTF_16),
     (b"version https://git-lfs", "is a Git LFS pointer, not the data", "Fetch the data with `git lfs pull`."),
 )
 
@@ -51,9 +62,14 @@ def read_lines(file: str | Path, encoding: str = "utf-8", any_text: bool = False
     """
     path, number = Path(file), 0
     check_exists(path)
-    if path.is_file() and not any_text:  # a pipe can be read only once
+    if not any_text and (path.is_file() or archive_of(path)):  # a pipe can be read only once
         check_head(path)
-    for number, raw in enumerate(_raw_lines(path), start=1):
+    if "\n".encode(encoding) != b"\n":
+        for number, text in enumerate(_decoded(path, encoding), start=1):
+            yield number, (text.removeprefix("\ufeff") if number == 1 else text).removesuffix("\n").removesuffix("\r")
+        return
+    lines = enumerate(_raw_lines(path), start=1)
+    for number, raw in lines:
         if number == 1:
             raw = raw.removeprefix(BYTE_ORDER_MARK)
             if not any_text:
@@ -63,16 +79,48 @@ def read_lines(file: str | Path, encoding: str = "utf-8", any_text: bool = False
         except UnicodeDecodeError as error:
             if number == 1:
                 _check_first(raw, path)  # its message is more specific
-            bad = raw[error.start : error.start + 1].hex()
-            raise TmtError(
-                f"the line is not {encoding.upper()}: byte 0x{bad} at position {error.start + 1}",
-                place=at(path, number),
-                remedy="If only a few lines are wrong, correct them. Otherwise convert the file from its encoding,"
-                " such as CP1252 (Western Windows) or CP949 (Korean):  iconv -f CP1252 -t UTF-8 OLD > NEW",
-            ) from None
+            raise _wrong_encoding(error, encoding, path, chain([(number, raw)], lines)) from None
         yield number, text.removesuffix("\n").removesuffix("\r")
     if not number and not any_text:
         raise _empty(path)
+
+
+def _wrong_encoding(
+    error: UnicodeDecodeError, encoding: str, path: Path, lines: Iterable[tuple[int, bytes]]
+) -> TmtError:
+    """The error for a file in another encoding. lines: the first wrong one and all after it, with their numbers."""
+    numbers, sample, last = [], b"", 0
+    for last, raw in lines:
+        try:
+            raw.decode(encoding)
+        except UnicodeDecodeError:
+            numbers.append(last)
+            sample += raw if len(sample) < GUESS_BYTES else b""
+    bad = error.object[error.start : error.start + 1].hex()
+    others = f"; {len(numbers):,} of {last:,} lines are not" if len(numbers) > 1 else ""
+    others += f" (also {', '.join(map(str, numbers[1:3]))}{', ...' if len(numbers) > 3 else ''})" if others else ""
+    guess = _guessed_encoding(sample) if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else None
+    seems = f"These lines seem to be {guess}. " if guess else ""
+    guess = guess or "cp1252"
+    return TmtError(
+        f"the line is not {encoding.upper()}: byte 0x{bad} at position {error.start + 1}{others}",
+        place=at(path, numbers[0] if numbers else last),
+        remedy=f"{seems}If only a few lines are wrong, correct them. Otherwise name the encoding of the file in"
+        f" data.corpus, such as  encoding: {guess}  or convert it:  iconv -f {guess.upper()} -t UTF-8 OLD > NEW",
+    )
+
+
+def _guessed_encoding(sample: bytes) -> str | None:
+    """The encoding that lines which are not UTF-8 seem to have."""
+    from charset_normalizer import from_bytes
+
+    letters = re.findall(rb"[\x80-\xff]+", sample)
+    is_western = len(b"".join(letters)) < WESTERN_RUN * len(letters)  # single letters with accents
+    best = from_bytes(sample, cp_isolation=WESTERN if is_western else OTHERS).best()
+    if best is not None and is_western and best.encoding != WESTERN[0]:
+        with suppress(UnicodeDecodeError):
+            return WESTERN[0] if sample.decode(WESTERN[0]) == str(best) else best.encoding
+    return best.encoding if best is not None else None
 
 
 def lines_of(file: str | Path) -> list[str]:
@@ -82,6 +130,13 @@ def lines_of(file: str | Path) -> list[str]:
 
 def check_exists(file: Path) -> None:
     """Raises TmtError if `file` does not exist or is a folder."""
+    if archive := archive_of(file):
+        inside, name = members(archive), file.relative_to(archive).as_posix()
+        if name not in inside:
+            near = difflib.get_close_matches(name, inside, n=5, cutoff=0)
+            remedy = f"Files in it: {', '.join(near)}" + (", ..." if len(inside) > len(near) else "")
+            raise TmtError(f"the archive contains no file '{name}'", place=archive, remedy=remedy)
+        return
     if file.is_dir():
         raise TmtError("this is a folder, not a file", place=file, remedy="Give the file inside it.")
     if not file.exists():
@@ -95,8 +150,10 @@ def check_head(file: Path) -> None:
     """Raises TmtError if a file is missing, empty, or a web page, which some servers send instead of the data."""
     check_exists(file)
     try:
-        with file.open("rb") as stream:
+        with open_stored(file) as stream:
             head = stream.read(512)
+    except DAMAGED as error:
+        raise damaged(error, file, file) from None
     except OSError as error:
         raise from_os_error(error, "reading a text file") from None
     if not head:
@@ -136,77 +193,29 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
     """Lines with their line breaks. Errors of the decompressors become a TmtError with the number of the line."""
     number = 0
     try:
-        with _open(path) as stream:
-            for number, line in enumerate(stream, start=1):  # noqa: B007 (used below)
+        with open_bytes(path) as stream:
+            for number, line in enumerate(iter(lambda: stream.readline(LONGEST_LINE + 1), b""), start=1):
+                if len(line) > LONGEST_LINE:
+                    remedy = "Check that this is the file with one sentence per line."
+                    size = f"{LONGEST_LINE >> 20} MiB"
+                    raise TmtError(f"the line is longer than {size}", place=at(path, number), remedy=remedy)
                 yield line
-    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-        damaged = f"damaged, or not a {path.suffix} file ({error})"
-        problem = "incomplete: its end is missing" if isinstance(error, EOFError) else damaged
-        place = at(path, number + 1)
-        raise TmtError(f"the file is {problem}", place=place, remedy="Download or copy it again.") from None
+    except DAMAGED as error:
+        raise damaged(error, path, at(path, number + 1)) from None
     except OSError as error:
         raise from_os_error(error, "reading a text file") from None
 
 
-def _open(path: Path) -> io.BufferedIOBase:
-    suffix = path.suffix.lower()
-    if suffix == ".gz":
-        return gzip.open(path, "rb")
-    if suffix == ".xz":
-        return lzma.open(path, "rb")
-    if suffix in (".zst", ".zstd"):
-        return io.BufferedReader(_ZstdFile(path), buffer_size=1 << 17)
-    return path.open("rb")
-
-
-class _ZstdFile(io.RawIOBase):
-    """Decompressed bytes of a .zst file of one or more frames.
-
-    Unlike the reader of zstandard, it raises EOFError if the last frame is incomplete.
-    """
-
-    _file: Any = None
-
-    def __init__(self, path: Path) -> None:
+def _decoded(path: Path, encoding: str) -> Iterator[str]:
+    """Lines with their line breaks, in an encoding that may write a line break in another way than UTF-8 (UTF-16)."""
+    decoder, pending, number = codecs.getincrementaldecoder(encoding)(), "", 1
+    for raw in chain(_raw_lines(path), [None]):
         try:
-            import zstandard
-        except ImportError:
-            remedy = "Run  pip install zstandard  or unpack the file with `unzstd`."
-            raise TmtError("reading .zst files needs the package zstandard", place=path, remedy=remedy) from None
-        self._zstd: Any = zstandard
-        self._file = path.open("rb")
-        self._frame: Any = None
-        self._compressed, self._ready = b"", b""
-
-    def readable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        if self._file is not None:  # __init__ may have failed before it opened the file
-            self._file.close()
-        super().close()
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._ready and self._decompress():
-            pass
-        size = min(len(buffer), len(self._ready))
-        buffer[:size] = self._ready[:size]
-        self._ready = self._ready[size:]
-        return size
-
-    def _decompress(self) -> bool:
-        """Decompress the next block of the file. False at its end."""
-        block = self._compressed or self._file.read(1 << 14)
-        if not block:
-            if self._frame is not None:
-                raise EOFError
-            return False
-        self._frame = self._frame or self._zstd.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj()
-        try:
-            self._ready = self._frame.decompress(block)
-        except self._zstd.ZstdError as error:
-            raise zlib.error(str(error)) from None
-        self._compressed = self._frame.unused_data
-        if self._frame.eof:
-            self._frame = None
-        return True
+            pending += decoder.decode(raw or b"", final=raw is None)
+        except UnicodeDecodeError as error:
+            raise _wrong_encoding(error, encoding, path, [(number, raw or b"")]) from None
+        *lines, pending = pending.split("\n")
+        yield from (f"{line}\n" for line in lines)
+        number += len(lines)
+    if pending:
+        yield pending

@@ -90,23 +90,33 @@ def fault_of_lengths(source_tokens: int, target_tokens: int, max_length: int, ru
     return None
 
 
+_NEXT = "[\\x80-\\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
+_WRONGLY_DECODED = re.compile(f"\ufffd|[ÂÃ]{_NEXT}|â{_NEXT}{_NEXT}|(?:[ÐÑ]{_NEXT}){{2}}|(?:[à-ï]{_NEXT}{_NEXT}){{2}}")
+
+
+def wrongly_decoded(text: str) -> bool:
+    """Whether it has letters of UTF-8 that were read as Latin-1 or CP1252, such as `Ã¤`, or a lost one (U+FFFD)."""
+    return _WRONGLY_DECODED.search(text) is not None
+
+
 class PairKeys(NamedTuple):
     """Hashes of 8 bytes.
 
-    pair:   equal for equal pairs
-    leak:   equal for pairs that differ only in case, spaces and punctuation
-    source: equal for source sentences that differ only in these
+    pair:           equal for equal pairs
+    leak:           equal for pairs that differ only in case, spaces and punctuation
+    source, target: equal for sentences that differ only in these
     """
 
     pair: bytes
     leak: bytes
     source: bytes
+    target: bytes
 
 
 def keys_of_pair(source: str, target: str) -> PairKeys:
     """The keys by which duplicates and leaks are found."""
     words = [_not_words().sub("", side.casefold()) or side for side in (source, target)]
-    texts = f"{source}\t{target}", "\t".join(words), words[0]
+    texts = f"{source}\t{target}", "\t".join(words), *words
     return PairKeys(
         *(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()[:8] for text in texts)
     )

@@ -57,7 +57,7 @@ class Scorer:
         def translate(model: Transformer, places: Sequence[int]) -> list[str]:
             directory = ModelDirectory(self.prepared.folder, self.config, model, *codecs)
             translator = Translator([directory], decoding, Computing(scored=False))
-            return [one.text for one in translator.translate([sources[place] for place in places])]
+            return [one.text for one in translator.translate([sources[place] for place in places], split=False)]
 
         bleu_of = self._bleu_of(len(sources), translate) if self.config.training.bleu_sentences else None
         return Validation(self._store, self.machine, bleu_of)

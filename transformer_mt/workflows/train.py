@@ -36,6 +36,7 @@ from transformer_mt.training.schedules.base import ends_with, schedule_notes
 from transformer_mt.training.state import TrainState
 from transformer_mt.training.trainer import Trainer
 from transformer_mt.workflows.candidates import Scorer
+from transformer_mt.workflows.data_report import short_report
 from transformer_mt.workflows.evaluate import evaluate_splits
 from transformer_mt.workflows.prepare import prepare
 
@@ -103,7 +104,7 @@ def _train(config: Config, folder: Path, fresh: bool, world: World) -> TrainRepo
     try:
         notes = world.from_main(lambda: _open(run, config, prepared, fresh, world.size))
         events = Events(folder, not world.is_main, config.runtime.tensorboard, config.training.max_epochs)
-        for note in notes:
+        for note in [*notes, *(short_report(prepared.report) if prepared.is_new else ())]:
             events.say(note)
         with closing(events):
             job = TrainingJob(config, prepared, run, machine, events)

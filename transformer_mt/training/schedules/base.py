@@ -73,8 +73,8 @@ def schedule_notes(training: TrainingConfig, epoch_updates: int) -> list[str]:
         )
     elif warmup > LONG_WARMUP * last:
         notes.append(
-            f"the learning rate rises for {warmup:,} of {int(last):,} updates ({100 * warmup / last:.0f} %), a tenth is usual:"
-            f"  --set training.warmup_steps={max(1, int(last) // 10)}"
+            f"the learning rate rises for {warmup:,} of {int(last):,} updates ({100 * warmup / last:.0f} %);"
+            f" a tenth is usual:  --set training.warmup_steps={max(1, int(last) // 10)}"
         )
     if training.max_minutes is not None and (end := ends_with(training)):
         notes.append(

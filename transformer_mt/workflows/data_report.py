@@ -1,23 +1,30 @@
-"""The report of `tmt prepare` as lines of text: pairs, sentences, and remarks, each with a remedy."""
+"""The report of `prepare` as lines of text: pairs, sentences, examples, and remarks, each with a remedy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
+from transformer_mt.config.languages import CODES, MISTAKEN
+from transformer_mt.corpora.base import WHOLE
+from transformer_mt.corpora.tables import listed
+from transformer_mt.data.doctor import DataReport, LanguageFigures, PairCounts
+from transformer_mt.data.languages import MOST
+from transformer_mt.data.reading import DECODED
+from transformer_mt.data.selection import DROPPED_LEAKS, RULE_KEYS
+from transformer_mt.data.store import SIDES, SOURCE, TARGET
 from transformer_mt.reporting.table import Line, aligned
+from transformer_mt.reporting.terminal import LABEL_COLUMNS, wrapped
 
-if TYPE_CHECKING:
-    from transformer_mt.workflows.prepare import DataReport, PairCounts
-
-SIDES = SOURCE, TARGET = "source", "target"
-WHOLE = "all"  # the split of a corpus before it is divided
 OUTLIERS = {  # by kind: what they are, and what was done with them
     "script": "without a letter of their language on one side: kept",
     "length ratio": "with very different lengths: dropped",
+    DECODED: "with letters that were decoded wrongly, such as Ã¤ for ä: kept",
 }
 MANY_UNKNOWN = 0.02  # share of the tokens in validation
 MANY_DROPPED = 0.1  # share of the pairs read
+MANY_FOREIGN = 0.002  # share of the pairs checked with a sentence in another language
 MANY_TOKENS = 3.0  # per word
 LONGEST_ALLOWED = 4_096  # data.max_length accepts no more
 SHOWN = 3  # examples of outliers
@@ -30,8 +37,11 @@ class Remark(NamedTuple):
     remedy: str = ""
 
 
-def report_lines(report: DataReport) -> list[str]:
-    """The report for a person: a table of pairs, a table of sentences, then remarks."""
+def report_lines(report: DataReport, columns: int | None = None) -> list[str]:
+    """The report for a person: a table of pairs, a table of sentences, three pairs of each split, then remarks.
+
+    columns: width of the terminal, into which the pairs are wrapped
+    """
     languages = report.languages
     lines = [f"{report.name}: {languages[SOURCE]} -> {languages[TARGET]}", ""]
     pairs, sentences = _pairs_table(report.pairs), _sentences_table(report)
@@ -41,10 +51,33 @@ def report_lines(report: DataReport) -> list[str]:
         lines.append(f"vocabulary: {sizes[SOURCE]:,} tokens for both languages")
     else:
         lines.append("vocabularies: " + ", ".join(f"{sizes[side]:,} tokens {languages[side]}" for side in SIDES))
+    for split, pairs in report.examples.items():
+        lines += ["", f"pairs of {split}:"]
+        for pair in pairs:
+            sides = [f"  {report.languages[side]}: {text}" for side, text in zip(SIDES, pair, strict=True)]
+            lines += [wrapped(line, columns, len("  de: ")) for line in sides] if columns else sides
     for number, (text, remedy) in enumerate(remarks(report)):
         lines += [""] if number == 0 else []
         lines += [f"- {text}", *([f"  {remedy}"] if remedy else [])]
     return lines
+
+
+def short_report(report: DataReport) -> Iterator[str]:
+    """The report in a few labelled lines, for training that prepares its data itself."""
+    indent = " " * LABEL_COLUMNS
+    drops = Counter[str]()
+    for row in report.pairs.values():
+        drops.update(row.dropped)
+    kept = ", ".join(f"{figures.pairs:,} {split}" for split, figures in report.splits.items())
+    rules = ", ".join(f"{count:,} {rule}" for rule, count in drops.items())
+    yield f"pairs      {kept}" + (f"; dropped: {rules}" if rules else "")
+    for pair in report.examples.get("train", ()):
+        for side, text in zip(SIDES, pair, strict=True):
+            yield f"{indent}{report.languages[side]}: {text}"
+    for text, remedy in remarks(report):
+        yield f"note       {text}"
+        if remedy:
+            yield f"{indent}{remedy}"
 
 
 def _pairs_table(pairs: Mapping[str, PairCounts]) -> list[Line]:
@@ -82,23 +115,57 @@ def _sentences_table(report: DataReport) -> list[Line]:
 
 def remarks(report: DataReport) -> Iterator[Remark]:
     """What is unusual in the data, the most serious first."""
+    for side, code in report.languages.items():
+        if code in MISTAKEN:
+            name = next(name for name, known in CODES.items() if known == MISTAKEN[code]).capitalize()
+            remedy = f"Set data.{side}: {MISTAKEN[code]}. Cleaning, tokenizers and scores then know the language."
+            yield Remark(f"data.{side} is {code}; the code of {name} is {MISTAKEN[code]}", remedy)
     for passed in report.passed:
-        yield Remark(
-            f"{passed.place}: not read, {counted(passed.rows, 'row')} without a header that names both columns",
-            "If these rows are pairs, give the sheet the same header as the others.",
-        )
+        text = f"{passed.place}: {counted(passed.rows, 'row')} not read: {passed.reason}"
+        yield Remark(text, _see(passed.first, passed.rows, passed.remedy))
+    for figures in report.foreign:
+        yield from _foreign(figures, report.language)
+    for code in report.unknown:
+        if code not in MISTAKEN:
+            yield Remark(f"whether sentences are {code} is not checked: this language cannot be recognised")
     for split, leaks in report.leaks.items():
         yield from _leaks(split, leaks, report.leaks_dropped)
     for overlap in report.overlaps:
         yield from _overlap(overlap)
-    yield from _drops(report.pairs)
+    yield from _drops(report)
     yield from _cuts(report)
     for kind, outlier in report.outliers.items():
-        shown = outlier.places[:SHOWN]
-        more = ", ..." if outlier.pairs > len(shown) else ""
-        yield Remark(f"{counted(outlier.pairs, 'training pair')} {OUTLIERS[kind]}", f"See {', '.join(shown)}{more}")
+        text = f"{counted(outlier.pairs, 'pair' if kind == DECODED else 'training pair')} {OUTLIERS[kind]}"
+        remedy = "Convert these files again from their originals, with the right encoding." if kind == DECODED else ""
+        yield Remark(text, _see(outlier.places, outlier.pairs, remedy))
     for side in SIDES:
         yield from _tokenizer(report, side)
+
+
+def _see(places: Sequence[str], total: int, remedy: str = "") -> str:
+    """What to do, and the first places of a number of pairs."""
+    more = ", ..." if total > len(places[:SHOWN]) else ""
+    return " ".join(filter(None, [remedy, f"See {', '.join(places[:SHOWN])}{more}" if places else ""]))
+
+
+def _foreign(figures: LanguageFigures, rule: str) -> Iterator[Remark]:
+    """Sentences of a file in another language."""
+    if rule == "report" and figures.wrong <= MANY_FOREIGN * figures.checked:
+        return
+    sides = (
+        f"{side} {', '.join(f'{count:,} {code}' for code, count in figures.others[side].items())}"
+        for side in SIDES
+        if figures.others[side]
+    )
+    outcome = "dropped from training" if rule == "drop" else "kept"
+    remedy = "" if rule == "drop" else "data.cleaning.language: drop drops such pairs from training."
+    if figures.wrong > MOST * figures.checked:
+        remedy = "Check the columns of this file, data.source and data.target."
+    yield Remark(
+        f"{figures.file}: {figures.wrong:,} of {counted(figures.checked, 'pair')} checked with a sentence in another"
+        f" language ({'; '.join(sides)}): {outcome}",
+        _see(figures.places, figures.wrong, remedy),
+    )
 
 
 def _leaks(split: str, leaks: Mapping[str, int], rule: str) -> Iterator[Remark]:
@@ -106,12 +173,18 @@ def _leaks(split: str, leaks: Mapping[str, int], rule: str) -> Iterator[Remark]:
         outcome = "kept" if rule == "off" else "dropped"
         remedy = f"They raise the score on {split}; data.cleaning.leaks: pair drops them." if rule == "off" else ""
         yield Remark(f"{counted(leaks['pair'], 'training pair')} also in {split}: {outcome}", remedy)
-    others = leaks["source"] - leaks["pair"]
-    if others > 0:
-        outcome = "dropped" if rule == "source" else "kept"
-        remedy = "" if rule == "source" else "data.cleaning.leaks: source drops them too."
-        what = counted(others, "training pair")
-        yield Remark(f"{what} with a source of {split} and another translation: {outcome}", remedy)
+    known = {
+        "source": f"a source of {split} and another translation",
+        "target": f"a translation of {split} and another source",
+    }
+    for kind, what in known.items():
+        others = leaks.get(kind, 0) - leaks["pair"]
+        if others > 0:
+            is_dropped = kind in DROPPED_LEAKS[rule]
+            wanted = "either" if {kind, rule} == set(known) else kind
+            remedy = "" if is_dropped else f"data.cleaning.leaks: {wanted} drops them too."
+            outcome = "dropped" if is_dropped else "kept"
+            yield Remark(f"{counted(others, 'training pair')} with {what}: {outcome}", remedy)
 
 
 def _overlap(overlap: Mapping[str, Any]) -> Iterator[Remark]:
@@ -124,15 +197,15 @@ def _overlap(overlap: Mapping[str, Any]) -> Iterator[Remark]:
         )
 
 
-def _drops(pairs: Mapping[str, PairCounts]) -> Iterator[Remark]:
-    for split, row in pairs.items():
+def _drops(report: DataReport) -> Iterator[Remark]:
+    for split, row in report.pairs.items():
         for rule, count in row.dropped.items():
             if count > MANY_DROPPED * row.read:
                 name = "the corpus" if split == WHOLE else split
-                yield Remark(
-                    f"'{rule}' drops {count / row.read:.0%} of {name}",
-                    "If that is not intended, check the files, data.cleaning and data.max_length.",
-                )
+                first = [f"{pair.place}: {listed((pair.source, pair.target))}" for pair in report.drops.get(rule, ())]
+                key = f"data.{RULE_KEYS[rule]}" if rule in RULE_KEYS else "the columns and the files"
+                remedy = f"If that is not intended, check {key}." + (" The first ones:" if first else "")
+                yield Remark(f"'{rule}' drops {count / row.read:.0%} of {name}", "\n    ".join([remedy, *first]))
 
 
 def _cuts(report: DataReport) -> Iterator[Remark]:

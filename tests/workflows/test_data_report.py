@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from transformer_mt.cli.prepare_tables import Remark, remarks, report_lines
 from transformer_mt.data.doctor import DataReport
+from transformer_mt.workflows.data_report import Remark, remarks, report_lines
 
 
 def _side(**figures: Any) -> dict[str, Any]:

@@ -1,0 +1,47 @@
+"""Names of languages and their ISO 639 codes, for hints; a config may name any code."""
+
+from __future__ import annotations
+
+import unicodedata
+
+CODES = {  # English name and own name -> code
+    "arabic": "ar", "bengali": "bn", "bulgarian": "bg", "catalan": "ca", "chinese": "zh", "mandarin": "zh",
+    "croatian": "hr", "czech": "cs", "danish": "da", "dutch": "nl", "english": "en", "estonian": "et",
+    "finnish": "fi", "french": "fr", "german": "de", "greek": "el", "hebrew": "he", "hindi": "hi",
+    "hungarian": "hu", "icelandic": "is", "indonesian": "id", "irish": "ga", "italian": "it", "japanese": "ja",
+    "korean": "ko", "latin": "la", "latvian": "lv", "lithuanian": "lt", "malay": "ms", "mongolian": "mn",
+    "norwegian": "no", "persian": "fa", "farsi": "fa", "polish": "pl", "portuguese": "pt", "romanian": "ro",
+    "russian": "ru", "serbian": "sr", "slovak": "sk", "slovenian": "sl", "spanish": "es", "swahili": "sw",
+    "swedish": "sv", "tamil": "ta", "telugu": "te", "thai": "th", "turkish": "tr", "ukrainian": "uk",
+    "urdu": "ur", "uzbek": "uz", "vietnamese": "vi", "welsh": "cy",
+    "deutsch": "de", "español": "es", "français": "fr", "italiano": "it", "nederlands": "nl", "polski": "pl",
+    "português": "pt", "svenska": "sv", "русский": "ru", "українська": "uk", "中文": "zh", "日本語": "ja",
+    "한국어": "ko", "국문": "ko", "영어": "en", "영문": "en", "일본어": "ja", "중국어": "zh", "독일어": "de",
+}  # fmt: skip
+MISTAKEN = {  # codes of countries, which are used as codes of languages by mistake -> what was probably meant
+    "cn": "zh", "cz": "cs", "dk": "da", "gr": "el", "jp": "ja", "kp": "ko", "kr": "ko", "ua": "uk", "vn": "vi",
+}  # fmt: skip
+_THREE_LETTERS = {
+    "ara": "ar", "ces": "cs", "cmn": "zh", "deu": "de", "eng": "en", "fra": "fr", "fre": "fr", "ger": "de", "hin": "hi",
+    "ind": "id", "ita": "it", "jpn": "ja", "kor": "ko", "nld": "nl", "pol": "pl", "por": "pt", "rus": "ru", "spa": "es",
+    "swe": "sv", "tur": "tr", "ukr": "uk", "vie": "vi", "zho": "zh",
+}  # fmt: skip
+_WORDS = {"am", "as", "be", "he", "is", "it", "no", "or", "so"}  # codes that are also frequent words
+_COLUMNS = (
+    "source target src tgt trg reference ref hypothesis translation translated original sentence sentences text phrase"
+    " segment id sid no number index language lang col column 원문 번역문 원문장 번역 출발어 도착어 문장 번호"
+)
+COLUMN_NAMES = frozenset({*CODES, *CODES.values(), *_THREE_LETTERS, *_COLUMNS.split(), "cn", "jp", "kr"} - _WORDS)
+
+
+def code_of(text: str) -> str | None:
+    """The code of a language by its name, or by a mistaken code or locale: `German`, `jp`, `ko-KR`, `EN`."""
+    word = unicodedata.normalize("NFC", text).strip().casefold()
+    base = word.replace("_", "-").partition("-")[0]
+    known = {**CODES, **MISTAKEN}
+    return known.get(word) or known.get(base) or (base if base in CODES.values() else None)
+
+
+def two_letters(code: str) -> str:
+    """`de` for `deu`; a code without a shorter form, unchanged."""
+    return _THREE_LETTERS.get(code, code)

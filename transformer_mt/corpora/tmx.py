@@ -1,0 +1,109 @@
+"""Translation memories in TMX, as translation programs and OPUS export them.
+
+lxml reads one unit at a time, so memory stays small. Files from strangers are safe to read: entities that a file
+defines are not replaced, and nothing else is opened or downloaded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal
+
+from transformer_mt.corpora.base import FilesCorpus, Pair, SkippedRows
+from transformer_mt.corpora.tables import TableOptions
+from transformer_mt.errors import TmtError, at, from_os_error
+from transformer_mt.files.lines import check_head
+from transformer_mt.files.opening import DAMAGED, damaged, open_bytes
+
+_LANGUAGE = ("{http://www.w3.org/XML/1998/namespace}lang", "lang")  # the second one in TMX 1.1
+_PAIRED_CODES = {"bpt", "ept"}  # formatting that begins and ends, often inside a word
+_CODES = {"ph", "it", "ut"}  # a line break, a picture or a field
+
+
+class TmxCorpus(FilesCorpus):
+    """A unit (`tu`) has a variant (`tuv`) for each language; several variants of a language give several pairs."""
+
+    class Options(TableOptions):
+        kind: Literal["tmx"]
+
+    options: Options
+
+    def read_files(self, *files: Path) -> Iterator[Pair]:
+        (file,) = files
+        check_head(file)
+        seen: Counter[str] = Counter()
+        incomplete, n_pairs = 0, 0
+        for line, variants in read_units(file):
+            seen.update(variants.keys())
+            sources, targets = variants.get(self.source), variants.get(self.target)
+            if not sources or not targets:
+                incomplete += 1
+                continue
+            for source, target in product(sources, targets):
+                n_pairs += 1
+                yield Pair(source, target, at(file, line))
+        if not n_pairs:
+            found = ", ".join(f"{language} ({units:,} units)" for language, units in seen.most_common(12)) or "none"
+            remedy = f"Set data.source and data.target to languages of the file: {found}."
+            raise TmtError(f"no unit has the languages {self.source} and {self.target}", place=file, remedy=remedy)
+        if incomplete:
+            self.skip(SkippedRows(str(file), incomplete, f"they have no sentence in {self.source} or {self.target}"))
+
+
+def read_units(file: Path) -> Iterator[tuple[int, dict[str, list[str]]]]:
+    """The line of each unit and its texts by language, without the region: `de` for de-DE and DE_at.
+
+    Raises TmtError if the file is not well-formed XML, or if a sentence uses an entity that the file defines.
+    """
+    from lxml import etree
+
+    try:
+        with open_bytes(file) as stream:
+            safe = {"resolve_entities": False, "load_dtd": False, "no_network": True, "huge_tree": False}
+            for _, unit in etree.iterparse(stream, events=("end",), tag="{*}tu", **safe):
+                yield unit.sourceline, _variants(unit, at(file, unit.sourceline))
+                unit.clear()
+                while unit.getprevious() is not None:  # the units before it, and the header
+                    del unit.getparent()[0]
+    except etree.XMLSyntaxError as error:
+        remedy = "Export or download it again. A program that checks XML, such as `xmllint`, shows the place."
+        raise TmtError(f"not well-formed TMX: {error.msg}", place=at(file, error.lineno or 1), remedy=remedy) from None
+    except DAMAGED as error:
+        raise damaged(error, file, file) from None
+    except OSError as error:
+        raise from_os_error(error, "reading a TMX file", file) from None
+
+
+def _variants(unit: Any, place: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for variant in unit.iterfind("{*}tuv"):
+        language = next((variant.get(name) for name in _LANGUAGE if variant.get(name)), "")
+        segment = variant.find("{*}seg")
+        if segment is not None:
+            text = "".join(_texts(segment, place))
+            found.setdefault(language.lower().replace("_", "-").split("-")[0], []).append(text)
+    return found
+
+
+def _texts(element: Any, place: str) -> Iterator[str]:
+    """The text of a segment. Inline codes are left out; `ph`, `it` and `ut` between two words become a space."""
+    from lxml import etree
+
+    before = element.text or ""
+    yield before
+    for child in element:
+        tail = child.tail or ""
+        if isinstance(child, etree._Entity):
+            remedy = "Replace it by its text in the file. Entities are not expanded, because they can be unlimited."
+            raise TmtError(f"the sentence uses the entity {child.text}", place=place, remedy=remedy)
+        if isinstance(child.tag, str):
+            name = etree.QName(child).localname
+            if name in _CODES:
+                yield " " if before[-1:].isalnum() and tail[:1].isalnum() else ""
+            elif name not in _PAIRED_CODES:  # `hi`: highlighted text
+                yield from _texts(child, place)
+        yield tail
+        before = tail

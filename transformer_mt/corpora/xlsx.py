@@ -1,0 +1,69 @@
+"""Workbooks (.xlsx): a pair in each row of a sheet, in two columns with names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from transformer_mt.corpora.base import FilesCorpus, Pair
+from transformer_mt.corpora.tables import ColumnsOptions, TableOptions, listed, missing_column
+from transformer_mt.corpora.workbook import HEADER_ROWS, Header, Row, open_sheets, titles, workbook_pairs
+from transformer_mt.errors import TmtError
+from transformer_mt.files.lines import check_head
+
+
+class XlsxCorpus(FilesCorpus):
+    """The rows of every sheet whose header has both columns, or of one sheet."""
+
+    class Options(ColumnsOptions, TableOptions):
+        kind: Literal["xlsx"]
+        sheet: str | None = Field(None, description="name of the sheet to read; null: each sheet with both columns")
+
+    options: Options
+
+    def read_files(self, *files: Path) -> Iterator[Pair]:
+        (file,) = files
+        check_head(file)
+        headers: list[list[str]] = []
+
+        def find(rows: Sequence[Row]) -> Header | None:
+            headers.append(titles(rows))
+            return self._header(rows)
+
+        n_read = yield from workbook_pairs(file, find, self.skip, self.options.sheet)
+        if not n_read:
+            raise self._not_found(file, [title for some in headers for title in some])
+        if n_read > 1 and not self._named:
+            remedy = f"Name one, such as  sheet: {next(open_sheets(file))[0]}  or give the names of the columns."
+            raise TmtError("several sheets have rows, and the columns have only numbers", place=file, remedy=remedy)
+
+    @property
+    def _named(self) -> bool:
+        return isinstance(self.options.source_column, str) or isinstance(self.options.target_column, str)
+
+    def _header(self, rows: Sequence[Row]) -> Header | None:
+        """Both columns of a sheet: a header in its first rows, or numbers, which need none."""
+        columns = (self.options.source_column, self.options.target_column)
+        if not self._named:
+            return Header(0, int(columns[0]), int(columns[1])) if any(any(row) for _, row in rows) else None
+        for end, (_, row) in enumerate(rows, start=1):
+            cells = [str(cell).strip() if cell is not None else "" for cell in row]
+            if all(isinstance(column, int) or column in cells for column in columns):
+                source, target = (one if isinstance(one, int) else cells.index(one) for one in columns)
+                return Header(end, source, target)
+        return None
+
+    def _not_found(self, file: Path, found: list[str]) -> TmtError:
+        sheets = [title for title, _ in open_sheets(file)]
+        if self.options.sheet is not None and self.options.sheet not in sheets:
+            remedy = f"Sheets in it: {listed(sheets)}"
+            return TmtError(f"the workbook has no sheet '{self.options.sheet}'", place=file, remedy=remedy)
+        columns: tuple[Any, ...] = self.options.source_column, self.options.target_column
+        missing = next((one for one in columns if isinstance(one, str) and one not in found), None)
+        if missing is not None:
+            return missing_column(missing, found, str(file))
+        remedy = f"The header is one of the first {HEADER_ROWS} rows of a sheet. Columns found: {listed(found)}"
+        return TmtError("no sheet has rows with both columns", place=file, remedy=remedy)

@@ -1,0 +1,125 @@
+"""Files as bytes: plain, compressed (.gz, .xz, .zst), or inside a .zip, which is read in place and never unpacked.
+
+A file inside an archive is named as in a folder: `corpus.zip/corpus.de`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import lzma
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from transformer_mt.errors import TmtError
+
+COMPRESSED = (".gz", ".xz", ".zst", ".zstd")
+_ZSTD_WINDOW = 1 << 31  # bytes; `zstd --long=31` needs this much, and libraries allow only 2**27 by default
+# What the decompressors raise. RuntimeError: a password is missing; NotImplementedError: an unknown method (both .zip).
+_DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, zipfile.BadZipFile)
+DAMAGED = (*_DAMAGED, RuntimeError, NotImplementedError)
+
+
+def archive_of(path: Path) -> Path | None:
+    """The .zip archive that contains `path`, or None."""
+    zips = (folder for folder in path.parents if folder.suffix.lower() == ".zip")
+    return next((folder for folder in zips if folder.is_file()), None)
+
+
+def members(archive: Path) -> list[str]:
+    """The names of the files in a .zip archive, sorted. Raises TmtError if it is damaged."""
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            return sorted(one.filename for one in opened.infolist() if not one.is_dir())
+    except _DAMAGED as error:
+        raise damaged(error, archive, archive) from None
+
+
+@contextmanager
+def open_bytes(path: Path) -> Iterator[BinaryIO]:
+    """The content of a file, decompressed while it is read. Reading raises `DAMAGED` or OSError."""
+    with ExitStack() as stack:
+        stream: Any = stack.enter_context(open_stored(path))
+        suffix = path.suffix.lower()
+        if suffix == ".gz":
+            stream = stack.enter_context(gzip.GzipFile(fileobj=stream))
+        elif suffix == ".xz":
+            stream = stack.enter_context(lzma.LZMAFile(stream))
+        elif suffix in (".zst", ".zstd"):
+            stream = stack.enter_context(io.BufferedReader(_ZstdFile(stream, path), buffer_size=1 << 17))
+        yield stream
+
+
+@contextmanager
+def open_stored(path: Path) -> Iterator[BinaryIO]:
+    """The bytes of a file, or of a member of an archive, without decompressing .gz, .xz and .zst."""
+    archive = archive_of(path)
+    if archive is None:
+        with path.open("rb") as stream:
+            yield stream
+        return
+    name = path.relative_to(archive).as_posix()
+    with zipfile.ZipFile(archive) as opened, opened.open(name) as member:
+        yield cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, member), buffer_size=1 << 17))
+
+
+def damaged(error: Exception, path: Path, place: str | Path) -> TmtError:
+    """The TmtError for one of `DAMAGED`, raised at `place`."""
+    again = "Download or copy it again."
+    if isinstance(error, EOFError):
+        return TmtError("the file is incomplete: its end is missing", place=place, remedy=again)
+    if isinstance(error, _DAMAGED):
+        suffix = ".zip" if isinstance(error, zipfile.BadZipFile) else path.suffix
+        return TmtError(f"the file is damaged, or not a {suffix} file ({error})", place=place, remedy=again)
+    remedy = "Unpack it, and give the files inside it."
+    return TmtError(f"this archive cannot be read in place ({error})", place=place, remedy=remedy)
+
+
+class _ZstdFile(io.RawIOBase):
+    """Decompressed bytes of a .zst file of one or more frames.
+
+    Unlike the reader of zstandard, it raises EOFError if the last frame is incomplete.
+    """
+
+    def __init__(self, stream: BinaryIO, path: Path) -> None:
+        try:
+            import zstandard
+        except ImportError:
+            remedy = "Run  pip install zstandard  or unpack the file with `unzstd`."
+            raise TmtError("reading .zst files needs the package zstandard", place=path, remedy=remedy) from None
+        self._zstd: Any = zstandard
+        self._file = stream
+        self._frame: Any = None
+        self._compressed, self._ready = b"", b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._ready and self._decompress():
+            pass
+        size = min(len(buffer), len(self._ready))
+        buffer[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+    def _decompress(self) -> bool:
+        """Decompress the next block of the file. False at its end."""
+        block = self._compressed or self._file.read(1 << 14)
+        if not block:
+            if self._frame is not None:
+                raise EOFError
+            return False
+        self._frame = self._frame or self._zstd.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj()
+        try:
+            self._ready = self._frame.decompress(block)
+        except self._zstd.ZstdError as error:
+            raise zlib.error(str(error)) from None
+        self._compressed = self._frame.unused_data
+        if self._frame.eof:
+            self._frame = None
+        return True

@@ -1,0 +1,81 @@
+"""Whether a sentence is in the language that its column should have.
+
+py3langid (Lui & Baldwin 2011: naive Bayes over byte n-grams) compares a sentence with all languages that it knows. So
+a third language is found too, which a choice between the two languages of a pair would not find.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from transformer_mt.config.languages import two_letters
+
+ODDS = 10.0  # a language must be so many times more probable than the expected one
+WORDS, WIDE_LETTERS = 5, 12  # shorter sentences are not judged; wide letters are those of three bytes, as in Korean
+_RELATED = (  # languages whose sentences are often the same; one stands for all of them
+    {"no", "nb", "nn"},
+    {"hr", "bs", "sr", "sh"},
+    {"id", "ms"},
+    {"zh", "yue", "wuu"},
+    {"tl", "fil"},
+    {"uz", "uzs"},
+    {"ar", "ary", "arz"},
+    {"en", "pcm"},
+)
+_NUMBER = re.compile(r"[\W\d_]+|\S*\d\S*")
+
+
+def is_known(language: str) -> bool:
+    """Whether sentences of this language can be recognised."""
+    return bool(_columns(language))
+
+
+def other_language(text: str, language: str) -> str | None:
+    """The code of the language that a sentence is in, if that is hardly `language`.
+
+    None if it may be this language, if it is too short to say, or if `language` is not known.
+    """
+    columns = _columns(language)
+    if not columns or not is_long(text):
+        return None
+    identifier, labels = _identifier()
+    probabilities = identifier._decide(text)
+    best = int(np.argmax(probabilities))
+    if best in columns or probabilities[best] <= ODDS * probabilities[columns].sum():
+        return None
+    return labels[best]
+
+
+def is_long(text: str) -> bool:
+    """Whether a sentence is long enough to recognise its language."""
+    return len(text.split()) >= WORDS or len(text.encode("utf-8", "replace")) - len(text) >= 2 * WIDE_LETTERS
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number, a code or an id, such as `4711`, `3.5 %` or `S0012`."""
+    return _NUMBER.fullmatch(text.strip()) is not None
+
+
+def same_language(one: str, other: str) -> bool:
+    return set(_columns(one)) == set(_columns(other)) != set()
+
+
+@cache
+def _columns(language: str) -> list[int]:
+    """The columns of the identifier that count as a language."""
+    code = two_letters(language)
+    related = next((group for group in _RELATED if code in group), {code})
+    return [column for column, label in enumerate(_identifier()[1]) if label in related]
+
+
+@cache
+def _identifier() -> tuple[Any, list[str]]:
+    """The identifier, which takes half a second to load, and the languages of its columns."""
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    return identifier, list(identifier.nb_classes)
