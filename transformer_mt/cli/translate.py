@@ -26,6 +26,7 @@ _INPUT = "File with one sentence per line."
 _BEAM = "Beam width; 1: greedy. Default: the model's."
 _LENGTH_PENALTY = "GNMT length penalty; 0: none. Default: the model's."
 _TOP_K = "Sample from the k most likely tokens; 0: all."
+_GLOSSARY = "Terms that translations must contain: a file with term, tab, translation. Numbers and URLs are copied."
 _ENGINE = "tmt or ctranslate2; exported folders always use ctranslate2."
 _OUTPUT = "File to write; it appears once it is complete."
 _N_BEST = "Up to N translations per line, written as: line number, tab, score, tab, text."
@@ -48,6 +49,7 @@ def translate(
     n_best: Annotated[int | None, typer.Option(min=1, metavar="N", help=_N_BEST)] = None,
     length_penalty: Annotated[float | None, typer.Option(metavar="X", help=_LENGTH_PENALTY)] = None,
     prefix: Annotated[str, typer.Option(metavar="TEXT", help="Every translation starts with this text.")] = "",
+    glossary: Annotated[Path | None, typer.Option(metavar="FILE", help=_GLOSSARY)] = None,
     replace_unknown: Annotated[
         bool | None, typer.Option("--replace-unknown", help="Replace <unk> by the source word it attends to most.")
     ] = None,
@@ -70,11 +72,19 @@ def translate(
     device: DeviceOption = "auto",
 ) -> None:
     """Translate sentences: one line out for each line in."""
+    from transformer_mt.cli.answers import check_outputs
     from transformer_mt.cli.streaming import translate_all
     from transformer_mt.files.lines import printable
-    from transformer_mt.workflows.translate import Computing, check_drawing, draw_attention, open_translator
+    from transformer_mt.workflows.translate import (
+        Computing,
+        GlossaryUse,
+        check_drawing,
+        draw_attention,
+        open_translator,
+    )
 
     _check_usage(len(text or ()), input_, output, attention)
+    check_outputs((), (output,))
     check_drawing(attention, attention_of, theme)
     if sample and mbr:
         raise TmtError("--sample and --mbr cannot be combined", remedy="Give one of them.")
@@ -96,7 +106,8 @@ def translate(
         print(f'tmt: {len(text)} sentences of one word each; one sentence needs quotes: "{whole}"', file=sys.stderr)
     names = [str(folder) for folder in folders]
     head = {"model": names if len(names) > 1 else names[0]} if json else None
-    translate_all(translator, text, input_, output, prefix, scores, head, not no_split)
+    used = GlossaryUse(glossary, translator) if glossary is not None else None
+    translate_all(translator, text, input_, output, prefix, scores, head, not no_split, used)
 
 
 def _check_usage(sentences: int, input_: Path | None, output: Path | None, attention: Path | None) -> None:
@@ -107,10 +118,6 @@ def _check_usage(sentences: int, input_: Path | None, output: Path | None, atten
         raise TmtError("no such file", place=input_, remedy="Check the path after --input.")
     if input_ is not None and input_.is_dir():
         raise TmtError("this is a folder, not a file", place=input_, remedy="Give a file with one sentence per line.")
-    if output is not None and output.is_dir():
-        raise TmtError("this is a folder, not a file", place=output, remedy="Give the name of a file to write.")
-    if output is not None and not output.absolute().parent.is_dir():
-        raise TmtError("no such folder", place=output.parent, remedy=f"Create it first:  mkdir -p {output.parent}")
     if input_ and output and output.exists() and output.samefile(input_):
         raise TmtError("--output is the same file as --input", place=output, remedy="Choose another file.")
     if attention is not None and sentences != 1:

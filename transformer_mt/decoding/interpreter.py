@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, repeat, zip_longest
-from typing import overload
+from pathlib import Path
+from typing import ClassVar, overload
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.schema import Config
@@ -55,7 +56,14 @@ class Computing:
 
 
 class Interpreter(ABC):
-    """Text to text: codecs of both sides and search settings, around an engine that a subclass provides."""
+    """Text to text: codecs of both sides and search settings, around an engine that a subclass provides.
+
+    folders:    of the models
+    constrains: whether the engine supports terms
+    """
+
+    folders: Sequence[Path]
+    constrains: ClassVar[bool] = False
 
     def __init__(self, config: Config, source: Codec, target: Codec, decoding: DecodingConfig | None = None) -> None:
         """decoding: how to search; None: the `decoding` section of the config."""
@@ -65,6 +73,9 @@ class Interpreter(ABC):
         self.source = source
         self.target = target
         self.max_length = config.data.max_length  # most tokens of a source, end token included
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.config.data.direction}, {', '.join(map(str, self.folders))})"
 
     @abstractmethod
     def _search(self, requests: Sequence[Request]) -> list[list[SearchResult]]:
@@ -169,8 +180,12 @@ class Interpreter(ABC):
     @cached_property
     def terms(self) -> TermReader:
         """Raises TmtError if the search or the engine does not support terms."""
+        if not self.constrains:
+            raise TmtError(
+                "this engine does not support terms", remedy="Use --engine tmt with the folder of the run or model."
+            )
         if not self.search.constrained_rows:
-            raise TmtError("terms need a beam search", remedy="Remove --sample or --mbr, or use --mbr with --beam 5.")
+            raise TmtError("terms need a beam search", remedy="Remove --sample or --mbr, or add --beam 5 to --mbr.")
         return TermReader(self.config, self.source, self.target)
 
     def _read(self, line: str, prefix: str, terms: Sequence[Term] = ()) -> Source:
@@ -226,22 +241,16 @@ class Interpreter(ABC):
         written = [self._write(*pair, forced.get(index), align) for index, pair in enumerate(pairs)]
         hypotheses, answers = iter(written), []
         for source, best in zip(sources, chosen, strict=True):
-            own, missing = zip(*islice(hypotheses, len(best)), strict=True)
             notes = source.notes
-            if missing[0]:
-                notes = (*notes, f"without the term{'s' * (len(missing[0]) > 1)} {', '.join(missing[0])}")
+            if source.bound is not None and (missing := source.bound.missing(best[0].ids)):
+                notes = (*notes, f"without the term{'s' * (len(missing) > 1)} {', '.join(missing)}")
             if best[0].stopped:
                 notes = (*notes, f"the translation was stopped after {len(best[0].ids)} tokens")
-            answers.append(Translation(source.tokens, own, notes, source.is_cut))
+            answers.append(Translation(source.tokens, tuple(islice(hypotheses, len(best))), notes, source.is_cut))
         return answers
 
-    def _write(
-        self, source: Source, found: SearchResult, forced: Forced | None, align: bool
-    ) -> tuple[Hypothesis, list[str]]:
-        """A search result as text, and the terms that it lacks.
-
-        forced: None if neither alignments nor unknown words need it
-        """
+    def _write(self, source: Source, found: SearchResult, forced: Forced | None, align: bool) -> Hypothesis:
+        """A search result as text. forced: None if neither alignments nor unknown words need it."""
         tokens = tuple(self.target.vocabulary.tokens[token] for token in found.tokens)
         detokenize, alignment = self.source.segmenter.tokenizer.detokenize, list[int]()
         if forced is not None:
@@ -251,15 +260,18 @@ class Interpreter(ABC):
         if self.decoding.replace_unknown and alignment:
             places = [place for token, place in zip(found.ids, alignment, strict=True) if token == UNK]
             unknown = [detokenize([source.tokens[place]]) for place in places]
-        text, missing = self.target.decode(found.ids, unknown), list[str]()
-        if source.bound is not None:
-            text, missing = self.terms.write(source.bound, found.ids, unknown)
+        text = self._text(source, found.ids, unknown)
         if forced is None or forced.log_probabilities is None:
             empty = () if align else None
-            return Hypothesis(text, tokens, found.score, empty, empty, empty), missing
+            return Hypothesis(text, tokens, found.score, empty, empty, empty)
         words = self._word_alignment(forced, source, tokens, self.target.decode(found.ids))
         aligned = tuple(alignment[: len(tokens)])
-        return Hypothesis(text, tokens, found.score, aligned, tuple(forced.log_probabilities), words), missing
+        return Hypothesis(text, tokens, found.score, aligned, tuple(forced.log_probabilities), words)
+
+    def _text(self, source: Source, ids: Sequence[int], unknown: Sequence[str] = ()) -> str:
+        if source.bound is None:
+            return self.target.decode(ids, unknown)
+        return self.terms.write(source.bound, ids, unknown)
 
     def _word_alignment(
         self, forced: Forced, source: Source, tokens: Sequence[str], text: str, clean: bool = False
@@ -273,15 +285,15 @@ class Interpreter(ABC):
         )
 
     @overload
-    def score(self, sources: str, targets: str, align: bool = False, chunk_size: int = CHUNK) -> PairScore: ...
+    def score(self, sources: str, targets: str, align: bool = False, gain: bool = False) -> PairScore: ...
 
     @overload
     def score(
-        self, sources: Iterable[str], targets: Iterable[str], align: bool = False, chunk_size: int = CHUNK
+        self, sources: Iterable[str], targets: Iterable[str], align: bool = False, gain: bool = False
     ) -> Iterator[PairScore]: ...
 
     def score(
-        self, sources: str | Iterable[str], targets: str | Iterable[str], align: bool = False, chunk_size: int = CHUNK
+        self, sources: str | Iterable[str], targets: str | Iterable[str], align: bool = False, gain: bool = False
     ) -> PairScore | Iterator[PairScore]:
         """The log-probability of a target for its source, or of each pair, in order.
 
@@ -289,29 +301,28 @@ class Interpreter(ABC):
 
         sources, targets: two lines as str, or two iterables of lines
         align:            whether the results have alignments of words
+        gain:             whether they say what the source adds; this takes a second pass
         Raises TmtError if they are not text, or if one has more lines than the other.
         """
         if isinstance(sources, str) != isinstance(targets, str):
             raise TmtError("one side is a line, the other is not", remedy="Give two lines, or two lists of lines.")
-        scores = self._score(checked(sources), checked(targets), align, chunk_size)
+        scores = self._score(checked(sources), checked(targets), align, gain)
         return next(scores) if isinstance(sources, str) else scores
 
-    def _score(
-        self, sources: Iterator[str], targets: Iterator[str], align: bool, chunk_size: int
-    ) -> Iterator[PairScore]:
+    def _score(self, sources: Iterator[str], targets: Iterator[str], align: bool, gain: bool) -> Iterator[PairScore]:
         pairs = enumerate(zip_longest(sources, targets), start=1)
-        while chunk := list(islice(pairs, chunk_size)):
+        while chunk := list(islice(pairs, CHUNK)):
             for number, (source, target) in chunk:
                 if source is None or target is None:
                     fewer, more = ("source", "target") if source is None else ("target", "source")
                     message = f"the {fewer} has {number - 1:,} lines, the {more} has more"
                     raise TmtError(message, remedy="Line n of one must belong to line n of the other.")
             read = [(self._read(source, ""), self._read_target(target)) for _, (source, target) in chunk]
-            ids = [source.ids for source, _ in read], [target.ids for _, target in read]
-            results: list[PairScore | None] = [None] * len(read)
-            for index, forced in self._force(*ids, scored=True, attentive=align):
-                results[index] = self._pair_score(*read[index], forced, align)
-            yield from (result for result in results if result is not None)
+            targets_ids, empty = [target.ids for _, target in read], [(EOS,)] * len(read)
+            forced = dict(self._force([source.ids for source, _ in read], targets_ids, scored=True, attentive=align))
+            alone = dict(self._force(empty, targets_ids, scored=True, attentive=False)) if gain else {}
+            for index, (line, target_line) in enumerate(read):
+                yield self._pair_score(line, target_line, forced[index], alone.get(index), align)
 
     def _read_target(self, line: str) -> Target:
         """Clean a given translation, split it into tokens and look up their ids; note what is lost."""
@@ -327,13 +338,18 @@ class Interpreter(ABC):
             notes.append(f"the target has {unknown} unknown token{'' if unknown == 1 else 's'}")
         return Target(line, tuple(tokens), (*ids, EOS), tuple(notes), is_cut)
 
-    def _pair_score(self, source: Source, target: Target, forced: Forced, align: bool) -> PairScore:
+    def _pair_score(
+        self, source: Source, target: Target, forced: Forced, alone: Forced | None, align: bool
+    ) -> PairScore:
+        """alone: what the model says of the target after an empty source."""
         assert forced.log_probabilities is not None
         notes = source.notes if source.tokens else ("the source is empty",)
         tokens = tuple(self.target.vocabulary.decode(target.ids))
         words = self._word_alignment(forced, source, target.tokens, target.line, clean=True) if align else None
-        scores = tuple(forced.log_probabilities)
-        return PairScore(source.tokens, tokens, scores, words, (*notes, *target.notes), target.is_cut)
+        scores, prior = tuple(forced.log_probabilities), None
+        if alone is not None and alone.log_probabilities is not None:
+            prior = sum(alone.log_probabilities)
+        return PairScore(source.tokens, tokens, scores, words, prior, (*notes, *target.notes), target.is_cut)
 
     def reference_loss(self, sources: Sequence[str], references: Sequence[str]) -> ReferenceLoss:
         """The loss of the references, one for each source. Sources and references are cut to the longest length."""

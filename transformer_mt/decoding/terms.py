@@ -32,7 +32,7 @@ _JOINING = regex.compile(
     r"[\p{L}\p{M}\p{N}_/@#&=~+\\\uFFFD--[\p{sc=Hangul}\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}]]",
     regex.V1,
 )
-_LETTERS = regex.compile(r"\p{L}")
+_WORD, _LETTERS = regex.compile(r"[\p{L}\p{M}\p{N}_]"), regex.compile(r"\p{L}")
 
 
 class Term(NamedTuple):
@@ -74,6 +74,10 @@ class BoundLine:
     def constraints(self) -> tuple[Constraint, ...]:
         return tuple(one.constraint for one in self.required)
 
+    def missing(self, ids: Sequence[int]) -> list[str]:
+        """The texts that a translation lacks."""
+        return _find(self.required, ids)[1]
+
 
 class _Place(NamedTuple):
     """A span of the ids of a translation, and the text that takes its place."""
@@ -110,14 +114,12 @@ class TermReader:
         parts = zip(between, [*words, ""], strict=True)
         return BoundLine("".join(chain.from_iterable(parts)), _required(line, spans, patterns))
 
-    def write(self, bound: BoundLine, ids: Sequence[int], unknown: Sequence[str]) -> tuple[str, list[str]]:
-        """The text of a translation with the terms in their places, and the terms that it lacks.
+    def write(self, bound: BoundLine, ids: Sequence[int], unknown: Sequence[str] = ()) -> str:
+        """The text of a translation with the terms in their places.
 
         unknown: words to write for the ids UNK, as in `Codec.decode`
         """
-        places, missing = _find(bound.required, ids)
-        if not places:
-            return self.target.decode(ids, unknown), missing
+        places, _ = _find(bound.required, ids)
         words, filled, written, end = iter(unknown), [], [], 0
         for number, place in enumerate([*places, _Place(len(ids), len(ids), "", False, "")]):
             for token in ids[end : place.start]:
@@ -135,7 +137,7 @@ class TermReader:
         text = self.target.decode(filled, written)
         for number, place in enumerate(places):
             text = self._put(text, chr(_FIRST_SIGN + number), place, bound.line)
-        return text, missing
+        return text
 
     @cached_property
     def joining(self) -> tuple[int, ...]:
@@ -214,7 +216,7 @@ def spans_of_terms(line: str, terms: Sequence[Term]) -> list[tuple[int, Term]]:
     """Where each term begins in the line, from left to right."""
     spans, end = [], 0
     for term in terms:
-        start = line.find(term.source, end) if term.source and term.target.strip() else -1
+        start = _first(line, term.source, end) if term.source and term.target.strip() else -1
         if start < 0:
             raise TmtError(
                 f"the term '{term.source}' is not in the line, or its translation is empty",
@@ -223,6 +225,17 @@ def spans_of_terms(line: str, terms: Sequence[Term]) -> list[tuple[int, Term]]:
         spans.append((start, term))
         end = start + len(term.source)
     return spans
+
+
+def _first(line: str, text: str, begin: int) -> int:
+    """Where a text first occurs as words, or else anywhere; -1 if it does not occur."""
+    start = line.find(text, begin)
+    while start >= 0:
+        after = start + len(text)
+        if not _WORD.match(line[max(start - 1, 0) : start]) and not _JOINING.match(line[after : after + 1]):
+            return start
+        start = line.find(text, start + 1)
+    return line.find(text, begin)
 
 
 def _gaps(spans: Sequence[tuple[int, Term]], length: int) -> Iterator[tuple[int, int]]:

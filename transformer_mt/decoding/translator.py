@@ -19,7 +19,7 @@ from transformer_mt.decoding.attention_maps import attention_maps
 from transformer_mt.decoding.batches import search
 from transformer_mt.decoding.ensemble import mean_log_probability
 from transformer_mt.decoding.finding import find_model
-from transformer_mt.decoding.forced import Forced, alignment_layer
+from transformer_mt.decoding.forced import Forced
 from transformer_mt.decoding.interpreter import Computing, Interpreter
 from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
 from transformer_mt.decoding.request import Request, SearchResult, batched
@@ -51,6 +51,8 @@ class AttentionMaps:
 class Translator(Interpreter):
     """One model, or an ensemble with equal vocabularies, ready to translate."""
 
+    constrains = True
+
     def __init__(
         self,
         directories: Sequence[ModelDirectory],
@@ -66,6 +68,7 @@ class Translator(Interpreter):
         self.models: list[Transformer] = [directory.model for directory in directories]
         self.device = next(self.models[0].parameters()).device
         self.seed, self.scored = computing.seed, computing.scored
+        self.folders = [directory.folder for directory in directories]
 
     @classmethod
     def load(
@@ -125,7 +128,7 @@ class Translator(Interpreter):
             in_BT = pad([[BOS, *targets[index][:-1]] for index in batch], self.device)
             logits, weights_BTS = [], torch.zeros(*in_BT.shape, source_BS.shape[1], device=self.device)
             for model in self.models:
-                path = f"decoder.layers.{alignment_layer(len(model.decoder.layers))}.cross_attention"
+                path = f"decoder.layers.{len(model.decoder.layers) - 1}.cross_attention"
                 looking = attention_maps(model, only=path) if attentive else nullcontext({})
                 with torch.inference_mode(), looking as maps:
                     hidden_BTD = model(source_BS, in_BT)

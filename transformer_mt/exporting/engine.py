@@ -57,6 +57,7 @@ class Ctranslate2Engine(Interpreter):
         ValueError if its vocabularies do not match the tokenizers.
         """
         super().__init__(load_config(folder / CONFIG), *load_codecs(folder), decoding)
+        self.folders = [folder]
         self._by_beam = isinstance(self.search.proposer, Beam)
         self._scored = computing.scored or not self._by_beam or self.decoding.beam > 1
         source, target = self.source.vocabulary.tokens, self.target.vocabulary.tokens
