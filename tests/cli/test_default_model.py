@@ -92,12 +92,10 @@ def test_the_default_is_named_and_a_later_unfinished_run_too(capsys: pytest.Capt
     model_of("old")
     record("old", 1e9)
     assert find_models(None) == [Path("runs/old/model")]
-    said = capsys.readouterr().err
-    assert said.startswith("tmt: model runs/old, finished 2001-09-")
-    assert said.count("\n") == 1
+    assert capsys.readouterr().err == "tmt: model runs/old\n"
     record("new", None)
     default_model()
-    assert capsys.readouterr().err.endswith("; runs/new has not finished\n")
+    assert capsys.readouterr().err == "tmt: model runs/old; runs/new has not finished\n"
     assert find_models([Path("runs/old")]) == [Path("runs/old/model")]
     assert capsys.readouterr().err == "", "only a model that was not named is named"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +30,9 @@ def default_model() -> Path:
     """The model of the run that finished last, which a note names. Raises TmtError if there is none."""
     model = find_model(None)
     finished = finished_at(model.parent)
-    when = f", finished {datetime.fromtimestamp(finished):%Y-%m-%d %H:%M}" if finished is not None else ""
     later = [run for run in unfinished_runs() if _started(run) > (finished or 0.0) and run != model.parent]
     more = f"; {later[-1]} has not finished" if later else ""
-    note(f"model {model.parent}{when}{more}")
+    note(f"model {model.parent}{more}")
     return model
 
 
