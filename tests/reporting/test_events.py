@@ -240,6 +240,7 @@ def test_the_log_has_whole_samples(tmp_path: Path, capsys, monkeypatch):
     assert whole in capsys.readouterr().err, "without a terminal nothing is cut"
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("NO_COLOR", "1")
     events.validated(ROW, [(long, long, "short")])
     assert whole in lines(tmp_path / "train.log")[-1]
     assert max(map(len, capsys.readouterr().err.splitlines())) <= 60
