@@ -24,7 +24,7 @@ from transformer_mt.files.lines import BYTE_ORDER_MARK, printable, read_lines
 from transformer_mt.files.system import BINARY, IS_WINDOWS
 
 if TYPE_CHECKING:
-    from transformer_mt.workflows.translate import Interpreter
+    from transformer_mt.workflows.translate import GlossaryUse, Interpreter
 
 BATCH = 2048  # lines
 _PIECE = 1 << 16  # bytes read from a pipe at once
@@ -39,11 +39,13 @@ def translate_all(
     prefix: str,
     scores: bool,
     head: dict[str, Any] | None,
+    split: bool,
+    glossary: GlossaryUse | None = None,
 ) -> None:
     """Read, translate and write batch by batch; notes and progress go to stderr.
 
     prefix: the start of every translation. scores: write them too. head: None for plain lines; otherwise the first
-    keys of the JSON object that is written.
+    keys of the JSON object that is written. split: lines of several sentences.
     """
     form = form_of(scores, translator.decoding.n_best) if head is None else None
     known = check_file(input_) if input_ is not None and input_.is_file() else None
@@ -55,7 +57,8 @@ def translate_all(
         given = [printable(sentence) for sentence in text or ()]
         for batch in [given] if given else _batches(input_, known is not None, notes, translator):
             prefixes = [prefix] * len(batch) if prefix else None
-            answers = translator.translate(batch, prefixes, align=form is None)
+            terms = glossary.terms(batch) if glossary is not None else None
+            answers = translator.translate(batch, prefixes, align=form is None, split=split, terms=terms)
             for line, translation in zip(batch, answers, strict=True):
                 writer.write(line, translation)
                 notes.add(writer.written, translation.notes)
@@ -64,6 +67,8 @@ def translate_all(
             stream.flush()
         writer.close()
         notes.close()
+        if glossary is not None:
+            print(f"tmt: {glossary}", file=sys.stderr)
 
 
 def _batches(input_: Path | None, checked: bool, notes: Notes, translator: Interpreter) -> Iterator[list[str]]:

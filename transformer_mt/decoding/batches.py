@@ -5,17 +5,18 @@ This file knows models, ids and `DecodingConfig`, not text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
 import torch
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.beam_search import Coverage
+from transformer_mt.decoding.constraints import Constraints
 from transformer_mt.decoding.ensemble import Ensemble
 from transformer_mt.decoding.incremental import IncrementalDecoder
 from transformer_mt.decoding.request import Request, SearchResult, allowed_lengths, batched
-from transformer_mt.decoding.searches.base import Sentences, make_search
+from transformer_mt.decoding.searches.base import Search, Sentences, make_search
 from transformer_mt.decoding.step import Limits, pad
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.text.vocabulary import PAD
@@ -40,9 +41,8 @@ def search(
     device = next(models[0].parameters()).device
     positions = min((model.max_positions for model in models if model.max_positions is not None), default=None)
     results: list[list[SearchResult]] = [[] for _ in requests]
-    lengths = [len(request.source) for request in requests]
     with torch.inference_mode():
-        for batch in batched(lengths, method.rows, decoding.batch_tokens, positions):
+        for batch in _batches(requests, method, decoding, positions):
             sources = [requests[index].source for index in batch]
             prefixes = [requests[index].prefix for index in batch]
             shortest, longest = zip(
@@ -53,11 +53,28 @@ def search(
             if method.needs_attention:
                 coverage = Coverage((source_BS == PAD).float(), attrgetter("attention_NS"))
             limits = Limits.of(shortest, longest, prefixes, decoding.no_repeat_ngram, device)
+            constraints = None
+            if requests[batch[0]].constraints:
+                needed, joining = [requests[index].constraints for index in batch], requests[batch[0]].joining
+                constraints = Constraints.of(needed, joining, device)
             cache = decoder.start(source_BS)
-            found = method.find(Sentences(decoder.step, cache, limits, sources, coverage, seed, scored))
+            found = method.find(Sentences(decoder.step, cache, limits, sources, coverage, seed, scored, constraints))
             for index, results_of_one in zip(batch, found, strict=True):
                 results[index] = results_of_one
     return results
+
+
+def _batches(
+    requests: Sequence[Request], method: Search, decoding: DecodingConfig, positions: int | None
+) -> Iterator[list[int]]:
+    """Batches of indices, first of the requests without constraints, then of those with constraints."""
+    free = [index for index, request in enumerate(requests) if not request.constraints]
+    bound = [index for index, request in enumerate(requests) if request.constraints]
+    assert method.constrained_rows or not bound, "the caller refuses constraints that the method does not support"
+    for indices, rows in ((free, method.rows), (bound, method.constrained_rows)):
+        lengths = [len(requests[index].source) for index in indices]
+        for batch in batched(lengths, rows, decoding.batch_tokens, positions):
+            yield [indices[place] for place in batch]
 
 
 def translate_ids(

@@ -5,6 +5,8 @@ the W likeliest others stay live. A sentence is finished when W of its hypothese
 still become one of its n best, which saves time and does not change the result. The penalties are those of Wu et al.
 2016, arXiv:1609.08144.
 
+With constraints, other hypotheses stay live (`Constraints.extensions`), and only those that meet all of them are done.
+
 This file knows a step function and its cache, not a model. The whole state of a search is one frozen `BeamState`.
 """
 
@@ -13,12 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Generic, NamedTuple
+from typing import Any, Generic
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from transformer_mt.decoding.constraints import Constraints, Extensions
 from transformer_mt.decoding.request import SearchResult, length_penalty
 from transformer_mt.decoding.step import C, Limits, Step, coverage_penalty, too_many_idle
 from transformer_mt.kernels.top_candidates import top_candidates
@@ -67,6 +70,7 @@ class BeamState(Generic[C]):
     done: tuple[tuple[SearchResult, ...], ...]  # for each of the B sentences, the hypotheses that are done
     limits: Limits  # of the B sentences
     cache: C  # of B * W rows
+    constraints: Constraints | None = None  # of the B sentences, and what the live hypotheses have met of them
 
     def select(self, kept_B: Tensor) -> BeamState[C]:
         """The state of the sentences at the places kept_B."""
@@ -79,23 +83,22 @@ class BeamState(Generic[C]):
             tuple(self.done[index] for index in kept_B.tolist()),
             self.limits.select(kept_B),
             self.cache.select(kept_B),
+            None if self.constraints is None else self.constraints.select(kept_B),
         )
 
 
-class _Extensions(NamedTuple):
-    """The X = 2W likeliest extensions of each sentence, likeliest first; scores are -inf if there are fewer."""
-
-    scores_BX: Tensor
-    tokens_BX: Tensor
-    parent_BX: Tensor  # which of the W live hypotheses it extends
-
-
 def beam_search(
-    step: Step[C], cache: C, limits: Limits, options: BeamOptions, coverage: Coverage | None = None
+    step: Step[C],
+    cache: C,
+    limits: Limits,
+    options: BeamOptions,
+    coverage: Coverage | None = None,
+    constraints: Constraints | None = None,
 ) -> list[list[SearchResult]]:
     """The hypotheses that are done for each sentence, best first: at least one, usually W, all different.
 
-    coverage: required with a coverage penalty (beta > 0), and only then
+    coverage:    required with a coverage penalty (beta > 0), and only then
+    constraints: what each translation must contain; only if the lengths leave no room for it, the one result lacks it
     """
     assert (coverage is not None) == (options.beta > 0), "a coverage penalty needs `coverage`"
     n_sentences, device = len(limits.longest_B), limits.longest_B.device
@@ -108,6 +111,7 @@ def beam_search(
         done=((),) * n_sentences,
         limits=limits,
         cache=cache,
+        constraints=constraints,
     )
     results: list[list[SearchResult]] = [[] for _ in range(n_sentences)]
     previous_N = torch.full_like(state.sentence_B, BOS)
@@ -123,29 +127,65 @@ def beam_search(
 
 
 def _advance(state: BeamState[C], logits_NV: Tensor, options: BeamOptions) -> BeamState[C]:
-    """Extend the hypotheses by a token: collect those that are done, and keep the W likeliest others."""
+    """Extend the hypotheses by a token: collect those that are done, and keep the W best others."""
     log_p_NV = logits_NV.log_softmax(dim=-1)
     state.limits.forbid(log_p_NV, state.tokens_BWT.flatten(0, 1))
-    scores_BX, tokens_BX, parent_BX = top_candidates(log_p_NV, state.scores_BW, 2 * options.beam)
-    missing = (0, 2 * options.beam - tokens_BX.shape[1])  # if the vocabulary is smaller than the beam
-    scores_BX, tokens_BX = F.pad(scores_BX, missing, value=-math.inf), F.pad(tokens_BX, missing, value=EOS)
-    extensions = _Extensions(scores_BX, tokens_BX, F.pad(parent_BX, missing))
     last_B1 = (state.limits.longest_B <= state.tokens_BWT.shape[2] + 1)[:, None]
-    ended_BX = (tokens_BX == EOS) | last_B1
-    state = _collect_done(state, extensions, ended_BX[:, : options.beam], options)
-    live = scores_BX.masked_fill(ended_BX, -math.inf).topk(options.beam, dim=-1)
-    parent_BW, token_BW = extensions.parent_BX.gather(1, live.indices), tokens_BX.gather(1, live.indices)
+    if state.constraints is None:
+        extensions = _likeliest(log_p_NV, state.scores_BW, options.beam)
+        ended_BX = (extensions.tokens_BX == EOS) | last_B1
+        state = _collect_done(state, extensions, ended_BX[:, : options.beam], options)
+        scores_BW, place_BW = extensions.scores_BX.masked_fill(ended_BX, -math.inf).topk(options.beam, dim=-1)
+    else:
+        state.constraints.forbid(log_p_NV, state.limits, state.tokens_BWT.shape[2])
+        extensions, complete_BX = state.constraints.extensions(log_p_NV, state.scores_BW, options.beam)
+        ended_BX = (extensions.tokens_BX == EOS) | last_B1
+        state = _collect_stuck(state, extensions, ended_BX & ~complete_BX, options)
+        state = _collect_done(state, extensions, (ended_BX & complete_BX)[:, : options.beam], options)
+        place_BW = ended_BX.to(torch.uint8).argsort(dim=1, stable=True)[:, : options.beam]
+        scores_BW = extensions.scores_BX.masked_fill(ended_BX, -math.inf).gather(1, place_BW)
+    parent_BW, token_BW = extensions.parent_BX.gather(1, place_BW), extensions.tokens_BX.gather(1, place_BW)
     place_B1 = torch.arange(len(parent_BW), device=parent_BW.device)[:, None]
     return replace(
         state,
         tokens_BWT=torch.cat([state.tokens_BWT[place_B1, parent_BW], token_BW[:, :, None]], dim=2),
-        scores_BW=live.values,
+        scores_BW=scores_BW,
         coverage_BWS=None if state.coverage_BWS is None else state.coverage_BWS[place_B1, parent_BW],
         cache=state.cache.reorder((place_B1 * state.scores_BW.shape[1] + parent_BW).flatten()),
+        constraints=None if state.constraints is None else state.constraints.advanced(parent_BW, token_BW),
     )
 
 
-def _collect_done(state: BeamState[C], extensions: _Extensions, ended_BW: Tensor, options: BeamOptions) -> BeamState[C]:
+def _likeliest(log_p_NV: Tensor, scores_BW: Tensor, beam: int) -> Extensions:
+    """The 2W likeliest extensions of each sentence, likeliest first."""
+    scores_BX, tokens_BX, parent_BX = top_candidates(log_p_NV, scores_BW, 2 * beam)
+    missing = (0, 2 * beam - tokens_BX.shape[1])  # if the vocabulary is smaller than the beam
+    scores_BX, tokens_BX = F.pad(scores_BX, missing, value=-math.inf), F.pad(tokens_BX, missing, value=EOS)
+    return Extensions(scores_BX, tokens_BX, F.pad(parent_BX, missing))
+
+
+def _collect_stuck(
+    state: BeamState[C], extensions: Extensions, incomplete_BX: Tensor, options: BeamOptions
+) -> BeamState[C]:
+    """Of a sentence without any result that must stop before all constraints are met, collect the best hypothesis.
+
+    incomplete_BX: extensions that must stop and lack a constraint
+    """
+    possible_BX = extensions.scores_BX > -math.inf
+    stuck_B = ~(possible_BX & ~incomplete_BX).any(dim=1) & (state.scores_BW[:, 0] > -math.inf)
+    stuck_B &= ~torch.tensor(list(map(bool, state.done)), device=stuck_B.device)
+    first_X = torch.arange(options.beam, device=stuck_B.device) == 0
+    state = _collect_done(state, extensions, incomplete_BX[:, : options.beam] & first_X & stuck_B[:, None], options)
+    done = list(state.done)
+    for index in stuck_B.nonzero()[:, 0].tolist():
+        if not done[index]:  # it has no extension at all
+            ids, log_probability = tuple(state.tokens_BWT[index, 0].tolist()), float(state.scores_BW[index, 0])
+            score = log_probability / float(length_penalty(len(ids), options.alpha))
+            done[index] = (SearchResult(ids, log_probability, score),)
+    return replace(state, done=tuple(done))
+
+
+def _collect_done(state: BeamState[C], extensions: Extensions, ended_BW: Tensor, options: BeamOptions) -> BeamState[C]:
     """Add the extensions that ended, or reached the longest length, to the hypotheses that are done."""
     places = (ended_BW & (extensions.scores_BX[:, : options.beam] > -math.inf)).nonzero()
     if not len(places):
@@ -172,6 +212,9 @@ def _remove_finished(state: BeamState[C], options: BeamOptions, results: list[li
     """Once enough sentences are finished, write their results and remove them from the state."""
     best_B = state.scores_BW.amax(dim=1)
     enough_B = torch.tensor([len(found) >= options.beam for found in state.done], device=best_B.device)
+    if state.constraints is not None:
+        # Hypotheses that meet constraints too early end first: wait for those that are better at the same length.
+        enough_B &= best_B / length_penalty(state.tokens_BWT.shape[2], options.alpha) <= state.bar_B
     finished_B = enough_B | (best_B == -math.inf)
     if options.early:
         # Log-probabilities only fall and the length penalty only grows: no live hypothesis can score more than this.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from transformer_mt.text.vocabulary import EOS
 
@@ -16,12 +16,38 @@ if TYPE_CHECKING:  # searches import this file while the config is being built
 MOST_SENTENCES = 512  # in a batch, even if they are short
 
 
+class Constraint(NamedTuple):
+    """Ids that a translation must contain side by side.
+
+    patterns: the ways to write them; each counts
+    count:    how often they must occur, and not more often
+    lead:     the first ids of a pattern that are only a space, so that a translation may begin after them
+    """
+
+    patterns: tuple[tuple[int, ...], ...]
+    count: int = 1
+    lead: int = 0
+
+
 @dataclass(frozen=True)
 class Request:
-    """A sentence to translate: its ids with the end token, and the ids its translation must begin with."""
+    """A sentence to translate.
+
+    source:      its ids, with the end token
+    prefix:      ids that its translation must begin with
+    constraints: ids that its translation must contain
+    joining:     ids that may not directly follow a constraint, because they would continue its last word
+    """
 
     source: Sequence[int]
     prefix: Sequence[int] = ()
+    constraints: Sequence[Constraint] = ()
+    joining: Sequence[int] = ()
+
+    @property
+    def constraint_tokens(self) -> int:
+        """The most tokens that the constraints can take."""
+        return sum(max(map(len, one.patterns)) * one.count for one in self.constraints)
 
 
 @dataclass(frozen=True)
@@ -77,9 +103,10 @@ def batched(
 def allowed_lengths(request: Request, decoding: DecodingConfig, max_positions: int | None) -> tuple[int, int]:
     """The fewest tokens of a translation without its end token, and the most tokens with it; from the source's length.
 
-    The most is at least one more than the prefix, but never more than `max_positions`.
+    The most is at least one more than the prefix and the constraints, but never more than `max_positions`.
     """
-    length = len(request.source) - (request.source[-1] == EOS)
-    longest = max(int(decoding.max_length_ratio * length) + decoding.max_length_offset, 1, len(request.prefix) + 1)
+    length, required = len(request.source) - (request.source[-1] == EOS), len(request.prefix)
+    required += request.constraint_tokens
+    longest = max(int(decoding.max_length_ratio * length) + decoding.max_length_offset, 1, required + 1)
     longest = longest if max_positions is None else min(longest, max_positions)
     return min(int(decoding.min_length_ratio * length), longest - 1), longest

@@ -1,23 +1,25 @@
-"""A loaded model or ensemble: translates lines, computes the loss of references, returns attention maps.
+"""A loaded model or ensemble: translates and scores lines, returns attention maps.
 
 `interpreter` turns text into ids and back; `batches` runs the search.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-import torch.nn.functional as F
+from torch import Tensor
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.attention_maps import attention_maps
 from transformer_mt.decoding.batches import search
 from transformer_mt.decoding.ensemble import mean_log_probability
 from transformer_mt.decoding.finding import find_model
+from transformer_mt.decoding.forced import Forced
 from transformer_mt.decoding.interpreter import Computing, Interpreter
 from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
 from transformer_mt.decoding.request import Request, SearchResult, batched
@@ -25,11 +27,10 @@ from transformer_mt.decoding.step import pad
 from transformer_mt.errors import TmtError
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import keep_freed_memory, pick_device
-from transformer_mt.text.cleaning import clean_text
-from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD
+from transformer_mt.text.vocabulary import BOS, EOS, MARKS
 
 DEFAULT = Computing()
-LOSS_TOKENS = 2048  # in a batch; the logits of all positions exist at once
+SCORED_TOKENS = 2048  # in a batch; the logits of all positions exist at once
 ALIGN_TOKENS = 12288  # in a batch
 
 
@@ -47,21 +48,10 @@ class AttentionMaps:
     columns: Mapping[str, tuple[str, ...]]
 
 
-class ReferenceLoss(NamedTuple):
-    """The loss of references under a model.
-
-    nats:   sum of -log p over the tokens of all references, end tokens included
-    tokens: number of these tokens
-    n_cut:  number of references that were too long, so that their end was not read
-    """
-
-    nats: float
-    tokens: int
-    n_cut: int
-
-
 class Translator(Interpreter):
     """One model, or an ensemble with equal vocabularies, ready to translate."""
+
+    constrains = True
 
     def __init__(
         self,
@@ -78,6 +68,7 @@ class Translator(Interpreter):
         self.models: list[Transformer] = [directory.model for directory in directories]
         self.device = next(self.models[0].parameters()).device
         self.seed, self.scored = computing.seed, computing.scored
+        self.folders = [directory.folder for directory in directories]
 
     @classmethod
     def load(
@@ -101,24 +92,6 @@ class Translator(Interpreter):
             raise TmtError("no model is named", remedy="Give the folder of a model or of a run.")
         models = [load_model_directory(find_model(Path(folder)), device) for folder in several]
         return cls(models, decoding, computing)
-
-    def reference_loss(self, sources: Sequence[str], references: Sequence[str]) -> ReferenceLoss:
-        """The loss of the references, one for each source. Sources and references are cut to the longest length."""
-        data, most = self.config.data, self.max_length
-        read = [self._read(source, "").ids for source in sources]
-        whole = [self.target.encode(clean_text(reference, data.cleaning, data.target)) for reference in references]
-        targets = [ids if len(ids) <= most else [*ids[: most - 1], EOS] for ids in whole]
-        lengths = [max(len(source), len(target)) for source, target in zip(read, targets, strict=True)]
-        nats = 0.0
-        for batch in batched(lengths, 1, LOSS_TOKENS):
-            source_BS = pad([read[index] for index in batch], self.device)
-            out_BT = pad([targets[index] for index in batch], self.device)
-            in_BT = pad([[BOS, *targets[index][:-1]] for index in batch], self.device)
-            with torch.inference_mode():
-                logits = [model.generate_logits(model(source_BS, in_BT)) for model in self.models]
-                log_p_NV = mean_log_probability(logits).flatten(0, 1)
-                nats += float(F.nll_loss(log_p_NV, out_BT.flatten(), ignore_index=PAD, reduction="sum"))
-        return ReferenceLoss(nats, sum(map(len, targets)), sum(len(ids) > most for ids in whole))
 
     def attention(self, line: str, target: Sequence[str] | None = None, prefix: str = "") -> AttentionMaps:
         """The attention maps of the first model while it translates `line`.
@@ -144,28 +117,38 @@ class Translator(Interpreter):
     def _search(self, requests: Sequence[Request]) -> list[list[SearchResult]]:
         return search(self.models, requests, self.decoding, self.seed, self.scored)
 
-    def _align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[int]]:
-        """For each target token, the source token with the most attention in the last cross-attention.
-
-        Attention is the mean over heads and models, computed for all positions of the finished translation at once. The
-        source's end token attracts attention that means nothing, so it is left out, except for an empty source.
-        """
-        aligned: list[list[int]] = [[] for _ in sources]
+    def _force(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], scored: bool, attentive: bool
+    ) -> Iterator[tuple[int, Forced]]:
+        """One forward pass for all positions of a batch."""
         lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
-        for batch in batched(lengths, 1, ALIGN_TOKENS):
+        for batch in batched(lengths, 1, SCORED_TOKENS if scored else ALIGN_TOKENS):
             source_BS = pad([sources[index] for index in batch], self.device)
-            read_BT = pad([[BOS, *targets[index][:-1]] for index in batch], self.device)
-            total_BTS = torch.zeros(*read_BT.shape, source_BS.shape[1], device=self.device)
+            out_BT = pad([targets[index] for index in batch], self.device)
+            in_BT = pad([[BOS, *targets[index][:-1]] for index in batch], self.device)
+            logits, weights_BTS = [], torch.zeros(*in_BT.shape, source_BS.shape[1], device=self.device)
             for model in self.models:
-                last = f"decoder.layers.{len(model.decoder.layers) - 1}.cross_attention"
-                with torch.inference_mode(), attention_maps(model, only=last) as maps:
-                    model(source_BS, read_BT)
-                total_BTS += maps[last].mean(dim=1)
-            words_B1S = ((source_BS != PAD) & (source_BS != EOS))[:, None, :]
-            best_BT = total_BTS.masked_fill(~words_B1S, -1.0).argmax(dim=-1).tolist()
-            for index, row in zip(batch, best_BT, strict=True):
-                aligned[index] = row[: len(targets[index])]
-        return aligned
+                path = f"decoder.layers.{len(model.decoder.layers) - 1}.cross_attention"
+                looking = attention_maps(model, only=path) if attentive else nullcontext({})
+                with torch.inference_mode(), looking as maps:
+                    hidden_BTD = model(source_BS, in_BT)
+                    if scored:
+                        logits.append(model.generate_logits(hidden_BTD))
+                    if attentive:
+                        weights_BTS += maps[path].mean(dim=1) / len(self.models)
+            log_p_BT = _of_tokens(logits, out_BT) if scored else []
+            attention = weights_BTS.cpu().numpy() if attentive else None
+            for row, index in enumerate(batch):
+                n_source, n_target = len(sources[index]), len(targets[index])
+                weights_TS = None if attention is None else attention[row, :n_target, :n_source]
+                yield index, Forced(log_p_BT[row][:n_target] if scored else None, weights_TS)
+
+
+@torch.inference_mode()
+def _of_tokens(logits: Sequence[Tensor], out_BT: Tensor) -> list[list[float]]:
+    """The log-probabilities of the tokens under one model or an ensemble."""
+    log_p_BT = mean_log_probability(logits).gather(-1, out_BT[..., None])[..., 0]
+    return log_p_BT.to("cpu", torch.float64).tolist()
 
 
 def _require_alike(first: ModelDirectory, other: ModelDirectory) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,13 +24,14 @@ import numpy as np
 from transformer_mt.config.cores import cores
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import CONFIG, load_config
+from transformer_mt.decoding.forced import Forced
 from transformer_mt.decoding.interpreter import Computing, Interpreter
 from transformer_mt.decoding.request import Request, SearchResult, allowed_lengths, batched, length_penalty
 from transformer_mt.decoding.searches.base import Search
 from transformer_mt.decoding.searches.beam import Beam
 from transformer_mt.errors import TmtError
 from transformer_mt.text.codec import load_codecs
-from transformer_mt.text.vocabulary import BOS, MARKS, PAD
+from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD
 
 POSITIONS = "max_positions"  # key in CTranslate2's config.json: rows of the position tables
 _NEVER = -1e9  # CTranslate2 fills empty places of a beam with log-probabilities below this
@@ -56,6 +57,7 @@ class Ctranslate2Engine(Interpreter):
         ValueError if its vocabularies do not match the tokenizers.
         """
         super().__init__(load_config(folder / CONFIG), *load_codecs(folder), decoding)
+        self.folders = [folder]
         self._by_beam = isinstance(self.search.proposer, Beam)
         self._scored = computing.scored or not self._by_beam or self.decoding.beam > 1
         source, target = self.source.vocabulary.tokens, self.target.vocabulary.tokens
@@ -183,38 +185,54 @@ class Ctranslate2Engine(Interpreter):
         pairs = [(index, one) for index, some in found.items() for one in some]
         if not pairs:
             return {}
-        scored = self.engine.score_batch(
-            [self.source.vocabulary.decode(requests[index].source) for index, _ in pairs],
-            [self.target.vocabulary.decode(one.tokens) for _, one in pairs],
+        forced = dict(
+            self._force([requests[index].source for index, _ in pairs], [one.ids for _, one in pairs], True, False)
+        )
+        rescored: dict[int, list[SearchResult]] = {index: [] for index in found}
+        for place, (index, one) in enumerate(pairs):
+            rescored[index].append(self._result(one.ids, sum(forced[place].log_probabilities or ())))
+        return rescored
+
+    def _force(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], scored: bool, attentive: bool
+    ) -> Iterator[tuple[int, Forced]]:
+        scores = self._token_scores(sources, targets) if scored else None
+        lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
+        for batch in batched(lengths, self.search.rows, self.decoding.batch_tokens, self._positions):
+            attention = self._attention([sources[n] for n in batch], [targets[n] for n in batch]) if attentive else None
+            for row, index in enumerate(batch):
+                yield index, Forced(scores and scores[index], attention and attention[row])
+
+    def _token_scores(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[Sequence[float]]:
+        results = self.engine.score_batch(
+            [self.source.vocabulary.decode(source) for source in sources],
+            [self.target.vocabulary.decode(target[:-1] if target[-1:] == (EOS,) else target) for target in targets],
             max_input_length=0,
             max_batch_size=self.decoding.batch_tokens,
             batch_type="tokens",
         )
-        rescored: dict[int, list[SearchResult]] = {index: [] for index in found}
-        for (index, one), result in zip(pairs, scored, strict=True):
-            # The end token is always scored, and comes last.
-            rescored[index].append(self._result(one.ids, sum(result.log_probs[: len(one.ids)])))
-        return rescored
+        # The end token is always scored, and comes last.
+        return [result.log_probs[: len(target)] for result, target in zip(results, targets, strict=True)]
 
-    def _align(self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[list[int]]:
-        """Translates again with the finished translation as prefix, to get its attention."""
-        aligned: list[list[int]] = [[] for _ in sources]
-        lengths = [len(source) for source in sources]
-        for batch in batched(lengths, self.search.rows, self.decoding.batch_tokens, self._positions):
-            results = self.engine.translate_batch(
-                [self.source.vocabulary.decode(sources[index]) for index in batch],
-                [self.target.vocabulary.decode(targets[index]) for index in batch],
-                beam_size=1,
-                max_input_length=0,
-                max_decoding_length=max(len(targets[index]) for index in batch),
-                return_end_token=True,
-                return_attention=True,
-            )
-            for index, result in zip(batch, results, strict=True):
-                weights_TS = np.asarray(result.attention[0][: len(targets[index])])
-                words_TS = weights_TS[:, : max(len(sources[index]) - 1, 1)]  # without the end token
-                aligned[index] = words_TS.argmax(axis=1).tolist()
-        return aligned
+    def _attention(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[np.ndarray[Any, Any]]:
+        """Translates again with the finished translation as prefix, to get its attention [T, S]."""
+        results = self.engine.translate_batch(
+            [self.source.vocabulary.decode(source) for source in sources],
+            [self.target.vocabulary.decode(target) for target in targets],
+            beam_size=1,
+            max_input_length=0,
+            max_decoding_length=max(map(len, targets)),
+            return_end_token=True,
+            return_attention=True,
+        )
+        return [
+            np.asarray(result.attention[0][: len(target)])[:, : len(source)]
+            for result, source, target in zip(results, sources, targets, strict=True)
+        ]
 
 
 def refuse_unsupported(search: Search, folder: Path) -> None:

@@ -29,6 +29,7 @@ from zlib import crc32
 
 from transformer_mt.errors import TmtError
 from transformer_mt.phrasebook import english, german, korean
+from transformer_mt.phrasebook.alignment import AlignedPair, links, marked
 from transformer_mt.phrasebook.holdout import split_of
 from transformer_mt.phrasebook.meaning import Meaning
 from transformer_mt.phrasebook.sampling import Sampler
@@ -51,10 +52,23 @@ def generate(source: str, target: str, split: str, count: int, seed: int) -> Ite
     source, target: two of LANGUAGES.  split: one of SPLITS.  The same seed gives the same pairs, and a larger
     count continues a smaller one.  Raises TmtError when the grammar has no more sentences for the split.
     """
+    say = _REALISERS[target]
+    return ((sentence, say(meaning)) for meaning, sentence in _draw(source, target, split, count, seed))
+
+
+def generate_aligned(source: str, target: str, split: str, count: int, seed: int) -> Iterator[AlignedPair]:
+    """As `generate`, each pair with its true word alignment."""
+    say_source, say_target = _REALISERS[source], _REALISERS[target]
+    for meaning, sentence in _draw(source, target, split, count, seed):
+        same = marked(meaning)
+        yield AlignedPair(sentence, say_target(meaning), *links(say_source(same), say_target(same)))
+
+
+def _draw(source: str, target: str, split: str, count: int, seed: int) -> Iterator[tuple[Meaning, str]]:
+    """The meanings that `generate` writes, each with its source sentence."""
     assert source != target, source
     assert split in SPLITS, split
-    say_source, say_target = _REALISERS[source], _REALISERS[target]
-    seen = _Seen()
+    say_source, seen = _REALISERS[source], _Seen()
     sampler = Sampler(Random(f"{split} {seed}"), polite_freely=source == "ko")
     meanings = (meaning for meaning in iter(sampler.draw, None) if split_of(meaning) == split)  # endless
     for given in range(count):
@@ -67,7 +81,7 @@ def generate(source: str, target: str, split: str, count: int, seed: int) -> Ite
                 f"the phrasebook has no more {split} sentences after {given:,}",
                 remedy=f"Set `{split}: {given}` or less under `data.corpus`.",
             )
-        yield sentence, say_target(meaning)
+        yield meaning, sentence
 
 
 class _Seen:

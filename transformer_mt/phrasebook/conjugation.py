@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from transformer_mt.phrasebook.hangul import final, join, particle, split, with_final
+from transformer_mt.phrasebook.hangul import final, is_syllable, join, particle, split, with_final
 
 _BRIGHT = "ㅏㅑㅗ"
 # stem vowel -> stem vowel + 아/어; some vowels absorb the ending
@@ -71,7 +71,7 @@ def _infinitive(stem: str, kind: str) -> str:
         return stem[:-1] + "해"
     if kind == "ㅂ":
         # only 돕다 and 곱다 keep the bright vowel
-        return with_final(stem, "") + ("와" if stem in ("돕", "곱") else "워")
+        return with_final(stem, "") + ("와" if stem.endswith(("돕", "곱")) else "워")
     if kind == "르":
         return with_final(stem[:-1], "ㄹ") + ("라" if _bright(stem[:-1]) else "러")
     bright = _bright(stem)
@@ -93,7 +93,7 @@ def _bright(stem: str) -> bool:
     """Whether the stem takes 아 (vowel harmony). For a final ㅡ the syllable before it decides (바쁘다, 바빠요)."""
     vowel = split(stem[-1])[1]
     if vowel == "ㅡ" and not final(stem):
-        return len(stem) > 1 and split(stem[-2])[1] in _BRIGHT
+        return is_syllable(stem[-2:-1]) and split(stem[-2])[1] in _BRIGHT
     return vowel in _BRIGHT
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from transformer_mt.phrasebook.alignment import MARKS
 from transformer_mt.phrasebook.lexicon.beings import YOU
 from transformer_mt.phrasebook.lexicon.entries import Pronoun
 from transformer_mt.phrasebook.meaning import PLURAL, Meaning, Participant, Phrase
@@ -29,7 +30,8 @@ def realise(meaning: Meaning) -> str:
 
 def article(word: str) -> str:
     """The word with a or an before it."""
-    an = word[0] in "aeiou" and not word.startswith(("uni", "use", "one"))
+    letters = MARKS.sub("", word)
+    an = letters[0] in "aeiou" and not letters.startswith(("uni", "use", "one"))
     return f"{'an' if an else 'a'} {word}"
 
 

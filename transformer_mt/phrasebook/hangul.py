@@ -26,6 +26,10 @@ def split(syllable: str) -> tuple[str, str, str]:
     return INITIALS[initial], VOWELS[vowel], FINALS[final]
 
 
+def is_syllable(letter: str) -> bool:
+    return "가" <= letter <= "힣"
+
+
 def join(initial: str, vowel: str, final: str = "") -> str:
     """The syllable made of these letters: ㅎ, ㅏ, ㄴ -> 한."""
     index = INITIALS.index(initial) * _VOWELS + VOWELS.index(vowel)

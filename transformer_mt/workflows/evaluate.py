@@ -236,7 +236,7 @@ def _test_set(config: Config | None, split: str | None, files: TestFiles) -> Tes
 
 
 def _translate(translator: Translator, test_set: TestSet, with_loss: bool = False, model: str = "the model") -> Output:
-    lines = translator.translate(test_set.sources)
+    lines = translator.translate(test_set.sources, split=False)
     translations = list(bar(iterable=lines, desc="translating", total=len(test_set.sources)))
     loss, limit = None, f"cut to {translator.max_length} tokens, the limit of {model}"
     if count := sum(translation.is_cut for translation in translations):

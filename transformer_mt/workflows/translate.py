@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from transformer_mt.decoding.glossary import Glossary
 from transformer_mt.decoding.interpreter import Computing as Computing
 from transformer_mt.decoding.interpreter import Hypothesis as Hypothesis
 from transformer_mt.decoding.interpreter import Interpreter as Interpreter
 from transformer_mt.decoding.interpreter import Translation as Translation
+from transformer_mt.decoding.terms import Term
 from transformer_mt.errors import TmtError
 from transformer_mt.reporting.attention_map import check_which, plot_attention
 from transformer_mt.reporting.canvas import Theme, check_writable
@@ -23,6 +25,58 @@ def open_translator(
     """A translator, and the folders of its models. search: settings that replace those of the first model."""
     folders = find_models(models)
     return load_model(folders, search_settings(folders[0], search), computing, engine), folders
+
+
+class GlossaryUse:
+    """A glossary during the translation of many lines: finds their terms, and counts them."""
+
+    def __init__(self, file: Path, translator: Interpreter) -> None:
+        """Raises TmtError if the file is malformed, or if the translator does not support terms."""
+        assert translator.terms
+        self.glossary = Glossary.load(file, translator.config.source_tokenizer.case == "lower")
+        self.n_terms = self.n_copies = self.n_lines = 0
+
+    def terms(self, lines: Sequence[str]) -> list[list[Term]]:
+        """The terms of each line."""
+        found = [self.glossary.terms(line) for line in lines]
+        copies = [term.source == term.target for some in found for term in some]
+        self.n_copies += sum(copies)
+        self.n_terms += len(copies) - sum(copies)
+        self.n_lines += sum(map(bool, found))
+        return found
+
+    def __str__(self) -> str:
+        counts = ((self.n_terms, "term"), (self.n_copies, "copy"), (self.n_lines, "line"))
+        terms, copies, lines = (
+            f"{count:,} {name if count == 1 else name.replace('copy', 'copie') + 's'}" for count, name in counts
+        )
+        return f"glossary: {terms} and {copies} in {lines}"
+
+
+def load(
+    models: str | Path | Sequence[str | Path] = (),
+    *,
+    beam: int | None = None,
+    length_penalty: float | None = None,
+    n_best: int | None = None,
+    device: str = "auto",
+    threads: int | None = None,
+    seed: int = 1,
+    engine: str = "tmt",
+    **search: Any,
+) -> Interpreter:
+    """Load a model to translate and score with; `Translator`, or its counterpart for an exported model.
+
+    models: a run or model folder, or several for an ensemble; default: the run that finished last
+    n_best: number of different translations of a line
+    engine: tmt or ctranslate2; an exported folder always uses ctranslate2
+    search: other keys of `decoding`, such as method="mbr"; what is not given stays as the model's config says
+    Raises TmtError if a folder has no model, if models do not fit together, or if a setting is wrong.
+    """
+    several = [models] if isinstance(models, (str, Path)) else models
+    search |= {"beam": beam, "length_penalty": length_penalty, "n_best": n_best}
+    computing = Computing(device, threads, seed)
+    return open_translator([Path(folder) for folder in several], search, computing, engine)[0]
 
 
 def check_drawing(file: Path | None, which: str, theme: Theme) -> None:

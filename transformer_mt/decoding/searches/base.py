@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from transformer_mt.config.decoding import DecodingConfig
     from transformer_mt.config.section import Section
     from transformer_mt.decoding.beam_search import Coverage
+    from transformer_mt.decoding.constraints import Constraints
     from transformer_mt.decoding.request import SearchResult
     from transformer_mt.decoding.step import Limits, Step
 
@@ -24,13 +25,14 @@ if TYPE_CHECKING:
 class Sentences:
     """A batch of sentences to translate, as a search sees it: a step function, and no model.
 
-    step:     takes the previous token of each row and a cache; returns logits of the next token and the longer cache
-    cache:    of the first step
-    limits:   of the translations
-    sources:  source ids of each sentence
-    coverage: attention of the newest tokens to the source; None unless the search `needs_attention`
-    seed:     of random samples
-    scored:   False if scores are not needed; they may be 0 then
+    step:        takes the previous token of each row and a cache; returns logits of the next one and the longer cache
+    cache:       of the first step
+    limits:      of the translations
+    sources:     source ids of each sentence
+    coverage:    attention of the newest tokens to the source; None unless the search `needs_attention`
+    seed:        of random samples
+    scored:      False if scores are not needed; they may be 0 then
+    constraints: what the translations must contain; None unless the search has `constrained_rows`
     """
 
     step: Step[Any]
@@ -40,6 +42,7 @@ class Sentences:
     coverage: Coverage | None = None
     seed: int = 0
     scored: bool = True
+    constraints: Constraints | None = None
 
 
 class Search(ABC):
@@ -50,9 +53,10 @@ class Search(ABC):
                      read it
     engines:         that support this method: tmt, and ctranslate2 if the proposer is a `Beam` or a `Sampling`
     Options:         more keys, if it has any: `method: {kind: NAME, ...}`
-    rows:            hypotheses of one sentence that are decoded at once
-    needs_attention: whether it needs `Sentences.coverage`
-    proposer:        the method that finds the candidates: this one, unless it chooses among the results of another
+    rows:             hypotheses of one sentence that are decoded at once
+    constrained_rows: the same for sentences with constraints; 0 if the method does not support them
+    needs_attention:  whether it needs `Sentences.coverage`
+    proposer:         the method that finds the candidates: this one, unless it chooses among the results of another
     """
 
     settings: ClassVar[tuple[str, ...]] = ()
@@ -60,6 +64,7 @@ class Search(ABC):
     engines: ClassVar[tuple[str, ...]] = ("tmt",)
     Options: ClassVar[type[Section] | None] = None
     rows: int = 1
+    constrained_rows: int = 0
     needs_attention: bool = False
 
     def __init__(self, decoding: DecodingConfig, options: Any = None) -> None:
@@ -95,6 +100,10 @@ class Search(ABC):
         if self.decoding.n_best == 1:
             return [found[0]]
         return different_texts(found, decode)[: self.decoding.n_best]
+
+    def total(self, scores: Sequence[float]) -> float:
+        """The score of a line from those of its sentences. Scores that are log-probabilities add."""
+        return sum(scores)
 
 
 def different_texts(found: Sequence[SearchResult], decode: Callable[[Sequence[int]], str]) -> list[SearchResult]:

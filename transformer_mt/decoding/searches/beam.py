@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from transformer_mt.decoding.request import SearchResult
 
 
+FEWEST_CONSTRAINED = 5  # hypotheses with constraints: some that meet them early, some that wait for the right place
+
+
 class Beam(Search):
     """The best translations that a beam search finds.
 
@@ -24,6 +27,7 @@ class Beam(Search):
     def __init__(self, decoding: DecodingConfig, options: Any = None, n_best: int | None = None) -> None:
         super().__init__(decoding, options)
         self.rows, self.n_best = decoding.beam, n_best or decoding.n_best
+        self.constrained_rows = max(self.rows, FEWEST_CONSTRAINED)
         self.needs_attention = decoding.coverage_penalty > 0
 
     @classmethod
@@ -38,6 +42,8 @@ class Beam(Search):
 
         step, cache, limits = sentences.step, sentences.cache, sentences.limits
         alpha, beta = self.decoding.length_penalty, self.decoding.coverage_penalty
-        if self.rows == 1 and not beta:
+        if self.rows == 1 and not beta and sentences.constraints is None:
             return [[found] for found in greedy_search(step, cache, limits, alpha, sentences.scored)]
-        return beam_search(step, cache, limits, BeamOptions(self.rows, self.n_best, alpha, beta), sentences.coverage)
+        width = self.rows if sentences.constraints is None else self.constrained_rows
+        options = BeamOptions(width, self.n_best, alpha, beta)
+        return beam_search(step, cache, limits, options, sentences.coverage, sentences.constraints)

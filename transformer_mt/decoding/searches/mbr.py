@@ -10,6 +10,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from transformer_mt.decoding.searches.base import Search, Sentences, option_of
@@ -37,6 +38,7 @@ class MinimumBayesRisk(Search):
         if decoding.candidates == "beam":
             self.proposer = Beam(decoding, n_best=decoding.beam)
         self.rows, self.needs_attention = self.proposer.rows, self.proposer.needs_attention
+        self.constrained_rows = self.proposer.constrained_rows
 
     @classmethod
     def problems(cls, decoding: DecodingConfig) -> list[str]:
@@ -72,6 +74,10 @@ class MinimumBayesRisk(Search):
         first = dict(zip(reversed(texts), reversed(found), strict=True))  # the first result of each text
         ranked = consensus(texts, self.decoding.utility, logits)
         return [replace(first[text], score=score) for text, score in ranked][: self.decoding.n_best]
+
+    def total(self, scores: Sequence[float]) -> float:
+        """The mean, because a similarity is at most 100."""
+        return fmean(scores)
 
 
 def consensus(

@@ -1,0 +1,35 @@
+"""What a translation copies letter by letter: addresses, e-mail addresses, placeholders of programs, numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import regex
+
+_PLACEHOLDER = (
+    r"\{\{[^{}\s]+\}\}|\$?\{[^{}\s]*\}"
+    r"|%\([\w.]+\)[sdfr]|%(?:\d+\$)?[-+0]?\d*(?:\.\d+)?[sdifxr@](?![\p{L}\p{N}])"
+)
+_EMAIL = r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}"
+# Hangul right after an address is a particle. Punctuation at the end of an address belongs to the sentence.
+_END = r"\s<>\"'“”„«»\p{sc=Hangul}"
+_URL = (
+    rf"(?:https?|ftp)://[^{_END}]*[^{_END}.,;:!?)\]}}]"
+    r"|(?<![\w.@-])www\.[\w.-]+\.[A-Za-z]{2,}(?:/[\w./?&=#%~+-]*[\w/])?"
+)
+_WHOLE = regex.compile(f"{_URL}|{_EMAIL}|{_PLACEHOLDER}", regex.V1)
+# Letters beside digits, as in MP3, make a word. 3만 is 30,000: such a number is translated with its unit.
+_NUMBER = regex.compile(
+    r"(?<![\p{L}\p{N}_.,])[-+]?[$€£¥₩]?\d+(?:[.,:/'’-]?\d+)*(?![[\p{L}\p{N}_]--[\p{sc=Hangul}]]|\s?[십백천만억조])",
+    regex.V1,
+)
+
+
+def unbroken_spans(line: str) -> Iterator[tuple[int, int]]:
+    """Start and end of the addresses and placeholders in a line."""
+    return (found.span() for found in _WHOLE.finditer(line))
+
+
+def number_spans(line: str) -> Iterator[tuple[int, int]]:
+    """Start and end of the numbers in a line, those within addresses too."""
+    return (found.span() for found in _NUMBER.finditer(line))

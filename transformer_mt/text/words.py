@@ -1,0 +1,46 @@
+"""Which word of a line each token belongs to, for any tokenizer. Words are separated by white space."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import accumulate
+
+from transformer_mt.config.cleaning import CleaningConfig
+from transformer_mt.text.cleaning import clean_text
+from transformer_mt.text.codec import Segmenter
+
+
+def words_of_tokens(
+    tokens: Sequence[str], line: str, segmenter: Segmenter, rules: CleaningConfig | None = None
+) -> list[int | None]:
+    """For each token, the position in `line.split()` of the word that its first character belongs to.
+
+    None for a token that says nothing about its word: a space, the later bytes of a character that is spelled as bytes,
+    and punctuation at a word (the "." of "bed."), which would otherwise draw the word to the end of the other sentence.
+    Tokens are placed by counting characters, so it does not matter whether they begin, split or span words.
+
+    tokens: those of the line, or the first of them
+    rules:  the cleaning that came before the tokenizer; None: none
+    """
+    words, tokenizer = line.split(), segmenter.tokenizer
+    cleaned = words if rules is None else [clean_text(word, rules, segmenter.language) for word in words]
+    ends = list(accumulate(_characters(segmenter.casing.apply(word)) for word in cleaned))
+    written = [0, *(_characters(tokenizer.detokenize(tokens[:count])) for count in range(1, len(tokens) + 1))]
+    for index in range(len(tokens) - 1, -1, -1):  # incomplete bytes count as too many characters
+        written[index] = min(written[index], written[index + 1])
+    places: list[int | None] = []
+    for token, before, after in zip(tokens, written, written[1:], strict=False):
+        place = bisect_right(ends, before)
+        silent = place < len(words) and not _has_letters(token) and _has_letters(words[place])
+        places.append(place if before < after and place < len(words) and not silent else None)
+    return places
+
+
+def _characters(text: str) -> int:
+    """The number of characters that are not white space."""
+    return len("".join(text.split()))
+
+
+def _has_letters(text: str) -> bool:
+    return any(map(str.isalnum, text))
