@@ -124,7 +124,7 @@ def test_wrongly_decoded_letters_are_reported(workshop: Any, tmp_path: Path, sen
     report = _report(workshop, {"kind": "tsv", "files": _table(tmp_path / "a.tsv", pairs)})
     (remark,) = (one for one in remarks(report) if "decoded wrongly" in one.text)
     assert remark.text.startswith("1 pair with")
-    assert "a.tsv:1" in remark.remedy
+    assert [place.rpartition("/")[2] for place in remark.places] == ["a.tsv:1"]
 
 
 def test_the_report_shows_pairs_of_each_split_and_what_was_dropped(
@@ -135,4 +135,5 @@ def test_the_report_shows_pairs_of_each_split_and_what_was_dropped(
     assert {split: len(shown) for split, shown in report.examples.items()} == {"train": 3, "validation": 3, "test": 3}
     assert {tuple(pair) for shown in report.examples.values() for pair in shown} <= set(sentences)
     (remark,) = (one for one in remarks(report) if "drops 23%" in one.text)
-    assert f"a.tsv:201: {sentences[0][0][:30]}" in remark.remedy
+    assert f"a.tsv:201 ({sentences[0][0][:30]}" in remark.places[0]
+    assert "data.cleaning.duplicates" in remark.remedy

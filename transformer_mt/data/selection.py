@@ -195,11 +195,11 @@ class Selection:
             for share in (division.validation, division.test)
         )
         if 0 < validation + test >= len(order):
-            drops = self._drop_lines([stream])
+            drops = "\n  ".join(self._drop_lines([stream])) or "Cleaning dropped none."
             raise TmtError(
                 f"a corpus of {len(order):,} pairs is too small for {validation:,} validation and {test:,} test pairs",
                 place="data.corpus.split",
-                remedy="\n  ".join(["Lower split.validation and split.test, or add pairs.", *drops]),
+                remedy=f"Lower split.validation and split.test, or add pairs.\n  {drops}",
             )
         np.random.default_rng(division.seed).shuffle(order)
         shares = np.full(len(order), self._codes["train"], dtype=np.uint8)
