@@ -98,11 +98,11 @@ def test_an_empty_training_split_names_the_rules_and_their_first_pairs(tmp_path:
     error = bench.select().nothing_left("train")
     assert error.message == "no pair is left in the train split"
     assert error.remedy.splitlines() == [
-        "'empty side' drops 1 of 3 pairs, such as:",
+        "'empty side' drops 1 of 3 pairs (check the columns of the files), such as:",
         "    file:1:  | two",
-        "  'too many characters' drops 1 of 3 pairs (data.cleaning.max_characters), such as:",
+        "  'too many characters' drops 1 of 3 pairs (check data.cleaning.max_characters), such as:",
         "    file:2: long | lang",
-        "  'leak' drops 1 of 3 pairs (data.cleaning.leaks), such as:",
+        "  'leak' drops 1 of 3 pairs (check data.cleaning.leaks), such as:",
         "    file:0: a | one",
     ]
 

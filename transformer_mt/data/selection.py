@@ -57,8 +57,9 @@ RULE_KEYS = {  # the key of data that has the limit of a rule
 }
 
 
-def _key_of(rule: str) -> str:
-    return f" (data.{RULE_KEYS[rule]})" if rule in RULE_KEYS else ""
+def key_of(rule: str) -> str:
+    """The key of the config with the limit of a rule; for a rule without one, what else to check."""
+    return f"data.{RULE_KEYS[rule]}" if rule in RULE_KEYS else "the columns of the files"
 
 
 class Selection:
@@ -158,7 +159,7 @@ class Selection:
         read = sum(stream.counts.read for stream in streams)
         examples, lines = self.examples(), []
         for rule, count in drops.most_common():
-            lines.append(f"'{rule}' drops {count:,} of {read:,} pairs{_key_of(rule)}, such as:")
+            lines.append(f"'{rule}' drops {count:,} of {read:,} pairs (check {key_of(rule)}), such as:")
             first = examples[rule][0]
             lines.append(f"  {first.place}: {listed((first.source, first.target))}")
         return lines

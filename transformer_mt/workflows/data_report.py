@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from transformer_mt.config.languages import MISTAKEN, meant_by
 from transformer_mt.corpora.base import WHOLE
 from transformer_mt.corpora.tables import listed
-from transformer_mt.data.doctor import DataReport, LanguageFigures, PairCounts
+from transformer_mt.data.doctor import DataReport, LanguageFigures, Outliers, PairCounts
 from transformer_mt.data.languages import MOST
 from transformer_mt.data.reading import DECODED
-from transformer_mt.data.selection import DROPPED_LEAKS, RULE_KEYS
+from transformer_mt.data.selection import DROPPED_LEAKS, key_of
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
 from transformer_mt.reporting.table import Line, aligned
 from transformer_mt.reporting.terminal import LABEL_COLUMNS, wrapped
@@ -137,23 +137,27 @@ def remarks(report: DataReport) -> Iterator[Remark]:
         yield from _overlap(overlap)
     yield from _drops(report)
     yield from _cuts(report)
-    for kind, outlier in report.outliers.items():
+    yield from _outliers(report.outliers)
+    for side in SIDES:
+        yield from _tokenizer(report, side)
+
+
+def _outliers(outliers: Mapping[str, Outliers]) -> Iterator[Remark]:
+    for kind, outlier in outliers.items():
         if kind == DECODED:
             text = f"{counted(outlier.pairs, 'pair')} with letters that were decoded wrongly, such as Ã¤ for ä: kept"
             yield Remark(text, "Convert the file again from its original, with the right encoding.", outlier.places)
         else:
             yield Remark(f"{counted(outlier.pairs, 'training pair')} {OUTLIERS[kind]}", "", outlier.places)
-    for side in SIDES:
-        yield from _tokenizer(report, side)
 
 
 def _mistaken(languages: Mapping[str, str]) -> Iterator[Remark]:
     """Codes of countries that are used as codes of languages."""
     for side, code in languages.items():
         if code in MISTAKEN:
-            name, meant = meant_by(code)
+            language, meant = meant_by(code)
             yield Remark(
-                f"data.{side} is {code}; the code of {name} is {meant}",
+                f"data.{side} is {code}; the code of {language} is {meant}",
                 f"Set data.{side}: {meant}. Cleaning, tokenizers and scores then know the language.",
             )
 
@@ -218,9 +222,11 @@ def _drops(report: DataReport) -> Iterator[Remark]:
             if count > MANY_DROPPED * row.read:
                 name = "the corpus" if split == WHOLE else split
                 first = [f"{pair.place} ({listed((pair.source, pair.target))})" for pair in report.drops.get(rule, ())]
-                key = f"data.{RULE_KEYS[rule]}" if rule in RULE_KEYS else "the columns of the files"
-                text = f"'{rule}' drops {count / row.read:.0%} of {name}"
-                yield Remark(text, f"If that is not intended, check {key}.", first)
+                yield Remark(
+                    f"'{rule}' drops {count / row.read:.0%} of {name}",
+                    f"If that is not intended, check {key_of(rule)}.",
+                    first,
+                )
 
 
 def _cuts(report: DataReport) -> Iterator[Remark]:
