@@ -129,6 +129,8 @@ def beam_search(
 def _advance(state: BeamState[C], logits_NV: Tensor, options: BeamOptions) -> BeamState[C]:
     """Extend the hypotheses by a token: collect those that are done, and keep the W best others."""
     log_p_NV = logits_NV.log_softmax(dim=-1)
+    if state.constraints is not None:
+        log_p_NV = state.constraints.pointed(log_p_NV, state.cache)
     state.limits.forbid(log_p_NV, state.tokens_BWT.flatten(0, 1))
     last_B1 = (state.limits.longest_B <= state.tokens_BWT.shape[2] + 1)[:, None]
     if state.constraints is None:

@@ -19,7 +19,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.decoding.forced import Forced, Link, PairScore, ReferenceLoss, aligned_tokens, aligned_words
 from transformer_mt.decoding.request import Request, SearchResult
 from transformer_mt.decoding.searches.base import make_search
-from transformer_mt.decoding.terms import BoundLine, Term, TermReader
+from transformer_mt.decoding.terms import UNKNOWN, BoundLine, Term, TermReader
 from transformer_mt.errors import TmtError
 from transformer_mt.text.cleaning import clean_text
 from transformer_mt.text.codec import Codec
@@ -265,7 +265,7 @@ class Interpreter(ABC):
             notes.append(f"cut to {most} of {len(tokens)} tokens (the model's longest sentence)")
             tokens = tokens[:most]
         ids = self.source.vocabulary.encode(tokens)
-        unknown = [token for token, index in zip(tokens, ids, strict=True) if index == UNK]
+        unknown = [token for token, index in zip(tokens, ids, strict=True) if index == UNK and UNKNOWN not in token]
         if unknown:
             detokenize = self.source.segmenter.tokenizer.detokenize  # keeps the case of the word
             notes.append(_note_of_unknown([detokenize([token]) for token in unknown]))

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, product
+from itertools import accumulate, chain, product
 from typing import NamedTuple
 
 import regex
@@ -25,6 +25,7 @@ from transformer_mt.text.vocabulary import MARKS, UNK
 
 MOST_PIECES = 2  # of a copy that the model itself reads and writes; longer ones get a stand-in
 _SPACE = "\u2581"  # SentencePiece and characters mark a space so
+UNKNOWN = "\U00017fff"  # the stand-in if there is no other word: a letter that no vocabulary knows
 _FIRST_SIGN = 0x17000  # letters without case that no corpus contains (Tangut): they mark places while text is written
 _OPENING = "([{<\"'“„«‘‚`"
 # What would change a word, a number or an address if it followed directly. Korean particles do follow directly.
@@ -111,8 +112,11 @@ class TermReader:
                 read[term], constraint = self._stand_in(line, [term.target for term in patterns], used)
             patterns[term] = constraint
         words = [read.get(term, term.source) for _, term in spans]
-        parts = zip(between, [*words, ""], strict=True)
-        return BoundLine("".join(chain.from_iterable(parts)), _required(line, spans, patterns))
+        parts = list(chain.from_iterable(zip(between, [*words, ""], strict=True)))
+        bounds = list(accumulate(map(len, parts), initial=0))
+        read_line = "".join(parts)
+        places = [self._places(read_line, *bounds[2 * number + 1 : 2 * number + 3]) for number in range(len(spans))]
+        return BoundLine(read_line, _required(line, spans, patterns, places))
 
     def write(self, bound: BoundLine, ids: Sequence[int], unknown: Sequence[str] = ()) -> str:
         """The text of a translation with the terms in their places.
@@ -163,6 +167,15 @@ class TermReader:
                 found.append((word, constraint))
         return found
 
+    def _places(self, line: str, start: int, end: int) -> tuple[int, ...]:
+        """The places of the tokens of a span, as exactly as the tokenizer of its beginning shows."""
+        rules = self.config.data.cleaning, self.config.data.source
+        before, until = (
+            len(self.source.segmenter.tokenize(clean_text(line[:place], *rules))) for place in (start, end)
+        )
+        last = min(until, self.config.data.max_length - 1)
+        return tuple(range(min(before, last - 1), last))
+
     def _own(self, term: Term) -> Constraint | None:
         """The constraint by the term's own tokens; None if the vocabularies do not know it well."""
         is_copy = term.source == term.target
@@ -197,7 +210,9 @@ class TermReader:
             own = set(constraint.patterns[0][constraint.lead :])
             if word not in line and not own & (tokens - {UNK}):
                 return word, constraint
-        return chr(_FIRST_SIGN), Constraint(((UNK,),))
+        ids = self.target.vocabulary.encode(self.target.segmenter.tokenize(f"a {UNKNOWN}"))
+        spaced = len(ids) > 1 and ids[-1] == UNK and self.target.vocabulary.tokens[ids[-2]] == _SPACE
+        return UNKNOWN, Constraint(((ids[-2], UNK) if spaced else (UNK,),), lead=int(spaced))
 
     def _put(self, text: str, sign: str, place: _Place, line: str) -> str:
         """Replace a sign by its text. What opened a quotation or bracket before it in the line touches it again."""
@@ -251,24 +266,33 @@ def _has_words(text: str) -> bool:
     return _LETTERS.search(text) is not None
 
 
-def _required(line: str, spans: Sequence[tuple[int, Term]], patterns: dict[Term, Constraint]) -> tuple[Required, ...]:
+def _required(
+    line: str,
+    spans: Sequence[tuple[int, Term]],
+    patterns: dict[Term, Constraint],
+    places: Sequence[tuple[int, ...]],
+) -> tuple[Required, ...]:
     """One entry for all terms with the same tokens. A pattern within another one counts there too."""
-    terms: dict[tuple[int, ...], list[tuple[int, Term]]] = {}
-    for start, term in spans:
-        terms.setdefault(patterns[term].patterns[0], []).append((start, term))
+    terms: dict[tuple[int, ...], list[tuple[int, Term, tuple[int, ...]]]] = {}
+    for (start, term), place in zip(spans, places, strict=True):
+        terms.setdefault(patterns[term].patterns[0], []).append((start, term, place))
     counts: Counter[tuple[int, ...]] = Counter()
     for ids, some in terms.items():
         for other in terms:
             counts[other] += len(some) * _occurrences(ids, other)
-    return tuple(
-        Required(
-            patterns[some[0][1]]._replace(count=counts[ids]),
-            tuple(term.target for _, term in some),
-            some[0][1].source == some[0][1].target,
-            tuple(line[max(start - 1, 0) : start] for start, _ in some),
+    required = []
+    for ids, some in terms.items():
+        _, first, _ = some[0]
+        sources = tuple(chain.from_iterable(place for _, _, place in some))
+        required.append(
+            Required(
+                patterns[first]._replace(count=counts[ids], sources=sources),
+                tuple(term.target for _, term, _ in some),
+                first.source == first.target,
+                tuple(line[max(start - 1, 0) : start] for start, _, _ in some),
+            )
         )
-        for ids, some in terms.items()
-    )
+    return tuple(required)
 
 
 def _occurrences(ids: Sequence[int], pattern: Sequence[int]) -> int:
