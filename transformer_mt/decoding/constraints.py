@@ -26,7 +26,7 @@ from transformer_mt.decoding.step import Limits
 from transformer_mt.kernels.top_candidates import top_candidates
 from transformer_mt.text.vocabulary import EOS, PAD
 
-_POINTING = 0.3  # the share of the attention to a term that becomes the probability of its first token
+_POINTING = 0.1  # the share of the attention to a term that becomes the probability of its first token
 _GOING_ON = 0.9  # the probability of the next token of a term that has begun; also the most that terms get together
 _LAST = 1 << 20  # rank of an extension that is not possible
 
