@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_mt.decoding.request import Constraint
-from transformer_mt.decoding.step import Limits
+from transformer_mt.decoding.step import Limits, pad
 from transformer_mt.kernels.top_candidates import top_candidates
 from transformer_mt.text.vocabulary import EOS, PAD
 
@@ -53,6 +53,7 @@ class Constraints:
     sizes_BC: Tensor  # tokens of the longest pattern of each constraint
     lead_BP: Tensor  # the first tokens of each pattern that are only a space
     ways_BC: Tensor  # number of patterns of each constraint
+    avoided_BA: Tensor  # ids that must not be written; PAD if a sentence has fewer
     spans_BCS: Tensor  # 1.0 at the places in the source that each constraint translates
     joining_J: Tensor  # ids that may not directly follow a pattern, because they would continue its last word
     met_BWC: Tensor  # how often each hypothesis has met each constraint
@@ -88,15 +89,16 @@ class Constraints:
                 patterns_BPL[sentence, place, : len(ids)] = torch.tensor(ids)
                 lengths_BP[sentence, place], owner_BP[sentence, place] = len(ids), owner
                 lead_BP[sentence, place] = some[owner].lead
+        avoided_BA = pad([[index for one in some for index in one.avoided] for some in constraints], "cpu")
         ends_BPL = torch.arange(longest) == (lead_BP[:, :, None] - 1)
-        fixed = (patterns_BPL, lengths_BP, owner_BP, needed_BC, sizes_BC, lead_BP, ways_BC.clamp(min=1), spans_BCS)
+        fixed = (patterns_BPL, lengths_BP, owner_BP, needed_BC, sizes_BC, lead_BP, ways_BC.clamp(min=1), avoided_BA)
         states = (torch.tensor(joining, dtype=torch.long), torch.zeros_like(needed_BC)[:, None], ends_BPL[:, None])
-        return cls(*(x.to(device) for x in (*fixed, *states)), attention)
+        return cls(*(x.to(device) for x in (*fixed, spans_BCS, *states)), attention)
 
     def select(self, sentences_B: Tensor) -> Constraints:
         """The constraints of these sentences."""
         own = (self.patterns_BPL, self.lengths_BP, self.owner_BP, self.needed_BC, self.sizes_BC)
-        own = tuple(x[sentences_B] for x in (*own, self.lead_BP, self.ways_BC, self.spans_BCS))
+        own = tuple(x[sentences_B] for x in (*own, self.lead_BP, self.ways_BC, self.avoided_BA, self.spans_BCS))
         state = self.met_BWC[sentences_B], self.ends_BWPL[sentences_B]
         return Constraints(*own, self.joining_J, *state, self.attention)
 
@@ -141,6 +143,7 @@ class Constraints:
         complete_R = self._completed().any(dim=2).flatten().nonzero()[:, 0]
         log_p_NV[complete_R[:, None], self.joining_J] = -math.inf
         log_p_NV.scatter_(1, next_NP, next_log_p_NP)
+        log_p_NV.scatter_(1, self.avoided_BA.repeat_interleave(width, dim=0), -math.inf)
         log_p_NV.scatter_(1, forbidden_BWP.flatten(0, 1), -math.inf)
         log_p_NV[:, EOS].masked_fill_(~self._all_met(self.met_BWC).flatten(), -math.inf)
         if before_NV is not None:

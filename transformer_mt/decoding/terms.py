@@ -95,6 +95,7 @@ class TermReader:
 
     def __init__(self, config: Config, source: Codec, target: Codec) -> None:
         self.config, self.source, self.target = config, source, target
+        self._tokens = target.vocabulary.tokens
 
     def read(self, line: str, terms: Sequence[Term]) -> BoundLine:
         """Raises TmtError if a term is empty, or not in the line after those before it."""
@@ -134,7 +135,8 @@ class TermReader:
                 if token == UNK:
                     next(words, "")
             if number < len(places):
-                lead = _SPACE if self.target.vocabulary.tokens[ids[place.start]].startswith(_SPACE) else ""
+                spaced = ids[place.start] == UNK or self._tokens[ids[place.start]].startswith(_SPACE)
+                lead = _SPACE if spaced else ""
                 filled.append(UNK)
                 written.append(f"{lead}{chr(_FIRST_SIGN + number)}")
             end = place.end
@@ -146,7 +148,7 @@ class TermReader:
     @cached_property
     def joining(self) -> tuple[int, ...]:
         """Ids that may not directly follow a term: as text they would continue its last word."""
-        detokenize, tokens = self.target.segmenter.tokenizer.detokenize, self.target.vocabulary.tokens
+        detokenize, tokens = self.target.segmenter.tokenizer.detokenize, self._tokens
         texts = [(index, detokenize(["a", token])) for index, token in enumerate(tokens) if index >= len(MARKS)]
         return tuple(index for index, text in texts if _JOINING.match(text[1:2]))
 
@@ -154,9 +156,7 @@ class TermReader:
     def _stand_ins(self) -> list[tuple[str, Constraint]]:
         """Words that both vocabularies know: numbers, which languages share, then capitalised words, then letters."""
         numbers = map(str, (7, 9, 8, 6, 5, 4, 3, *range(12, 100)))
-        names = sorted(
-            {word for token in self.target.vocabulary.tokens[len(MARKS) :] if (word := token.lstrip(_SPACE)).isascii()}
-        )
+        names = sorted({word for token in self._tokens[len(MARKS) :] if (word := token.lstrip(_SPACE)).isascii()})
         names = [word for word in names if word.istitle() and len(word) > 3]
         letters = ["".join(pair) for pair in product("qxzjkvwy", repeat=2)]
         found = []
@@ -187,7 +187,17 @@ class TermReader:
             return constraint
         if len(constraint.patterns[0]) - constraint.lead > MOST_PIECES or UNK in self.source.encode(term.source):
             return None
-        return constraint
+        return constraint._replace(avoided=self._avoided(term.target, constraint))
+
+    def _avoided(self, text: str, constraint: Constraint) -> tuple[int, ...]:
+        """Ids of tokens that have this text as a word, such as `7.` for 7, and that its own pattern does not need."""
+        word = regex.compile(rf"(?<![\p{{L}}\p{{N}}]){regex.escape(text)}(?![\p{{L}}\p{{N}}])")
+        own = {token for ids in constraint.patterns for token in ids}
+        return tuple(
+            index
+            for index, token in enumerate(self._tokens)
+            if text in token and index not in own and index >= len(MARKS) and word.search(token)
+        )
 
     def _constraint(self, *forms: str) -> Constraint | None:
         """The tokens of any of these texts inside a sentence; None if they need `<unk>` or have none."""
@@ -207,16 +217,16 @@ class TermReader:
         """A stand-in that is not in the line or in these texts. used: ids of other constraints."""
         tokens = {token for text in (line, *texts) for token in self.target.encode(text)} | used
         for word, constraint in self._stand_ins:
-            own = set(constraint.patterns[0][constraint.lead :])
-            if word not in line and not own & (tokens - {UNK}):
-                return word, constraint
+            own = {token for token in constraint.patterns[0] if self._tokens[token] != _SPACE}
+            if word not in line and not own & tokens:
+                return word, constraint._replace(avoided=self._avoided(word, constraint))
         ids = self.target.vocabulary.encode(self.target.segmenter.tokenize(f"a {UNKNOWN}"))
-        spaced = len(ids) > 1 and ids[-1] == UNK and self.target.vocabulary.tokens[ids[-2]] == _SPACE
+        spaced = len(ids) > 1 and ids[-1] == UNK and self._tokens[ids[-2]] == _SPACE
         return UNKNOWN, Constraint(((ids[-2], UNK) if spaced else (UNK,),), lead=int(spaced))
 
     def _put(self, text: str, sign: str, place: _Place, line: str) -> str:
         """Replace a sign by its text. What opened a quotation or bracket before it in the line touches it again."""
-        text = text.replace(_SPACE + sign, f" {sign}").strip()
+        text = text.replace(f" {_SPACE}{sign}", f" {sign}").replace(_SPACE + sign, f" {sign}").strip()
         if place.opener and place.opener in _OPENING:
             text = text.replace(f"{place.opener} {sign}", f"{place.opener}{sign}")
         written = place.text
