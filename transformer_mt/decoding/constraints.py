@@ -28,6 +28,8 @@ from transformer_mt.text.vocabulary import EOS, PAD
 
 _POINTING = 0.1  # the share of the attention to a term that becomes the probability of its first token
 _GOING_ON = 0.9  # the probability of the next token of a term that has begun; also the most that terms get together
+_LIKELY = math.log(0.5)  # an end that is at least as likely
+PATIENCE = 5  # steps that a search goes on after the best hypothesis would have ended
 _LAST = 1 << 20  # rank of an extension that is not possible
 
 
@@ -58,6 +60,7 @@ class Constraints:
     joining_J: Tensor  # ids that may not directly follow a pattern, because they would continue its last word
     met_BWC: Tensor  # how often each hypothesis has met each constraint
     ends_BWPL: Tensor  # bool: the hypothesis ends with the first l + 1 tokens of pattern p
+    late_B: Tensor  # steps since the best hypothesis would have ended, if its constraints allowed it
     attention: Attention | None = None  # to the source; None: terms are not pointed at
 
     @classmethod
@@ -93,13 +96,14 @@ class Constraints:
         ends_BPL = torch.arange(longest) == (lead_BP[:, :, None] - 1)
         fixed = (patterns_BPL, lengths_BP, owner_BP, needed_BC, sizes_BC, lead_BP, ways_BC.clamp(min=1), avoided_BA)
         states = (torch.tensor(joining, dtype=torch.long), torch.zeros_like(needed_BC)[:, None], ends_BPL[:, None])
+        states = (*states, torch.zeros(n_sentences, dtype=torch.long))
         return cls(*(x.to(device) for x in (*fixed, spans_BCS, *states)), attention)
 
     def select(self, sentences_B: Tensor) -> Constraints:
         """The constraints of these sentences."""
         own = (self.patterns_BPL, self.lengths_BP, self.owner_BP, self.needed_BC, self.sizes_BC)
         own = tuple(x[sentences_B] for x in (*own, self.lead_BP, self.ways_BC, self.avoided_BA, self.spans_BCS))
-        state = self.met_BWC[sentences_B], self.ends_BWPL[sentences_B]
+        state = self.met_BWC[sentences_B], self.ends_BWPL[sentences_B], self.late_B[sentences_B]
         return Constraints(*own, self.joining_J, *state, self.attention)
 
     def pointed(self, log_p_NV: Tensor, cache: Any) -> Tensor:
@@ -121,6 +125,12 @@ class Constraints:
         share_NP = share_BWP.flatten(0, 1)
         pointed_NV = torch.zeros_like(log_p_NV).scatter_add_(1, self._next().flatten(0, 1), share_NP)
         return torch.logaddexp(log_p_NV + (1 - share_NP.sum(dim=1, keepdim=True)).log(), pointed_NV.log())
+
+    def later(self, log_p_NV: Tensor, scores_BW: Tensor) -> Constraints:
+        """The same one step later, before anything is forbidden."""
+        ending_BW = log_p_NV[:, EOS].view_as(scores_BW) > _LIKELY
+        ending_B = ending_BW.gather(1, scores_BW.argmax(dim=1, keepdim=True))[:, 0]
+        return replace(self, late_B=self.late_B + ((self.late_B > 0) | ending_B))
 
     def forbid(self, log_p_NV: Tensor, limits: Limits, n_steps: int) -> None:
         """Set log-probabilities [N, V] to minus infinity, in place, except where a prefix decides.

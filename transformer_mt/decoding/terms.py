@@ -290,13 +290,14 @@ def _required(
     for ids, some in terms.items():
         for other in terms:
             counts[other] += len(some) * _occurrences(ids, other)
-    required = []
+    required, used = [], {token for one in patterns.values() for ids in one.patterns for token in ids}
     for ids, some in terms.items():
         _, first, _ = some[0]
         sources = tuple(chain.from_iterable(place for _, _, place in some))
+        avoided = tuple(token for token in patterns[first].avoided if token not in used)
         required.append(
             Required(
-                patterns[first]._replace(count=counts[ids], sources=sources),
+                patterns[first]._replace(count=counts[ids], sources=sources, avoided=avoided),
                 tuple(term.target for _, term, _ in some),
                 first.source == first.target,
                 tuple(line[max(start - 1, 0) : start] for start, _, _ in some),
