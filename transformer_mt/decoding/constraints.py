@@ -122,9 +122,11 @@ class Constraints:
         begun_BWP = (self._progress() > self.lead_BP[:, None]) & ~self._completed().any(dim=2, keepdim=True) & open_BWP
         share_BWP = torch.where(begun_BWP.any(dim=2, keepdim=True), _GOING_ON * begun_BWP, share_BWP)
         share_BWP = share_BWP * (_GOING_ON / share_BWP.sum(dim=2, keepdim=True).clamp(min=_GOING_ON))
-        share_NP = share_BWP.flatten(0, 1)
-        pointed_NV = torch.zeros_like(log_p_NV).scatter_add_(1, self._next().flatten(0, 1), share_NP)
-        return torch.logaddexp(log_p_NV + (1 - share_NP.sum(dim=1, keepdim=True)).log(), pointed_NV.log())
+        share_NP, next_NP = share_BWP.flatten(0, 1), self._next().flatten(0, 1)
+        own_NV = log_p_NV + (1 - share_NP.sum(dim=1, keepdim=True)).log()
+        same_NPP = next_NP[:, :, None] == next_NP[:, None]  # patterns with the same next token add up
+        pointed_NP = (same_NPP * share_NP[:, None]).sum(dim=2).log()
+        return own_NV.scatter_(1, next_NP, torch.logaddexp(own_NV.gather(1, next_NP), pointed_NP))
 
     def later(self, log_p_NV: Tensor, scores_BW: Tensor) -> Constraints:
         """The same one step later, before anything is forbidden."""
