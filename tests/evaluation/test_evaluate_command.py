@@ -275,6 +275,13 @@ class TestModel:
         stored = json.loads((model / "scores.json").read_text())["test_one"]["decoding"]
         assert (stored["method"], stored["candidates"], stored["beam"]) == ("mbr", "beam", 3)
 
+    def test_a_split_that_cannot_be_scored_is_not_offered(self, tmt, model):
+        for split, problem in (("dev", "unknown split 'dev'"), ("train", "the training split is not for evaluation")):
+            code, _, err = tmt("--model", model, "--split", split)
+            assert code == 2
+            assert problem in err
+            assert "Use one of: validation, test_one, test_two." in err
+
     def test_a_hypothesis_file_is_scored_on_the_models_split(self, tmt, model, write):
         _, out, _ = tmt("--model", model, "--split", "test_two", "--hypothesis", write("h", REFERENCES), "--json")
         assert json.loads(out)["chrf"] == pytest.approx(100)
