@@ -113,12 +113,19 @@ def translate(
         picture = draw_attention(translator, first, prefix, attention, attention_of, theme)
         partial = f" of the first of {len(others) + 1} sentences; --no-split draws the line as one" if others else ""
         print(f"tmt: wrote {picture}{partial}", file=sys.stderr)
-    if text is not None and len(text) > 1 and not any(len(sentence.split()) > 1 for sentence in text):
-        whole = printable(" ".join(text))
-        print(f'tmt: {len(text)} sentences of one word each; one sentence needs quotes: "{whole}"', file=sys.stderr)
+    _hint_at_quotes([printable(sentence) for sentence in text or ()])
     names = [str(folder) for folder in folders]
     head = {"model": names if len(names) > 1 else names[0]} if json else None
     translate_all(translator, text, input_, output, prefix, scores, head, not no_split, used)
+
+
+def _hint_at_quotes(sentences: list[str]) -> None:
+    """Several words without quotes arrive as sentences of one word each."""
+    if len(sentences) > 1 and all(len(sentence.split()) == 1 for sentence in sentences):
+        whole = " ".join(sentences)
+        print(
+            f'tmt: {len(sentences)} sentences of one word each; one sentence needs quotes: "{whole}"', file=sys.stderr
+        )
 
 
 def _check_usage(sentences: int, input_: Path | None, output: Path | None, attention: Path | None) -> None:

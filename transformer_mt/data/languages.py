@@ -18,7 +18,7 @@ from transformer_mt.text.script import foreign_script
 FIRST_LINES, LATER_LINES = (
     1_000,
     19,
-)  # every line up to the first number, then one in 19; a prime, as data may be periodic
+)  # every line up to the first number, then one in 47; a prime, as data may be periodic
 MOST = 0.5  # of the pairs checked; if more have the same fault, the file is refused
 FEWEST_SWAPPED, FEWEST_NUMBERS = 3, 20
 PLACES = 5
