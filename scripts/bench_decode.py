@@ -213,7 +213,7 @@ def _exported(folder: Path, work: Work, threads: int, options: argparse.Namespac
         engines[beam] = load_engine(folder, decoding, Computing("cpu", threads, scored=False))  # as without --scores
 
     def translate(beam: int) -> tuple[int, int]:
-        found = list(engines[beam].translate(work.lines))
+        found = list(engines[beam].translate(work.lines, split=False))
         return len(found), sum(len(one.tokens) + 1 for one in found)
 
     return translate

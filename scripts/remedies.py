@@ -37,7 +37,7 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "Preparing data",
         "",
-        ("corpora", "data", "text", "phrasebook", "workflows.prepare", "cli.prepare", "cli.prepare_tables"),
+        ("corpora", "data", "text", "phrasebook", "workflows.prepare", "workflows.data_report", "cli.prepare"),
     ),
     ("Training", "", ("training", "workflows.train", "kernels", "model", "runtime", "cli.train")),
     (

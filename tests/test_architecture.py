@@ -45,7 +45,7 @@ ROOMS: dict[str, set[str]] = {
 ROOMS["workflows"] = {*ROOMS}
 ROOMS["cli"] = {"workflows", "reporting", "config", "files", "evaluation.report", "runtime.distributed"}
 API = {"load_config", "Config", "Computing", "Glossary", "TestFiles", "TmtError", "Translator"} | {
-    *("average", "evaluate", "export", "prepare", "train")
+    *("average", "evaluate", "export", "load", "prepare", "score", "train", "translate_document")
 }
 # A search knows a step function and never a model; of text, only the ids of <s> and </s>.
 ALGORITHMS = {"decoding.greedy_search", "decoding.beam_search", "decoding.random_sampling", "decoding.step"} | {
@@ -63,7 +63,7 @@ SEARCHING = {
 OUTSIDE: dict[str, set[str]] = {
     "errors": set(),
     "config": {"pydantic", "yaml"},
-    "files": {"filelock", "requests", "urllib3", "tqdm", "zstandard"},
+    "files": {"filelock", "requests", "urllib3", "tqdm", "zstandard", "charset_normalizer"},
     "phrasebook": set(),
     "model": {"torch"},
     "kernels": {"torch"},
@@ -278,7 +278,7 @@ def test_commands_import_only_typer_before_they_are_called() -> None:
     """All modules of `cli` that `tmt --help` imports."""
     light = {"typer", "transformer_mt.cli", "transformer_mt.errors", "transformer_mt.__version__"}
     light |= {"transformer_mt.reporting.program", "transformer_mt.reporting.terminal"}  # they import only the library
-    late = {"cli.answers", "cli.streaming", "cli.inspect_tables", "cli.prepare_tables"}  # imported when a command runs
+    late = {"cli.answers", "cli.streaming", "cli.inspect_tables"}  # imported when a command runs
     offences = [
         f"{one.place}  {one.by} imports {one.of}: put it inside the command's function"
         for one in _imports()

@@ -5,9 +5,11 @@
     config = tmt.load_config("my.yaml")
     tmt.prepare(config).report                         # pairs kept and dropped, lengths, unknown words
     report = tmt.train(config)                         # continues an interrupted run
-    translator = tmt.Translator.load(report.model)
-    [one.text for one in translator.translate(["..."])]
-    tmt.evaluate([report.model]).scores["bleu"]
+    translator = tmt.load(report.model)                # a run or model folder
+    translator.translate("...").text                   # one sentence
+    [one.text for one in translator.translate(["...", "..."])]
+    translator.score("...", "...").token_scores        # log-probabilities of a given translation
+    tmt.evaluate(report.model).scores["bleu"]
     tmt.export("exported", report.model)               # for CTranslate2
 
 A name is imported when it is first used, so `import transformer_mt` is fast.
@@ -23,32 +25,44 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from transformer_mt.config.load import load_config as load_config
     from transformer_mt.config.schema import Config as Config
+    from transformer_mt.decoding.forced import PairScore as PairScore
     from transformer_mt.decoding.glossary import Glossary as Glossary
     from transformer_mt.decoding.interpreter import Computing as Computing
-    from transformer_mt.decoding.interpreter import Translation as Translation
+    from transformer_mt.decoding.translation import Hypothesis as Hypothesis
+    from transformer_mt.decoding.translation import Translation as Translation
     from transformer_mt.decoding.translator import Translator as Translator
     from transformer_mt.errors import TmtError as TmtError
     from transformer_mt.workflows.average import average as average
+    from transformer_mt.workflows.documents import translate_document as translate_document
     from transformer_mt.workflows.evaluate import TestFiles as TestFiles
     from transformer_mt.workflows.evaluate import evaluate as evaluate
     from transformer_mt.workflows.export import export as export
     from transformer_mt.workflows.prepare import prepare as prepare
+    from transformer_mt.workflows.propose import propose_config as propose_config
+    from transformer_mt.workflows.score import score as score
     from transformer_mt.workflows.train import train as train
+    from transformer_mt.workflows.translate import load as load
 
 _HOMES = {
     "Computing": "decoding.interpreter",
     "Config": "config.schema",
     "Glossary": "decoding.glossary",
+    "Hypothesis": "decoding.translation",
+    "PairScore": "decoding.forced",
     "TestFiles": "workflows.evaluate",
     "TmtError": "errors",
-    "Translation": "decoding.interpreter",
+    "Translation": "decoding.translation",
     "Translator": "decoding.translator",
     "average": "workflows.average",
     "evaluate": "workflows.evaluate",
     "export": "workflows.export",
+    "load": "workflows.translate",
     "load_config": "config.load",
     "prepare": "workflows.prepare",
+    "propose_config": "workflows.propose",
+    "score": "workflows.score",
     "train": "workflows.train",
+    "translate_document": "workflows.documents",
 }
 __all__ = ["__version__", *_HOMES]
 

@@ -290,11 +290,11 @@ def test_alignments_are_returned_on_request(translator: Translator) -> None:
 
 
 def test_an_unknown_word_is_short_in_a_note() -> None:
-    from transformer_mt.decoding.interpreter import _note_of_unknown
+    from transformer_mt.decoding.translation import note_of_unknown
 
-    assert _note_of_unknown(["x" * 40]) == f"1 unknown word: {'x' * 40}"
-    assert _note_of_unknown(["x" * 41]) == f"1 unknown word: {'x' * 39}…"
-    assert _note_of_unknown(["a\x1b", "a\x1b"]) == "2 unknown words: a\ufffd"
+    assert note_of_unknown(["x" * 40]) == f"1 unknown word: {'x' * 40}"
+    assert note_of_unknown(["x" * 41]) == f"1 unknown word: {'x' * 39}…"
+    assert note_of_unknown(["a\x1b", "a\x1b"]) == "2 unknown words: a\ufffd"
 
 
 def test_each_side_is_cleaned_by_the_rules_of_its_language(tiny_model: Path, tmp_path: Path) -> None:

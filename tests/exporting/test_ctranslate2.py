@@ -166,6 +166,18 @@ def test_alignments_and_replaced_words_are_the_same(model: ModelDirectory) -> No
     assert [one.n_best[0].alignment for one in ours] == [other.n_best[0].alignment for other in theirs]
 
 
+def test_scores_of_given_translations_are_the_same(model: ModelDirectory) -> None:
+    targets = LINES[::-1]
+    ours = list(Translator([model]).score(["", *LINES], ["", *targets], align=True, gain=True))
+    engine = load_engine(model.folder, computing=ONE)
+    theirs = list(engine.score(["", *LINES], ["", *targets], align=True, gain=True))
+    for one, other in zip(ours, theirs, strict=True):
+        assert other.token_scores == pytest.approx(one.token_scores, abs=1e-4)
+        assert other.prior == pytest.approx(one.prior, abs=1e-3)
+        assert (other.tokens, other.word_alignment, other.notes) == (one.tokens, one.word_alignment, one.notes)
+    assert engine.translate(LINES[0]).text == next(engine.translate(LINES[:1])).text
+
+
 def test_samples_repeat_with_their_seed_and_carry_the_models_scores(model: ModelDirectory) -> None:
     decoding = model.config.decoding.model_copy(update={"method": "sample", "beam": 1, "n_best": 2})
 

@@ -50,6 +50,14 @@ def test_a_translator_translates(trained: Any) -> None:
     assert empty.text == ""
 
 
+def test_load_takes_settings_of_the_search(trained: Any) -> None:
+    translator = tmt.load(trained.run, beam=3, n_best=2, length_penalty=0.0, device="cpu", threads=1, no_repeat_ngram=3)
+    decoding = translator.decoding
+    assert (decoding.beam, decoding.n_best, decoding.length_penalty, decoding.no_repeat_ngram) == (3, 2, 0.0, 3)
+    assert len(translator.translate("one two").n_best) == 2
+    assert repr(translator) == f"Translator(en-de, {trained.model})"
+
+
 def test_evaluate_takes_a_path_or_files(trained: Any, tmp_path: Path) -> None:
     one, same = tmt.evaluate(trained.model), tmt.evaluate([str(trained.model)], search={"beam": 1})
     assert one.scores["bleu"].value == same.scores["bleu"].value
@@ -135,6 +143,11 @@ def test_a_plain_script_prepares_with_several_workers(tmp_path: Path) -> None:
         (lambda model, folder: tmt.export(folder / "out", model, sample=0), "cannot compare on 0 sentences"),
         (lambda model, folder: tmt.Computing(threads=0), "threads must be 1 or more, not 0"),
         (lambda model, folder: tmt.Translator.load([]), "no model is named"),
+        (lambda model, folder: tmt.load(folder / "nothing"), "no such model folder"),
+        (lambda model, folder: tmt.load(model, beams=3), "unknown setting 'beams'"),
+        (lambda model, folder: tmt.load(model, beam=0), "--beam is 0, but must be"),
+        (lambda model, folder: tmt.load(model, engine="marian"), "unknown engine 'marian'"),
+        (lambda model, folder: tmt.load(model, device="tpu"), "unknown device 'tpu'"),
         (lambda model, folder: tmt.Translator.load(model, computing=tmt.Computing("tpu")), "unknown device 'tpu'"),
     ],
 )
@@ -145,9 +158,8 @@ def test_wrong_arguments_are_reported(trained: Any, tmp_path: Path, call: Any, m
 
 def test_text_and_paths_are_accepted_alone_and_in_lists(trained: Any, config: tmt.Config, tmp_path: Path) -> None:
     translator = tmt.Translator.load(str(trained.run))
-    assert [one.text for one in translator.translate("one two")] == [
-        one.text for one in translator.translate(["one two"])
-    ]
+    assert [translator.translate("one two")] == list(translator.translate(["one two"]))
+    assert tmt.load(str(trained.run)).translate("one two") == tmt.load([trained.model]).translate("one two")
     (tmp_path / "one").write_text("one two\n", encoding="utf-8")
     report = tmt.evaluate(
         trained.model, files=tmt.TestFiles(source=tmp_path / "one", reference=str(tmp_path / "one")), metrics="chrf"

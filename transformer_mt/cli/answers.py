@@ -9,11 +9,12 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from transformer_mt.errors import TmtError
 from transformer_mt.files.replace import replaced_file
 
 if TYPE_CHECKING:
@@ -40,7 +41,14 @@ def as_json(number: int, line: str, translation: Translation) -> str:
     """One line: a member of the list `translations`."""
     value: dict[str, Any] = {"line": number, "source": line, "source_tokens": translation.source_tokens}
     hypotheses = [
-        {"text": one.text, "score": round(one.score, 4), "tokens": one.tokens, "alignment": one.alignment}
+        {
+            "text": one.text,
+            "score": round(one.score, 4),
+            "tokens": one.tokens,
+            "token_scores": [round(value, 6) for value in one.token_scores or ()],
+            "alignment": one.alignment,
+            "word_alignment": one.word_alignment,
+        }
         for one in translation.n_best
     ]
     value |= hypotheses[0]
@@ -75,6 +83,23 @@ class Writer:
         if self._form is None:
             self._stream.write(b"\n ]\n}\n")
         self._stream.flush()
+
+
+def check_outputs(inputs: Sequence[Path], outputs: Sequence[Path | None]) -> None:
+    """Raises TmtError, before the work, if an output is a folder, an input or another output, or has no folder."""
+    given: list[Path] = [file for file in inputs if file.exists()]
+    for output in filter(None, outputs):
+        if output.is_dir():
+            raise TmtError("this is a folder, not a file", place=output, remedy="Give the name of a file to write.")
+        if not output.absolute().parent.is_dir():
+            raise TmtError("no such folder", place=output.parent, remedy=f"Create it first:  mkdir -p {output.parent}")
+        if any(output.absolute() == file.absolute() or _same(output, file) for file in given):
+            raise TmtError("this file is given twice", place=output, remedy="Choose another file to write.")
+        given.append(output)
+
+
+def _same(output: Path, other: Path) -> bool:
+    return output.is_file() and other.exists() and output.samefile(other)
 
 
 @contextmanager

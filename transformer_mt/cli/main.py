@@ -74,7 +74,9 @@ def tmt(
     """Train a Transformer on your own sentences, from a YAML file, and translate with it."""
 
 
-COMMANDS = ("init", "download", "prepare", "train", "translate", "evaluate", "inspect", "average", "plot", "export")
+COMMANDS = (
+    *("init", "download", "prepare", "train", "translate", "evaluate", "score", "inspect", "average", "plot", "export"),
+)
 
 
 def run() -> None:

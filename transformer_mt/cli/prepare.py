@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
 
 from transformer_mt.cli.options import ConfigOption, JsonOption, SetOption, print_json
+from transformer_mt.reporting.terminal import columns_of
 
 
 def prepare(
@@ -18,7 +20,7 @@ def prepare(
     """Clean and split a corpus, learn tokenizers, write token ids; report on the data."""
     from transformer_mt import load_config
     from transformer_mt import prepare as work
-    from transformer_mt.cli.prepare_tables import remarks, report_lines
+    from transformer_mt.workflows.data_report import remarks, report_lines
 
     prepared = work(load_config(config, set_ or ()), force)
     report = prepared.report
@@ -34,5 +36,6 @@ def prepare(
         )
         return
     made = f"prepared in {report.seconds:,} s" if prepared.is_new else "up to date; --force prepares again"
-    lines = [*report_lines(report), "", f"{prepared.folder}: {made}"]
+    columns = columns_of(sys.stdout) if sys.stdout.isatty() else None
+    lines = [*report_lines(report, columns), "", f"{prepared.folder}: {made}"]
     print("\n".join([*lines, f"{prepared.picture}: lengths of the training sentences"]))

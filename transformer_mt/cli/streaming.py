@@ -39,12 +39,13 @@ def translate_all(
     prefix: str,
     scores: bool,
     head: dict[str, Any] | None,
+    split: bool,
     glossary: GlossaryUse | None = None,
 ) -> None:
     """Read, translate and write batch by batch; notes and progress go to stderr.
 
     prefix: the start of every translation. scores: write them too. head: None for plain lines; otherwise the first
-    keys of the JSON object that is written.
+    keys of the JSON object that is written. split: lines of several sentences.
     """
     form = form_of(scores, translator.decoding.n_best) if head is None else None
     known = check_file(input_) if input_ is not None and input_.is_file() else None
@@ -57,7 +58,7 @@ def translate_all(
         for batch in [given] if given else _batches(input_, known is not None, notes, translator):
             prefixes = [prefix] * len(batch) if prefix else None
             terms = glossary.terms(batch) if glossary is not None else None
-            answers = translator.translate(batch, prefixes, align=form is None, terms=terms)
+            answers = translator.translate(batch, prefixes, align=form is None, split=split, terms=terms)
             for line, translation in zip(batch, answers, strict=True):
                 writer.write(line, translation)
                 notes.add(writer.written, translation.notes)
@@ -68,6 +69,22 @@ def translate_all(
         notes.close()
         if glossary is not None:
             print(f"tmt: {glossary}", file=sys.stderr)
+
+
+def write_document(
+    translator: Interpreter, document: Path, form: str | None, output: Path | None, used: GlossaryUse | None
+) -> None:
+    """Translate a document. document: `-` for stdin."""
+    from transformer_mt.workflows.documents import decoded, translate_document
+
+    source: str | Path = document
+    if str(document) == "-":
+        source = decoded(sys.stdin.buffer.read(), "stdin")
+    result = translate_document(source, translator, form, used.glossary if used is not None else None)
+    with opened(output) as stream:
+        stream.write(result.text.encode("utf-8"))
+    for number, note in result.notes:
+        print(f"tmt: line {number}: {note}", file=sys.stderr)
 
 
 def _batches(input_: Path | None, checked: bool, notes: Notes, translator: Interpreter) -> Iterator[list[str]]:

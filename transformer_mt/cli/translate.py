@@ -28,11 +28,14 @@ _LENGTH_PENALTY = "GNMT length penalty; 0: none. Default: the model's."
 _TOP_K = "Sample from the k most likely tokens; 0: all."
 _GLOSSARY = "Terms that translations must contain: a file with term, tab, translation. Numbers and URLs are copied."
 _ENGINE = "tmt or ctranslate2; exported folders always use ctranslate2."
+_DOCUMENT = "Translate a document and keep its markup: Markdown, HTML or plain text. -: stdin."
+_FORMAT = "Format of the document: text, markdown or html. Default: by its suffix."
 _OUTPUT = "File to write; it appears once it is complete."
 _N_BEST = "Up to N translations per line, written as: line number, tab, score, tab, text."
 _TOP_P = "Sample from the fewest tokens with this total probability."
 _SCORES = "Write score, tab, text. With --mbr: similarity to the others, 0 to 100."
 _JSON = "Write one JSON object with tokens, scores and alignments."
+_NO_SPLIT = "Translate each line as one sentence, even if it has several."
 _ATTENTION = "Draw the attention maps of one sentence: a .png or .svg file."
 _ATTENTION_OF = "Draw one kind (encoder, decoder, cross), layer or head: cross, cross.2, cross.2.1, cross.2.mean."
 
@@ -44,6 +47,8 @@ def translate(
     model: ModelsOption = None,
     input_: Annotated[Path | None, typer.Option("--input", "-i", metavar="FILE", help=_INPUT)] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT)] = None,
+    document: Annotated[Path | None, typer.Option(metavar="FILE", help=_DOCUMENT)] = None,
+    format_: Annotated[str | None, typer.Option("--format", metavar="NAME", help=_FORMAT)] = None,
     beam: Annotated[int | None, typer.Option(min=1, metavar="N", help=_BEAM)] = None,
     n_best: Annotated[int | None, typer.Option(min=1, metavar="N", help=_N_BEST)] = None,
     length_penalty: Annotated[float | None, typer.Option(metavar="X", help=_LENGTH_PENALTY)] = None,
@@ -52,6 +57,7 @@ def translate(
     replace_unknown: Annotated[
         bool | None, typer.Option("--replace-unknown", help="Replace <unk> by the source word it attends to most.")
     ] = None,
+    no_split: Annotated[bool, typer.Option("--no-split", help=_NO_SPLIT)] = False,
     sample: Annotated[bool, typer.Option("--sample", help="Sample translations at random.")] = False,
     mbr: MbrOption = False,
     samples: SamplesOption = None,
@@ -69,35 +75,50 @@ def translate(
     engine: Annotated[str, typer.Option(metavar="NAME", help=_ENGINE, autocompletion=engines)] = "tmt",
     device: DeviceOption = "auto",
 ) -> None:
-    """Translate sentences: one line out for each line in."""
-    from transformer_mt.cli.streaming import translate_all
+    """Translate sentences, one line out for each line in; or a document."""
+    from transformer_mt.cli.answers import check_outputs
+    from transformer_mt.cli.streaming import translate_all, write_document
     from transformer_mt.files.lines import printable
     from transformer_mt.workflows.translate import (
         Computing,
         GlossaryUse,
+        check_document,
         check_drawing,
         draw_attention,
         open_translator,
     )
 
     _check_usage(len(text or ()), input_, output, attention)
+    check_outputs((), (output,))
     check_drawing(attention, attention_of, theme)
     if sample and mbr:
         raise TmtError("--sample and --mbr cannot be combined", remedy="Give one of them.")
     prefix = printable(prefix)
+    unfit: dict[str, object] = {"TEXT": text, "--input": input_, "--n-best": n_best, "--prefix": prefix}
+    unfit |= {"--scores": scores, "--json": json, "--attention": attention, "--no-split": no_split}
+    check_document(document, format_, [name for name, value in unfit.items() if value])
     search = {"method": "mbr" if mbr else "sample" if sample else None, "beam": beam, "length_penalty": length_penalty}
     search["n_best"] = n_best if n_best is not None or json else 1  # one line out for each line in
     search |= {"replace_unknown": replace_unknown, "samples": samples, "utility": utility}
     search |= {"temperature": temperature, "top_k": top_k, "top_p": top_p}
     computing = Computing(device, threads, seed, scored=scores or json)
     translator, folders = open_translator(model, search, computing, engine)
+    used = GlossaryUse(glossary, translator) if glossary is not None else None
+    if document is not None:
+        write_document(translator, document, format_, output, used)
+        return
     if attention is not None and text is not None:
-        picture = draw_attention(translator, printable(text[0]), prefix, attention, attention_of, theme)
-        print(f"tmt: wrote {picture}", file=sys.stderr)
+        line = printable(text[0])
+        first, *others = [line] if no_split else translator.sentences(line, prefix)
+        picture = draw_attention(translator, first, prefix, attention, attention_of, theme)
+        partial = f" of the first of {len(others) + 1} sentences; --no-split draws the line as one" if others else ""
+        print(f"tmt: wrote {picture}{partial}", file=sys.stderr)
+    if text is not None and len(text) > 1 and not any(len(sentence.split()) > 1 for sentence in text):
+        whole = printable(" ".join(text))
+        print(f'tmt: {len(text)} sentences of one word each; one sentence needs quotes: "{whole}"', file=sys.stderr)
     names = [str(folder) for folder in folders]
     head = {"model": names if len(names) > 1 else names[0]} if json else None
-    used = GlossaryUse(glossary, translator) if glossary is not None else None
-    translate_all(translator, text, input_, output, prefix, scores, head, used)
+    translate_all(translator, text, input_, output, prefix, scores, head, not no_split, used)
 
 
 def _check_usage(sentences: int, input_: Path | None, output: Path | None, attention: Path | None) -> None:
@@ -108,10 +129,6 @@ def _check_usage(sentences: int, input_: Path | None, output: Path | None, atten
         raise TmtError("no such file", place=input_, remedy="Check the path after --input.")
     if input_ is not None and input_.is_dir():
         raise TmtError("this is a folder, not a file", place=input_, remedy="Give a file with one sentence per line.")
-    if output is not None and output.is_dir():
-        raise TmtError("this is a folder, not a file", place=output, remedy="Give the name of a file to write.")
-    if output is not None and not output.absolute().parent.is_dir():
-        raise TmtError("no such folder", place=output.parent, remedy=f"Create it first:  mkdir -p {output.parent}")
     if input_ and output and output.exists() and output.samefile(input_):
         raise TmtError("--output is the same file as --input", place=output, remedy="Choose another file.")
     if attention is not None and sentences != 1:

@@ -73,7 +73,7 @@ def name_of(family: str) -> Any:
     plain = Literal[tuple(CHOICES[family])]  # type: ignore[valid-type]
     options = [getattr(choice(family, name), "Options", None) for name in CHOICES[family]]
     if not any(options):
-        return plain
+        return Annotated[plain, BeforeValidator(_name_alone)]
     mapping = _any_of([one for one in options if one is not None])
     without_options = [{"kind": name} for name, one in zip(CHOICES[family], options, strict=True) if one is None]
     return Annotated[
@@ -81,6 +81,11 @@ def name_of(family: str) -> Any:
         Discriminator(lambda value: "options" if isinstance(value, (dict, Section)) else "name"),
         BeforeValidator(lambda value: value["kind"] if value in without_options else value),
     ]
+
+
+def _name_alone(value: Any) -> Any:
+    """`name` for `{kind: name}`."""
+    return value["kind"] if isinstance(value, dict) and set(value) == {"kind"} else value
 
 
 def _any_of(sections: list[Any]) -> Any:

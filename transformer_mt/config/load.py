@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -45,16 +46,26 @@ def config_of(config: ConfigLike, overrides: str | Sequence[str] = ()) -> Config
 
 
 def _checked(source: YamlSource, overrides: str | Sequence[str]) -> Config:
-    source = _apply(source, [overrides] if isinstance(overrides, str) else overrides)
+    file, source = source, _apply(source, [overrides] if isinstance(overrides, str) else overrides)
     problems = find_problems(source)
+    if problems and overrides:
+        own = set(find_problems(file))
+        problems = [problem if problem in own else _of_command_line(problem, source.file) for problem in problems]
     if problems:
         keys = "this key" if len(problems) == 1 else f"these {len(problems)} keys"
-        from_command_line = all(problem.startswith(f"{COMMAND_LINE}: ") for problem in problems)
-        place = "on the command line" if from_command_line else f"in {source.file}"
+        from_command_line = [problem.startswith(f"{COMMAND_LINE}: ") for problem in problems]
+        place = "on the command line" if all(from_command_line) else f"in {source.file}"
+        place += " and on the command line" if any(from_command_line) and not all(from_command_line) else ""
         help_ = "docs/configuration.md lists all keys, and with `tmt init --schema` your editor checks them"
         remedy = f"Fix {keys} {place}; {help_}."
         raise TmtError("\n".join(problems), remedy=remedy)
     return Config.model_validate(source.values)
+
+
+def _of_command_line(problem: str, file: str) -> str:
+    """The problem with COMMAND_LINE as its place: the file alone does not have it."""
+    start = re.match(rf"{re.escape(file)}(:\d+)?: ", problem)
+    return f"{COMMAND_LINE}: {problem[start.end() :]}" if start else problem
 
 
 def dump_config(config: Config) -> str:

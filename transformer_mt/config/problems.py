@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from transformer_mt.config.languages import code_of
 from transformer_mt.config.reference import keys_at
 from transformer_mt.config.schema import Config
 from transformer_mt.config.section import LANGUAGE, NAME
@@ -42,7 +43,7 @@ _WANTED = {
     "string_pattern_mismatch": "must match the pattern {pattern}",
 }
 _PATTERNS = {
-    LANGUAGE: "must be a code of two or three small letters, such as en, ko or deu",
+    LANGUAGE: "must be an ISO 639 code of two or three small letters, such as en, ko or deu",
     NAME: "must have only a-z, A-Z, 0-9, '.', '_' and '-', and begin with a letter or digit",
 }
 
@@ -56,13 +57,23 @@ def find_problems(source: YamlSource) -> list[str]:
         new = []
         for path, sentence, named in _problems(values, source):
             if path not in faulty and not named & {key[-1] for key in faulty}:  # else the removal has caused it
-                found.setdefault(f"{source.place(path)}: {sentence}", source.line(path))
+                _add(found, f"{source.place(path)}: {sentence}", source.line(path))
                 new.append(path)
         removed = {_remove(values, path) for path in new} - {()}
         if not removed:
             break
         faulty |= {*new, *removed}
     return sorted(found, key=lambda sentence: found[sentence])
+
+
+def _add(found: dict[str, int], sentence: str, line: int) -> None:
+    """Add a problem. If another form of the same value is wanted too, both stand in one sentence."""
+    value, but, wanted = sentence.partition(", but must be ")
+    same = next((other for other in found if but and other.startswith(value + but)), None)
+    if same is None:
+        found[sentence] = line
+    elif wanted not in same:
+        found[f"{same}, or {wanted}"] = found.pop(same)
 
 
 Problem = tuple[KeyPath, str, set[str | int]]  # where, what, and the keys that the sentence names
@@ -151,11 +162,14 @@ def value_problem(item: Mapping[str, Any]) -> str:
         value = str(item.get("input"))
     value = value if len(value) < 60 else value[:57] + "..."
     if kind == "literal_error":
-        wanted = f"must be one of {str(context['expected']).replace(' or ', ', ')}"
+        names = str(context["expected"]).replace(" or ", ", ")
+        is_mapping = isinstance(item.get("input"), dict)
+        wanted = f"must be {'only the name, which is ' if is_mapping else ''}one of {names}"
     else:
         wanted = _WANTED[kind].format(**context) if kind in _WANTED else item["msg"][:1].lower() + item["msg"][1:]
         wanted = _PATTERNS.get(str(context.get("pattern")), wanted)
-    return f"is {value}, but {wanted}"
+    code = code_of(str(item.get("input"))) if context.get("pattern") == LANGUAGE else None
+    return f"is {value}, but {wanted}" + (f"; did you mean '{code}'?" if code else "")
 
 
 def _unknown_key(path: KeyPath, values: Any) -> str:

@@ -114,6 +114,15 @@ def read_yaml(file: str | Path) -> YamlSource:
     return YamlSource(str(file), values, lines)
 
 
+_NO_COLON, _NO_END = "could not find expected ':'", "found unexpected end of stream"
+_NOTICED_LATER = (_NO_COLON, _NO_END)  # the parser notices these after the line with the mistake
+_IN_WORDS = {
+    _NO_COLON: "this line has no ':' after its key",
+    _NO_END: "a quote is opened here and not closed",
+    "mapping values are not allowed here": "a ':' too many, or this line is indented too far",
+    "expected <block end>, but found '<block mapping start>'": "this line is not indented as the lines of its section",
+    "expected <block end>, but found '-'": "this item is not indented as the items of its list",
+}
 _NO_TAGS = "Write the value without its tag (!!...)."
 
 
@@ -173,13 +182,21 @@ def _syntax_error(error: yaml.YAMLError, file: str, text: str) -> TmtError:
         line = text[: error.position].count("\n") + 1
         character = f"U+{ord(text[error.position]):04X}"
         return TmtError(f"invisible character {character}", place=at(file, line), remedy="Delete it.")
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    place = at(file, mark.line + 1) if mark else file
     problem = getattr(error, "problem", None) or str(error)
+    begin, end = getattr(error, "context_mark", None), getattr(error, "problem_mark", None)
+    mark = begin if begin and problem in _NOTICED_LATER else end or begin
+    place = at(file, mark.line + 1) if mark else file
     if "'\\t'" in problem:
         return TmtError("a tab; YAML allows only spaces here", place=place, remedy="Indent with spaces.")
-    return TmtError(
-        f"not valid YAML: {problem}",
-        place=place,
-        remedy="Check the indentation, quotes and colons near this line.",
-    )
+    if begin and problem.startswith("expected ',' or"):
+        problem += f"; the bracket of line {begin.line + 1} is not closed"
+    problem = _IN_WORDS.get(problem, problem)
+    shown = _lines_around(text, mark.line) if mark else []
+    remedy = "\n  ".join([*shown, "Check the indentation, quotes and colons near this line."])
+    return TmtError(f"not valid YAML: {problem}", place=place, remedy=remedy)
+
+
+def _lines_around(text: str, number: int) -> list[str]:
+    """The lines before and after a line (counted from 0), which is marked with >."""
+    lines = list(enumerate(text.rstrip("\n").split("\n")))[max(0, number - 2) : number + 2]
+    return [f"{'>' if n == number else ' '} {n + 1:4} | {line.rstrip()}" for n, line in lines]

@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.schema import Config
 from transformer_mt.data.doctor import DataReport
 from transformer_mt.data.store import SIDES, Store
@@ -154,8 +155,11 @@ class Prepared:
 
 def settings_of(config: Config) -> dict[str, Any]:
     """The settings that prepared data depends on, as plain values."""
+    data = config.data.model_dump(mode="json", exclude={"workers", "prepared"})
+    if data["cleaning"]["language"] == CleaningConfig().language:  # data prepared before this key existed is up to date
+        del data["cleaning"]["language"]
     return {
-        "data": config.data.model_dump(mode="json", exclude={"workers", "prepared"}),
+        "data": data,
         "tokenizer": config.tokenizer.model_dump(mode="json"),
     }
 

@@ -26,6 +26,7 @@ BLOCK = 250_000  # pairs with their keys in memory at the same time
 DUPLICATE, LEAK = "duplicate", "leak"
 DROPS = (DUPLICATE, LEAK, TOO_LONG, LOPSIDED)
 KINDS = {"pair": "leak", "source": "source", "target": "target"}  # kind of leak -> the column of KEYS that is equal
+SHARED = ("pair", "source")  # kinds that overlaps of evaluation splits are counted by
 DROPPED_LEAKS = {
     "pair": ("pair",),
     "source": ("pair", "source"),
@@ -56,8 +57,9 @@ RULE_KEYS = {  # the key of data that has the limit of a rule
 }
 
 
-def _key_of(rule: str) -> str:
-    return f" (data.{RULE_KEYS[rule]})" if rule in RULE_KEYS else ""
+def key_of(rule: str) -> str:
+    """The key of the config with the limit of a rule; for a rule without one, what else to check."""
+    return f"data.{RULE_KEYS[rule]}" if rule in RULE_KEYS else "the columns of the files"
 
 
 class Selection:
@@ -88,11 +90,11 @@ class Selection:
             self._drop_duplicates()
         for stream, labels in zip(streams, self.labels, strict=True):
             if stream.split == WHOLE:
-                self._divide(labels, stream.division or SplitConfig())
+                self._divide(stream, labels)
         known = {split: self._hashes(split) for split in self.splits[1:]}
         self.leaks = {split: self._find_leaks(hashes) for split, hashes in known.items()}
         self.overlaps: list[dict[str, Any]] = [
-            {"splits": [one, two], **{kind: int(np.isin(known[two][kind], known[one][kind]).sum()) for kind in KINDS}}
+            {"splits": [one, two], **{kind: int(np.isin(known[two][kind], known[one][kind]).sum()) for kind in SHARED}}
             for one, two in combinations(known, 2)
         ]
 
@@ -145,20 +147,22 @@ class Selection:
 
     def nothing_left(self, split: str) -> TmtError:
         """The error for a split without pairs: which rules dropped them, and the first pair that each dropped."""
-        streams = [stream for stream in self.streams if stream.split in (split, WHOLE)]
+        lines = self._drop_lines([stream for stream in self.streams if stream.split in (split, WHOLE)])
+        remedy = "\n  ".join(lines or ["The files are empty, or data.corpus.split leaves no pair for it."])
+        return TmtError(f"no pair is left in the {split} split", place="data.corpus", remedy=remedy)
+
+    def _drop_lines(self, streams: Sequence[Stream]) -> list[str]:
+        """What each rule dropped from some streams, and the first of these pairs."""
         drops = Counter[str]()
         for stream in streams:
             drops += stream.counts.dropped + Counter(self.dropped(stream))
         read = sum(stream.counts.read for stream in streams)
-        examples = self.examples()
-        lines = ["The files are empty."] if not read else []
+        examples, lines = self.examples(), []
         for rule, count in drops.most_common():
-            lines.append(f"'{rule}' drops {count:,} of {read:,} pairs{_key_of(rule)}, such as:")
+            lines.append(f"'{rule}' drops {count:,} of {read:,} pairs (check {key_of(rule)}), such as:")
             first = examples[rule][0]
             lines.append(f"  {first.place}: {listed((first.source, first.target))}")
-        if read and not drops:
-            lines.append("data.corpus.split leaves none for it.")
-        return TmtError(f"no pair is left in the {split} split", place="data.corpus", remedy="\n  ".join(lines))
+        return lines
 
     def _drop_duplicates(self) -> None:
         """Keep only the first of equal pairs, in train and in corpora that will be divided.
@@ -180,21 +184,23 @@ class Selection:
                 labels[rows[repeated[begin : begin + len(rows)]]] = self._drops[DUPLICATE]
                 begin += len(rows)
 
-    def _divide(self, labels: Labels, division: SplitConfig) -> None:
+    def _divide(self, stream: Stream, labels: Labels) -> None:
         """Divide the remaining pairs of a whole corpus at random. Raises TmtError if there are too few."""
+        division = stream.division or SplitConfig()
         remaining = labels == self._codes["train"]
         order = np.arange(np.count_nonzero(remaining), dtype=np.uint32)
-        if not len(order):
+        if not len(order) and division.validation + division.test > 0:
             raise self.nothing_left("train")
         validation, test = (
             max(1, round(share * len(order))) if 0 < share < 1 else int(share)  # a share gives at least one pair
             for share in (division.validation, division.test)
         )
         if 0 < validation + test >= len(order):
+            drops = "\n  ".join(self._drop_lines([stream])) or "Cleaning dropped none."
             raise TmtError(
                 f"a corpus of {len(order):,} pairs is too small for {validation:,} validation and {test:,} test pairs",
                 place="data.corpus.split",
-                remedy="Lower split.validation and split.test, or add pairs.",
+                remedy=f"Lower split.validation and split.test, or add pairs.\n  {drops}",
             )
         np.random.default_rng(division.seed).shuffle(order)
         shares = np.full(len(order), self._codes["train"], dtype=np.uint8)

@@ -1,8 +1,9 @@
 """Reading a given translation with teacher forcing: the log-probability of each token, and the attention to the source.
 
-Alignments come from the attention of one decoder layer, averaged over its heads and over the models of an ensemble.
-Its row t belongs to the step that writes token t. `scripts/measure_alignment.py` compares the layers, this step with
-the next one, which reads the token (Chen et al. 2020, arXiv:2004.14837), and ways to choose links.
+Alignments come from the cross-attention of the last layer, averaged over its heads and over the models of an ensemble,
+at the step that writes the token. `scripts/measure_alignment.py` compares this with the other layers (Garg et al. 2019,
+arXiv:1909.02074, align best with the last but one of six) and with the step that reads the token (Chen et al. 2020,
+arXiv:2004.14837): on the phrasebook, both have more errors.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class PairScore:
     tokens:         of the target; the last is the end token
     token_scores:   log-probability of each token, in nats
     word_alignment: (source word, target word), counted from 0 in the lines split at white space; None unless requested
+    prior:          log-probability of the target after an empty source; None unless requested
     notes:          what a user must know: an empty side, unknown words, a side that was cut
     is_cut:         whether the target was too long, so that its end was not read
     """
@@ -43,6 +45,7 @@ class PairScore:
     tokens: tuple[str, ...]
     token_scores: tuple[float, ...]
     word_alignment: tuple[Link, ...] | None = None
+    prior: float | None = None
     notes: tuple[str, ...] = ()
     is_cut: bool = False
 
@@ -55,6 +58,11 @@ class PairScore:
     def mean(self) -> float:
         """Log-probability per token, in nats."""
         return self.log_probability / len(self.token_scores)
+
+    @property
+    def gain(self) -> float | None:
+        """What the source adds, in nats per token: near 0 or below for a target that does not belong to it."""
+        return None if self.prior is None else (self.log_probability - self.prior) / len(self.token_scores)
 
     def __repr__(self) -> str:
         return f"PairScore({self.log_probability:.4f}, {len(self.tokens)} tokens, {self.mean:.4f} per token)"
@@ -73,11 +81,6 @@ class ReferenceLoss(NamedTuple):
     n_cut: int
 
 
-def alignment_layer(n_layers: int) -> int:
-    """The decoder layer that alignments are read from, counted from 0."""
-    return n_layers - 1
-
-
 def aligned_tokens(weights_TS: Weights) -> list[int]:
     """For each target token, the source token with the most attention.
 
@@ -92,16 +95,23 @@ def aligned_words(
 ) -> tuple[Link, ...]:
     """Links between a source word and a target word that each have the largest weight for the other.
 
-    The weight of two words is the sum over their tokens, as a share of all weight of the target word.
-
     source_words, target_words: for each token the position of its word, None for tokens to ignore
     """
-    sources, targets = ([word for word in words if word is not None] for words in (source_words, target_words))
-    if not sources or not targets:
+    weights_YX = word_weights(weights_TS, source_words, target_words)
+    if not weights_YX.size:
         return ()
-    weights_YX = np.zeros((max(targets) + 1, max(sources) + 1))  # Y target words, X source words
-    rows, columns = ([n for n, word in enumerate(words) if word is not None] for words in (target_words, source_words))
-    np.add.at(weights_YX, np.ix_(targets, sources), weights_TS[np.ix_(rows, columns)])
-    weights_YX /= np.maximum(weights_YX.sum(axis=1, keepdims=True), 1e-12)
     best_Y, best_X = weights_YX.argmax(axis=1), weights_YX.argmax(axis=0)
     return tuple((int(x), y) for y, x in enumerate(best_Y) if best_X[x] == y and weights_YX[y, x] > 0)
+
+
+def word_weights(
+    weights_TS: Weights, source_words: Sequence[int | None], target_words: Sequence[int | None]
+) -> Weights:
+    """[Y target words, X source words]: the sum over the tokens of two words, as a share of all of the target word."""
+    sources = {n: word for n, word in enumerate(source_words) if word is not None}
+    targets = {n: word for n, word in enumerate(target_words) if word is not None}
+    weights_YX = np.zeros((max(targets.values(), default=-1) + 1, max(sources.values(), default=-1) + 1))
+    places, weights = np.ix_([*targets.values()], [*sources.values()]), weights_TS[np.ix_([*targets], [*sources])]
+    np.add.at(weights_YX, places, weights)
+    weights_YX /= np.maximum(weights_YX.sum(axis=1, keepdims=True), 1e-12)
+    return weights_YX

@@ -17,118 +17,21 @@ from typing import ClassVar, overload
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.schema import Config
 from transformer_mt.decoding.forced import Forced, Link, PairScore, ReferenceLoss, aligned_tokens, aligned_words
+from transformer_mt.decoding.joining import join
 from transformer_mt.decoding.request import Request, SearchResult
 from transformer_mt.decoding.searches.base import make_search
-from transformer_mt.decoding.terms import UNKNOWN, BoundLine, Term, TermReader
+from transformer_mt.decoding.terms import Term, TermReader, spans_of_terms
+from transformer_mt.decoding.translation import Hypothesis as Hypothesis
+from transformer_mt.decoding.translation import Source, Target, checked, note_of_unknown, without_search
+from transformer_mt.decoding.translation import Translation as Translation
 from transformer_mt.errors import TmtError
 from transformer_mt.text.cleaning import clean_text
 from transformer_mt.text.codec import Codec
+from transformer_mt.text.sentences import sentences
 from transformer_mt.text.vocabulary import EOS, MARKS, UNK
 from transformer_mt.text.words import words_of_tokens
 
 CHUNK = 2048  # lines that are read, sorted by length and translated together
-
-
-@dataclass(frozen=True, repr=False)
-class Hypothesis:
-    """One translation. The last three are None unless `align` is True.
-
-    score:          log-probability with the penalties of the search, in nats; with minimum Bayes risk, the similarity
-    alignment:      for each token the index of its source token
-    token_scores:   log-probability of each token, in nats, and last that of the end token, unless the translation was
-                    stopped before it; their sum is the log-probability of the translation without penalties
-    word_alignment: (source word, word of the translation), counted from 0 in the texts split at white space
-    """
-
-    text: str
-    tokens: tuple[str, ...]
-    score: float
-    alignment: tuple[int, ...] | None = None
-    token_scores: tuple[float, ...] | None = None
-    word_alignment: tuple[Link, ...] | None = None
-
-    def __str__(self) -> str:
-        return self.text
-
-    def __repr__(self) -> str:
-        return f"Hypothesis({self.text!r}, score={self.score:.4f})"
-
-
-@dataclass(frozen=True, repr=False)
-class Translation:
-    """The result for one line.
-
-    n_best: at least one hypothesis, best first, with different texts
-    notes:  what a user must know: unknown words, a source that was cut, a translation that was stopped
-    is_cut: whether the source was too long, so that its end was not read
-    """
-
-    source_tokens: tuple[str, ...]
-    n_best: tuple[Hypothesis, ...]
-    notes: tuple[str, ...] = ()
-    is_cut: bool = False
-
-    @property
-    def text(self) -> str:
-        return self.n_best[0].text
-
-    @property
-    def score(self) -> float:
-        return self.n_best[0].score
-
-    @property
-    def tokens(self) -> tuple[str, ...]:
-        return self.n_best[0].tokens
-
-    def __str__(self) -> str:
-        return self.text
-
-    def __repr__(self) -> str:
-        notes = f", notes={list(self.notes)}" if self.notes else ""
-        return f"Translation({self.text!r}, score={self.score:.4f}{notes})"
-
-
-@dataclass(frozen=True)
-class _Source:
-    """A line as tokens and ids, ready for the search. prefix: ids that its translation must begin with."""
-
-    line: str
-    tokens: tuple[str, ...]
-    ids: tuple[int, ...]
-    prefix: tuple[int, ...]
-    notes: tuple[str, ...]
-    is_cut: bool
-    bound: BoundLine | None = None  # its terms
-
-
-@dataclass(frozen=True)
-class _Target:
-    """A given translation as tokens, and as ids with the end token."""
-
-    line: str
-    tokens: tuple[str, ...]
-    ids: tuple[int, ...]
-    notes: tuple[str, ...]
-    is_cut: bool
-
-
-_MOST_SHOWN, _LONGEST_SHOWN = 5, 40  # unknown words in a note, and characters of a word
-
-
-def _note_of_unknown(words: Sequence[str]) -> str:
-    """The number of unknown words and the first few, cut if long, without characters that control a terminal."""
-    first = []
-    for word in words[:_MOST_SHOWN]:
-        word = word if len(word) <= _LONGEST_SHOWN else f"{word[: _LONGEST_SHOWN - 1]}…"
-        first.append("".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in word))
-    shown, more = ", ".join(dict.fromkeys(first)), ", ..." if len(words) > _MOST_SHOWN else ""
-    return f"{len(words)} unknown word{'' if len(words) == 1 else 's'}: {shown}{more}"
-
-
-def _without_search(source: _Source) -> Translation:
-    """The translation of white space, or of a line of terms alone."""
-    text = source.bound.answer or "" if source.bound is not None else ""
-    return Translation((), (Hypothesis(text, (), 0.0, (), (), ()),))
 
 
 @dataclass(frozen=True)
@@ -156,8 +59,10 @@ class Interpreter(ABC):
     """Text to text: codecs of both sides and search settings, around an engine that a subclass provides.
 
     constrains: whether the engine supports terms
+    folders:    of the models
     """
 
+    folders: Sequence[Path]
     constrains: ClassVar[bool] = False
 
     def __init__(self, config: Config, source: Codec, target: Codec, decoding: DecodingConfig | None = None) -> None:
@@ -168,6 +73,9 @@ class Interpreter(ABC):
         self.source = source
         self.target = target
         self.max_length = config.data.max_length  # most tokens of a source, end token included
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.config.data.direction}, {', '.join(map(str, self.folders))})"
 
     @abstractmethod
     def _search(self, requests: Sequence[Request]) -> list[list[SearchResult]]:
@@ -180,13 +88,14 @@ class Interpreter(ABC):
         """What the model says of each target, with its index, in any order. scored, attentive: what is requested."""
 
     @overload
-    def translate(
+    def translate(  # type: ignore[overload-overlap]
         self,
         lines: str,
         prefixes: str | Iterable[str] | None = None,
         chunk_size: int = CHUNK,
         align: bool = False,
         *,
+        split: bool = True,
         terms: Iterable[Sequence[Term]] | None = None,
     ) -> Translation: ...
 
@@ -198,6 +107,7 @@ class Interpreter(ABC):
         chunk_size: int = CHUNK,
         align: bool = False,
         *,
+        split: bool = True,
         terms: Iterable[Sequence[Term]] | None = None,
     ) -> Iterator[Translation]: ...
 
@@ -208,36 +118,64 @@ class Interpreter(ABC):
         chunk_size: int = CHUNK,
         align: bool = False,
         *,
+        split: bool = True,
         terms: Iterable[Sequence[Term]] | None = None,
     ) -> Translation | Iterator[Translation]:
         """The translation of a line, or of each line, in order. A line of white space has an empty translation.
+
+        A line of several sentences is translated sentence by sentence; its result joins theirs (see `joining`).
 
         lines:      one line as str, or an iterable of lines; of an iterable, the result is an iterator
         prefixes:   the text that every translation must begin with, or one for each line
         chunk_size: number of lines that are read before the first translation is returned
         align:      whether hypotheses have scores of their tokens, and alignments
+        split:      whether a line may hold several sentences
         terms:      for each line, in order, what its translation must contain
         Raises TmtError if `lines` is not text, if a prefix is too long, or if a term is not in its line.
         """
         starts = repeat(prefixes or "") if prefixes is None or isinstance(prefixes, str) else iter(prefixes)
-        needed = repeat(()) if terms is None else iter(terms)
-        answers = self._translate(_checked(lines), starts, needed, chunk_size, align)
+        needed = iter(terms) if terms is not None else repeat(())
+        answers = self._translate(checked(lines), starts, needed, chunk_size, align, split)
         return next(answers) if isinstance(lines, str) else answers
 
     def _translate(
         self,
-        iterator: Iterator[str],
+        lines: Iterator[str],
         starts: Iterator[str],
         needed: Iterator[Sequence[Term]],
         chunk_size: int,
         align: bool,
+        split: bool,
     ) -> Iterator[Translation]:
-        """The work of `translate`."""
-        while chunk := list(islice(iterator, chunk_size)):
-            given, required = list(islice(starts, len(chunk))), list(islice(needed, len(chunk)))
-            sources = [self._read(*one) for one in zip(chunk, given, required, strict=True)]
-            answers = iter(self._answer([source for source in sources if source.tokens], align))
-            yield from (next(answers) if source.tokens else _without_search(source) for source in sources)
+        """The work of `translate`. All sentences of a chunk of lines are searched together."""
+        while chunk := list(islice(lines, chunk_size)):
+            given = zip(chunk, islice(starts, len(chunk)), islice(needed, len(chunk)), strict=True)
+            parted = [list(self._parts(*one)) if split else [one] for one in given]
+            read = [[self._read(*part) for part in parts] for parts in parted]
+            answers = iter(self._answer([source for sources in read for source in sources if source.tokens], align))
+            for parts, sources in zip(parted, read, strict=True):
+                translated = [next(answers) if source.tokens else without_search(source) for source in sources]
+                texts = [text for text, _, _ in parts]
+                yield join(translated, texts, self.config.data.target, self.decoding.n_best, self.search.total)
+
+    def sentences(self, line: str, prefix: str = "", terms: Sequence[Term] = ()) -> list[str]:
+        """The parts of a line that are translated one by one. Joined, they are the line.
+
+        prefix: the beginning of the translation; if it has several sentences, it belongs to the same number of the line
+        terms:  of the line; none is cut
+        """
+        data, spans = self.config.data, spans_of_terms(line, terms)
+        found = sentences(line, data.source, [(start, start + len(term.source)) for start, term in spans])
+        n_first = len(sentences(prefix.strip(), data.target))
+        return ["".join(found[:n_first]), *found[n_first:]]
+
+    def _parts(self, line: str, prefix: str, terms: Sequence[Term]) -> Iterator[tuple[str, str, Sequence[Term]]]:
+        """The sentences of a line, each with its prefix and its terms."""
+        spans, start = spans_of_terms(line, terms), 0
+        for text in self.sentences(line, prefix, terms):
+            end = start + len(text)
+            yield text, "" if start else prefix, [term for place, term in spans if start <= place < end]
+            start = end
 
     @cached_property
     def terms(self) -> TermReader:
@@ -250,12 +188,12 @@ class Interpreter(ABC):
             raise TmtError("terms need a beam search", remedy="Remove --sample or --mbr, or add --beam 5 to --mbr.")
         return TermReader(self.config, self.source, self.target)
 
-    def _read(self, line: str, prefix: str, terms: Sequence[Term] = ()) -> _Source:
+    def _read(self, line: str, prefix: str, terms: Sequence[Term] = ()) -> Source:
         """Clean a line, split it into tokens and look up their ids; note what is lost."""
         bound = self.terms.read(line, terms) if terms else None
         if bound is not None:
             if bound.answer is not None:
-                return _Source(line, (), (), (), (), False, bound)
+                return Source(line, (), (), (), (), False, bound)
             line = bound.line
         data, most, notes = self.config.data, self.max_length - 1, []
         tokens: list[str] = []
@@ -265,14 +203,14 @@ class Interpreter(ABC):
             notes.append(f"cut to {most} of {len(tokens)} tokens (the model's longest sentence)")
             tokens = tokens[:most]
         ids = self.source.vocabulary.encode(tokens)
-        unknown = [token for token, index in zip(tokens, ids, strict=True) if index == UNK and UNKNOWN not in token]
+        unknown = [token for token, index in zip(tokens, ids, strict=True) if index == UNK]
         if unknown:
             detokenize = self.source.segmenter.tokenizer.detokenize  # keeps the case of the word
-            notes.append(_note_of_unknown([detokenize([token]) for token in unknown]))
+            notes.append(note_of_unknown([detokenize([token]) for token in unknown]))
         start = self._prefix_ids(prefix)
         if UNK in start:
             notes.append(f"the prefix has tokens that the model does not know; it writes {MARKS[UNK]} for them")
-        return _Source(line, tuple(tokens), (*ids, EOS), start, tuple(notes), is_cut, bound)
+        return Source(line, tuple(tokens), (*ids, EOS), start, tuple(notes), is_cut, bound)
 
     def _prefix_ids(self, prefix: str) -> tuple[int, ...]:
         if not prefix.strip():
@@ -286,12 +224,12 @@ class Interpreter(ABC):
             )
         return tuple(ids)
 
-    def _request(self, source: _Source) -> Request:
+    def _request(self, source: Source) -> Request:
         if source.bound is None:
             return Request(source.ids, source.prefix)
         return Request(source.ids, source.prefix, source.bound.constraints, self.terms.joining)
 
-    def _answer(self, sources: Sequence[_Source], align: bool) -> list[Translation]:
+    def _answer(self, sources: Sequence[Source], align: bool) -> list[Translation]:
         """Search, choose among the results, align those that need it, and write them as text."""
         found = self._search([self._request(source) for source in sources])
         chosen = [self.search.choose(candidates, self.target.decode) for candidates in found]
@@ -301,8 +239,7 @@ class Interpreter(ABC):
         sides = [pairs[index][0].ids for index in needed], [pairs[index][1].ids for index in needed]
         forced = {needed[place]: one for place, one in self._force(*sides, scored=align, attentive=True)}
         written = [self._write(*pair, forced.get(index), align) for index, pair in enumerate(pairs)]
-        hypotheses = iter(written)
-        answers = []
+        hypotheses, answers = iter(written), []
         for source, best in zip(sources, chosen, strict=True):
             notes = source.notes
             if source.bound is not None and (missing := source.bound.missing(best[0].ids)):
@@ -312,32 +249,32 @@ class Interpreter(ABC):
             answers.append(Translation(source.tokens, tuple(islice(hypotheses, len(best))), notes, source.is_cut))
         return answers
 
-    def _write(self, source: _Source, found: SearchResult, forced: Forced | None, align: bool) -> Hypothesis:
+    def _write(self, source: Source, found: SearchResult, forced: Forced | None, align: bool) -> Hypothesis:
         """A search result as text. forced: None if neither alignments nor unknown words need it."""
         tokens = tuple(self.target.vocabulary.tokens[token] for token in found.tokens)
-        if forced is None:
-            empty = () if align else None
-            return Hypothesis(self._text(source, found.ids), tokens, found.score, empty, empty, empty)
-        assert forced.attention_TS is not None
-        detokenize, alignment = self.source.segmenter.tokenizer.detokenize, aligned_tokens(forced.attention_TS)
+        detokenize, alignment = self.source.segmenter.tokenizer.detokenize, list[int]()
+        if forced is not None:
+            assert forced.attention_TS is not None
+            alignment = aligned_tokens(forced.attention_TS)
         unknown = []  # each word as it is in the line
-        if self.decoding.replace_unknown:
+        if self.decoding.replace_unknown and alignment:
             places = [place for token, place in zip(found.ids, alignment, strict=True) if token == UNK]
             unknown = [detokenize([source.tokens[place]]) for place in places]
         text = self._text(source, found.ids, unknown)
-        if forced.log_probabilities is None:
-            return Hypothesis(text, tokens, found.score)
+        if forced is None or forced.log_probabilities is None:
+            empty = () if align else None
+            return Hypothesis(text, tokens, found.score, empty, empty, empty)
         words = self._word_alignment(forced, source, tokens, self.target.decode(found.ids))
         aligned = tuple(alignment[: len(tokens)])
         return Hypothesis(text, tokens, found.score, aligned, tuple(forced.log_probabilities), words)
 
-    def _text(self, source: _Source, ids: Sequence[int], unknown: Sequence[str] = ()) -> str:
+    def _text(self, source: Source, ids: Sequence[int], unknown: Sequence[str] = ()) -> str:
         if source.bound is None:
             return self.target.decode(ids, unknown)
         return self.terms.write(source.bound, ids, unknown)
 
     def _word_alignment(
-        self, forced: Forced, source: _Source, tokens: Sequence[str], text: str, clean: bool = False
+        self, forced: Forced, source: Source, tokens: Sequence[str], text: str, clean: bool = False
     ) -> tuple[Link, ...]:
         """tokens: of the text. clean: whether the text is cleaned before it is split into tokens."""
         assert forced.attention_TS is not None
@@ -348,15 +285,17 @@ class Interpreter(ABC):
         )
 
     @overload
-    def score(self, sources: str, targets: str, align: bool = False, chunk_size: int = CHUNK) -> PairScore: ...
+    def score(  # type: ignore[overload-overlap]
+        self, sources: str, targets: str, align: bool = False, gain: bool = False
+    ) -> PairScore: ...
 
     @overload
     def score(
-        self, sources: Iterable[str], targets: Iterable[str], align: bool = False, chunk_size: int = CHUNK
+        self, sources: Iterable[str], targets: Iterable[str], align: bool = False, gain: bool = False
     ) -> Iterator[PairScore]: ...
 
     def score(
-        self, sources: str | Iterable[str], targets: str | Iterable[str], align: bool = False, chunk_size: int = CHUNK
+        self, sources: str | Iterable[str], targets: str | Iterable[str], align: bool = False, gain: bool = False
     ) -> PairScore | Iterator[PairScore]:
         """The log-probability of a target for its source, or of each pair, in order.
 
@@ -364,31 +303,30 @@ class Interpreter(ABC):
 
         sources, targets: two lines as str, or two iterables of lines
         align:            whether the results have alignments of words
+        gain:             whether they say what the source adds; this takes a second pass
         Raises TmtError if they are not text, or if one has more lines than the other.
         """
         if isinstance(sources, str) != isinstance(targets, str):
             raise TmtError("one side is a line, the other is not", remedy="Give two lines, or two lists of lines.")
-        scores = self._score(_checked(sources), _checked(targets), align, chunk_size)
+        scores = self._score(checked(sources), checked(targets), align, gain)
         return next(scores) if isinstance(sources, str) else scores
 
-    def _score(
-        self, sources: Iterator[str], targets: Iterator[str], align: bool, chunk_size: int
-    ) -> Iterator[PairScore]:
+    def _score(self, sources: Iterator[str], targets: Iterator[str], align: bool, gain: bool) -> Iterator[PairScore]:
         pairs = enumerate(zip_longest(sources, targets), start=1)
-        while chunk := list(islice(pairs, chunk_size)):
+        while chunk := list(islice(pairs, CHUNK)):
             for number, (source, target) in chunk:
                 if source is None or target is None:
                     fewer, more = ("source", "target") if source is None else ("target", "source")
                     message = f"the {fewer} has {number - 1:,} lines, the {more} has more"
                     raise TmtError(message, remedy="Line n of one must belong to line n of the other.")
             read = [(self._read(source, ""), self._read_target(target)) for _, (source, target) in chunk]
-            ids = [source.ids for source, _ in read], [target.ids for _, target in read]
-            results: list[PairScore | None] = [None] * len(read)
-            for index, forced in self._force(*ids, scored=True, attentive=align):
-                results[index] = self._pair_score(*read[index], forced, align)
-            yield from (result for result in results if result is not None)
+            targets_ids, empty = [target.ids for _, target in read], [(EOS,)] * len(read)
+            forced = dict(self._force([source.ids for source, _ in read], targets_ids, scored=True, attentive=align))
+            alone = dict(self._force(empty, targets_ids, scored=True, attentive=False)) if gain else {}
+            for index, (line, target_line) in enumerate(read):
+                yield self._pair_score(line, target_line, forced[index], alone.get(index), align)
 
-    def _read_target(self, line: str) -> _Target:
+    def _read_target(self, line: str) -> Target:
         """Clean a given translation, split it into tokens and look up their ids; note what is lost."""
         data, most, notes = self.config.data, self.max_length - 1, []
         tokens = self.target.segmenter.tokenize(clean_text(line, data.cleaning, data.target))
@@ -400,15 +338,22 @@ class Interpreter(ABC):
         ids = self.target.vocabulary.encode(tokens)
         if unknown := ids.count(UNK):
             notes.append(f"the target has {unknown} unknown token{'' if unknown == 1 else 's'}")
-        return _Target(line, tuple(tokens), (*ids, EOS), tuple(notes), is_cut)
+        return Target(line, tuple(tokens), (*ids, EOS), tuple(notes), is_cut)
 
-    def _pair_score(self, source: _Source, target: _Target, forced: Forced, align: bool) -> PairScore:
+    def _pair_score(
+        self, source: Source, target: Target, forced: Forced, alone: Forced | None, align: bool
+    ) -> PairScore:
+        """alone: what the model says of the target after an empty source."""
         assert forced.log_probabilities is not None
-        notes = source.notes if source.tokens else ("the source is empty",)
+        notes = list(source.notes)
+        if not source.tokens:
+            notes.append("the source is empty")
         tokens = tuple(self.target.vocabulary.decode(target.ids))
         words = self._word_alignment(forced, source, target.tokens, target.line, clean=True) if align else None
-        scores = tuple(forced.log_probabilities)
-        return PairScore(source.tokens, tokens, scores, words, (*notes, *target.notes), target.is_cut)
+        scores, prior = tuple(forced.log_probabilities), None
+        if alone is not None and alone.log_probabilities is not None:
+            prior = sum(alone.log_probabilities)
+        return PairScore(source.tokens, tokens, scores, words, prior, (*notes, *target.notes), target.is_cut)
 
     def reference_loss(self, sources: Sequence[str], references: Sequence[str]) -> ReferenceLoss:
         """The loss of the references, one for each source. Sources and references are cut to the longest length."""
@@ -417,27 +362,3 @@ class Interpreter(ABC):
             nats, tokens, n_cut = total
             total = ReferenceLoss(nats - one.log_probability, tokens + len(one.tokens), n_cut + one.is_cut)
         return total
-
-
-def _checked(lines: str | Iterable[str]) -> Iterator[str]:
-    """The lines; a str is one line. Raises TmtError if they are not text: at once, or when a wrong line is read."""
-    remedy = 'Give one line as str, or an iterable of lines:  translate("...")  translate(["...", "..."])'
-    if isinstance(lines, str):
-        return iter([lines])
-    if isinstance(lines, (bytes, bytearray)):
-        raise TmtError("bytes are not text", remedy="Decode them first:  line.decode()")
-    if isinstance(lines, Path):
-        raise TmtError("a path is not text", place=lines, remedy="Read its lines first:  path.read_text().splitlines()")
-    if not isinstance(lines, Iterable):
-        raise TmtError(f"{_named(lines)} is not text", remedy=remedy)
-    return (_checked_line(number, line, remedy) for number, line in enumerate(lines, start=1))
-
-
-def _checked_line(number: int, line: object, remedy: str) -> str:
-    if not isinstance(line, str):
-        raise TmtError(f"{_named(line)} is not text", place=f"line {number}", remedy=remedy)
-    return line
-
-
-def _named(value: object) -> str:
-    return "None" if value is None else f"a value of type {type(value).__name__}"

@@ -99,7 +99,7 @@ class TermReader:
 
     def read(self, line: str, terms: Sequence[Term]) -> BoundLine:
         """Raises TmtError if a term is empty, or not in the line after those before it."""
-        spans = _spans(line, terms)
+        spans = spans_of_terms(line, terms)
         between = [line[end:start] for end, start in _gaps(spans, len(line))]
         if not any(map(_has_words, between)):
             pairs = zip(between, [*(term.target for _, term in spans), ""], strict=True)
@@ -237,7 +237,7 @@ class TermReader:
         return text.replace(sign, written)
 
 
-def _spans(line: str, terms: Sequence[Term]) -> list[tuple[int, Term]]:
+def spans_of_terms(line: str, terms: Sequence[Term]) -> list[tuple[int, Term]]:
     """Where each term begins in the line, from left to right."""
     spans, end = [], 0
     for term in terms:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,7 @@ from transformer_mt.decoding.attention_maps import attention_maps
 from transformer_mt.decoding.batches import search
 from transformer_mt.decoding.ensemble import mean_log_probability
 from transformer_mt.decoding.finding import find_model
-from transformer_mt.decoding.forced import Forced, alignment_layer
+from transformer_mt.decoding.forced import Forced
 from transformer_mt.decoding.interpreter import Computing, Interpreter
 from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
 from transformer_mt.decoding.request import Request, SearchResult, batched
@@ -32,6 +31,7 @@ from transformer_mt.text.vocabulary import BOS, EOS, MARKS
 DEFAULT = Computing()
 SCORED_TOKENS = 2048  # in a batch; the logits of all positions exist at once
 ALIGN_TOKENS = 12288  # in a batch
+NONE = "none"  # not the path of a module: no attention is recorded
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,7 @@ class Translator(Interpreter):
         self.models: list[Transformer] = [directory.model for directory in directories]
         self.device = next(self.models[0].parameters()).device
         self.seed, self.scored = computing.seed, computing.scored
+        self.folders = [directory.folder for directory in directories]
 
     @classmethod
     def load(
@@ -127,9 +128,8 @@ class Translator(Interpreter):
             in_BT = pad([[BOS, *targets[index][:-1]] for index in batch], self.device)
             logits, weights_BTS = [], torch.zeros(*in_BT.shape, source_BS.shape[1], device=self.device)
             for model in self.models:
-                path = f"decoder.layers.{alignment_layer(len(model.decoder.layers))}.cross_attention"
-                looking = attention_maps(model, only=path) if attentive else nullcontext({})
-                with torch.inference_mode(), looking as maps:
+                path = f"decoder.layers.{len(model.decoder.layers) - 1}.cross_attention"
+                with torch.inference_mode(), attention_maps(model, only=path if attentive else NONE) as maps:
                     hidden_BTD = model(source_BS, in_BT)
                     if scored:
                         logits.append(model.generate_logits(hidden_BTD))

@@ -32,9 +32,9 @@ def compare(ours: Interpreter, theirs: Interpreter, lines: Sequence[str]) -> Agr
     """Translate the same lines, at least one, with both engines."""
     translated, seconds = [], []
     for engine in (ours, theirs):
-        list(engine.translate(lines[:_WARM_UP]))
+        list(engine.translate(lines[:_WARM_UP], split=False))
         start = time.perf_counter()
-        translated.append(tuple(translation.text for translation in engine.translate(lines)))
+        translated.append(tuple(translation.text for translation in engine.translate(lines, split=False)))
         seconds.append(time.perf_counter() - start)
     return Agreement(translated[0], translated[1], seconds[0], seconds[1])
 

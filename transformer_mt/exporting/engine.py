@@ -57,6 +57,7 @@ class Ctranslate2Engine(Interpreter):
         ValueError if its vocabularies do not match the tokenizers.
         """
         super().__init__(load_config(folder / CONFIG), *load_codecs(folder), decoding)
+        self.folders = [folder]
         self._by_beam = isinstance(self.search.proposer, Beam)
         self._scored = computing.scored or not self._by_beam or self.decoding.beam > 1
         source, target = self.source.vocabulary.tokens, self.target.vocabulary.tokens
@@ -200,7 +201,7 @@ class Ctranslate2Engine(Interpreter):
         for batch in batched(lengths, self.search.rows, self.decoding.batch_tokens, self._positions):
             attention = self._attention([sources[n] for n in batch], [targets[n] for n in batch]) if attentive else None
             for row, index in enumerate(batch):
-                yield index, Forced(scores and scores[index], attention and attention[row])
+                yield index, Forced(scores[index] if scores else None, attention[row] if attention else None)
 
     def _token_scores(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]

@@ -9,7 +9,9 @@ from __future__ import annotations
 import codecs
 import difflib
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
@@ -17,6 +19,9 @@ from transformer_mt.errors import TmtError, at, from_os_error
 from transformer_mt.files.opening import DAMAGED, archive_of, damaged, members, open_bytes, open_stored
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+GUESS_BYTES = 1 << 15  # of wrong lines, from which their encoding is guessed
+WESTERN, OTHERS = ["cp1252", "cp1250"], ["cp949", "cp932", "gb18030", "big5", "cp1251", "cp1253"]
+WESTERN_RUN = 1.5  # mean number of bytes above 0x7f in a row; other scripts have more
 LONGEST_LINE = 1 << 26  # bytes; a longer line is not a sentence, and a small archive can contain one of many GiB
 _PAGES = (b"<!doctype html", b"<html")
 _UTF_16 = "In a config, set  encoding: utf-16  in data.corpus. Or convert it:  iconv -f UTF-16 -t UTF-8 OLD > NEW"
@@ -63,7 +68,8 @@ def read_lines(file: str | Path, encoding: str = "utf-8", any_text: bool = False
         for number, text in enumerate(_decoded(path, encoding), start=1):
             yield number, (text.removeprefix("\ufeff") if number == 1 else text).removesuffix("\n").removesuffix("\r")
         return
-    for number, raw in enumerate(_raw_lines(path), start=1):
+    lines = enumerate(_raw_lines(path), start=1)
+    for number, raw in lines:
         if number == 1:
             raw = raw.removeprefix(BYTE_ORDER_MARK)
             if not any_text:
@@ -73,21 +79,56 @@ def read_lines(file: str | Path, encoding: str = "utf-8", any_text: bool = False
         except UnicodeDecodeError as error:
             if number == 1:
                 _check_first(raw, path)  # its message is more specific
-            raise _wrong_encoding(error, encoding, at(path, number)) from None
+            raise _wrong_encoding(error, encoding, path, chain([(number, raw)], lines)) from None
         yield number, text.removesuffix("\n").removesuffix("\r")
     if not number and not any_text:
         raise _empty(path)
 
 
-def _wrong_encoding(error: UnicodeDecodeError, encoding: str, place: str) -> TmtError:
+def _wrong_encoding(
+    error: UnicodeDecodeError, encoding: str, path: Path, lines: Iterable[tuple[int, bytes]]
+) -> TmtError:
+    """The error for a file in another encoding. lines: the first wrong one and all after it, with their numbers."""
+    numbers, sample, last = [], b"", 0
+    for last, raw in lines:
+        try:
+            raw.decode(encoding)
+        except UnicodeDecodeError:
+            numbers.append(last)
+            sample += raw if len(sample) < GUESS_BYTES else b""
     bad = error.object[error.start : error.start + 1].hex()
+    others = f"; {len(numbers):,} of {last:,} lines are not" if len(numbers) > 1 else ""
+    others += f" (also {', '.join(map(str, numbers[1:3]))}{', ...' if len(numbers) > 3 else ''})" if others else ""
+    guess = guessed_encoding(sample) if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else None
+    seems = f"These lines seem to be {guess}. " if guess else ""
+    guess = guess or "cp1252"
     return TmtError(
-        f"the line is not {encoding.upper()}: byte 0x{bad} at position {error.start + 1}",
-        place=place,
-        remedy="If only a few lines are wrong, correct them. Otherwise name the encoding of the file in data.corpus,"
-        " such as  encoding: cp1252  (Western Windows) or cp949 (Korean Windows), or convert it:"
-        "  iconv -f CP1252 -t UTF-8 OLD > NEW",
+        f"the line is not {encoding.upper()}: byte 0x{bad} at position {error.start + 1}{others}",
+        place=at(path, numbers[0] if numbers else last),
+        remedy=f"{seems}If only a few lines are wrong, correct them. Otherwise name the encoding of the file in"
+        f" data.corpus, such as  encoding: {guess}  or convert it:  iconv -f {guess.upper()} -t UTF-8 OLD > NEW",
     )
+
+
+def guessed_encoding(sample: bytes) -> str | None:
+    """The encoding that lines which are not UTF-8 seem to have."""
+    from charset_normalizer import from_bytes
+
+    letters = re.findall(rb"[\x80-\xff]+", sample)
+    is_western = len(b"".join(letters)) < WESTERN_RUN * len(letters)  # single letters with accents
+    found = [one.encoding for one in from_bytes(sample, cp_isolation=WESTERN if is_western else OTHERS)]
+    best = next((name for name in found if name != "cp949" or _is_korean(sample)), None)
+    if best is not None and is_western and best != WESTERN[0]:
+        with suppress(UnicodeDecodeError):
+            return WESTERN[0] if sample.decode(WESTERN[0]) == sample.decode(best) else best
+    return best
+
+
+def _is_korean(sample: bytes) -> bool:
+    """Whether nearly all letters are in KS X 1001, as in real text; other encodings read as cp949 have rare ones."""
+    wide = [letter for letter in sample.decode("cp949", "replace") if not letter.isascii()]
+    known = sum(len(letter.encode("euc_kr", "ignore")) == 2 for letter in wide)  # it spells others in eight bytes
+    return known > 0.9 * len(wide)
 
 
 def lines_of(file: str | Path) -> list[str]:
@@ -180,7 +221,7 @@ def _decoded(path: Path, encoding: str) -> Iterator[str]:
         try:
             pending += decoder.decode(raw or b"", final=raw is None)
         except UnicodeDecodeError as error:
-            raise _wrong_encoding(error, encoding, at(path, number)) from None
+            raise _wrong_encoding(error, encoding, path, [(number, raw or b"")]) from None
         *lines, pending = pending.split("\n")
         yield from (f"{line}\n" for line in lines)
         number += len(lines)

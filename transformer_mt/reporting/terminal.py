@@ -40,10 +40,10 @@ def painted(text: str, style: str, stream: TextIO) -> str:
     return f"\x1b[{STYLES[style]}m{text}\x1b[0m" if style and has_colours(stream) else text
 
 
-def wrapped(text: str, columns: int) -> str:
+def wrapped(text: str, columns: int, indent: int | None = None) -> str:
     """The text in lines of at most `columns`; further lines are indented. Words are never broken."""
     label = LABEL.match(text)
-    indent = LABEL_COLUMNS if label and label.end() == LABEL_COLUMNS else 2
+    indent = indent or (LABEL_COLUMNS if label and label.end() == LABEL_COLUMNS else 2)
     return "\n".join(row for line in text.split("\n") for row in _rows(line, columns, " " * indent))
 
 

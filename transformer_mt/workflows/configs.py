@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Sequence
 from importlib.resources import files
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from importlib.abc import Traversable  # in another module from Python 3.14 on
 
 SCHEMA = "tmt.schema.json"
+_SENTENCE_END = re.compile(r"(?<=.{20}):\s|\.\s+(?=[A-Z])|[.:]$")
 
 
 def shipped_config(name: str, first: Sequence[str] = ()) -> str:
@@ -44,6 +47,18 @@ def shipped_configs(first: Sequence[str] = ()) -> dict[str, Traversable]:
     }
     known = [name for name in first if name in found]
     return {name: found[name] for name in [*known, *(name for name in found if name not in known)]}
+
+
+def described(first: Sequence[str] = ()) -> list[str]:
+    """A line for each shipped config: its name, and the beginning of its comment."""
+    configs = shipped_configs(first)
+    width = max(map(len, configs))
+    lines = []
+    for name, file in configs.items():
+        comment = takewhile(lambda line: line.strip("# "), file.read_text(encoding="utf-8").splitlines())
+        text = " ".join(line.strip("# ") for line in comment)
+        lines.append(f"{name:<{width}}  {_SENTENCE_END.split(text)[0]}")
+    return lines
 
 
 def require_new(file: Path) -> None:

@@ -10,6 +10,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from transformer_mt.decoding.searches.base import Search, Sentences, option_of
@@ -60,6 +61,10 @@ class MinimumBayesRisk(Search):
             return message, f"Remove --beam or {drawn[0]}."
         return super().refusal(given)
 
+    def describe(self) -> str:
+        candidates = self.proposer.describe() if isinstance(self.proposer, Beam) else f"{self.rows} samples"
+        return f"minimum Bayes risk of {candidates}"
+
     def find(self, sentences: Sentences) -> list[list[SearchResult]]:
         return self.proposer.find(sentences)
 
@@ -73,6 +78,10 @@ class MinimumBayesRisk(Search):
         first = dict(zip(reversed(texts), reversed(found), strict=True))  # the first result of each text
         ranked = consensus(texts, self.decoding.utility, logits)
         return [replace(first[text], score=score) for text, score in ranked][: self.decoding.n_best]
+
+    def total(self, scores: Sequence[float]) -> float:
+        """The mean, because a similarity is at most 100."""
+        return fmean(scores)
 
 
 def consensus(

@@ -1,0 +1,94 @@
+"""The true alignments of the phrasebook, held to links that people wrote down, and to its sentences."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from transformer_mt.phrasebook import english, generate, generate_aligned, german, korean, pools
+from transformer_mt.phrasebook.alignment import MARKS, links, marked
+from transformer_mt.phrasebook.lexicon import adverbs, places
+from transformer_mt.phrasebook.lexicon.beings import HE, NAMES, WE, YOU, I
+from transformer_mt.phrasebook.meaning import Meaning, Phrase
+from transformer_mt.phrasebook.sampling import Sampler
+
+NOUNS = {noun.ko: noun for noun in pools.NOUNS}
+VERBS = {verb.ko: verb for verb in reversed(pools.VERBS)}
+ADJECTIVES = {adjective.ko: adjective for fitted in pools.ADJECTIVES.values() for adjective in fitted}
+PLACES = {place.ko: place for place in places.PLACES}
+TIMES = {time.ko: time for time in adverbs.TIMES}
+TOOLS = {tool.ko: tool for tool in adverbs.TOOLS}
+SPOTS = {spot.ko: spot for spot in places.SPOTS}
+SAY = {"ko": korean.realise, "en": english.realise, "de": german.realise}
+BREAD = Phrase(NOUNS["빵"], count=2)
+
+CASES = {
+    "fronted time": Meaning("action", I, "past", verb=VERBS["사다"], object=Phrase(NOUNS["빵"], count=0),
+                            place=PLACES["시장"], time=TIMES["어제"], fronted=True),
+    "adjective and container": Meaning("action", HE, "past", verb=VERBS["먹다"], object=BREAD,
+                                       time=TIMES["지난주에"]),
+    "separated verb": Meaning("action", Phrase(NOUNS["아버지"], "my"), "present", verb=VERBS["켜다"],
+                              object=Phrase(NOUNS["램프"], "the", ADJECTIVES["빨갛다"])),
+    "spot": Meaning("existence", Phrase(NOUNS["책"]), object=Phrase(NOUNS["책"]), spot=SPOTS["책상 위에"]),
+    "name and tool": Meaning("action", Phrase(NAMES[0]), "future", verb=VERBS["가다"], place=PLACES["역"],
+                             tool=TOOLS["버스로"], time=TIMES["세 시에"]),
+    "two nouns": Meaning("action", WE, "past", verb=VERBS["사다"], object=Phrase(NOUNS["사과"]),
+                         second=NOUNS["달걀"]),
+    "negative request": Meaning("action", YOU, negative=True, request=True, verb=VERBS["읽다"],
+                                object=Phrase(NOUNS["책"], "this")),
+}  # fmt: skip
+
+# Links of content words, written by hand.
+TRUTH = {
+    ("fronted time", "ko", "en"): "어제=Yesterday, 시장에서=market. 빵을=bread 샀어요.=bought",
+    ("fronted time", "de", "en"): "Gestern=Yesterday, Brot=bread Markt=market. gekauft.=bought",
+    ("adjective and container", "ko", "en"): "지난주에=last 지난주에=week. 빵=bread 조각을=slices 먹었어요.=ate",
+    ("adjective and container", "de", "en"): "letzte=last Woche=week. Scheiben=slices Brot=bread gegessen.=ate",
+    ("separated verb", "de", "en"): "Vater=father schaltet=turns ein.=turns rote=red Lampe=lamp.",
+    ("separated verb", "ko", "de"): "아버지는=Vater 빨간=rote 램프를=Lampe 켜요.=schaltet 켜요.=ein.",
+    ("spot", "ko", "en"): "책상=desk. 책이=book",
+    ("spot", "en", "de"): "book=Buch. desk.=Schreibtisch",
+    ("name and tool", "ko", "en"): "민수=Minsu 세=three 시에=o'clock. 버스로=bus 역에=station 갈=go",
+    ("name and tool", "en", "de"): "Minsu=Minsu go=gehen. bus=Bus station=Bahnhof three=drei o'clock.=Uhr",
+    ("two nouns", "ko", "de"): "사과와=Apfel 달걀을=Ei 샀어요.=gekauft.",
+    ("negative request", "ko", "en"): "책을=book. 읽지=read",
+    ("negative request", "de", "en"): "Lesen=read Buch=book.",
+}
+
+
+def words(sentence: str) -> list[str]:
+    return sentence.split(" ")
+
+
+@pytest.mark.parametrize(("case", "source", "target"), list(TRUTH))
+def test_sure_links_are_those_that_people_draw(case: str, source: str, target: str) -> None:
+    meaning = CASES[case]
+    ours, theirs = words(SAY[source](meaning)), words(SAY[target](meaning))
+    sure, possible = links(SAY[source](marked(meaning)), SAY[target](marked(meaning)))
+    assert {f"{ours[i]}={theirs[j]}" for i, j in sure} == set(TRUTH[case, source, target].split())
+    assert sure <= possible
+
+
+def test_expressions_of_several_words_are_possible_links() -> None:
+    meaning = CASES["name and tool"]
+    ours, theirs = words(english.realise(meaning)), words(german.realise(meaning))
+    sure, possible = links(english.realise(marked(meaning)), german.realise(marked(meaning)))
+    assert {"at=um", "at=drei", "by=mit", "by=dem"} <= {f"{ours[i]}={theirs[j]}" for i, j in possible - sure}
+
+
+@pytest.mark.parametrize("language", ["ko", "en", "de"])
+def test_marks_change_no_letter(language: str) -> None:
+    sampler = Sampler(Random(3), polite_freely=True)
+    for meaning in (sampler.draw() for _ in range(2_000)):
+        plain = MARKS.sub("", SAY[language](marked(meaning)))
+        assert plain[0].upper() + plain[1:] == SAY[language](meaning)
+
+
+def test_aligned_pairs_are_the_corpus_and_every_word_exists() -> None:
+    pairs = list(generate("de", "ko", "test", 300, 2))
+    aligned = list(generate_aligned("de", "ko", "test", 300, 2))
+    assert [(one.source, one.target) for one in aligned] == pairs
+    for one in aligned:
+        assert all(i < len(words(one.source)) and j < len(words(one.target)) for i, j in one.possible)
+    assert sum(len(one.sure) for one in aligned) > 3 * len(aligned)

@@ -1,0 +1,79 @@
+"""Lines as sentences: plain cases of German, English and Korean, and what must never be cut."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transformer_mt.text.sentences import sentences
+
+# Each case is written with | between its sentences.
+CASES = {
+    "de": (
+        "Ein Mann schläft. |Eine Frau liest ein Buch. |Zwei Kinder spielen im Park.",
+        "Das ist z. B. ein Hund. |Er heißt Rex.",
+        "Das ist z.B. ein Hund, u. a. mit Dr. Müller und Prof. Dr. Weber.",
+        "Dr. Müller kommt am 3. Mai. |Er bringt Kuchen mit.",
+        "Am Montag, 3. Januar, und am 24. Dezember feiern wir. |Ja!",
+        "Der 1. FC Köln gewinnt. |Die Fans jubeln.",
+        "Im 19. Jahrhundert und im 2. Weltkrieg lebte er. |Der 3. Mann steht.",
+        "Er ist 30. |Sie ist 20.",
+        "Er wohnt in der Hauptstr. 5. |Das Haus ist rot.",
+        "Er sagte: „Komm her!“ |Dann ging er.",
+        "„Komm her!“, sagte er. |„Komm her!“ sagte er.",
+        "Warte... |Ich komme… |Bald.",
+        "Warte … ich komme.",
+        "Die Zahl ist 3.14 oder 1.000,5. |Das stimmt.",
+        "Siehe https://example.com/a.b?x=1.5. |Dort steht alles.",
+        "Was?! |Nein.",
+        "ein mann schläft. |eine frau liest z. b. ein buch. |zwei kinder spielen.",
+        "Der Dipl.-Ing. Karl Meier hat max. Fünf.",
+        "(Ein Satz.) |Noch einer.",
+    ),
+    "en": (
+        "Mr. Smith went to Washington. |He was tired.",
+        "Mrs. Jones and Dr. Lee met at 3 p.m. |They talked.",
+        "The U.S. is big. |It costs $3.50. |That is cheap.",
+        'He said, "Go away!" |Then he left. |"Go away!" he said.',
+        "Wait... |What? |Hello!!! |Who is there???",
+        "See www.example.com. |Email a.b@example.com. |Thanks!",
+        "1. First item. |2. Second item.",
+        "a dog runs. |a cat sits.",
+        "A man sleeps.  |A woman reads.\t|Two kids play.",
+    ),
+    "ko": (
+        "저는 학생이다. |그는 선생님이에요. |이것은 책입니까? |정말 좋습니까! |네.",
+        "집에 갔어요... |그리고 잤어요.",
+        "그는 “가자.”라고 말했다. |우리는 갔다.",
+        "“가자.” |그가 말했다.",
+        "오늘은 2024. 5. 3. 금요일이다. |값은 3.14이다.",
+        "비가 온다.|그래서 집에 있다.",
+        "www.example.com을 보세요. |좋아요.",
+    ),
+    "ja": ("私は学生です。|彼は先生です。", "「行こう。」と彼は言った。|行った。"),
+    "fr": ("M. Dupont dort. |Il rêve ?",),
+}
+
+
+@pytest.mark.parametrize(("language", "case"), [(language, case) for language, some in CASES.items() for case in some])
+def test_sentences(language: str, case: str) -> None:
+    assert sentences(case.replace("|", ""), language) == case.split("|")
+
+
+@given(
+    line=st.text()
+    | st.text(st.sampled_from('aA1.!?…„“"() \t\n\x0b\u2028ÄßŉK가。「」\ud800😀-'), max_size=40)
+    | st.text(),
+    language=st.sampled_from(["de", "en", "ko", "ja", "zz"]),
+)
+def test_joined_they_are_the_line(line: str, language: str) -> None:
+    pieces = sentences(line, language)
+    assert "".join(pieces) == line
+    assert pieces == [line] or all(map(str.strip, pieces))
+
+
+def test_a_span_is_not_cut() -> None:
+    line = "Run `a. B! C` now. Then stop."
+    start, end = line.index("`"), line.rindex("`") + 1
+    assert sentences(line, "en", [(start, end)]) == ["Run `a. B! C` now. ", "Then stop."]

@@ -1,0 +1,99 @@
+"""The translation of a line from the translations of its sentences."""
+
+from __future__ import annotations
+
+import heapq
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, islice
+from typing import NamedTuple
+
+from transformer_mt.decoding.translation import Hypothesis, Translation
+
+_WITHOUT_SPACES = frozenset({"ja", "zh", "yue"})  # languages without a space between sentences
+_TRIED = 8  # combinations for each one of an n-best list, because different ones may have the same text
+
+Total = Callable[[Sequence[float]], float]
+
+
+class _Part(NamedTuple):
+    """A sentence: its source, its translation, and what stands between this translation and the next."""
+
+    source: str
+    translation: Translation
+    after: str
+
+
+def join(parts: Sequence[Translation], sources: Sequence[str], language: str, n_best: int, total: Total) -> Translation:
+    """One translation of the whole line. A sentence without a translation leaves no white space.
+
+    parts:    translations of the sentences, at least one
+    sources:  the sentences, with the white space that follows them
+    language: of the translations
+    total:    the score of a line from the scores of its sentences; it grows with each of them
+    """
+    if len(parts) == 1:
+        return parts[0]
+    given = zip(sources, parts, strict=True)
+    some = [_Part(source, part, _separator(source, language)) for source, part in given if part.text]
+    hypotheses: dict[str, Hypothesis] = {}  # by text
+    choices = _best([[one.score for one in part.translation.n_best] for part in some], total)
+    for choice in islice(choices, _TRIED * n_best):
+        one = _joined(some, choice, total)
+        hypotheses.setdefault(one.text, one)
+        if len(hypotheses) == n_best:
+            break
+    return Translation(
+        tuple(chain.from_iterable(part.translation.source_tokens for part in some)),
+        tuple(hypotheses.values()),
+        tuple(f"sentence {n} of {len(parts)}: {note}" for n, part in enumerate(parts, start=1) for note in part.notes),
+        any(part.is_cut for part in parts),
+    )
+
+
+def _separator(source: str, language: str) -> str:
+    """What stands after a translated sentence: the white space of the source, without tabs and line breaks."""
+    spaces = source[len(source.rstrip()) :]
+    if language in _WITHOUT_SPACES and len(spaces) <= 1:
+        return ""
+    return "".join(one if unicodedata.category(one) == "Zs" else " " for one in spaces) or " "
+
+
+def _joined(parts: Sequence[_Part], choice: Sequence[int], total: Total) -> Hypothesis:
+    """One hypothesis of the line. choice: for each sentence, the index of its hypothesis."""
+    chosen = [part.translation.n_best[index] for part, index in zip(parts, choice, strict=True)]
+    text, alignment, words, read, token, word = "", list[int](), list[tuple[int, int]](), "", 0, 0
+    for part, one in zip(parts, chosen, strict=True):
+        alignment += [token + place for place in one.alignment or ()]
+        word, written = len(f"{read}x".split()) - 1, len(f"{text}x".split()) - 1  # of the first word of this sentence
+        words += [(word + source, written + target) for source, target in one.word_alignment or ()]
+        token += len(part.translation.source_tokens)
+        read, text = read + part.source, f"{text}{one.text}{part.after}"
+    scores = chain.from_iterable(one.token_scores or () for one in chosen)
+    aligned = bool(chosen) and all(one.alignment is not None for one in chosen)
+    return Hypothesis(
+        text.removesuffix(parts[-1].after) if parts else "",
+        tuple(chain.from_iterable(one.tokens for one in chosen)),
+        total([one.score for one in chosen]) if chosen else 0.0,
+        tuple(alignment) if aligned else None,
+        tuple(scores) if aligned else None,
+        tuple(words) if aligned else None,
+    )
+
+
+def _best(scores: Sequence[Sequence[float]], total: Total) -> Iterator[tuple[int, ...]]:
+    """An index into each list, best total first. The lists are sorted, best first. Computed only as far as needed."""
+
+    def entry(choice: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
+        return -total([some[index] for some, index in zip(scores, choice, strict=True)]) if choice else 0.0, choice
+
+    first = (0,) * len(scores)
+    waiting, known = [entry(first)], {first}
+    while waiting:
+        _, choice = heapq.heappop(waiting)
+        yield choice
+        for place, index in enumerate(choice):
+            following = (*choice[:place], index + 1, *choice[place + 1 :])
+            if index + 1 < len(scores[place]) and following not in known:
+                known.add(following)
+                heapq.heappush(waiting, entry(following))

@@ -1,0 +1,137 @@
+"""A line on its way through an engine: as it was given, as tokens and ids, and as its translation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformer_mt.decoding.forced import Link
+from transformer_mt.decoding.terms import BoundLine
+from transformer_mt.errors import TmtError
+
+
+@dataclass(frozen=True, repr=False)
+class Hypothesis:
+    """One translation. The last three are None unless `align` is True.
+
+    score:          log-probability with the penalties of the search, in nats; with minimum Bayes risk, the similarity
+    alignment:      for each token the index of its source token
+    token_scores:   log-probability of each token, in nats, and last that of the end token, unless the translation was
+                    stopped before it; their sum is the log-probability of the translation without penalties
+    word_alignment: (source word, word of the translation), counted from 0 in the texts split at white space
+    """
+
+    text: str
+    tokens: tuple[str, ...]
+    score: float
+    alignment: tuple[int, ...] | None = None
+    token_scores: tuple[float, ...] | None = None
+    word_alignment: tuple[Link, ...] | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"Hypothesis({self.text!r}, score={self.score:.4f})"
+
+
+@dataclass(frozen=True, repr=False)
+class Translation:
+    """The result for one line.
+
+    n_best: at least one hypothesis, best first, with different texts
+    notes:  what a user must know: unknown words, a source that was cut, a translation that was stopped
+    is_cut: whether the source was too long, so that its end was not read
+    """
+
+    source_tokens: tuple[str, ...]
+    n_best: tuple[Hypothesis, ...]
+    notes: tuple[str, ...] = ()
+    is_cut: bool = False
+
+    @property
+    def text(self) -> str:
+        return self.n_best[0].text
+
+    @property
+    def score(self) -> float:
+        return self.n_best[0].score
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        return self.n_best[0].tokens
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        notes = f", notes={list(self.notes)}" if self.notes else ""
+        return f"Translation({self.text!r}, score={self.score:.4f}{notes})"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A line as tokens and ids, ready for the search. prefix: ids that its translation must begin with."""
+
+    line: str
+    tokens: tuple[str, ...]
+    ids: tuple[int, ...]
+    prefix: tuple[int, ...]
+    notes: tuple[str, ...]
+    is_cut: bool
+    bound: BoundLine | None = None  # its terms
+
+
+@dataclass(frozen=True)
+class Target:
+    """A given translation as tokens, and as ids with the end token."""
+
+    line: str
+    tokens: tuple[str, ...]
+    ids: tuple[int, ...]
+    notes: tuple[str, ...]
+    is_cut: bool
+
+
+_MOST_SHOWN, _LONGEST_SHOWN = 5, 40  # unknown words in a note, and characters of a word
+
+
+def note_of_unknown(words: Sequence[str]) -> str:
+    """The number of unknown words and the first few, cut if long, without characters that control a terminal."""
+    first = []
+    for word in words[:_MOST_SHOWN]:
+        word = word if len(word) <= _LONGEST_SHOWN else f"{word[: _LONGEST_SHOWN - 1]}…"
+        first.append("".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in word))
+    shown, more = ", ".join(dict.fromkeys(first)), ", ..." if len(words) > _MOST_SHOWN else ""
+    return f"{len(words)} unknown word{'' if len(words) == 1 else 's'}: {shown}{more}"
+
+
+def without_search(source: Source) -> Translation:
+    """The translation of white space, or of a line of terms alone."""
+    text = source.bound.answer or "" if source.bound is not None else ""
+    return Translation((), (Hypothesis(text, (), 0.0, (), (), ()),))
+
+
+def checked(lines: str | Iterable[str]) -> Iterator[str]:
+    """The lines; a str is one line. Raises TmtError if they are not text: at once, or when a wrong line is read."""
+    remedy = 'Give one line as str, or an iterable of lines:  translate("...")  translate(["...", "..."])'
+    if isinstance(lines, str):
+        return iter([lines])
+    if isinstance(lines, (bytes, bytearray)):
+        raise TmtError("bytes are not text", remedy="Decode them first:  line.decode()")
+    if isinstance(lines, Path):
+        raise TmtError("a path is not text", place=lines, remedy="Read its lines first:  path.read_text().splitlines()")
+    if not isinstance(lines, Iterable):
+        raise TmtError(f"{_named(lines)} is not text", remedy=remedy)
+    return (_checked_line(number, line, remedy) for number, line in enumerate(lines, start=1))
+
+
+def _checked_line(number: int, line: object, remedy: str) -> str:
+    if not isinstance(line, str):
+        raise TmtError(f"{_named(line)} is not text", place=f"line {number}", remedy=remedy)
+    return line
+
+
+def _named(value: object) -> str:
+    return "None" if value is None else f"a value of type {type(value).__name__}"

@@ -1,0 +1,92 @@
+"""A line of text as sentences. The library sentencex finds them; a few rules correct its common mistakes.
+
+A rule looks at two neighbours that sentencex has separated, and decides whether they are one sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import accumulate
+
+import regex
+import sentencex
+
+_SHORTEST = 3  # characters of two sentences: "A?B"
+_LETTER, _DIGIT = regex.compile(r"\p{L}"), regex.compile(r"\d")
+_SPACE_OR_SURROGATE = re.compile("[^\\S ]|[\ud800-\udfff]")
+_FIRST_LETTER = regex.compile(r"(?<=[.!?…]\s+)\p{Ll}")
+_MORE_CUTS = regex.compile(  # after an ellipsis, and after a sentence in parentheses
+    r"(?<=\w…\s+)(?=\p{Lu})|(?<=^\([^()]*[.!?]\)\s+)(?=\p{Lu})"
+)
+_BEFORE_ORDINAL = (
+    "der|die|das|den|dem|des|am|im|zum|zur|vom|beim|(?:[ms]?ein|ihr|unser|jed|dies)e?[mnrs]?"
+    "|(?:Mon|Diens|Donners|Frei|Sams|Sonn)tag,|Mittwoch,|Sonnabend,"
+)
+_AFTER_ORDINAL = (  # a noun or a name, and not the first word of a new sentence
+    "(?!(?:Der|Die|Das|Eine?|Er|Sie|Es|Ich|Du|Wir|Ihr|Man|Dann|Danach|Und|Aber|Dort|Hier|In|Im|Am|Auf|Wer|Was|Wie|Wo)"
+    r"\b)\p{Lu}"
+)
+_MONTHS = "Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"
+_ONE_SENTENCE = [  # languages ("": all), the end of a piece, the start of the next
+    (languages, regex.compile(f"(?:{end})$"), regex.compile(start))
+    for languages, end, start in (
+        ("", r"(?<!\d)\d{1,4}\.\s+", r"\d{1,2}\."),  # 2024. 5. 3.
+        ("", r"\d\.\s+", r"\p{Ll}"),  # the 5. floor, as many languages write ordinal numbers
+        ("", r"\.", r"-\w"),  # Dipl.-Ing.
+        ("ko", r"\d{4}\.\s*\d{1,2}\.\s*\d{1,2}\.\s+", r"\p{L}"),  # the day of a date
+        ("ko", r"[”’\"'」』]", r"\p{Hangul}"),  # “가자.”라고
+        ("ja", r"[」』]", r"と|って"),
+        ("de", rf"(?i:\b(?:{_BEFORE_ORDINAL}))\s+\d{{1,2}}\.\s+", _AFTER_ORDINAL),  # der 1. FC
+        ("de", r"\d{1,2}\.\s+", rf"(?:{_MONTHS}|Jh\.|Jahrhundert)"),
+        ("de", r"\b(?:inkl|exkl|zzgl|max|mind|Bsp|Dipl|Ing)\.\s+", ""),
+        ("en", r"\b(?:[Aa]pprox|Apt|Bldg)\.\s+", ""),
+        ("fr", r"\bMM?\.\s+", ""),
+    )
+]
+
+
+def sentences(line: str, language: str, uncut: Iterable[tuple[int, int]] = ()) -> list[str]:
+    """The sentences of a line, each with the white space that follows it. Joined, they are the line.
+
+    language: ISO code
+    uncut:    spans (first character, end) that must stay in one sentence, such as a piece of code
+    """
+    if len(line.strip()) < _SHORTEST:
+        return [line]
+    pieces = []
+    for piece in _found(line, language):
+        if pieces and _is_one(pieces[-1], piece, language):
+            pieces[-1] += piece
+        else:
+            pieces.append(piece)
+    if len(pieces) > 1 and not _LETTER.search(pieces[-1]):
+        pieces[-2:] = ["".join(pieces[-2:])]
+    spans = list(uncut)
+    ends = [end for end in accumulate(map(len, pieces)) if not any(start < end < stop for start, stop in spans)]
+    return [line[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def _found(line: str, language: str) -> list[str]:
+    """The pieces that sentencex finds, without a rule of ours. Joined, they are the line."""
+    plain = _SPACE_OR_SURROGATE.sub(" ", line)  # sentencex reads only UTF-8, and another space as a letter
+    if language == "de" and plain == plain.lower():  # it expects a capital letter at the start of a German sentence
+        plain = _FIRST_LETTER.sub(lambda letter: letter[0].upper() if len(letter[0].upper()) == 1 else letter[0], plain)
+    pieces = []
+    for piece in sentencex.segment(language, plain):
+        pieces += _MORE_CUTS.split(piece)
+    ends = list(accumulate(map(len, pieces)))
+    assert "".join(pieces) == plain, "sentencex loses no character"
+    return [line[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def _is_one(piece: str, following: str, language: str) -> bool:
+    """Whether two neighbours are one sentence: by a rule, or because one of them has no words."""
+    if not _LETTER.search(following) and not _DIGIT.search(following):  # closing marks, a smiley
+        return True
+    if not _LETTER.search(piece):  # the number of a list
+        return True
+    return any(
+        (not languages or language == languages) and end.search(piece) and start.match(following)
+        for languages, end, start in _ONE_SENTENCE
+    )

@@ -1,0 +1,266 @@
+"""The report of `prepare` as lines of text: pairs, sentences, examples, and remarks, each with a remedy."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from transformer_mt.config.languages import MISTAKEN, meant_by
+from transformer_mt.corpora.base import WHOLE
+from transformer_mt.corpora.tables import listed
+from transformer_mt.data.doctor import DataReport, LanguageFigures, Outliers, PairCounts
+from transformer_mt.data.languages import MOST
+from transformer_mt.data.reading import DECODED
+from transformer_mt.data.selection import DROPPED_LEAKS, key_of
+from transformer_mt.data.store import SIDES, SOURCE, TARGET
+from transformer_mt.reporting.table import Line, aligned
+from transformer_mt.reporting.terminal import LABEL_COLUMNS, wrapped
+
+OUTLIERS = {  # by kind: what they are, and what was done with them
+    "script": "without a letter of their language on one side: kept",
+    "length ratio": "with very different lengths: dropped",
+}
+MANY_UNKNOWN = 0.02  # share of the tokens in validation
+MANY_DROPPED = 0.1  # share of the pairs read
+MANY_FOREIGN = 0.002  # share of the pairs checked with a sentence in another language
+MANY_TOKENS = 3.0  # per word
+LONGEST_ALLOWED = 4_096  # data.max_length accepts no more
+SHOWN = 3  # examples of outliers
+
+
+class Remark(NamedTuple):
+    """Something unusual in the data, what can be done about it, and where the first such pairs are."""
+
+    text: str
+    remedy: str = ""
+    places: Sequence[str] = ()
+
+    @property
+    def lines(self) -> list[str]:
+        """What follows the text."""
+        shown = ", ".join(self.places[:SHOWN])
+        more = ", ..." if len(self.places) > SHOWN else ""
+        return [*([self.remedy] if self.remedy else []), *([f"See {shown}{more}"] if shown else [])]
+
+
+def report_lines(report: DataReport, columns: int | None = None) -> list[str]:
+    """The report for a person: a table of pairs, a table of sentences, three pairs of each split, then remarks.
+
+    columns: width of the terminal, into which the pairs are wrapped
+    """
+    languages = report.languages
+    lines = [f"{report.name}: {languages[SOURCE]} -> {languages[TARGET]}", ""]
+    pairs, sentences = _pairs_table(report.pairs), _sentences_table(report)
+    lines += [*aligned(pairs, "<" + ">" * len(report.pairs)), "", *aligned(sentences, "<<>>>>>>>"), ""]
+    sizes = report.vocabulary
+    if report.shared_vocabulary:
+        lines.append(f"vocabulary: {sizes[SOURCE]:,} tokens for both languages")
+    else:
+        lines.append("vocabularies: " + ", ".join(f"{sizes[side]:,} tokens {languages[side]}" for side in SIDES))
+    for split, pairs in report.examples.items():
+        lines += ["", f"pairs of {split}:"]
+        for pair in pairs:
+            sides = [f"  {report.languages[side]}: {text}" for side, text in zip(SIDES, pair, strict=True)]
+            lines += [wrapped(line, columns, len("  de: ")) for line in sides] if columns else sides
+    for number, remark in enumerate(remarks(report)):
+        lines += [""] if number == 0 else []
+        lines += [f"- {remark.text}", *(f"  {line}" for line in remark.lines)]
+    return lines
+
+
+def short_report(report: DataReport) -> Iterator[str]:
+    """The report in a few labelled lines, for training that prepares its data itself."""
+    indent = " " * LABEL_COLUMNS
+    drops = Counter[str]()
+    for row in report.pairs.values():
+        drops.update(row.dropped)
+    kept = ", ".join(f"{figures.pairs:,} {split}" for split, figures in report.splits.items())
+    rules = ", ".join(f"{count:,} {rule}" for rule, count in drops.items())
+    yield f"pairs      {kept}" + (f"; dropped: {rules}" if rules else "")
+    for pair in report.examples.get("train", ()):
+        for side, text in zip(SIDES, pair, strict=True):
+            yield f"{indent}{report.languages[side]}: {text}"
+    for remark in remarks(report):
+        yield f"note       {remark.text}"
+        for line in remark.lines:
+            yield f"{indent}{line}"
+
+
+def _pairs_table(pairs: Mapping[str, PairCounts]) -> list[Line]:
+    rows: list[Line] = [["pairs", *("whole corpus" if split == WHOLE else split for split in pairs)]]
+    rows.append(["read", *(f"{row.read:,}" for row in pairs.values())])
+    for verb in ("changed", "dropped"):
+        for rule in sorted({rule for row in pairs.values() for rule in getattr(row, verb)}):
+            rows.append([f"{verb}: {rule}", *(f"{getattr(row, verb).get(rule, 0):,}" for row in pairs.values())])
+    rows.append(["kept", *(f"{row.kept:,}" for row in pairs.values())])
+    return rows
+
+
+def _sentences_table(report: DataReport) -> list[Line]:
+    rows: list[Line] = [
+        ["split", "language", "pairs", "tokens", "mean", "95 % within", "longest", "tokens/word", "unknown"]
+    ]
+    for name, split in report.splits.items():
+        for side in SIDES:
+            figures, first = split.side(side), side == SOURCE
+            rows.append(
+                [
+                    name if first else "",
+                    report.languages[side],
+                    f"{split.pairs:,}" if first else "",
+                    f"{figures.tokens:,}",
+                    f"{figures.mean:.1f}",
+                    f"{figures.percentile_95:,}",
+                    f"{figures.longest:,}",
+                    f"{figures.tokens_per_word:.2f}",
+                    f"{figures.unknown_rate:.2%}",
+                ]
+            )
+    return rows
+
+
+def remarks(report: DataReport) -> Iterator[Remark]:
+    """What is unusual in the data, the most serious first."""
+    yield from _mistaken(report.languages)
+    for passed in report.passed:
+        text = f"{passed.place}: {counted(passed.rows, 'row')} not read: {passed.reason}"
+        yield Remark(text, passed.remedy, passed.first)
+    for figures in report.foreign:
+        yield from _foreign(figures, report.language)
+    for code in report.unknown:
+        if code not in MISTAKEN:
+            yield Remark(f"whether sentences are {code} is not checked: this language cannot be recognised")
+    for split, leaks in report.leaks.items():
+        yield from _leaks(split, leaks, report.leaks_dropped)
+    for overlap in report.overlaps:
+        yield from _overlap(overlap)
+    yield from _drops(report)
+    yield from _cuts(report)
+    yield from _outliers(report.outliers)
+    for side in SIDES:
+        yield from _tokenizer(report, side)
+
+
+def _outliers(outliers: Mapping[str, Outliers]) -> Iterator[Remark]:
+    for kind, outlier in outliers.items():
+        if kind == DECODED:
+            text = f"{counted(outlier.pairs, 'pair')} with letters that were decoded wrongly, such as Ã¤ for ä: kept"
+            yield Remark(text, "Convert the file again from its original, with the right encoding.", outlier.places)
+        else:
+            yield Remark(f"{counted(outlier.pairs, 'training pair')} {OUTLIERS[kind]}", "", outlier.places)
+
+
+def _mistaken(languages: Mapping[str, str]) -> Iterator[Remark]:
+    """Codes of countries that are used as codes of languages."""
+    for side, code in languages.items():
+        if code in MISTAKEN:
+            language, meant = meant_by(code)
+            yield Remark(
+                f"data.{side} is {code}; the code of {language} is {meant}",
+                f"Set data.{side}: {meant}. Cleaning, tokenizers and scores then know the language.",
+            )
+
+
+def _foreign(figures: LanguageFigures, rule: str) -> Iterator[Remark]:
+    """Sentences of a file in another language."""
+    if rule == "report" and figures.wrong <= MANY_FOREIGN * figures.checked:
+        return
+    sides = (
+        f"{side} {', '.join(f'{count:,} {code}' for code, count in figures.others[side].items())}"
+        for side in SIDES
+        if figures.others[side]
+    )
+    outcome = "dropped from training" if rule == "drop" else "kept"
+    remedy = "" if rule == "drop" else "data.cleaning.language: drop drops such pairs from training."
+    if figures.wrong > MOST * figures.checked:
+        remedy = "Check the columns of this file, data.source and data.target."
+    yield Remark(
+        f"{figures.file}: {figures.wrong:,} of {counted(figures.checked, 'pair')} checked with a sentence in another"
+        f" language ({'; '.join(sides)}): {outcome}",
+        remedy,
+        figures.places,
+    )
+
+
+def _leaks(split: str, leaks: Mapping[str, int], rule: str) -> Iterator[Remark]:
+    if leaks["pair"]:
+        outcome = "kept" if rule == "off" else "dropped"
+        remedy = f"They raise the score on {split}; data.cleaning.leaks: pair drops them." if rule == "off" else ""
+        yield Remark(f"{counted(leaks['pair'], 'training pair')} also in {split}: {outcome}", remedy)
+    yield from _half_leaks(split, leaks, rule)
+
+
+def _half_leaks(split: str, leaks: Mapping[str, int], rule: str) -> Iterator[Remark]:
+    """Training pairs that have only one side in common with another split."""
+    for kind, what in (
+        ("source", f"with a source of {split} and another translation"),
+        ("target", f"with a translation of {split} and another source"),
+    ):
+        others = leaks.get(kind, 0) - leaks["pair"]
+        if others > 0:
+            is_dropped = kind in DROPPED_LEAKS[rule]
+            wanted = "either" if rule in ("source", "target") else kind
+            remedy = "" if is_dropped else f"data.cleaning.leaks: {wanted} drops them too."
+            outcome = "dropped" if is_dropped else "kept"
+            yield Remark(f"{counted(others, 'training pair')} {what}: {outcome}", remedy)
+
+
+def _overlap(overlap: Mapping[str, Any]) -> Iterator[Remark]:
+    split, other = overlap["splits"]
+    if overlap["source"]:
+        same = f"{overlap['pair']:,} with the same translation: kept"
+        yield Remark(
+            f"{counted(overlap['source'], 'source sentence')} of {other} also in {split}, {same}",
+            f"A model selected on {split} has an advantage there." if split == "validation" else "",
+        )
+
+
+def _drops(report: DataReport) -> Iterator[Remark]:
+    for split, row in report.pairs.items():
+        for rule, count in row.dropped.items():
+            if count > MANY_DROPPED * row.read:
+                name = "the corpus" if split == WHOLE else split
+                first = [f"{pair.place} ({listed((pair.source, pair.target))})" for pair in report.drops.get(rule, ())]
+                yield Remark(
+                    f"'{rule}' drops {count / row.read:.0%} of {name}",
+                    f"If that is not intended, check {key_of(rule)}.",
+                    first,
+                )
+
+
+def _cuts(report: DataReport) -> Iterator[Remark]:
+    for name, split in report.splits.items():
+        if split.cut:
+            longest = max(split.side(side).longest for side in SIDES)
+            yield Remark(
+                f"{counted(split.cut, 'pair')} of {name} cut at {report.max_length:,} tokens",
+                f"data.max_length: {longest + 1} keeps all of them whole." if longest < LONGEST_ALLOWED else "",
+            )
+
+
+def _tokenizer(report: DataReport, side: str) -> Iterator[Remark]:
+    language, figures = report.languages[side], report.splits["validation"].side(side)
+    if figures.unknown_rate > MANY_UNKNOWN:
+        words = "Lower min_frequency, or use kind: sentencepiece, which splits rare words."
+        pieces = "byte_fallback: true spells them in bytes; character_coverage: 1.0 keeps every letter of training."
+        yield Remark(
+            f"{figures.unknown_rate:.1%} of the {language} tokens in validation are unknown",
+            words if report.counts_words[side] else pieces,
+        )
+    if figures.tokens_per_word > MANY_TOKENS and not report.counts_words[side]:
+        yield Remark(
+            f"words of {language} take {figures.tokens_per_word:.1f} tokens on average",
+            "A larger vocab_size makes sentences shorter, and training and translation faster.",
+        )
+    if side == TARGET and report.case[side] == "lower":
+        yield Remark(
+            "translations are in lower case",
+            "With case: keep or case: true they have upper case again, as references usually do.",
+        )
+    elif side == TARGET and not report.lossless[side]:
+        yield Remark(f"the {language} tokenizer loses spaces or case", "Translations restore them as far as possible.")
+
+
+def counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
