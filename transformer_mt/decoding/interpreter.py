@@ -20,7 +20,7 @@ from transformer_mt.decoding.forced import Forced, Link, PairScore, ReferenceLos
 from transformer_mt.decoding.joining import join
 from transformer_mt.decoding.request import Request, SearchResult
 from transformer_mt.decoding.searches.base import make_search
-from transformer_mt.decoding.terms import Term, TermReader, spans_of_terms
+from transformer_mt.decoding.terms import UNKNOWN, Term, TermReader, spans_of_terms
 from transformer_mt.decoding.translation import Hypothesis as Hypothesis
 from transformer_mt.decoding.translation import Source, Target, checked, note_of_unknown, without_search
 from transformer_mt.decoding.translation import Translation as Translation
@@ -203,7 +203,7 @@ class Interpreter(ABC):
             notes.append(f"cut to {most} of {len(tokens)} tokens (the model's longest sentence)")
             tokens = tokens[:most]
         ids = self.source.vocabulary.encode(tokens)
-        unknown = [token for token, index in zip(tokens, ids, strict=True) if index == UNK]
+        unknown = [token for token, index in zip(tokens, ids, strict=True) if index == UNK and UNKNOWN not in token]
         if unknown:
             detokenize = self.source.segmenter.tokenizer.detokenize  # keeps the case of the word
             notes.append(note_of_unknown([detokenize([token]) for token in unknown]))
