@@ -61,7 +61,7 @@ SEARCHING = {
 OUTSIDE: dict[str, set[str]] = {
     "errors": set(),
     "config": {"pydantic", "yaml"},
-    "files": {"filelock", "requests", "urllib3", "tqdm", "zstandard"},
+    "files": {"filelock", "requests", "urllib3", "tqdm", "zstandard", "charset_normalizer"},
     "phrasebook": set(),
     "model": {"torch"},
     "kernels": {"torch"},

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from transformer_mt.workflows.evaluate import evaluate as evaluate
     from transformer_mt.workflows.export import export as export
     from transformer_mt.workflows.prepare import prepare as prepare
+    from transformer_mt.workflows.propose import propose_config as propose_config
     from transformer_mt.workflows.score import score as score
     from transformer_mt.workflows.train import train as train
     from transformer_mt.workflows.translate import load as load
@@ -58,6 +59,7 @@ _HOMES = {
     "load": "workflows.translate",
     "load_config": "config.load",
     "prepare": "workflows.prepare",
+    "propose_config": "workflows.propose",
     "score": "workflows.score",
     "train": "workflows.train",
     "translate_document": "workflows.documents",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
+from transformer_mt.config.choices import name_of
 from transformer_mt.config.load import load_config
 from transformer_mt.errors import USER_FAULT, TmtError
 
@@ -90,7 +92,10 @@ def test_a_problem_has_its_line(errors_of, line: str, message: str) -> None:
         ("{kind: phrasebook}", "{kind: tsv, train: a.tsv}", "`train` needs `validation`"),
         ("target: en", "target: ko", "needs two languages"),
         ("target: en", "target: fr", "corpus 'phrasebook' has the languages ko, en, de, not ko-fr"),
-        ("target: en", "target: English", "must be a code of two or three small letters"),
+        ("target: en", "target: English", "must be an ISO 639 code of two or three small letters"),
+        ("target: en", "target: English", "did you mean 'en'?"),
+        ("target: en", "target: de-AT", "did you mean 'de'?"),
+        ("target: en", "target: 독일어", "did you mean 'de'?"),
         ("source: ko", "sorce: ko", "did you mean 'source'?"),
     ],
 )
@@ -224,6 +229,24 @@ def test_a_file_that_is_not_a_config(errors_of, text: str | bytes, place: str, m
     assert message in head
 
 
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("data:\n  source: de\n   target: en\n  max_length: 5\n", 3, "indented too far"),
+        ("data:\n  source: de\n target: en\n", 3, "not indented as the lines of its section"),
+        ("data:\n  source: de\n  target en\n  max_length: 5\n", 3, "no ':' after its key"),
+        ('data:\n  source: "de\n  target: en\n', 2, "a quote is opened here and not closed"),
+        ("data: {source: de\nname: x\n", 2, "the bracket of line 1 is not closed"),
+    ],
+)
+def test_an_error_of_syntax_shows_the_lines_around_the_wrong_one(errors_of, text: str, line: int, words: str) -> None:
+    head, *shown, last = errors_of(text)
+    assert head.startswith(f"c.yaml:{line}: not valid YAML: ")
+    assert words in head
+    assert [one for one in shown if one.lstrip().startswith(">")] == [f"  > {line:4} | {text.splitlines()[line - 1]}"]
+    assert "Check the indentation" in last
+
+
 def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
     with pytest.raises(TmtError, match="no such config file") as error:
         load_config(tmp_path / "none.yaml")
@@ -253,6 +276,34 @@ def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
 )
 def test_overrides_are_checked_too(errors_of, override: str, message: str) -> None:
     assert errors_of(CORRECT, override)[0] == message
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("model.max_positions=16", "data.max_length 128 is more than model.max_positions 16"),
+        ("data.corpus.kind=tvs", "'data.corpus.kind' is 'tvs'"),
+    ],
+)
+def test_a_problem_that_an_override_causes_is_not_blamed_on_the_file(errors_of, override: str, message: str) -> None:
+    lines = errors_of(CORRECT + "model: {max_positions: 128, positions: learned}\n", override)
+    assert lines[0].startswith("--set: ")
+    assert message in lines[0]
+    assert "on the command line" in lines[-1]
+    assert "c.yaml" not in lines[-1]
+
+
+def test_a_schedule_may_be_written_with_its_kind() -> None:
+    schedule = TypeAdapter(name_of("schedule"))
+    assert schedule.validate_python({"kind": "cosine"}) == schedule.validate_python("cosine") == "cosine"
+
+
+def test_a_value_of_two_wrong_forms_is_one_problem(errors_of) -> None:
+    corpus = "{kind: tsv, files: a.tsv, source_column: [1]}"
+    head, remedy = errors_of(CORRECT.replace("{kind: phrasebook}", corpus))
+    assert "must be text" in head
+    assert head.endswith(", or a whole number")
+    assert remedy.lstrip().startswith("Fix this key")
 
 
 def test_problems_of_file_and_override_are_listed_together(errors_of) -> None:

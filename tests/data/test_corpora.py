@@ -236,9 +236,9 @@ def test_a_first_row_of_words_is_a_pair(tmp_path: Path) -> None:
     ("kind", "delimiter", "line", "keys"),
     [
         ("csv", ",", "de;en", 'kind: csv and delimiter: ";"'),
-        ("csv", ";", "de,en", "kind: csv."),
-        ("csv", ",", "de\ten", "kind: tsv."),
-        ("tsv", None, "de,en", "kind: csv."),
+        ("csv", ";", "de,en", "kind: csv "),
+        ("csv", ",", "de\ten", "kind: tsv "),
+        ("tsv", None, "de,en", "kind: csv "),
     ],
 )
 @pytest.mark.parametrize("columns", [(0, 1), ("de", "en")], ids=["numbers", "names"])

@@ -207,7 +207,7 @@ def test_leaks_are_found_across_corpora(workshop: Any) -> None:
     prepared = workshop.prepare(one, two)
     assert _pair_counts(prepared, "train") == (13, {"leak": 2}, 11)
     assert prepared.parts == [(8, 1.0), (3, 1.0)]
-    assert prepared.manifest.report["leaks"]["validation"] == {"pair": 2, "source": 2}
+    assert prepared.manifest.report["leaks"]["validation"] == {"pair": 2, "source": 2, "target": 2}
 
 
 def test_test_sets_keep_their_names(workshop: Any) -> None:

@@ -18,7 +18,7 @@ from transformer_mt.corpora.base import WHOLE, Pair
 from transformer_mt.data import selection as selecting
 from transformer_mt.data.parallel import Workers
 from transformer_mt.data.reading import Cleaner, Stream, clean_stream
-from transformer_mt.data.selection import Selection
+from transformer_mt.data.selection import DROPPED_LEAKS, Selection
 
 Pairs = Sequence[tuple[str, str]]
 sentences = st.sampled_from(["a", "A", "a!", "b", "c c", "CC", "d"])
@@ -70,16 +70,41 @@ def test_the_first_of_equal_pairs_is_kept_across_corpora_and_partitions(
 
 @pytest.mark.parametrize(
     ("rule", "kept"),
-    [("off", ["a", "a", "B!", "c", "d"]), ("pair", ["a", "c", "d"]), ("source", ["c", "d"])],
+    [
+        ("off", ["a", "a", "B!", "c", "d", "e"]),
+        ("pair", ["a", "c", "d", "e"]),
+        ("source", ["c", "d", "e"]),
+        ("target", ["a", "c", "d"]),
+        ("either", ["c", "d"]),
+    ],
 )
 def test_leaks_are_dropped_by_rule_and_always_counted(tmp_path: Path, rule: str, kept: list[str]) -> None:
     bench = Bench(tmp_path, leaks=rule)
-    bench.add("train", [("a", "one"), ("a", "other"), ("B!", "TWO"), ("c", "three"), ("d", "four")])
+    bench.add("train", [("a", "one"), ("a", "other"), ("B!", "TWO"), ("c", "three"), ("d", "four"), ("e", "One!")])
     bench.add("validation", [("a", "one")])
     bench.add("news", [("b", "two."), ("x", "y")])
     selection = bench.select()
     assert [source for source, _ in _pairs(selection, "train")] == kept
-    assert selection.leaks == {"validation": {"pair": 1, "source": 2}, "news": {"pair": 1, "source": 1}}
+    assert selection.leaks == {
+        "validation": {"pair": 1, "source": 2, "target": 2},
+        "news": {"pair": 1, "source": 1, "target": 1},
+    }
+
+
+def test_an_empty_training_split_names_the_rules_and_their_first_pairs(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, max_characters=3)
+    bench.add("train", [("a", "one"), ("", "two"), ("long", "lang")])
+    bench.add("validation", [("a", "one")])
+    error = bench.select().nothing_left("train")
+    assert error.message == "no pair is left in the train split"
+    assert error.remedy.splitlines() == [
+        "'empty side' drops 1 of 3 pairs (check the columns of the files), such as:",
+        "    file:1:  | two",
+        "  'too many characters' drops 1 of 3 pairs (check data.cleaning.max_characters), such as:",
+        "    file:2: long | lang",
+        "  'leak' drops 1 of 3 pairs (check data.cleaning.leaks), such as:",
+        "    file:0: a | one",
+    ]
 
 
 def test_overlaps_between_evaluation_splits_are_counted_and_kept(bench: Bench) -> None:
@@ -97,7 +122,7 @@ def test_overlaps_between_evaluation_splits_are_counted_and_kept(bench: Bench) -
 
 
 @settings(max_examples=60)
-@given(whole=pairs, train=pairs, validation=pairs, news=pairs, rule=st.sampled_from(["off", "pair", "source"]))
+@given(whole=pairs, train=pairs, validation=pairs, news=pairs, rule=st.sampled_from(list(DROPPED_LEAKS)))
 def test_selection_equals_a_simple_implementation_of_its_rules(
     whole: Pairs, train: Pairs, validation: Pairs, news: Pairs, rule: str
 ) -> None:
@@ -136,8 +161,10 @@ def _leaks(pair: tuple[str, str], held_out: Pairs, rule: str) -> bool:
     def plain(text: str) -> str:
         return "".join(letter for letter in text.lower() if letter.isalpha() or letter.isdigit())
 
-    if rule == "source":
-        return plain(pair[0]) in {plain(source) for source, _ in held_out}
+    if rule in ("source", "either") and plain(pair[0]) in {plain(source) for source, _ in held_out}:
+        return True
+    if rule in ("target", "either") and plain(pair[1]) in {plain(target) for _, target in held_out}:
+        return True
     return rule == "pair" and tuple(map(plain, pair)) in {(plain(source), plain(target)) for source, target in held_out}
 
 

@@ -169,6 +169,17 @@ class TestFiles:
         comparison = json.loads(out)["comparison"]
         assert set(comparison) == {"chrf"}
         assert comparison["chrf"]["significant"]
+        assert comparison["chrf"]["verdict"] == "better"
+
+    def test_worse_than_the_baseline_is_said(self, tmt, write, systems):
+        bad, good, references = (
+            write(name, lines)
+            for name, lines in zip("bgr", (systems.bad, systems.good, systems.references), strict=True)
+        )
+        _, out, _ = tmt("--hypothesis", bad, "--reference", references, "--baseline", good)
+        rows = {line.split()[0]: line.split()[-1] for line in out.splitlines() if " ± " in line}
+        assert rows == {"BLEU": "worse", "chrF2": "worse", "TER": "worse"}  # TER, where lower is better, rises
+        assert f"(line: of {references}; the number: chrF2 of this sentence)" in out
 
     def test_tokenised_scores_on_request(self, tmt, files):
         _, out, _ = tmt(*files, "--bleu", "--tokenized", "--language", "de", "--json")

@@ -14,6 +14,7 @@ from transformer_mt.text.cleaning import (
     fault_of_lengths,
     fault_of_pair,
     keys_of_pair,
+    wrongly_decoded,
 )
 
 DEFAULT = CleaningConfig()
@@ -120,7 +121,7 @@ def test_faults_of_lengths(changed: dict[str, object], lengths: tuple[int, int],
 def test_pair_keys_distinguish_pairs() -> None:
     assert keys_of_pair("a", "b") == keys_of_pair("a", "b")
     assert len({keys_of_pair(*pair).pair for pair in (("a", "b"), ("b", "a"), ("ab", ""), ("A", "b"))}) == 4
-    assert [len(key) for key in keys_of_pair("a", "b")] == [8, 8, 8]
+    assert [len(key) for key in keys_of_pair("a", "b")] == [8] * 4
 
 
 def test_leaks_are_the_same_sentence_to_a_reader() -> None:
@@ -128,8 +129,25 @@ def test_leaks_are_the_same_sentence_to_a_reader() -> None:
     assert leak == keys_of_pair("ein  Hund", "A dog !").leak
     assert leak != keys_of_pair("ein Hund", "the dog").leak
     assert keys_of_pair("Ein Hund.", "A dog.").source == keys_of_pair("ein hund", "the dog").source
+    assert keys_of_pair("Ein Hund.", "A dog.").target == keys_of_pair("der Hund", "a dog").target
     assert keys_of_pair("?", "a").leak != keys_of_pair("!", "a").leak  # there is only punctuation to compare
     assert keys_of_pair("ab", "c").leak != keys_of_pair("a", "bc").leak
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Das MÃ¤dchen", "Itâ€™s late", "l\u00c3\u00a9t\u00c3\u00a9", "wei\ufffd", "ÐŸÑ€Ð¸Ð²ÐµÑ‚", "ì•ˆë…•", "5 Â°C"],
+)
+def test_wrongly_decoded_letters_are_found(text: str) -> None:
+    assert wrongly_decoded(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["»Spaß«", "«CAFÉ»", "JOÃO", "Das Mädchen", "It’s late", "Привет", "안녕", "À «Âne»", "ÑANDÚ – España", "5 °C"],
+)
+def test_letters_with_accents_are_not_taken_for_wrong_ones(text: str) -> None:
+    assert not wrongly_decoded(text)
 
 
 def test_vowel_signs_and_tones_make_other_words() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from transformer_mt.data.doctor import DataReport
-from transformer_mt.workflows.data_report import Remark, remarks, report_lines
+from transformer_mt.workflows.data_report import Remark, remarks, report_lines, short_report
 
 
 def _side(**figures: Any) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def test_a_shared_vocabulary_is_listed_once() -> None:
     ],
 )
 def test_leaks_are_reported_with_what_was_done(rule: str, texts: list[str]) -> None:
-    report = _report(leaks={"validation": {"pair": 1, "source": 3}}, leaks_dropped=rule)
+    report = _report(leaks={"validation": {"pair": 1, "source": 3}}, leaks_dropped=rule)  # as older versions wrote it
     found = list(remarks(report))
     assert [remark.text[: len(start)] for remark, start in zip(found, texts, strict=True)] == texts
     assert found[1].text.endswith("and another translation: kept")
@@ -99,7 +99,51 @@ def test_leaks_are_reported_with_what_was_done(rule: str, texts: list[str]) -> N
 
 def test_leaks_by_source_are_reported_as_dropped_if_the_config_says_so() -> None:
     remark = _only(leaks={"news": {"pair": 0, "source": 3}}, leaks_dropped="source")
-    assert remark == ("3 training pairs with a source of news and another translation: dropped", "")
+    assert remark == ("3 training pairs with a source of news and another translation: dropped", "", ())
+
+
+@pytest.mark.parametrize(
+    ("rule", "outcome", "remedy"),
+    [
+        ("pair", "kept", "data.cleaning.leaks: target drops them too."),
+        ("source", "kept", "data.cleaning.leaks: either drops them too."),
+        ("target", "dropped", ""),
+        ("either", "dropped", ""),
+    ],
+)
+def test_references_that_stand_in_training_are_reported(rule: str, outcome: str, remedy: str) -> None:
+    remark = _only(leaks={"news": {"pair": 0, "source": 0, "target": 2}}, leaks_dropped=rule)
+    assert remark == (f"2 training pairs with a translation of news and another source: {outcome}", remedy, ())
+
+
+def test_skipped_rows_are_reported() -> None:
+    passed = [{"place": "a.tsv", "rows": 2, "reason": "too many columns", "remedy": "Quote.", "first": ["a.tsv:3"]}]
+    assert _only(passed=passed) == ("a.tsv: 2 rows not read: too many columns", "Quote.", ("a.tsv:3",))
+
+
+def test_pairs_are_shown_whole_in_the_width_of_the_terminal() -> None:
+    long = " ".join(["Wort"] * 30)
+    report = _report(examples={"train": [(long, "word")]})
+    assert f"  ko: {long}" in report_lines(report)
+    lines = report_lines(report, 60)
+    begin = lines.index("pairs of train:")
+    shown = "\n".join(lines[begin + 1 :]).split("\n")
+    assert all(len(line) <= 60 for line in shown)
+    assert shown[1].startswith("      Wort")
+    assert "".join(shown).count("Wort") == 30
+
+
+def test_the_short_report_has_counts_pairs_and_notes() -> None:
+    lines = list(
+        short_report(_report(examples={"train": [("하나", "one")]}, case={"source": "keep", "target": "lower"}))
+    )
+    assert lines[:3] == [
+        "pairs      100 train, 100 validation, 100 news; dropped: 40 duplicate",
+        "           ko: 하나",
+        "           en: one",
+    ]
+    assert lines[3] == "note       translations are in lower case"
+    assert lines[4].startswith("           With case: keep")
 
 
 def test_overlaps_are_reported() -> None:
@@ -120,6 +164,7 @@ def test_cut_sentences_are_reported_with_the_length_that_keeps_them_whole() -> N
     assert _only(splits=splits) == (
         "2 pairs of news cut at 128 tokens",
         "data.max_length: 141 keeps all of them whole.",
+        (),
     )
     splits["news"]["target"]["longest"] = 5_000  # more than the config allows
     assert _only(splits=splits).remedy == ""
@@ -167,7 +212,10 @@ def test_outliers_are_reported_with_examples() -> None:
     assert found == [
         (
             "9 training pairs without a letter of their language on one side: kept",
-            "See corpus.tsv:0, corpus.tsv:1, corpus.tsv:2, ...",
+            "",
+            places,
         ),
-        ("1 training pair with very different lengths: dropped", "See corpus.tsv:0"),
+        ("1 training pair with very different lengths: dropped", "", places[:1]),
     ]
+    assert found[0].lines == ["See corpus.tsv:0, corpus.tsv:1, corpus.tsv:2, ..."]
+    assert found[1].lines == ["See corpus.tsv:0"]

@@ -42,6 +42,12 @@ def code_of(text: str) -> str | None:
     return known.get(word) or known.get(base) or (base if base in CODES.values() else None)
 
 
+def meant_by(code: str) -> tuple[str, str]:
+    """Name and code of the language that a code in MISTAKEN was meant for."""
+    meant = MISTAKEN[code]
+    return next(name for name, known in CODES.items() if known == meant).capitalize(), meant
+
+
 def two_letters(code: str) -> str:
     """`de` for `deu`; a code without a shorter form, unchanged."""
     return _THREE_LETTERS.get(code, code)

@@ -53,9 +53,9 @@ def _checked(source: YamlSource, overrides: str | Sequence[str]) -> Config:
         problems = [problem if problem in own else _of_command_line(problem, source.file) for problem in problems]
     if problems:
         keys = "this key" if len(problems) == 1 else f"these {len(problems)} keys"
-        n_of_command_line = sum(problem.startswith(f"{COMMAND_LINE}: ") for problem in problems)
-        places = [f"in {source.file}"] if n_of_command_line < len(problems) else []
-        place = " and ".join([*places, *(["on the command line"] if n_of_command_line else [])])
+        from_command_line = [problem.startswith(f"{COMMAND_LINE}: ") for problem in problems]
+        place = "on the command line" if all(from_command_line) else f"in {source.file}"
+        place += " and on the command line" if any(from_command_line) and not all(from_command_line) else ""
         help_ = "docs/configuration.md lists all keys, and with `tmt init --schema` your editor checks them"
         remedy = f"Fix {keys} {place}; {help_}."
         raise TmtError("\n".join(problems), remedy=remedy)

@@ -190,15 +190,13 @@ def _syntax_error(error: yaml.YAMLError, file: str, text: str) -> TmtError:
         return TmtError("a tab; YAML allows only spaces here", place=place, remedy="Indent with spaces.")
     if begin and problem.startswith("expected ',' or"):
         problem += f"; the bracket of line {begin.line + 1} is not closed"
-    return TmtError(
-        f"not valid YAML: {_IN_WORDS.get(problem, problem)}",
-        place=place,
-        remedy=(_lines_around(text, mark.line) if mark else "")
-        + "Check the indentation, quotes and colons near this line.",
-    )
+    problem = _IN_WORDS.get(problem, problem)
+    shown = _lines_around(text, mark.line) if mark else []
+    remedy = "\n  ".join([*shown, "Check the indentation, quotes and colons near this line."])
+    return TmtError(f"not valid YAML: {problem}", place=place, remedy=remedy)
 
 
-def _lines_around(text: str, number: int) -> str:
+def _lines_around(text: str, number: int) -> list[str]:
     """The lines before and after a line (counted from 0), which is marked with >."""
     lines = list(enumerate(text.rstrip("\n").split("\n")))[max(0, number - 2) : number + 2]
-    return "".join(f"{'>' if n == number else ' '} {n + 1:4} | {line.rstrip()}\n  " for n, line in lines)
+    return [f"{'>' if n == number else ' '} {n + 1:4} | {line.rstrip()}" for n, line in lines]

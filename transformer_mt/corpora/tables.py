@@ -25,7 +25,7 @@ from transformer_mt.files.lines import read_lines
 Row = tuple[int, Sequence[str]]  # the first line of the row, and the cells
 Skip = Callable[[SkippedRows], object]
 WRONG_SHARE = 0.05  # of the rows of a file may have another number of columns; with more, the file is refused
-FIRST_PLACES = 3  # of skipped rows
+FIRST_PLACES = 5  # of skipped rows
 _NAME_PARTS = re.compile(r"[^\W_]+")
 _SEPARATORS = (("\t", "kind: tsv"), (";", 'kind: csv and delimiter: ";"'), (",", "kind: csv"))
 
@@ -102,11 +102,11 @@ def pick_columns(
         source, target = (find_column(header, column, at(file, line)) for column in (source, target))
     for number, (line, row) in enumerate(remaining):
         if max(source, target) >= len(row):
+            _require_separator(row, at(file, line))
             raise TmtError(
                 f"the row has {_columns(row)}, so there is no column {max(source, target)} (counted from 0)",
                 place=at(file, line),
-                remedy=f"{_other_separator(row)}Check the separator and the keys source_column and target_column."
-                f" Cells found: {listed(row)}",
+                remedy=f"Check the separator and the keys source_column and target_column. Cells found: {listed(row)}",
             )
         if number == 0 and is_header((row[source], row[target])):
             place = at(file, line)
@@ -122,10 +122,12 @@ def is_header(cells: Sequence[str]) -> bool:
     return all(words and COLUMN_NAMES.issuperset(words) for words in parts)
 
 
-def _other_separator(row: Sequence[str]) -> str:
-    """What to set if a row of one cell would have several with another separator; else an empty text."""
-    keys = next((keys for mark, keys in _SEPARATORS if len(row) == 1 and mark in row[0]), "")
-    return f"The columns seem to have another separator: set {keys}. " if keys else ""
+def _require_separator(row: Sequence[str], place: str) -> None:
+    """Raises TmtError if a row of one cell would have several with another separator."""
+    keys = next((keys for mark, keys in _SEPARATORS if len(row) == 1 and mark in row[0]), None)
+    if keys:
+        remedy = f"Set  {keys}  in data.corpus. The row: {listed(row)}"
+        raise TmtError("the columns of this row have another separator", place=place, remedy=remedy)
 
 
 def find_column(header: Sequence[str], column: str | int, place: str) -> int:
@@ -135,16 +137,17 @@ def find_column(header: Sequence[str], column: str | int, place: str) -> int:
     names = [name.strip() for name in header]
     if column in names:
         return names.index(column)
-    raise missing_column(column, names, place, _other_separator(header))
+    _require_separator(header, place)
+    raise missing_column(column, names, place)
 
 
-def missing_column(column: str, found: Sequence[str], place: str, hint: str = "") -> TmtError:
+def missing_column(column: str, found: Sequence[str], place: str) -> TmtError:
     """The error for an unknown column, with the most similar name if there is one."""
     near = difflib.get_close_matches(column, found, n=1)
     return TmtError(
         f"there is no column '{column}'" + (f"; did you mean '{near[0]}'?" if near else ""),
         place=place,
-        remedy=f"{hint}Columns found: {listed(found)}",
+        remedy=f"Columns found: {listed(found)}",
     )
 
 

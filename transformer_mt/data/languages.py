@@ -21,7 +21,7 @@ FIRST_LINES, LATER_LINES = (
 )  # every line up to the first number, then one in 19; a prime, as data may be periodic
 MOST = 0.5  # of the pairs checked; if more have the same fault, the file is refused
 FEWEST_SWAPPED, FEWEST_NUMBERS = 3, 20
-PLACES = 3
+PLACES = 5
 
 
 @dataclass

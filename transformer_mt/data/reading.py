@@ -24,7 +24,7 @@ from transformer_mt.text.cleaning import PairKeys, clean_text, fault_of_pair, ke
 
 KEYS = np.dtype([(name, "<u8") for name in PairKeys._fields])
 _BREAKS = re.compile(r"[\t\n\r]")  # scratch files separate fields by tabs and lines by line breaks
-EXAMPLES = 3  # pairs kept of each rule, and places of each kind of outlier
+EXAMPLES, PLACES = 3, 5  # pairs kept of each rule, and places of each kind of outlier
 LANGUAGE, DECODED = "language", "decoded"  # a rule that drops pairs, and a kind of outlier
 _SURROGATES = re.compile("[\ud800-\udfff]")  # JSON can contain lone surrogates; UTF-8 cannot
 
@@ -73,7 +73,7 @@ class CleaningCounts:
         for rule, pairs in other.examples.items():
             self.examples[rule] = [*self.examples.get(rule, ()), *pairs][:EXAMPLES]
         for kind, places in other.places.items():
-            self.places[kind] = [*self.places.get(kind, ()), *places][:EXAMPLES]
+            self.places[kind] = [*self.places.get(kind, ()), *places][:PLACES]
         merge(self.languages, other.languages)
 
     def drop(self, rule: str, pair: Pair) -> None:
@@ -148,7 +148,7 @@ class Cleaner:
                 continue
             if wrongly_decoded(raw_source) or wrongly_decoded(raw_target):
                 counts.outliers[DECODED] += 1
-                counts.places[DECODED] = [*counts.places.get(DECODED, ()), place][:EXAMPLES]
+                counts.places[DECODED] = [*counts.places.get(DECODED, ()), place][:PLACES]
             raws = "" if raw_source == source else raw_source, "" if raw_target == target else raw_target
             lines.append("\t".join((source, target, place, *raws)) + "\n")
             keys += keys_of_pair(source, target)

@@ -26,6 +26,7 @@ BLOCK = 250_000  # pairs with their keys in memory at the same time
 DUPLICATE, LEAK = "duplicate", "leak"
 DROPS = (DUPLICATE, LEAK, TOO_LONG, LOPSIDED)
 KINDS = {"pair": "leak", "source": "source", "target": "target"}  # kind of leak -> the column of KEYS that is equal
+SHARED = ("pair", "source")  # kinds that overlaps of evaluation splits are counted by
 DROPPED_LEAKS = {
     "pair": ("pair",),
     "source": ("pair", "source"),
@@ -56,8 +57,9 @@ RULE_KEYS = {  # the key of data that has the limit of a rule
 }
 
 
-def _key_of(rule: str) -> str:
-    return f" (data.{RULE_KEYS[rule]})" if rule in RULE_KEYS else ""
+def key_of(rule: str) -> str:
+    """The key of the config with the limit of a rule; for a rule without one, what else to check."""
+    return f"data.{RULE_KEYS[rule]}" if rule in RULE_KEYS else "the columns of the files"
 
 
 class Selection:
@@ -92,7 +94,7 @@ class Selection:
         known = {split: self._hashes(split) for split in self.splits[1:]}
         self.leaks = {split: self._find_leaks(hashes) for split, hashes in known.items()}
         self.overlaps: list[dict[str, Any]] = [
-            {"splits": [one, two], **{kind: int(np.isin(known[two][kind], known[one][kind]).sum()) for kind in KINDS}}
+            {"splits": [one, two], **{kind: int(np.isin(known[two][kind], known[one][kind]).sum()) for kind in SHARED}}
             for one, two in combinations(known, 2)
         ]
 
@@ -157,7 +159,7 @@ class Selection:
         read = sum(stream.counts.read for stream in streams)
         examples, lines = self.examples(), []
         for rule, count in drops.most_common():
-            lines.append(f"'{rule}' drops {count:,} of {read:,} pairs{_key_of(rule)}, such as:")
+            lines.append(f"'{rule}' drops {count:,} of {read:,} pairs (check {key_of(rule)}), such as:")
             first = examples[rule][0]
             lines.append(f"  {first.place}: {listed((first.source, first.target))}")
         return lines
@@ -187,19 +189,18 @@ class Selection:
         division = stream.division or SplitConfig()
         remaining = labels == self._codes["train"]
         order = np.arange(np.count_nonzero(remaining), dtype=np.uint32)
-        if not len(order):
+        if not len(order) and division.validation + division.test > 0:
             raise self.nothing_left("train")
         validation, test = (
             max(1, round(share * len(order))) if 0 < share < 1 else int(share)  # a share gives at least one pair
             for share in (division.validation, division.test)
         )
         if 0 < validation + test >= len(order):
+            drops = "\n  ".join(self._drop_lines([stream])) or "Cleaning dropped none."
             raise TmtError(
                 f"a corpus of {len(order):,} pairs is too small for {validation:,} validation and {test:,} test pairs",
                 place="data.corpus.split",
-                remedy="\n  ".join(
-                    ["Lower split.validation and split.test, or add pairs.", *self._drop_lines([stream])]
-                ),
+                remedy=f"Lower split.validation and split.test, or add pairs.\n  {drops}",
             )
         np.random.default_rng(division.seed).shuffle(order)
         shares = np.full(len(order), self._codes["train"], dtype=np.uint8)

@@ -22,11 +22,15 @@ class Constraint(NamedTuple):
     patterns: the ways to write them; each counts
     count:    how often they must occur, and not more often
     lead:     the first ids of a pattern that are only a space, so that a translation may begin after them
+    sources:  the places in the source that these ids translate
+    avoided:  ids that would write the same once more, in other ways
     """
 
     patterns: tuple[tuple[int, ...], ...]
     count: int = 1
     lead: int = 0
+    sources: tuple[int, ...] = ()
+    avoided: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

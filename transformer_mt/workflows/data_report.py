@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from transformer_mt.config.languages import CODES, MISTAKEN
+from transformer_mt.config.languages import MISTAKEN, meant_by
 from transformer_mt.corpora.base import WHOLE
 from transformer_mt.corpora.tables import listed
-from transformer_mt.data.doctor import DataReport, LanguageFigures, PairCounts
+from transformer_mt.data.doctor import DataReport, LanguageFigures, Outliers, PairCounts
 from transformer_mt.data.languages import MOST
 from transformer_mt.data.reading import DECODED
-from transformer_mt.data.selection import DROPPED_LEAKS, RULE_KEYS
+from transformer_mt.data.selection import DROPPED_LEAKS, key_of
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
 from transformer_mt.reporting.table import Line, aligned
 from transformer_mt.reporting.terminal import LABEL_COLUMNS, wrapped
@@ -20,7 +20,6 @@ from transformer_mt.reporting.terminal import LABEL_COLUMNS, wrapped
 OUTLIERS = {  # by kind: what they are, and what was done with them
     "script": "without a letter of their language on one side: kept",
     "length ratio": "with very different lengths: dropped",
-    DECODED: "with letters that were decoded wrongly, such as Ã¤ for ä: kept",
 }
 MANY_UNKNOWN = 0.02  # share of the tokens in validation
 MANY_DROPPED = 0.1  # share of the pairs read
@@ -31,10 +30,18 @@ SHOWN = 3  # examples of outliers
 
 
 class Remark(NamedTuple):
-    """Something unusual in the data, and what can be done about it."""
+    """Something unusual in the data, what can be done about it, and where the first such pairs are."""
 
     text: str
     remedy: str = ""
+    places: Sequence[str] = ()
+
+    @property
+    def lines(self) -> list[str]:
+        """What follows the text."""
+        shown = ", ".join(self.places[:SHOWN])
+        more = ", ..." if len(self.places) > SHOWN else ""
+        return [*([self.remedy] if self.remedy else []), *([f"See {shown}{more}"] if shown else [])]
 
 
 def report_lines(report: DataReport, columns: int | None = None) -> list[str]:
@@ -56,9 +63,9 @@ def report_lines(report: DataReport, columns: int | None = None) -> list[str]:
         for pair in pairs:
             sides = [f"  {report.languages[side]}: {text}" for side, text in zip(SIDES, pair, strict=True)]
             lines += [wrapped(line, columns, len("  de: ")) for line in sides] if columns else sides
-    for number, (text, remedy) in enumerate(remarks(report)):
+    for number, remark in enumerate(remarks(report)):
         lines += [""] if number == 0 else []
-        lines += [f"- {text}", *([f"  {remedy}"] if remedy else [])]
+        lines += [f"- {remark.text}", *(f"  {line}" for line in remark.lines)]
     return lines
 
 
@@ -74,10 +81,10 @@ def short_report(report: DataReport) -> Iterator[str]:
     for pair in report.examples.get("train", ()):
         for side, text in zip(SIDES, pair, strict=True):
             yield f"{indent}{report.languages[side]}: {text}"
-    for text, remedy in remarks(report):
-        yield f"note       {text}"
-        if remedy:
-            yield f"{indent}{remedy}"
+    for remark in remarks(report):
+        yield f"note       {remark.text}"
+        for line in remark.lines:
+            yield f"{indent}{line}"
 
 
 def _pairs_table(pairs: Mapping[str, PairCounts]) -> list[Line]:
@@ -115,14 +122,10 @@ def _sentences_table(report: DataReport) -> list[Line]:
 
 def remarks(report: DataReport) -> Iterator[Remark]:
     """What is unusual in the data, the most serious first."""
-    for side, code in report.languages.items():
-        if code in MISTAKEN:
-            name = next(name for name, known in CODES.items() if known == MISTAKEN[code]).capitalize()
-            remedy = f"Set data.{side}: {MISTAKEN[code]}. Cleaning, tokenizers and scores then know the language."
-            yield Remark(f"data.{side} is {code}; the code of {name} is {MISTAKEN[code]}", remedy)
+    yield from _mistaken(report.languages)
     for passed in report.passed:
         text = f"{passed.place}: {counted(passed.rows, 'row')} not read: {passed.reason}"
-        yield Remark(text, _see(passed.first, passed.rows, passed.remedy))
+        yield Remark(text, passed.remedy, passed.first)
     for figures in report.foreign:
         yield from _foreign(figures, report.language)
     for code in report.unknown:
@@ -134,18 +137,29 @@ def remarks(report: DataReport) -> Iterator[Remark]:
         yield from _overlap(overlap)
     yield from _drops(report)
     yield from _cuts(report)
-    for kind, outlier in report.outliers.items():
-        text = f"{counted(outlier.pairs, 'pair' if kind == DECODED else 'training pair')} {OUTLIERS[kind]}"
-        remedy = "Convert these files again from their originals, with the right encoding." if kind == DECODED else ""
-        yield Remark(text, _see(outlier.places, outlier.pairs, remedy))
+    yield from _outliers(report.outliers)
     for side in SIDES:
         yield from _tokenizer(report, side)
 
 
-def _see(places: Sequence[str], total: int, remedy: str = "") -> str:
-    """What to do, and the first places of a number of pairs."""
-    more = ", ..." if total > len(places[:SHOWN]) else ""
-    return " ".join(filter(None, [remedy, f"See {', '.join(places[:SHOWN])}{more}" if places else ""]))
+def _outliers(outliers: Mapping[str, Outliers]) -> Iterator[Remark]:
+    for kind, outlier in outliers.items():
+        if kind == DECODED:
+            text = f"{counted(outlier.pairs, 'pair')} with letters that were decoded wrongly, such as Ã¤ for ä: kept"
+            yield Remark(text, "Convert the file again from its original, with the right encoding.", outlier.places)
+        else:
+            yield Remark(f"{counted(outlier.pairs, 'training pair')} {OUTLIERS[kind]}", "", outlier.places)
+
+
+def _mistaken(languages: Mapping[str, str]) -> Iterator[Remark]:
+    """Codes of countries that are used as codes of languages."""
+    for side, code in languages.items():
+        if code in MISTAKEN:
+            language, meant = meant_by(code)
+            yield Remark(
+                f"data.{side} is {code}; the code of {language} is {meant}",
+                f"Set data.{side}: {meant}. Cleaning, tokenizers and scores then know the language.",
+            )
 
 
 def _foreign(figures: LanguageFigures, rule: str) -> Iterator[Remark]:
@@ -164,7 +178,8 @@ def _foreign(figures: LanguageFigures, rule: str) -> Iterator[Remark]:
     yield Remark(
         f"{figures.file}: {figures.wrong:,} of {counted(figures.checked, 'pair')} checked with a sentence in another"
         f" language ({'; '.join(sides)}): {outcome}",
-        _see(figures.places, figures.wrong, remedy),
+        remedy,
+        figures.places,
     )
 
 
@@ -173,18 +188,22 @@ def _leaks(split: str, leaks: Mapping[str, int], rule: str) -> Iterator[Remark]:
         outcome = "kept" if rule == "off" else "dropped"
         remedy = f"They raise the score on {split}; data.cleaning.leaks: pair drops them." if rule == "off" else ""
         yield Remark(f"{counted(leaks['pair'], 'training pair')} also in {split}: {outcome}", remedy)
-    known = {
-        "source": f"a source of {split} and another translation",
-        "target": f"a translation of {split} and another source",
-    }
-    for kind, what in known.items():
+    yield from _half_leaks(split, leaks, rule)
+
+
+def _half_leaks(split: str, leaks: Mapping[str, int], rule: str) -> Iterator[Remark]:
+    """Training pairs that have only one side in common with another split."""
+    for kind, what in (
+        ("source", f"with a source of {split} and another translation"),
+        ("target", f"with a translation of {split} and another source"),
+    ):
         others = leaks.get(kind, 0) - leaks["pair"]
         if others > 0:
             is_dropped = kind in DROPPED_LEAKS[rule]
-            wanted = "either" if {kind, rule} == set(known) else kind
+            wanted = "either" if rule in ("source", "target") else kind
             remedy = "" if is_dropped else f"data.cleaning.leaks: {wanted} drops them too."
             outcome = "dropped" if is_dropped else "kept"
-            yield Remark(f"{counted(others, 'training pair')} with {what}: {outcome}", remedy)
+            yield Remark(f"{counted(others, 'training pair')} {what}: {outcome}", remedy)
 
 
 def _overlap(overlap: Mapping[str, Any]) -> Iterator[Remark]:
@@ -202,10 +221,12 @@ def _drops(report: DataReport) -> Iterator[Remark]:
         for rule, count in row.dropped.items():
             if count > MANY_DROPPED * row.read:
                 name = "the corpus" if split == WHOLE else split
-                first = [f"{pair.place}: {listed((pair.source, pair.target))}" for pair in report.drops.get(rule, ())]
-                key = f"data.{RULE_KEYS[rule]}" if rule in RULE_KEYS else "the columns and the files"
-                remedy = f"If that is not intended, check {key}." + (" The first ones:" if first else "")
-                yield Remark(f"'{rule}' drops {count / row.read:.0%} of {name}", "\n    ".join([remedy, *first]))
+                first = [f"{pair.place} ({listed((pair.source, pair.target))})" for pair in report.drops.get(rule, ())]
+                yield Remark(
+                    f"'{rule}' drops {count / row.read:.0%} of {name}",
+                    f"If that is not intended, check {key_of(rule)}.",
+                    first,
+                )
 
 
 def _cuts(report: DataReport) -> Iterator[Remark]:

@@ -1,0 +1,139 @@
+"""Files without sentences of their languages are refused or reported: swapped columns, ids, other languages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transformer_mt.data.doctor import DataReport
+from transformer_mt.data.languages import FIRST_LINES, LATER_LINES
+from transformer_mt.data.prepare import prepare
+from transformer_mt.errors import TmtError
+from transformer_mt.phrasebook import generate
+from transformer_mt.workflows.data_report import remarks
+
+FRENCH = "Les enfants jouent dans le jardin derrière la maison."
+Pairs = list[tuple[str, str]]
+
+
+@pytest.fixture(scope="module")
+def sentences() -> Pairs:
+    """German and English sentences of five words and more."""
+    generated = generate("de", "en", "train", 4_000, seed=3)
+    pairs = [pair for pair in generated if min(len(side.split()) for side in pair) >= 5]
+    return list(dict.fromkeys(pairs))
+
+
+def _table(file: Path, pairs: Pairs) -> str:
+    file.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
+    return str(file)
+
+
+def _swapped(pairs: Pairs) -> Pairs:
+    return [(target, source) for source, target in pairs]
+
+
+def _splits(folder: Path, **splits: Pairs) -> dict[str, Any]:
+    return {"kind": "tsv", **{name: _table(folder / f"{name}.tsv", pairs) for name, pairs in splits.items()}}
+
+
+def _report(workshop: Any, corpus: dict[str, Any], **data: Any) -> DataReport:
+    return prepare(workshop.config(corpus, **data), force=True).report
+
+
+@pytest.mark.parametrize("split", ["train", "validation", "test"])
+def test_one_file_with_swapped_columns_is_refused(workshop: Any, tmp_path: Path, sentences: Pairs, split: str) -> None:
+    parts = {"train": sentences[:300], "validation": sentences[300:320], "test": sentences[320:340]}
+    parts[split] = _swapped(parts[split])
+    with pytest.raises(TmtError, match="source and target are swapped") as error:
+        workshop.prepare(_splits(tmp_path, **parts))
+    assert error.value.place == str(tmp_path / f"{split}.tsv")
+    assert "source_column" in error.value.remedy
+    assert len(_report(workshop, _splits(tmp_path, **parts), cleaning={"language": "off"}).foreign) == 0
+
+
+def test_a_swapped_file_among_several_is_found(workshop: Any, tmp_path: Path, sentences: Pairs) -> None:
+    files = [_table(tmp_path / "a.tsv", sentences[:1_500]), _table(tmp_path / "b.tsv", _swapped(sentences[-20:]))]
+    with pytest.raises(TmtError, match="20 of the 20 pairs checked") as error:
+        workshop.prepare({"kind": "tsv", "files": files})
+    assert error.value.place == files[1]
+
+
+def test_short_sentences_in_two_scripts_are_swapped_too(workshop: Any, tmp_path: Path) -> None:
+    pairs = [(f"Thank you{'!' * n}", f"고마워{'!' * n}") for n in range(20)]
+    with pytest.raises(TmtError, match="source and target are swapped"):
+        workshop.prepare({"kind": "tsv", "files": _table(tmp_path / "a.tsv", pairs)}, source="ko", target="en")
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_column_of_ids_is_refused(workshop: Any, tmp_path: Path, sentences: Pairs, side: str) -> None:
+    ids = [f"S{n:05}" for n in range(100)]
+    pairs = [(i, b) if side == "source" else (a, i) for i, (a, b) in zip(ids, sentences, strict=False)]
+    with pytest.raises(TmtError, match=f"the {side} has numbers or ids instead of sentences.*'S00000'") as error:
+        workshop.prepare({"kind": "tsv", "files": _table(tmp_path / "a.tsv", pairs)})
+    assert f"{side}_column" in error.value.remedy
+
+
+def test_wrong_pairs_are_reported_and_dropped_on_request(workshop: Any, tmp_path: Path, sentences: Pairs) -> None:
+    """A copied sentence, a third language and swapped sides, in the first lines and after them."""
+    wrong = [(FRENCH, sentences[0][1]), (sentences[1][0], f"{sentences[2][0]}"), _swapped(sentences[3:4])[0]]
+    pairs = [*wrong, *sentences[10:1_500]]
+    corpus = _splits(tmp_path, train=pairs, validation=sentences[-40:-20], test=sentences[-20:])
+    report = _report(workshop, corpus)
+    (found,) = report.foreign
+    assert found.wrong == 3
+    assert found.checked == FIRST_LINES + len(pairs) // LATER_LINES - FIRST_LINES // LATER_LINES
+    assert found.others == {"source": {"fr": 1, "en": 1}, "target": {"de": 2}}
+    assert [place.rpartition(":")[2] for place in found.places] == ["1", "2", "3"]
+    (remark,) = (one for one in remarks(report) if "another language" in one.text)
+    assert "(source 1 fr, 1 en; target 2 de): kept" in remark.text
+    assert "data.cleaning.language: drop" in remark.remedy
+
+    dropped = _report(workshop, corpus, cleaning={"language": "drop"})
+    assert dropped.pairs["train"].dropped["language"] == 3
+    assert dropped.splits["train"].pairs == report.splits["train"].pairs - 3
+    assert dropped.foreign[0].checked == len(pairs)
+
+
+def test_true_pairs_are_not_reported(workshop: Any, tmp_path: Path, sentences: Pairs) -> None:
+    corpus = {"kind": "tsv", "files": _table(tmp_path / "a.tsv", sentences)}
+    report = _report(workshop, corpus, cleaning={"language": "drop"})
+    assert report.foreign == []
+    assert "language" not in report.pairs["all"].dropped
+
+
+def test_a_config_with_the_wrong_language_is_reported(workshop: Any, tmp_path: Path, sentences: Pairs) -> None:
+    report = _report(workshop, {"kind": "tsv", "files": _table(tmp_path / "a.tsv", sentences[:200])}, source="nl")
+    (remark,) = (one for one in remarks(report) if "another language" in one.text)
+    assert "200 of 200 pairs" in remark.text
+    assert "data.source" in remark.remedy
+
+
+@pytest.mark.parametrize(("code", "text"), [("gsw", "cannot be recognised"), ("kr", "the code of Korean is ko")])
+def test_a_language_that_is_not_known_is_named(
+    workshop: Any, tmp_path: Path, sentences: Pairs, code: str, text: str
+) -> None:
+    report = _report(workshop, {"kind": "tsv", "files": _table(tmp_path / "a.tsv", sentences[:100])}, source=code)
+    assert len([one for one in remarks(report) if text in one.text]) == 1
+
+
+def test_wrongly_decoded_letters_are_reported(workshop: Any, tmp_path: Path, sentences: Pairs) -> None:
+    pairs = [("Das MÃ¤dchen lacht", "The girl laughs"), *sentences[:100]]
+    report = _report(workshop, {"kind": "tsv", "files": _table(tmp_path / "a.tsv", pairs)})
+    (remark,) = (one for one in remarks(report) if "decoded wrongly" in one.text)
+    assert remark.text.startswith("1 pair with")
+    assert [place.rpartition("/")[2] for place in remark.places] == ["a.tsv:1"]
+
+
+def test_the_report_shows_pairs_of_each_split_and_what_was_dropped(
+    workshop: Any, tmp_path: Path, sentences: Pairs
+) -> None:
+    pairs = [*sentences[:200], *sentences[:60]]
+    report = _report(workshop, {"kind": "tsv", "files": _table(tmp_path / "a.tsv", pairs)})
+    assert {split: len(shown) for split, shown in report.examples.items()} == {"train": 3, "validation": 3, "test": 3}
+    assert {tuple(pair) for shown in report.examples.values() for pair in shown} <= set(sentences)
+    (remark,) = (one for one in remarks(report) if "drops 23%" in one.text)
+    assert f"a.tsv:201 ({sentences[0][0][:30]}" in remark.places[0]
+    assert "data.cleaning.duplicates" in remark.remedy
