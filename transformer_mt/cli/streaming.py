@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from transformer_mt.cli.answers import Notes, Writer, form_of, opened
-from transformer_mt.files.lines import BYTE_ORDER_MARK, printable, read_lines
+from transformer_mt.files.lines import BYTE_ORDER_MARK, read_lines
 from transformer_mt.files.system import BINARY, IS_WINDOWS
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ _LEAVE = "Ctrl-Z and Enter" if IS_WINDOWS else "Ctrl-D"
 
 def translate_all(
     translator: Interpreter,
-    text: list[str] | None,
+    text: list[str],
     input_: Path | None,
     output: Path | None,
     prefix: str,
@@ -54,8 +54,7 @@ def translate_all(
     with progress as bar, opened(output) as stream:
         notes = Notes(partial(print if bar is None else bar.write, file=sys.stderr))
         writer = Writer(stream, form, head or {})
-        given = [printable(sentence) for sentence in text or ()]
-        for batch in [given] if given else _batches(input_, known is not None, notes, translator):
+        for batch in [text] if text else _batches(input_, known is not None, notes, translator):
             prefixes = [prefix] * len(batch) if prefix else None
             terms = glossary.terms(batch) if glossary is not None else None
             answers = translator.translate(batch, prefixes, align=form is None, split=split, terms=terms)

@@ -38,12 +38,14 @@ _JSON = "Write one JSON object with tokens, scores and alignments."
 _NO_SPLIT = "Translate each line as one sentence, even if it has several."
 _ATTENTION = "Draw the attention maps of one sentence: a .png or .svg file."
 _ATTENTION_OF = "Draw one kind (encoder, decoder, cross), layer or head: cross, cross.2, cross.2.1, cross.2.mean."
+TextArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="TEXT", help="Sentences. Default: read stdin, or prompt for them.")
+]
+_REPLACE_UNKNOWN = "Replace <unk> by the source word it attends to most."
 
 
 def translate(
-    text: Annotated[
-        list[str] | None, typer.Argument(metavar="TEXT", help="Sentences. Default: read stdin, or prompt for them.")
-    ] = None,
+    text: TextArgument = None,
     model: ModelsOption = None,
     input_: Annotated[Path | None, typer.Option("--input", "-i", metavar="FILE", help=_INPUT)] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT)] = None,
@@ -54,9 +56,7 @@ def translate(
     length_penalty: Annotated[float | None, typer.Option(metavar="X", help=_LENGTH_PENALTY)] = None,
     prefix: Annotated[str, typer.Option(metavar="TEXT", help="Every translation starts with this text.")] = "",
     glossary: Annotated[Path | None, typer.Option(metavar="FILE", help=_GLOSSARY)] = None,
-    replace_unknown: Annotated[
-        bool | None, typer.Option("--replace-unknown", help="Replace <unk> by the source word it attends to most.")
-    ] = None,
+    replace_unknown: Annotated[bool | None, typer.Option("--replace-unknown", help=_REPLACE_UNKNOWN)] = None,
     no_split: Annotated[bool, typer.Option("--no-split", help=_NO_SPLIT)] = False,
     sample: Annotated[bool, typer.Option("--sample", help="Sample translations at random.")] = False,
     mbr: MbrOption = False,
@@ -76,61 +76,46 @@ def translate(
     device: DeviceOption = "auto",
 ) -> None:
     """Translate sentences, one line out for each line in; or a document."""
-    from transformer_mt.cli.answers import check_outputs
     from transformer_mt.cli.streaming import translate_all, write_document
     from transformer_mt.files.lines import printable
-    from transformer_mt.workflows.translate import (
-        Computing,
-        GlossaryUse,
-        check_document,
-        check_drawing,
-        draw_attention,
-        open_translator,
-    )
+    from transformer_mt.workflows import translate as workflow
 
-    _check_usage(len(text or ()), input_, output, attention)
-    check_outputs((), (output,))
-    check_drawing(attention, attention_of, theme)
-    if sample and mbr:
-        raise TmtError("--sample and --mbr cannot be combined", remedy="Give one of them.")
-    prefix = printable(prefix)
+    prefix, given = printable(prefix), [printable(sentence) for sentence in text or ()]
     unfit: dict[str, object] = {"TEXT": text, "--input": input_, "--n-best": n_best, "--prefix": prefix}
     unfit |= {"--scores": scores, "--json": json, "--attention": attention, "--no-split": no_split}
-    check_document(document, format_, [name for name, value in unfit.items() if value])
+    workflow.check_document(document, format_, [name for name, value in unfit.items() if value])
+    _check_usage(given, input_, output, attention)
+    workflow.check_drawing(attention, attention_of, theme)
+    if sample and mbr:
+        raise TmtError("--sample and --mbr cannot be combined", remedy="Give one of them.")
     search = {"method": "mbr" if mbr else "sample" if sample else None, "beam": beam, "length_penalty": length_penalty}
     search["n_best"] = n_best if n_best is not None or json else 1  # one line out for each line in
     search |= {"replace_unknown": replace_unknown, "samples": samples, "utility": utility}
     search |= {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-    computing = Computing(device, threads, seed, scored=scores or json)
-    translator, folders = open_translator(model, search, computing, engine)
-    used = GlossaryUse(glossary, translator) if glossary is not None else None
+    computing = workflow.Computing(device, threads, seed, scored=scores or json)
+    translator, folders = workflow.open_translator(model, search, computing, engine)
+    used = workflow.GlossaryUse(glossary, translator) if glossary is not None else None
     if document is not None:
-        write_document(translator, document, format_, output, used)
-        return
-    if attention is not None and text is not None:
-        line = printable(text[0])
-        first, *others = [line] if no_split else translator.sentences(line, prefix)
-        picture = draw_attention(translator, first, prefix, attention, attention_of, theme)
+        return write_document(translator, document, format_, output, used)
+    if attention is not None:
+        first, *others = given if no_split else translator.sentences(given[0], prefix)
+        picture = workflow.draw_attention(translator, first, prefix, attention, attention_of, theme)
         partial = f" of the first of {len(others) + 1} sentences; --no-split draws the line as one" if others else ""
         print(f"tmt: wrote {picture}{partial}", file=sys.stderr)
-    _hint_at_quotes([printable(sentence) for sentence in text or ()])
     names = [str(folder) for folder in folders]
     head = {"model": names if len(names) > 1 else names[0]} if json else None
-    translate_all(translator, text, input_, output, prefix, scores, head, not no_split, used)
+    translate_all(translator, given, input_, output, prefix, scores, head, not no_split, used)
 
 
-def _hint_at_quotes(sentences: list[str]) -> None:
-    """Several words without quotes arrive as sentences of one word each."""
-    if len(sentences) > 1 and all(len(sentence.split()) == 1 for sentence in sentences):
-        whole = " ".join(sentences)
-        print(
-            f'tmt: {len(sentences)} sentences of one word each; one sentence needs quotes: "{whole}"', file=sys.stderr
-        )
+def _check_usage(given: list[str], input_: Path | None, output: Path | None, attention: Path | None) -> None:
+    """Raises TmtError if options contradict each other. given: the sentences on the command line."""
+    from transformer_mt.cli.answers import check_outputs
 
-
-def _check_usage(sentences: int, input_: Path | None, output: Path | None, attention: Path | None) -> None:
-    """Raises TmtError if options contradict each other. sentences: number of sentences on the command line."""
-    if sentences and input_:
+    check_outputs((), (output,))
+    if len(given) > 1 and not any(len(sentence.split()) > 1 for sentence in given):
+        whole = " ".join(given)
+        print(f'tmt: {len(given)} sentences of one word each; one sentence needs quotes: "{whole}"', file=sys.stderr)
+    if given and input_:
         raise TmtError("sentences on the command line and --input cannot be combined", remedy="Give one of them.")
     if input_ is not None and not input_.exists():
         raise TmtError("no such file", place=input_, remedy="Check the path after --input.")
@@ -138,7 +123,7 @@ def _check_usage(sentences: int, input_: Path | None, output: Path | None, atten
         raise TmtError("this is a folder, not a file", place=input_, remedy="Give a file with one sentence per line.")
     if input_ and output and output.exists() and output.samefile(input_):
         raise TmtError("--output is the same file as --input", place=output, remedy="Choose another file.")
-    if attention is not None and sentences != 1:
+    if attention is not None and len(given) != 1:
         raise TmtError(
             "--attention draws exactly one sentence", remedy='For example:  tmt translate "..." --attention map.png'
         )

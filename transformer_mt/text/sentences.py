@@ -54,7 +54,7 @@ def sentences(line: str, language: str, uncut: Iterable[tuple[int, int]] = ()) -
     """
     if len(line.strip()) < _SHORTEST:
         return [line]
-    pieces = []
+    pieces: list[str] = []
     for piece in _found(line, language):
         if pieces and _is_one(pieces[-1], piece, language):
             pieces[-1] += piece

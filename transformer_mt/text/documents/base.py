@@ -122,13 +122,14 @@ def blocks_of(pieces: Sequence[Piece], line: Callable[[int], int], write: Write)
             del pairs[first]
     blocks: list[Block] = []
     run: list[Piece] = []
-    for index, piece in enumerate([*pieces, None]):
-        if piece is None or (piece.kind in ("open", "close") and index not in paired):
+    ends = {n for n, piece in enumerate(pieces) if piece.kind in ("open", "close") and n not in paired}
+    for index, piece in enumerate(pieces):
+        if index not in ends:
+            run.append(piece)
+        if index in ends or index == len(pieces) - 1:
             if run := _trimmed(_with_atoms(run)):
                 blocks.append(Block(tuple(run), line(run[0].start), write))
             run = []
-        else:
-            run.append(piece)
     return blocks
 
 

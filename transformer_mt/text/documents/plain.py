@@ -48,7 +48,7 @@ def _starts_new(before: str, line: str, paragraph: list[tuple[int, int, int]]) -
 
 
 def _block(text: str, lines: list[tuple[int, int, int]]) -> Block | None:
-    pieces = []
+    pieces: list[Piece] = []
     for (_, start, end), following in zip(lines, [*lines[1:], None], strict=True):
         pieces += with_addresses(Piece("text", start, end, text[start:end]), text)
         if following is not None:
