@@ -120,6 +120,11 @@ def separate(translator: Translator, sources: Sequence[str], targets: Sequence[s
     }
     for name, of in scores.items():
         print(f"  {name:26} {area_under_curve(list(map(of, true)), [of(shuffled[n]) for n in wrong]):.4f}")
+    gains = sorted(one.gain or 0.0 for one in true)
+    for share in (99, 95):
+        least = gains[len(gains) * (100 - share) // 100]
+        kept = sum((one.gain or 0.0) >= least for one in shuffled) / len(shuffled)
+        print(f"  gain of at least {least:.2f}: {share} % of the true pairs, {kept:.1%} of the shuffled ones")
 
 
 if __name__ == "__main__":

@@ -28,15 +28,17 @@ if TYPE_CHECKING:
     from transformer_mt.decoding.forced import PairScore as PairScore
     from transformer_mt.decoding.glossary import Glossary as Glossary
     from transformer_mt.decoding.interpreter import Computing as Computing
-    from transformer_mt.decoding.interpreter import Hypothesis as Hypothesis
-    from transformer_mt.decoding.interpreter import Translation as Translation
+    from transformer_mt.decoding.translation import Hypothesis as Hypothesis
+    from transformer_mt.decoding.translation import Translation as Translation
     from transformer_mt.decoding.translator import Translator as Translator
     from transformer_mt.errors import TmtError as TmtError
     from transformer_mt.workflows.average import average as average
+    from transformer_mt.workflows.documents import translate_document as translate_document
     from transformer_mt.workflows.evaluate import TestFiles as TestFiles
     from transformer_mt.workflows.evaluate import evaluate as evaluate
     from transformer_mt.workflows.export import export as export
     from transformer_mt.workflows.prepare import prepare as prepare
+    from transformer_mt.workflows.propose import propose_config as propose_config
     from transformer_mt.workflows.score import score as score
     from transformer_mt.workflows.train import train as train
     from transformer_mt.workflows.translate import load as load
@@ -45,11 +47,11 @@ _HOMES = {
     "Computing": "decoding.interpreter",
     "Config": "config.schema",
     "Glossary": "decoding.glossary",
-    "Hypothesis": "decoding.interpreter",
+    "Hypothesis": "decoding.translation",
     "PairScore": "decoding.forced",
     "TestFiles": "workflows.evaluate",
     "TmtError": "errors",
-    "Translation": "decoding.interpreter",
+    "Translation": "decoding.translation",
     "Translator": "decoding.translator",
     "average": "workflows.average",
     "evaluate": "workflows.evaluate",
@@ -57,8 +59,10 @@ _HOMES = {
     "load": "workflows.translate",
     "load_config": "config.load",
     "prepare": "workflows.prepare",
+    "propose_config": "workflows.propose",
     "score": "workflows.score",
     "train": "workflows.train",
+    "translate_document": "workflows.documents",
 }
 __all__ = ["__version__", *_HOMES]
 

@@ -14,6 +14,7 @@ from transformer_mt.cli.init import FIRST, init
 from transformer_mt.config.load import load_config
 from transformer_mt.config.yaml_source import read_yaml
 from transformer_mt.errors import USER_FAULT, TmtError
+from transformer_mt.phrasebook import generate
 from transformer_mt.workflows.configs import shipped_configs
 
 pytestmark = pytest.mark.slow
@@ -140,3 +141,23 @@ def test_an_installed_package_carries_its_configs(tmp_path: Path, monkeypatch: p
     (package / "configs" / "classics" / "paper.yaml").write_text("name: paper\n")
     monkeypatch.setattr("transformer_mt.workflows.configs.files", lambda name: package)
     assert list(shipped_configs(FIRST)) == ["quickstart", "classics/paper"]
+
+
+def test_a_config_for_the_users_own_table(tmt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transformer_mt.workflows.timing.SECONDS", 0.0)
+    pairs = generate("de", "en", "train", 60, 1)
+    Path("mine.csv").write_text("".join(f'"{de}";"{en}"\n' for de, en in pairs), encoding="utf-8")
+    result = tmt("files", "--data", "mine.csv", "-o", "mine.yaml")
+    assert result.exit_code == 0, result.exception
+    assert result.stdout == ""
+    assert "German (de) to English (en)" in result.stderr
+    assert "tmt train --config mine.yaml" in result.stderr
+    assert load_config("mine.yaml").name == "mine"
+    assert "exists already" in _fault(tmt("files", "--data", "none.csv", "-o", "mine.yaml")).message
+    assert tmt("--data", "mine.csv", "--source", "en", "--target", "de", "-o", "-").stdout.count("source: en") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.csv", "mine.yaml"]
+
+
+def test_options_of_data_need_data(tmt) -> None:
+    assert "needs --data" in _fault(tmt("files", "--source", "de")).message
+    assert "needs the config `files`" in _fault(tmt("quickstart", "--data", "a.csv")).message

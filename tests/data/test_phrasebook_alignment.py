@@ -50,7 +50,7 @@ TRUTH = {
     ("spot", "ko", "en"): "책상=desk. 책이=book",
     ("spot", "en", "de"): "book=Buch. desk.=Schreibtisch",
     ("name and tool", "ko", "en"): "민수=Minsu 세=three 시에=o'clock. 버스로=bus 역에=station 갈=go",
-    ("name and tool", "en", "de"): "Minsu=Minsu go=fahren. bus=Bus station=Bahnhof three=drei o'clock.=Uhr",
+    ("name and tool", "en", "de"): "Minsu=Minsu go=gehen. bus=Bus station=Bahnhof three=drei o'clock.=Uhr",
     ("two nouns", "ko", "de"): "사과와=Apfel 달걀을=Ei 샀어요.=gekauft.",
     ("negative request", "ko", "en"): "책을=book. 읽지=read",
     ("negative request", "de", "en"): "Lesen=read Buch=book.",

@@ -104,7 +104,7 @@ def test_a_str_is_one_sentence(translator: Translator) -> None:
     assert translator.translate("hello", "xyz").text.startswith("xyz")
     assert [other.text[:1] for other in translator.translate(["hello", "ab"], "x")] == ["x", "x"]
     assert str(one) == one.text
-    assert repr(one) == f"Translation({one.text!r}, score={one.score:.4f})"
+    assert repr(one).startswith(f"Translation({one.text!r}, score={one.score:.4f}")
     assert repr(one.n_best[0]).startswith(f"Hypothesis({one.text!r}, score=")
 
 

@@ -16,6 +16,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+import transformer_mt
 from transformer_mt.cli.average import average
 from transformer_mt.cli.train import train
 from transformer_mt.config.load import load_config
@@ -23,6 +24,7 @@ from transformer_mt.data.prepare import prepare
 from transformer_mt.errors import TmtError
 from transformer_mt.training.state import TrainState
 from transformer_mt.training.trainer import Trainer
+from transformer_mt.workflows.train import _interrupted
 
 pytestmark = pytest.mark.slow
 
@@ -68,14 +70,16 @@ def test_results_go_to_stdout_and_the_rest_to_stderr(numbers: Any, tmp_path: Pat
     for line in ("run        ", "400 training pairs en-de", "parameters", "a step needs about", "epoch       step"):
         assert line in told
     assert told.count("  ->  ") == 6  # three samples after each of two validations
-    *_, done, model, plots, translate, longer = told.splitlines()
+    *_, done, model, plots, translate, longer, scores = told.splitlines()
     assert re.fullmatch(r"done       max_epochs 2 reached: 22 updates in 0:\d\d, best valid loss \d\.\d\d\d", done)
     assert model == f"model      {tmp_path / 'run' / 'model'} (checkpoint of step 22)"
     assert plots == f"plots      {tmp_path / 'run' / 'plots'}"
     assert translate == f"next       tmt translate --model {tmp_path / 'run'}"
     assert longer == "           to train on, repeat the command with --set training.max_epochs=4"
+    assert scores == "scores     of test, translated with greedy search"
     assert not {"\r", "\x1b", "\x08"} & set(out + told)
-    assert max(map(len, told.splitlines())) <= max(120, len(str(tmp_path)) + 60)
+    lines = [line for line in told.splitlines() if "  ->  " not in line]  # samples are whole
+    assert max(map(len, lines)) <= max(120, len(str(tmp_path)) + 60)
 
 
 def test_a_cosine_that_has_ended_suggests_fresh(numbers: Any, tmp_path: Path, capfd):
@@ -162,6 +166,53 @@ def test_a_damaged_checkpoint_of_an_average_is_reported(finished: Path, run: Pat
     assert "(checkpoint of step 22)" in told
 
 
+def test_the_best_candidate_is_shipped_and_all_are_recorded(numbers: Any, tmp_path: Path, capfd):
+    """A mean of checkpoints from the steep start of a training is worse than the last one."""
+    options = {"max_epochs": 8, "average": "last", "learning_rate": 0.01, "bleu_sentences": 10}
+    file = numbers.file(tmp_path, **options)
+    report = transformer_mt.train(file, tmp_path / "run")
+    told = capfd.readouterr().err
+    assert "compared   40 validation sentences with greedy search" in told
+    figures = {"/".join(one.names): one for one in report.compared}
+    mean = next(one for one in report.compared if one.names == ["mean"])
+    assert len(mean.steps) == 5
+    best = max(report.compared, key=lambda one: (one.bleu, -one.loss))
+    assert report.shipped == best.steps
+    assert mean.bleu < best.bleu
+    for one in figures.values():
+        assert f"BLEU {one.bleu:6.2f}   loss {one.loss:.3f}" in told
+    scored = transformer_mt.evaluate(report.model, split="validation", metrics="bleu")
+    assert scored.scores["bleu"].value == pytest.approx(best.bleu), "what users get is what was compared"
+    *_, start = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
+    assert start["finished"]["model"]["why"] == "highest validation BLEU"
+    assert [one["bleu"] for one in start["finished"]["model"]["compared"]] == [one.bleu for one in report.compared]
+
+    weights = (report.model / WEIGHTS).read_bytes()
+    again = transformer_mt.train(file, tmp_path / "run")
+    assert "compared   " not in capfd.readouterr().err, "an up-to-date model is not chosen again"
+    assert (again.shipped, again.compared) == (report.shipped, report.compared)
+    assert (report.model / WEIGHTS).read_bytes() == weights
+
+    averaged = transformer_mt.average(tmp_path / "run", last=5)
+    assert averaged.steps == mean.steps, "the user decides"
+    before, now = sorted(averaged.compared, key=lambda one: one.names != ["before"])
+    assert (before.bleu, now.bleu) == pytest.approx((best.bleu, mean.bleu))
+    assert "tmt: compared on 40 validation sentences" in capfd.readouterr().err
+
+
+def test_a_changed_data_key_is_refused_before_anything_is_prepared(finished: Path, run: Path, tmp_path: Path):
+    changed = ["data.max_length=50", f"data.prepared={tmp_path / 'elsewhere'}"]
+    with pytest.raises(TmtError, match=r"data\.max_length"):
+        train(finished / "numbers.yaml", changed, run)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_second_ctrl_c_says_whether_there_is_a_checkpoint(tmp_path: Path):
+    assert "there is no checkpoint yet" in str(_interrupted(tmp_path))
+    (tmp_path / "checkpoints" / "step-0000012").mkdir(parents=True)
+    assert "interrupted; the last checkpoint is of step 12" in str(_interrupted(tmp_path))
+
+
 def test_an_unknown_device_is_refused_before_anything_is_written(numbers: Any, tmp_path: Path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(TmtError, match="no cuda device"):
@@ -204,7 +255,7 @@ def test_average_reports_a_damaged_checkpoint(run: Path, capfd):
     newest.write_bytes(newest.read_bytes()[:-1] + b"?")
     average(run, last=1)
     out, told = capfd.readouterr()
-    assert "mean of steps 11\n" in out
+    assert "model: checkpoint of step 11\n" in out
     assert f"tmt: {newest} is damaged (its checksum differs): not averaged" in told
 
 
@@ -216,7 +267,7 @@ def test_average_leaves_out_a_checkpoint_with_an_unknown_state(run: Path, capfd)
     (newest / "SHA256SUMS").write_text("".join(correct))
     average(run, last=2)
     out, told = capfd.readouterr()
-    assert "mean of steps 11\n" in out
+    assert "model: checkpoint of step 11\n" in out
     assert "keys are missing" in told
 
 
@@ -227,7 +278,7 @@ def test_average_leaves_out_a_damaged_checkpoint_in_the_middle(run: Path, capfd)
     older.write_bytes(older.read_bytes()[:-1] + b"?")
     average(run, last=2)
     out, told = capfd.readouterr()
-    assert "mean of steps 22\n" in out
+    assert "model: checkpoint of step 22\n" in out
     assert f"{older} is damaged (its checksum differs): not averaged" in told
 
 

@@ -36,6 +36,7 @@ import transformer_mt.training.checkpoint as checkpoint
 import transformer_mt.training.run_directory as run_directory
 import transformer_mt.training.validation as validation
 import transformer_mt.files.replace as replace
+import transformer_mt.workflows.candidates as candidates
 import transformer_mt.workflows.train
 from transformer_mt.training.optimizer import Optimizer
 
@@ -62,6 +63,7 @@ CRITICAL = {
     "after a checkpoint got its name": (replace, "_sync", 4 + 7),
     "before old checkpoints are removed": (checkpoint.Checkpoints, "keep", 2),
     "while validating": (validation, "mean_nll", 1),
+    "while the candidates are compared": (candidates, "load_weights", 2),
     "while the model is written": (model_directory, "save_weights", 1),
 }
 
@@ -111,7 +113,7 @@ def hit(kind):
 
 whole = finish(*start("whole"))
 killed = []
-for critical in [*list(CRITICAL)[:-1], None, None, None, None, None, None, list(CRITICAL)[-1]]:
+for critical in [*list(CRITICAL)[:-2], None, None, None, None, None, None, *list(CRITICAL)[-2:]]:
     killed.append(finish(*start("hit", critical)) if critical else hit(signal.SIGKILL))
     if len(killed) == 7:
         interrupted = [hit(signal.SIGTERM), hit(signal.SIGINT)]
@@ -135,10 +137,10 @@ def runs(numbers: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
     return folder, json.loads(done.stdout)
 
 
-def test_it_was_killed_thirteen_times_and_interrupted_twice(runs: tuple[Path, dict[str, Any]]):
+def test_it_was_killed_fourteen_times_and_interrupted_twice(runs: tuple[Path, dict[str, Any]]):
     _, codes = runs
     assert (codes["whole"], codes["resumed"]) == (0, 0)
-    assert codes["killed"] == [-9] * 13
+    assert codes["killed"] == [-9] * 14
     assert codes["interrupted"] == [130, 130]
 
 
@@ -160,7 +162,20 @@ def test_metrics_and_log_were_appended_to(runs: tuple[Path, dict[str, Any]]):
     assert events.count("resumed") > 8
     log = (folder / "hit" / "train.log").read_text(encoding="utf-8")
     assert log.count("resumed at step") == events.count("resumed")
-    assert len(json.loads((folder / "hit" / "run.json").read_text(encoding="utf-8"))) == 16  # every start
+    assert len(json.loads((folder / "hit" / "run.json").read_text(encoding="utf-8"))) == 17  # every start
+
+
+def test_the_same_candidate_is_shipped(runs: tuple[Path, dict[str, Any]]):
+    folder, _ = runs
+    shipped = {}
+    for run in ("whole", "hit"):
+        *_, last = json.loads((folder / run / "run.json").read_text(encoding="utf-8"))
+        shipped[run] = last["finished"]["model"]
+        (event,) = (r for r in read_history(folder / run / "metrics.jsonl") if r["event"] == "finished")
+        assert event["shipped"] == shipped[run]
+    assert shipped["hit"] == shipped["whole"]
+    names = [name for one in shipped["hit"]["compared"] for name in one["names"]]
+    assert sorted(names) == ["best", "last", "mean"]
 
 
 def test_it_reports_what_it_does_and_never_shows_a_traceback(runs: tuple[Path, dict[str, Any]]):

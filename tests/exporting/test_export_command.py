@@ -137,6 +137,30 @@ def test_what_the_engines_do_differently_is_not_compared(tmt: Run, model: ModelD
     assert "compared with plain beam search" in error
 
 
+def test_a_search_that_the_export_does_not_have_is_named(tmt: Run, model: ModelDirectory, tmp_path: Path) -> None:
+    folder = tmp_path / "own"
+    decoding = model.config.decoding.model_copy(update={"coverage_penalty": 0.5})
+    config = model.config.model_copy(update={"decoding": decoding})
+    save_model_directory(folder, config, named_weights(model.model), (model.source, model.target))
+    code, _, error = tmt("export", "--model", folder, "--output", "out", "--sample", 5)
+    assert code == 0, error
+    assert (
+        "the export cannot search as this model does: CTranslate2 does not support decoding.coverage_penalty" in error
+    )
+    assert tmt("translate", "--model", "out", "abc")[0] == 2
+
+
+def test_an_export_that_replaces_that_of_another_model_says_so(tmt: Run, model: ModelDirectory, tmp_path: Path) -> None:
+    folder = tmp_path / "other"
+    config = model.config.model_copy(update={"name": "other"})
+    save_model_directory(folder, config, named_weights(model.model), (model.source, model.target))
+    errors = [
+        tmt("export", "--model", one, "--output", "out", "--sample", 5)[2] for one in (model.folder, folder, folder)
+    ]
+    said = f"out: replaced the export of another model, {model.config.name}, by that of other"
+    assert [said in error for error in errors] == [False, True, False]
+
+
 def test_validation_data_of_another_config_is_not_used(tmt: Run, model: ModelDirectory, tmp_path: Path) -> None:
     prepared = tmp_path / model.config.data.prepared / model.config.name
     prepared.mkdir(parents=True)

@@ -229,3 +229,18 @@ def test_a_narrow_terminal_shows_the_source_above_its_translation():
     source, translation = sample_line("한국어 " * 9, "the cat is small " * 2, "the cat is little", 80).split("\n")
     assert source == "       " + ("한국어 " * 9).rstrip()
     assert translation == "         ->  the cat is small the cat is small   (the cat is little)"
+
+
+def test_the_log_has_whole_samples(tmp_path: Path, capsys, monkeypatch):
+    long = "a sentence of many words, " * 9
+    events = Events(tmp_path)
+    events.validated(ROW, [(long, long, "short")])
+    whole = f"       {long.strip()}  ->  {long.strip()}   (short)"
+    assert whole in lines(tmp_path / "train.log")[-1]
+    assert whole in capsys.readouterr().err, "without a terminal nothing is cut"
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("NO_COLOR", "1")
+    events.validated(ROW, [(long, long, "short")])
+    assert whole in lines(tmp_path / "train.log")[-1]
+    assert max(map(len, capsys.readouterr().err.splitlines())) <= 60

@@ -29,7 +29,7 @@ from transformer_mt.reporting.canvas import (
     fitted,
     text_width,
 )
-from transformer_mt.reporting.curves import compare_runs, draw_curves
+from transformer_mt.reporting.curves import Curve, compare_runs, draw_curves
 from transformer_mt.reporting.distributions import plot_data, plot_lengths, plot_scores, plot_vocabulary
 from transformer_mt.reporting.history import points, read_history
 from transformer_mt.workflows.prepare import prepare
@@ -180,15 +180,43 @@ class TestCurves:
             draw_curves(tmp_path / "none", tmp_path)
 
 
+class TestWindows:
+    """Records of an older version: a mean of few updates before each checkpoint."""
+
+    def test_short_windows_are_merged_and_weighed(self):
+        steps, values = [20, 22, 40, 44, 60], [3.0, 1.0, 2.0, 0.5, 2.0]
+        merged = Curve(steps, values).merged()
+        assert merged.steps == [20, 40, 60]
+        assert merged.values == pytest.approx([3.0, (2 * 1.0 + 18 * 2.0) / 20, (4 * 0.5 + 16 * 2.0) / 20])
+
+    def test_equal_windows_stay_as_they_are(self):
+        for steps in ([20, 40, 60], [4, 8, 12], [7], []):
+            curve = Curve(steps, [float(step) for step in steps])
+            assert curve.merged() == curve
+
+
 class TestComparison:
     def test_runs_of_different_length_and_name(self, tmp_path, shown):
         _run(tmp_path / "one", steps=100, bleu=12.5)
         _run(tmp_path / "two", steps=300, bleu=20.0)
         file = compare_runs([tmp_path / "one", tmp_path / "two"], tmp_path / "both.png")
-        assert {"Loss (nats per token)", "BLEU of the validation set", "training", "validation"} <= set(shown)
+        assert {"Loss (nats per token)", "BLEU of the validation set, greedy search", "training", "validation"} <= set(
+            shown
+        )
         assert "one   best BLEU 12.50 at update 100" in shown
         assert "two   best BLEU 20.00 at update 300" in shown
         assert 0.01 < _ink(file) < 0.5
+
+    def test_losses_of_different_vocabularies_are_marked(self, tmp_path, shown):
+        text = _config(tmp_path).read_text()
+        runs = [_run(tmp_path / name) for name in ("one", "other", "words")]
+        for run, kind in zip(runs, ("whitespace", "whitespace", "character"), strict=True):
+            (run / "config.yaml").write_text(text.replace("kind: whitespace", f"kind: {kind}"))
+        warning = "other vocabularies: losses do not compare"
+        compare_runs(runs[:2], tmp_path / "same.png")
+        assert warning not in shown
+        compare_runs(runs[1:], tmp_path / "different.png")
+        assert warning in shown
 
     def test_runs_of_one_name_are_named_by_their_paths(self, tmp_path, shown):
         runs = [_run(tmp_path / place / "same") for place in ("a", "b", "a")]
@@ -197,7 +225,7 @@ class TestComparison:
 
     def test_without_bleu_only_the_loss_is_drawn(self, tmp_path, shown):
         compare_runs([_run(tmp_path / "one", bleu=None)], tmp_path / "one.png")
-        assert "BLEU of the validation set" not in shown
+        assert "BLEU of the validation set, greedy search" not in shown
 
     def test_runs_have_different_colours(self, tmp_path):
         """Each colour of the theme is that of a curve."""
@@ -482,7 +510,7 @@ class TestCommand:
             _run(tmp_path / name, bleu=5.0)
         monkeypatch.chdir(tmp_path)
         code, out, err = self.tmt(monkeypatch, capsys, "--run", "one", "--run", "two")
-        assert (code, out, err) == (0, "learning-curves.png\n", "")
+        assert (code, out, err) == (0, f"{tmp_path / 'learning-curves.png'}\n", "")
         code, out, err = self.tmt(monkeypatch, capsys, "--run", "one", "--output", "one.svg", "--theme", "dark")
         assert (code, out, err) == (0, "one.svg\n", "")
         assert COLORS["dark"].paper.lower() in (tmp_path / "one.svg").read_text()
@@ -508,7 +536,7 @@ class TestCommand:
     @pytest.mark.parametrize(
         ("options", "said"),
         [
-            ([], "nothing to draw"),
+            ([], "no finished run under runs/"),
             (["--run", "one", "--config", "c.yaml"], "cannot be combined"),
             (["--run", "one", "--set", "seed=1"], "--set needs --config"),
             (["--run", "one", "--output", "one.jpg"], "cannot be written as .jpg"),

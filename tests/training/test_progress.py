@@ -7,7 +7,15 @@ import math
 import pytest
 
 from transformer_mt.config.training import TrainingConfig
-from transformer_mt.training.ending import final_steps, reason_to_stop, seconds_left
+from transformer_mt.training.ending import (
+    Candidate,
+    best_of,
+    candidates,
+    reason,
+    reason_to_stop,
+    seconds_left,
+    time_is_up,
+)
 from transformer_mt.training.state import TrainState
 
 
@@ -77,6 +85,12 @@ def test_reasons_to_stop(values: dict, state: TrainState, reason: str):
     assert stopped.startswith(reason) if reason else not stopped
 
 
+def test_the_time_is_up_at_any_step():
+    assert time_is_up(TrainState(step=9, validated=8, seconds=31.0), settings(max_minutes=0.5))
+    assert not time_is_up(TrainState(step=9, seconds=29.0), settings(max_minutes=0.5))
+    assert not time_is_up(TrainState(step=9, seconds=29.0), settings())
+
+
 def test_seconds_left_are_those_to_the_nearest_limit():
     state = TrainState(step=10, epoch=2, update=2, seconds=20.0)  # 2 seconds per update, 8 updates per epoch
     assert seconds_left(state, settings(max_epochs=3), 8) == pytest.approx(2 * 14)
@@ -93,33 +107,66 @@ def test_another_number_of_processes_continues_at_the_same_position_or_before_it
     assert state.update == 2
 
 
+def steps_by_name(state: TrainState, saved: list[int], **values: object) -> dict[str, list[int]]:
+    return {" and ".join(one.names): one.steps for one in candidates(state, settings(**values), saved)}
+
+
 @pytest.mark.parametrize(
-    ("values", "steps"),
+    ("values", "mean"),
     [
-        ({"average": "none"}, [30]),
-        ({"average": "last", "average_checkpoints": 2}, [40, 50]),
-        ({"average": "last", "average_checkpoints": 9}, [20, 30, 40, 50]),
-        ({"average": "best", "average_checkpoints": 2}, [30, 20]),
+        ({"average": "none"}, {}),
+        ({"average": "last", "average_checkpoints": 2}, {"mean": [40, 50]}),
+        ({"average": "last", "average_checkpoints": 9}, {"mean": [20, 30, 40, 50]}),
+        ({"average": "best", "average_checkpoints": 2}, {"mean": [20, 30]}),
+        ({"average": "best", "average_checkpoints": 1}, {}),  # the mean of one is the best, which is there already
     ],
 )
-def test_which_checkpoints_become_the_model(values: dict, steps: list[int]):
+def test_the_candidates_are_the_last_the_best_and_the_configured_mean(values: dict, mean: dict):
     state = TrainState(
         step=50, ranking=[(0.5, 10), (1.0, 30), (1.5, 20), (2.0, 40)]
     )  # the checkpoint of step 10 was removed
-    assert final_steps(state, settings(**values), [20, 30, 40, 50]) == steps
+    assert steps_by_name(state, [20, 30, 40, 50], **values) == {"last": [50], "best": [30], **mean}
+
+
+def test_equal_candidates_count_once():
+    state = TrainState(step=50, ranking=[(0.5, 50)])
+    assert steps_by_name(state, [40, 50]) == {"last and best": [50]}
+    assert steps_by_name(state, [50], average="last") == {"last and best": [50]}
+    assert str(candidates(state, settings(), [50])[0]) == "last and best: step 50"
 
 
 def test_a_checkpoint_of_an_interruption_is_not_averaged():
     state = TrainState(step=50, interrupted=[45])  # not removed yet
-    assert final_steps(state, settings(average="last", average_checkpoints=3), [30, 40, 45, 50]) == [30, 40, 50]
-    assert final_steps(TrainState(step=5, interrupted=[5]), settings(), [5]) == [
-        5
-    ]  # stopped there by a lower max_steps
+    found = steps_by_name(state, [30, 40, 45, 50], average="last", average_checkpoints=3)
+    assert found == {"last": [50], "mean": [30, 40, 50]}
+    stopped = TrainState(step=5, interrupted=[5])  # there by a lower max_steps
+    assert steps_by_name(stopped, [5]) == {"last": [5]}
 
 
 def test_an_old_best_checkpoint_is_not_one_of_the_last():
     state = TrainState(step=2000, ranking=[(1.0, 500)], recent=[1900, 2000])  # the settings did not average before
-    assert final_steps(state, settings(average="last"), [500, 1900, 2000]) == [1900, 2000]
+    found = steps_by_name(state, [500, 1900, 2000], average="last")
+    assert found == {"last": [2000], "best": [500], "mean": [1900, 2000]}
+
+
+def measured(*figures: tuple[float, float | None]) -> list[Candidate]:
+    """Candidates with these losses and BLEU scores; their steps are 1, 2, ..."""
+    return [Candidate(["last"], [step], loss, bleu) for step, (loss, bleu) in enumerate(figures, start=1)]
+
+
+@pytest.mark.parametrize(
+    ("figures", "step", "why"),
+    [
+        ([(2.0, 30.0), (1.9, 31.0), (1.8, 29.0)], 2, "highest validation BLEU"),
+        ([(2.0, 30.0), (1.9, 30.0)], 2, "equal validation BLEU, lower loss"),
+        ([(2.0, 30.0), (2.0, 30.0)], 1, "no other is better"),
+        ([(2.0, None), (1.9, None)], 2, "lowest validation loss"),
+        ([(2.0, None), (2.0, None)], 1, "no other is better"),
+    ],
+)
+def test_the_best_candidate_and_why(figures: list, step: int, why: str):
+    assert best_of(measured(*figures)).steps == [step]
+    assert reason(measured(*figures)) == why
 
 
 def test_the_last_checkpoints_are_the_recorded_ones():
@@ -134,9 +181,21 @@ def test_the_last_checkpoints_are_the_recorded_ones():
 
 
 def test_without_a_ranking_the_newest_becomes_the_model():
-    assert final_steps(TrainState(step=50), settings(keep_best=0), [40, 50]) == [50]
+    assert steps_by_name(TrainState(step=50), [40, 50], keep_best=0) == {"last": [50]}
 
 
 def test_state_survives_json():
     state = TrainState(step=3, epoch=2, best=math.inf, ranking=[(1.0, 3)], stopped="max_epochs 1 reached")
     assert TrainState.from_json(state.to_json()) == state
+
+
+def test_a_window_of_losses_survives_json_and_older_states_have_none():
+    state = TrainState(step=3)
+    state.add_window(2, nll=6.0, smoothed=7.0, tokens=4, seconds=0.5)
+    state.add_window(1, nll=1.0, smoothed=1.0, tokens=1, seconds=0.5)
+    again = TrainState.from_json(state.to_json())
+    assert (again.window_updates, again.window_nll, again.window_tokens) == (3, 7.0, 5)
+    old = {key: value for key, value in state.to_json().items() if not key.startswith("window_")}
+    assert TrainState.from_json(old).window_updates == 0
+    again.clear_window()
+    assert (again.window_updates, again.window_tokens, again.window_seconds) == (0, 0, 0.0)

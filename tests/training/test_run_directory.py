@@ -15,6 +15,7 @@ from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
 from transformer_mt.training import run_directory
+from transformer_mt.training.ending import Candidate
 from transformer_mt.training.run_directory import CHANGEABLE, FinalModel, RunDirectory, facts_of
 
 FILES = [{"path": "pairs.tsv", "size": 3, "sha256": "abc"}]
@@ -120,7 +121,7 @@ def test_damaged_facts_of_an_earlier_start_do_not_stop_a_run(run: RunDirectory, 
 def test_a_damaged_record_of_the_model_means_that_it_is_written_again(run: RunDirectory, record: str):
     run.model.mkdir(parents=True)
     (run.model / ".steps").write_text(record, encoding="utf-8")
-    assert run.final_model([5]) is None
+    assert run.final_model([Candidate(["last"], [5])], {}) is None
 
 
 def test_every_start_is_recorded(run: RunDirectory, monkeypatch):
@@ -211,17 +212,48 @@ def test_a_folder_with_other_files_is_neither_used_nor_moved(tmp_path: Path):
 
 
 def test_a_model_from_average_is_kept_until_there_is_a_newer_checkpoint(run: RunDirectory):
+    one, two, three = ([Candidate(["last"], [step])] for step in (10, 110, 1110))
     for step in (10, 110):
         run.checkpoints.path(step).mkdir(parents=True)
     run.model.mkdir()
-    assert run.final_model([110]) is None
+    assert run.final_model(two, {}) is None
     run.record_final_model(FinalModel([10, 110], "average"))
-    assert run.final_model([110]) == FinalModel([10, 110], "average")
+    found = run.final_model(two, {})
+    assert found is not None
+    assert (found.steps, found.by) == ([10, 110], "average")
     run.checkpoints.path(1110).mkdir()
-    assert run.final_model([1110]) is None
+    assert run.final_model(three, {}) is None
     run.record_final_model(FinalModel([1110], "train"))
-    assert run.final_model([1110]) == FinalModel([1110], "train")
-    assert run.final_model([110]) is None
+    assert run.final_model(three, {}) is not None
+    assert run.final_model(one, {}) is None
+
+
+def test_a_model_that_was_chosen_stays_while_candidates_and_criterion_are_the_same(run: RunDirectory):
+    last, mean = Candidate(["last"], [20], 2.0, 30.5), Candidate(["mean"], [10, 20], 2.1, 29.0)
+    run.model.mkdir(parents=True)
+    run.record_final_model(FinalModel([20], "train", "highest BLEU", [last, mean], {"decides": "bleu"}))
+    again = [Candidate(one.names, one.steps) for one in (last, mean)]  # not measured again
+    found = run.final_model(again, {"decides": "bleu"})
+    assert found is not None
+    assert found.compared == [last, mean]
+    assert run.final_model(again, {"decides": "loss"}) is None
+    assert run.final_model([*again, Candidate(["best"], [10])], {"decides": "bleu"}) is None
+
+
+def test_the_finish_is_recorded_once_for_each_step(run: RunDirectory, monkeypatch):
+    final = FinalModel([22], "train", "highest BLEU", [Candidate(["last"], [22], 2.0, 30.5)], {"decides": "bleu"})
+    times = iter((100.0, 200.0, 300.0))
+    monkeypatch.setattr(run_directory.time, "time", lambda: next(times))
+    found = []
+    for step in (22, 22, 33):
+        run.open(config_of(), facts_of(FILES))
+        run.record_finish(step, final)
+        *_, last = json.loads((run.folder / "run.json").read_text(encoding="utf-8"))
+        found.append(last["finished"]["time"])
+    assert found == [100.0, 100.0, 200.0]
+    assert last["finished"]["run"] == "one"
+    assert last["finished"]["model"]["why"] == "highest BLEU"
+    assert last["finished"]["model"]["compared"] == [{"names": ["last"], "steps": [22], "loss": 2.0, "bleu": 30.5}]
 
 
 def test_folders_that_a_killed_process_had_moved_are_restored(tmp_path: Path):

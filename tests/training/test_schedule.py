@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_mt.config.training import TrainingConfig
-from transformer_mt.training.schedules.base import ends_in_warmup, make_schedule
+from transformer_mt.training.schedules.base import make_schedule, schedule_notes
 from transformer_mt.training.schedules.constant import constant
 from transformer_mt.training.schedules.cosine import cosine
 from transformer_mt.training.schedules.inverse_sqrt import inverse_sqrt
@@ -114,10 +114,24 @@ def test_a_cosine_ends_with_training_unless_decay_steps_is_set(limits: dict[str,
     assert schedule.rate(last // 2) == pytest.approx(0.125)
 
 
-def test_a_training_that_ends_during_its_warmup_is_detected():
-    config = TrainingConfig(schedule="cosine", warmup_steps=300, max_epochs=3)
-    assert [ends_in_warmup(config, updates) for updates in (40, 100, 101)] == [120, 300, 0]
-    assert ends_in_warmup(config.model_copy(update={"max_steps": 70}), 101) == 70
-    early = TrainingConfig(schedule="noam", max_epochs=3)
-    assert [ends_in_warmup(early, updates) for updates in (100, 2_000)] == [300, 0]
-    assert ends_in_warmup(TrainingConfig(schedule="plateau", max_minutes=3), 100) == 0, "its last update is unknown"
+def test_a_schedule_that_does_not_fit_the_training_is_noted():
+    cosine, noam = (TrainingConfig(schedule=kind, warmup_steps=300, max_epochs=3) for kind in ("cosine", "noam"))
+    for config in (cosine, noam):
+        (note,) = schedule_notes(config, 100)
+        assert "only rises: training ends with update 300, and training.warmup_steps is 300" in note
+        (note,) = schedule_notes(config, 101)
+        assert "rises for 300 of 303 updates (99 %)" in note
+        assert note.endswith("--set training.warmup_steps=30")
+        assert schedule_notes(config, 400) == []
+    (note,) = schedule_notes(cosine.model_copy(update={"max_steps": 70}), 101)
+    assert "ends with update 70," in note
+    unknown = TrainingConfig(schedule="plateau", max_minutes=3)
+    assert schedule_notes(unknown, 100) == [], "its last update is unknown"
+
+
+def test_a_limit_of_time_does_not_shorten_a_schedule_without_a_note():
+    config = TrainingConfig(schedule="cosine", warmup_steps=10, max_epochs=30, max_minutes=5)
+    (note,) = schedule_notes(config, 100)
+    assert "if training.max_minutes 5 ends the training before training.max_epochs" in note
+    open_ended = config.model_copy(update={"schedule": "inverse_sqrt"})
+    assert schedule_notes(open_ended, 100) == []

@@ -67,4 +67,7 @@ def _table(output: Path, report: ExportReport) -> str:
         ours, theirs = one.sentences_per_second.values()
         faster = f"({theirs / ours:.1f} x)"
         lines.append(f"{search:<8} {one.equal:7.1%}   {bleu}   {ours:15,.0f} {theirs:8,.0f} {faster}")
+    if any(one.equal < 1 for one in report.searches):
+        why = "" if report.quantization == "float32" else f"; {report.quantization} rounds the weights, so words change"
+        lines.append(f"equal: the same text, of {report.sentences} sentences{why}. BLEU says if they became worse")
     return "\n".join(lines)

@@ -1,8 +1,12 @@
-"""`tmt init NAME` writes a commented config to start from; `tmt init --schema` a JSON schema for editors."""
+"""`tmt init NAME` writes a commented config to start from, `tmt init files --data FILE` one for the user's own data.
+
+`tmt init --schema` writes a JSON schema for editors.
+"""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +17,7 @@ from transformer_mt.cli.options import print_json
 from transformer_mt.errors import TmtError
 from transformer_mt.reporting.program import program_name, quoted
 
+STDOUT = Path("-")
 FIRST = ("quickstart", "multi30k-de-en", "multi30k-en-de", "aihub-ko-en", "files")
 
 
@@ -30,44 +35,94 @@ def init(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="File to write; - for stdout. Default: NAME.yaml."),
     ] = None,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--data",
+            metavar="FILE",
+            help="files: look at this file or folder of sentence pairs, and write a config for it; repeat it for more.",
+            show_default=False,
+        ),
+    ] = None,
+    source: Annotated[str, typer.Option("--source", metavar="CODE", help="--data: language to translate from.")] = "",
+    target: Annotated[str, typer.Option("--target", metavar="CODE", help="--data: language to translate into.")] = "",
+    minutes: Annotated[
+        float | None, typer.Option("--minutes", min=0.1, help="--data: time for the training.", show_default=False)
+    ] = None,
     schema: Annotated[
         bool,
         typer.Option("--schema", help="Also write a JSON schema for editors; without NAME: only the schema."),
     ] = False,
 ) -> None:
     """Write a commented config to start from."""
+    if data and name not in ("", "files"):
+        raise TmtError("--data needs the config `files`", place="--data", remedy="Type:  tmt init files --data FILE")
+    if not data and (source or target or minutes):
+        raise TmtError("this option needs --data", remedy="Type:  tmt init files --data FILE --source de --target en")
+    if not name and not data and schema:
+        _write_schema(output)
+    elif data:
+        file = output or Path("files.yaml")
+        _write(file, schema, lambda: _proposed(data, source, target, minutes, file))
+    else:
+        _write(
+            output or Path(f"{name.removesuffix('.yaml').rsplit('/', 1)[-1]}.yaml"),
+            schema,
+            lambda: _shipped(name, output),
+        )
+
+
+def _write_schema(output: Path | None) -> None:
     from transformer_mt.config.reference import json_schema
     from transformer_mt.workflows import configs
 
-    to_stdout = output == Path("-")
-    if not name and schema:
-        if to_stdout:
-            print_json(json_schema())
-            return
-        file = output or Path(configs.SCHEMA)
-        configs.write_schema(file)
-        print(
-            f"Wrote {file}. Editors use it for configs with this first line:\n{configs.header(file)}",
-            end="",
-            file=sys.stderr,
-        )
+    if output == STDOUT:
+        print_json(json_schema())
         return
-    if not name:
-        names = "\n    ".join(configs.described(FIRST))
-        raise TmtError("give the name of a config", remedy=f"For example:  tmt init {FIRST[0]}\n\n    {names}")
-    text = configs.shipped_config(name, FIRST)
-    if output is not None and not to_stdout:  # the commands in its comments
-        text = text.replace(f"--config {name.removesuffix('.yaml')}.yaml ", f"--config {output} ")
-    if to_stdout:
+    file = output or Path(configs.SCHEMA)
+    configs.write_schema(file)
+    first = f"Editors use it for configs with this first line:\n{configs.header(file)}"
+    print(f"Wrote {file}. {first}", end="", file=sys.stderr)
+
+
+def _write(file: Path, schema: bool, text_of: Callable[[], str]) -> None:
+    """Write a config, if there is no such file yet, or print it."""
+    from transformer_mt.workflows import configs
+
+    if file == STDOUT:
         if schema:
             remedy = "Remove one of the two options."
             raise TmtError("--schema writes a file next to the config, but -o - writes no file", remedy=remedy)
-        sys.stdout.write(text)
+        sys.stdout.write(text_of())
         return
-    file = output or Path(f"{name.removesuffix('.yaml').rsplit('/', 1)[-1]}.yaml")
+    text = text_of() if not file.exists() else ""
+    configs.require_new(file)
     if schema:
-        configs.require_new(file)
         configs.write_schema(file.parent / configs.SCHEMA)
         text = configs.header(Path(configs.SCHEMA)) + text
     configs.write_config(file, text)
     print(f"Wrote {file}. Edit it, then:  {program_name()} train --config {quoted(file)}", file=sys.stderr)
+
+
+def _shipped(name: str, output: Path | None) -> str:
+    """The text of a shipped config; the commands in its comments name the file that is written."""
+    from transformer_mt.workflows import configs
+
+    if not name:
+        names = "\n    ".join(configs.described(FIRST))
+        raise TmtError("give the name of a config", remedy=f"For example:  tmt init {FIRST[0]}\n\n    {names}")
+    text = configs.shipped_config(name, FIRST)
+    if output in (None, STDOUT):
+        return text
+    return text.replace(f"--config {name.removesuffix('.yaml')}.yaml ", f"--config {output} ")
+
+
+def _proposed(data: list[Path], source: str, target: str, minutes: float | None, file: Path) -> str:
+    """The text of a config for these files. Prints what was found, and what was chosen."""
+    from transformer_mt.workflows.propose import propose_config
+
+    named = "files.yaml" if file == STDOUT else str(file)
+    proposal = propose_config(data, source or None, target or None, minutes=minutes, file=named)
+    for title, text in proposal.summary:
+        print(f"{title:<10} {text}", file=sys.stderr)
+    return proposal.text

@@ -27,8 +27,8 @@ ConfigOption = Annotated[
         autocompletion=completion.config_files,
     ),
 ]
-_RUN = "Folder of the run, such as runs/NAME."
-RunOption = Annotated[Path, typer.Option("--run", metavar="DIR", help=_RUN, autocompletion=completion.runs)]
+_RUN = "Folder of the run, such as runs/NAME. Default: the run that finished last."
+RunOption = Annotated[Path | None, typer.Option("--run", metavar="DIR", help=_RUN, autocompletion=completion.runs)]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -10,7 +10,7 @@ import typer
 from transformer_mt.cli import completion
 from transformer_mt.cli.options import SetOption, ThemeOption, picture_file
 
-_RUNS = "Folder of the run, such as runs/NAME; repeat it to compare several in one picture."
+_RUNS = "Folder of the run; repeat it to compare several in one picture. Default: the run that finished last."
 _DATA = "YAML config: draw the sentence lengths and vocabulary of its training data."
 _RUN = typer.Option("--run", metavar="DIR", help=_RUNS, autocompletion=completion.runs)
 _CONFIG = typer.Option("--config", "-c", metavar="FILE", help=_DATA, autocompletion=completion.config_files)

@@ -71,6 +71,22 @@ def translate_all(
             print(f"tmt: {glossary}", file=sys.stderr)
 
 
+def write_document(
+    translator: Interpreter, document: Path, form: str | None, output: Path | None, used: GlossaryUse | None
+) -> None:
+    """Translate a document. document: `-` for stdin."""
+    from transformer_mt.workflows.documents import decoded, translate_document
+
+    source: str | Path = document
+    if str(document) == "-":
+        source = decoded(sys.stdin.buffer.read(), "stdin")
+    result = translate_document(source, translator, form, used.glossary if used is not None else None)
+    with opened(output) as stream:
+        stream.write(result.text.encode("utf-8"))
+    for number, note in result.notes:
+        print(f"tmt: line {number}: {note}", file=sys.stderr)
+
+
 def _batches(input_: Path | None, checked: bool, notes: Notes, translator: Interpreter) -> Iterator[list[str]]:
     """Sentences from a file, a pipe or a prompt."""
     warn = partial(notes.add, notes=("not UTF-8; invalid bytes were replaced by U+FFFD",))

@@ -28,6 +28,8 @@ _LENGTH_PENALTY = "GNMT length penalty; 0: none. Default: the model's."
 _TOP_K = "Sample from the k most likely tokens; 0: all."
 _GLOSSARY = "Terms that translations must contain: a file with term, tab, translation. Numbers and URLs are copied."
 _ENGINE = "tmt or ctranslate2; exported folders always use ctranslate2."
+_DOCUMENT = "Translate a document and keep its markup: Markdown, HTML or plain text. -: stdin."
+_FORMAT = "Format of the document: text, markdown or html. Default: by its suffix."
 _OUTPUT = "File to write; it appears once it is complete."
 _N_BEST = "Up to N translations per line, written as: line number, tab, score, tab, text."
 _TOP_P = "Sample from the fewest tokens with this total probability."
@@ -45,6 +47,8 @@ def translate(
     model: ModelsOption = None,
     input_: Annotated[Path | None, typer.Option("--input", "-i", metavar="FILE", help=_INPUT)] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT)] = None,
+    document: Annotated[Path | None, typer.Option(metavar="FILE", help=_DOCUMENT)] = None,
+    format_: Annotated[str | None, typer.Option("--format", metavar="NAME", help=_FORMAT)] = None,
     beam: Annotated[int | None, typer.Option(min=1, metavar="N", help=_BEAM)] = None,
     n_best: Annotated[int | None, typer.Option(min=1, metavar="N", help=_N_BEST)] = None,
     length_penalty: Annotated[float | None, typer.Option(metavar="X", help=_LENGTH_PENALTY)] = None,
@@ -71,13 +75,14 @@ def translate(
     engine: Annotated[str, typer.Option(metavar="NAME", help=_ENGINE, autocompletion=engines)] = "tmt",
     device: DeviceOption = "auto",
 ) -> None:
-    """Translate sentences: one line out for each line in."""
+    """Translate sentences, one line out for each line in; or a document."""
     from transformer_mt.cli.answers import check_outputs
-    from transformer_mt.cli.streaming import translate_all
+    from transformer_mt.cli.streaming import translate_all, write_document
     from transformer_mt.files.lines import printable
     from transformer_mt.workflows.translate import (
         Computing,
         GlossaryUse,
+        check_document,
         check_drawing,
         draw_attention,
         open_translator,
@@ -89,12 +94,19 @@ def translate(
     if sample and mbr:
         raise TmtError("--sample and --mbr cannot be combined", remedy="Give one of them.")
     prefix = printable(prefix)
+    unfit: dict[str, object] = {"TEXT": text, "--input": input_, "--n-best": n_best, "--prefix": prefix}
+    unfit |= {"--scores": scores, "--json": json, "--attention": attention, "--no-split": no_split}
+    check_document(document, format_, [name for name, value in unfit.items() if value])
     search = {"method": "mbr" if mbr else "sample" if sample else None, "beam": beam, "length_penalty": length_penalty}
     search["n_best"] = n_best if n_best is not None or json else 1  # one line out for each line in
     search |= {"replace_unknown": replace_unknown, "samples": samples, "utility": utility}
     search |= {"temperature": temperature, "top_k": top_k, "top_p": top_p}
     computing = Computing(device, threads, seed, scored=scores or json)
     translator, folders = open_translator(model, search, computing, engine)
+    used = GlossaryUse(glossary, translator) if glossary is not None else None
+    if document is not None:
+        write_document(translator, document, format_, output, used)
+        return
     if attention is not None and text is not None:
         line = printable(text[0])
         first, *others = [line] if no_split else translator.sentences(line, prefix)
@@ -104,7 +116,6 @@ def translate(
     _hint_at_quotes([printable(sentence) for sentence in text or ()])
     names = [str(folder) for folder in folders]
     head = {"model": names if len(names) > 1 else names[0]} if json else None
-    used = GlossaryUse(glossary, translator) if glossary is not None else None
     translate_all(translator, text, input_, output, prefix, scores, head, not no_split, used)
 
 

@@ -91,7 +91,9 @@ class TrainingConfig(Section):
     max_epochs: Positive | None = Field(None, description="stop after this many passes over the training data")
     max_steps: Positive | None = Field(None, description="stop after this many updates")
     max_minutes: float | None = Field(
-        None, gt=0, description="stop at the first validation after this many minutes of training"
+        None,
+        gt=0,
+        description="validate and stop after this many minutes of training, in the middle of an epoch if needed",
     )
     patience: Positive | None = Field(
         None, description="stop after this many validations without improvement; null: never"
@@ -101,7 +103,9 @@ class TrainingConfig(Section):
     )
     validate_every: Positive | None = Field(None, description="updates between validations; null: one epoch")
     bleu_sentences: NonNegative = Field(
-        500, description="validation sentences that each validation translates (greedily) for BLEU; 0: no BLEU"
+        500,
+        description="validation sentences that each validation translates (greedily) for BLEU; 0: no BLEU; the final"
+        " model is then the candidate with the lowest validation loss",
     )
 
     checkpoint_every: Positive | None = Field(
@@ -111,8 +115,8 @@ class TrainingConfig(Section):
     keep_best: NonNegative = Field(1, description="number of best checkpoints to keep, besides the newest")
     average: Literal["none", "last", "best"] = Field(
         "none",
-        description="the final model; none: the best checkpoint (the newest if keep_best is 0); last, best: the mean of"
-        " the last or best checkpoints",
+        description="a mean that may become the final model; last, best: of the last or best checkpoints. The mean, the"
+        " last and the best checkpoint are compared on the validation split; the best of them is the final model",
     )
     average_checkpoints: Positive = Field(
         5, description="average: number of checkpoints in the mean; at least this many are kept"

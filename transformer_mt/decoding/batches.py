@@ -36,11 +36,10 @@ def search(
     scored: False lets greedy search skip the scores, which are then 0
     """
     method = make_search(decoding)
-    decoders = [IncrementalDecoder(model, method.needs_attention) for model in models]
-    decoder: IncrementalDecoder | Ensemble = decoders[0] if len(decoders) == 1 else Ensemble(decoders)
     device = next(models[0].parameters()).device
     positions = min((model.max_positions for model in models if model.max_positions is not None), default=None)
     results: list[list[SearchResult]] = [[] for _ in requests]
+    attention = attrgetter("attention_NS")
     with torch.inference_mode():
         for batch in _batches(requests, method, decoding, positions):
             sources = [requests[index].source for index in batch]
@@ -51,17 +50,23 @@ def search(
             source_BS = pad(sources, device)
             coverage = None
             if method.needs_attention:
-                coverage = Coverage((source_BS == PAD).float(), attrgetter("attention_NS"))
+                coverage = Coverage((source_BS == PAD).float(), attention)
             limits = Limits.of(shortest, longest, prefixes, decoding.no_repeat_ngram, device)
-            constraints = None
-            if requests[batch[0]].constraints:
-                needed, joining = [requests[index].constraints for index in batch], requests[batch[0]].joining
-                constraints = Constraints.of(needed, joining, device)
+            constraints, bound = None, requests[batch[0]]
+            if bound.constraints:
+                needed = [requests[index].constraints for index in batch]
+                constraints = Constraints.of(needed, bound.joining, source_BS.shape[1], attention, device)
+            decoder = _decoder(models, method.needs_attention or constraints is not None)
             cache = decoder.start(source_BS)
             found = method.find(Sentences(decoder.step, cache, limits, sources, coverage, seed, scored, constraints))
             for index, results_of_one in zip(batch, found, strict=True):
                 results[index] = results_of_one
     return results
+
+
+def _decoder(models: Sequence[Transformer], with_attention: bool) -> IncrementalDecoder | Ensemble:
+    decoders = [IncrementalDecoder(model, with_attention) for model in models]
+    return decoders[0] if len(decoders) == 1 else Ensemble(decoders)
 
 
 def _batches(

@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_mt.decoding.constraints import Constraints, Extensions
+from transformer_mt.decoding.constraints import PATIENCE, Constraints, Extensions
 from transformer_mt.decoding.request import SearchResult, length_penalty
 from transformer_mt.decoding.step import C, Limits, Step, coverage_penalty, too_many_idle
 from transformer_mt.kernels.top_candidates import top_candidates
@@ -129,6 +129,9 @@ def beam_search(
 def _advance(state: BeamState[C], logits_NV: Tensor, options: BeamOptions) -> BeamState[C]:
     """Extend the hypotheses by a token: collect those that are done, and keep the W best others."""
     log_p_NV = logits_NV.log_softmax(dim=-1)
+    if state.constraints is not None:
+        log_p_NV = state.constraints.pointed(log_p_NV, state.cache)
+        state = replace(state, constraints=state.constraints.later(log_p_NV, state.scores_BW))
     state.limits.forbid(log_p_NV, state.tokens_BWT.flatten(0, 1))
     last_B1 = (state.limits.longest_B <= state.tokens_BWT.shape[2] + 1)[:, None]
     if state.constraints is None:
@@ -215,6 +218,7 @@ def _remove_finished(state: BeamState[C], options: BeamOptions, results: list[li
     if state.constraints is not None:
         # Hypotheses that meet constraints too early end first: wait for those that are better at the same length.
         enough_B &= best_B / length_penalty(state.tokens_BWT.shape[2], options.alpha) <= state.bar_B
+        enough_B |= (state.constraints.late_B > PATIENCE) & (state.bar_B > -math.inf)
     finished_B = enough_B | (best_B == -math.inf)
     if options.early:
         # Log-probabilities only fall and the length penalty only grows: no live hypothesis can score more than this.

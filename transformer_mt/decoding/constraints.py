@@ -13,20 +13,27 @@ of the longest, C constraints of a sentence; X extensions of a sentence.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_mt.decoding.request import Constraint
-from transformer_mt.decoding.step import Limits
+from transformer_mt.decoding.step import Limits, pad
 from transformer_mt.kernels.top_candidates import top_candidates
 from transformer_mt.text.vocabulary import EOS, PAD
 
+_POINTING = 0.1  # the share of the attention to a term that becomes the probability of its first token
+_GOING_ON = 0.9  # the probability of the next token of a term that has begun; also the most that terms get together
+_LIKELY = math.log(0.5)  # an end that is at least as likely
+PATIENCE = 5  # steps that a search goes on after the best hypothesis would have ended
 _LAST = 1 << 20  # rank of an extension that is not possible
+
+
+Attention = Callable[[Any], Tensor]  # takes the cache after a step; returns the attention of each row [N, S]
 
 
 class Extensions(NamedTuple):
@@ -46,45 +53,96 @@ class Constraints:
     owner_BP: Tensor  # the constraint that a pattern belongs to
     needed_BC: Tensor  # how often each constraint must be met
     sizes_BC: Tensor  # tokens of the longest pattern of each constraint
+    lead_BP: Tensor  # the first tokens of each pattern that are only a space
+    ways_BC: Tensor  # number of patterns of each constraint
+    avoided_BA: Tensor  # ids that must not be written; PAD if a sentence has fewer
+    spans_BCS: Tensor  # 1.0 at the places in the source that each constraint translates
     joining_J: Tensor  # ids that may not directly follow a pattern, because they would continue its last word
     met_BWC: Tensor  # how often each hypothesis has met each constraint
     ends_BWPL: Tensor  # bool: the hypothesis ends with the first l + 1 tokens of pattern p
+    late_B: Tensor  # steps since the best hypothesis would have ended, if its constraints allowed it
+    attention: Attention | None = None  # to the source; None: terms are not pointed at
 
     @classmethod
     def of(
         cls,
         constraints: Sequence[Sequence[Constraint]],
         joining: Sequence[int] = (),
+        n_source: int = 0,
+        attention: Attention | None = None,
         device: torch.device | str = "cpu",
     ) -> Constraints:
         """The constraints of each sentence, before the first step.
 
-        joining: ids that may not directly follow a pattern
+        joining: ids that may not directly follow a pattern. n_source: places in the source. attention: to them
         """
         flat = [[(place, ids) for place, one in enumerate(some) for ids in one.patterns] for some in constraints]
         longest = max((len(ids) for some in flat for _, ids in some), default=1)
-        n_patterns, n_constraints = max(map(len, flat), default=0), max(map(len, constraints), default=0)
-        patterns_BPL = torch.full((len(flat), n_patterns, longest), PAD)
-        lengths_BP, owner_BP, lead_BP = torch.zeros(3, len(flat), n_patterns, dtype=torch.long)
-        needed_BC, sizes_BC = torch.zeros(2, len(flat), n_constraints, dtype=torch.long)
+        n_sentences, n_patterns, n_constraints = len(flat), max(map(len, flat)), max(map(len, constraints))
+        patterns_BPL = torch.full((n_sentences, n_patterns, longest), PAD)
+        lengths_BP, owner_BP, lead_BP = torch.zeros(3, n_sentences, n_patterns, dtype=torch.long)
+        needed_BC, sizes_BC, ways_BC = torch.zeros(3, n_sentences, n_constraints, dtype=torch.long)
+        spans_BCS = torch.zeros(n_sentences, n_constraints, n_source)
         for sentence, some in enumerate(constraints):
             for place, one in enumerate(some):
-                needed_BC[sentence, place] = one.count
+                needed_BC[sentence, place], ways_BC[sentence, place] = one.times, len(one.patterns)
                 sizes_BC[sentence, place] = max(map(len, one.patterns))
+                spans_BCS[sentence, place, list(one.sources)] = 1.0
             for place, (owner, ids) in enumerate(flat[sentence]):
                 patterns_BPL[sentence, place, : len(ids)] = torch.tensor(ids)
                 lengths_BP[sentence, place], owner_BP[sentence, place] = len(ids), owner
                 lead_BP[sentence, place] = some[owner].lead
+        avoided_BA = pad([[index for one in some for index in one.avoided] for some in constraints], "cpu")
         ends_BPL = torch.arange(longest) == (lead_BP[:, :, None] - 1)
-        fixed = (patterns_BPL, lengths_BP, owner_BP, needed_BC, sizes_BC, torch.tensor(joining, dtype=torch.long))
-        met_BWC, ends_BWPL = torch.zeros_like(needed_BC)[:, None], ends_BPL[:, None]
-        return cls(*(x.to(device) for x in (*fixed, met_BWC, ends_BWPL)))
+        tensors = {
+            "patterns_BPL": patterns_BPL,
+            "lengths_BP": lengths_BP,
+            "owner_BP": owner_BP,
+            "needed_BC": needed_BC,
+            "sizes_BC": sizes_BC,
+            "lead_BP": lead_BP,
+            "ways_BC": ways_BC.clamp(min=1),
+            "avoided_BA": avoided_BA,
+            "spans_BCS": spans_BCS,
+            "joining_J": torch.tensor(joining, dtype=torch.long),
+            "met_BWC": torch.zeros_like(needed_BC)[:, None],
+            "ends_BWPL": ends_BPL[:, None],
+            "late_B": torch.zeros(n_sentences, dtype=torch.long),
+        }
+        return cls(attention=attention, **{name: tensor.to(device) for name, tensor in tensors.items()})
 
     def select(self, sentences_B: Tensor) -> Constraints:
         """The constraints of these sentences."""
-        own = (self.patterns_BPL, self.lengths_BP, self.owner_BP, self.needed_BC, self.sizes_BC)
-        own = tuple(x[sentences_B] for x in own)
-        return Constraints(*own, self.joining_J, self.met_BWC[sentences_B], self.ends_BWPL[sentences_B])
+        names = [one.name for one in fields(self) if one.name not in ("joining_J", "attention")]
+        return replace(self, **{name: getattr(self, name)[sentences_B] for name in names})
+
+    def pointed(self, log_p_NV: Tensor, cache: Any) -> Tensor:
+        """Log-probabilities [N, V] of a model that may also point at a term.
+
+        A part of the attention to the span of a constraint becomes the probability of its next token; the rest is left
+        to the model's own words, as in a pointer-generator network (See et al. 2017, arXiv:1704.04368). So a term that
+        the model finds unlikely costs little in its right place. cache: after the step; has the attention
+        """
+        if self.attention is None:
+            return log_p_NV
+        attention_BWS = self.attention(cache).view(*self.met_BWC.shape[:2], -1)
+        share_BWC = _POINTING * torch.einsum("bws,bcs->bwc", attention_BWS, self.spans_BCS)
+        open_BWP = self._open()
+        share_BWP = (share_BWC / self.ways_BC[:, None]).gather(2, self.owner_BP[:, None].expand_as(open_BWP)) * open_BWP
+        begun_BWP = (self._progress() > self.lead_BP[:, None]) & ~self._completed().any(dim=2, keepdim=True) & open_BWP
+        share_BWP = torch.where(begun_BWP.any(dim=2, keepdim=True), _GOING_ON * begun_BWP, share_BWP)
+        share_BWP = share_BWP * (_GOING_ON / share_BWP.sum(dim=2, keepdim=True).clamp(min=_GOING_ON))
+        share_NP, next_NP = share_BWP.flatten(0, 1), self._next().flatten(0, 1)
+        own_NV = log_p_NV + (1 - share_NP.sum(dim=1, keepdim=True)).log()
+        same_NPP = next_NP[:, :, None] == next_NP[:, None]  # patterns with the same next token add up
+        pointed_NP = (same_NPP * share_NP[:, None]).sum(dim=2).log()
+        return own_NV.scatter_(1, next_NP, torch.logaddexp(own_NV.gather(1, next_NP), pointed_NP))
+
+    def later(self, log_p_NV: Tensor, scores_BW: Tensor) -> Constraints:
+        """The same one step later, before anything is forbidden."""
+        ending_BW = log_p_NV[:, EOS].view_as(scores_BW) > _LIKELY
+        ending_B = ending_BW.gather(1, scores_BW.argmax(dim=1, keepdim=True))[:, 0]
+        return replace(self, late_B=self.late_B + ((self.late_B > 0) | ending_B))
 
     def forbid(self, log_p_NV: Tensor, limits: Limits, n_steps: int) -> None:
         """Set log-probabilities [N, V] to minus infinity, in place, except where a prefix decides.
@@ -107,6 +165,7 @@ class Constraints:
         complete_R = self._completed().any(dim=2).flatten().nonzero()[:, 0]
         log_p_NV[complete_R[:, None], self.joining_J] = -math.inf
         log_p_NV.scatter_(1, next_NP, next_log_p_NP)
+        log_p_NV.scatter_(1, self.avoided_BA.repeat_interleave(width, dim=0), -math.inf)
         log_p_NV.scatter_(1, forbidden_BWP.flatten(0, 1), -math.inf)
         log_p_NV[:, EOS].masked_fill_(~self._all_met(self.met_BWC).flatten(), -math.inf)
         if before_NV is not None:

@@ -108,8 +108,10 @@ def word_weights(
     weights_TS: Weights, source_words: Sequence[int | None], target_words: Sequence[int | None]
 ) -> Weights:
     """[Y target words, X source words]: the sum over the tokens of two words, as a share of all of the target word."""
-    rows, columns = ([n for n, word in enumerate(words) if word is not None] for words in (target_words, source_words))
-    targets, sources = [target_words[n] for n in rows], [source_words[n] for n in columns]
-    weights_YX = np.zeros((max(targets, default=-1) + 1, max(sources, default=-1) + 1))
-    np.add.at(weights_YX, np.ix_(targets, sources), weights_TS[np.ix_(rows, columns)])
-    return weights_YX / np.maximum(weights_YX.sum(axis=1, keepdims=True), 1e-12)
+    sources = {n: word for n, word in enumerate(source_words) if word is not None}
+    targets = {n: word for n, word in enumerate(target_words) if word is not None}
+    weights_YX = np.zeros((max(targets.values(), default=-1) + 1, max(sources.values(), default=-1) + 1))
+    places, weights = np.ix_([*targets.values()], [*sources.values()]), weights_TS[np.ix_([*targets], [*sources])]
+    np.add.at(weights_YX, places, weights)
+    weights_YX /= np.maximum(weights_YX.sum(axis=1, keepdims=True), 1e-12)
+    return weights_YX

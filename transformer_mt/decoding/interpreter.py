@@ -20,7 +20,7 @@ from transformer_mt.decoding.forced import Forced, Link, PairScore, ReferenceLos
 from transformer_mt.decoding.joining import join
 from transformer_mt.decoding.request import Request, SearchResult
 from transformer_mt.decoding.searches.base import make_search
-from transformer_mt.decoding.terms import Term, TermReader, spans_of_terms
+from transformer_mt.decoding.terms import UNKNOWN, Term, TermReader, spans_of_terms
 from transformer_mt.decoding.translation import Hypothesis as Hypothesis
 from transformer_mt.decoding.translation import Source, Target, checked, note_of_unknown, without_search
 from transformer_mt.decoding.translation import Translation as Translation
@@ -58,8 +58,8 @@ class Computing:
 class Interpreter(ABC):
     """Text to text: codecs of both sides and search settings, around an engine that a subclass provides.
 
-    folders:    of the models
     constrains: whether the engine supports terms
+    folders:    of the models
     """
 
     folders: Sequence[Path]
@@ -88,7 +88,7 @@ class Interpreter(ABC):
         """What the model says of each target, with its index, in any order. scored, attentive: what is requested."""
 
     @overload
-    def translate(
+    def translate(  # type: ignore[overload-overlap]
         self,
         lines: str,
         prefixes: str | Iterable[str] | None = None,
@@ -203,7 +203,7 @@ class Interpreter(ABC):
             notes.append(f"cut to {most} of {len(tokens)} tokens (the model's longest sentence)")
             tokens = tokens[:most]
         ids = self.source.vocabulary.encode(tokens)
-        unknown = [token for token, index in zip(tokens, ids, strict=True) if index == UNK]
+        unknown = [token for token, index in zip(tokens, ids, strict=True) if index == UNK and UNKNOWN not in token]
         if unknown:
             detokenize = self.source.segmenter.tokenizer.detokenize  # keeps the case of the word
             notes.append(note_of_unknown([detokenize([token]) for token in unknown]))
@@ -285,7 +285,9 @@ class Interpreter(ABC):
         )
 
     @overload
-    def score(self, sources: str, targets: str, align: bool = False, gain: bool = False) -> PairScore: ...
+    def score(  # type: ignore[overload-overlap]
+        self, sources: str, targets: str, align: bool = False, gain: bool = False
+    ) -> PairScore: ...
 
     @overload
     def score(
@@ -343,7 +345,9 @@ class Interpreter(ABC):
     ) -> PairScore:
         """alone: what the model says of the target after an empty source."""
         assert forced.log_probabilities is not None
-        notes = source.notes if source.tokens else ("the source is empty",)
+        notes = list(source.notes)
+        if not source.tokens:
+            notes.append("the source is empty")
         tokens = tuple(self.target.vocabulary.decode(target.ids))
         words = self._word_alignment(forced, source, target.tokens, target.line, clean=True) if align else None
         scores, prior = tuple(forced.log_probabilities), None

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, product
+from itertools import accumulate, chain, product
 from typing import NamedTuple
 
 import regex
@@ -25,6 +25,7 @@ from transformer_mt.text.vocabulary import MARKS, UNK
 
 MOST_PIECES = 2  # of a copy that the model itself reads and writes; longer ones get a stand-in
 _SPACE = "\u2581"  # SentencePiece and characters mark a space so
+UNKNOWN = "\U00017fff"  # the stand-in if there is no other word: a letter that no vocabulary knows
 _FIRST_SIGN = 0x17000  # letters without case that no corpus contains (Tangut): they mark places while text is written
 _OPENING = "([{<\"'“„«‘‚`"
 # What would change a word, a number or an address if it followed directly. Korean particles do follow directly.
@@ -94,6 +95,7 @@ class TermReader:
 
     def __init__(self, config: Config, source: Codec, target: Codec) -> None:
         self.config, self.source, self.target = config, source, target
+        self._tokens = target.vocabulary.tokens
 
     def read(self, line: str, terms: Sequence[Term]) -> BoundLine:
         """Raises TmtError if a term is empty, or not in the line after those before it."""
@@ -111,8 +113,11 @@ class TermReader:
                 read[term], constraint = self._stand_in(line, [term.target for term in patterns], used)
             patterns[term] = constraint
         words = [read.get(term, term.source) for _, term in spans]
-        parts = zip(between, [*words, ""], strict=True)
-        return BoundLine("".join(chain.from_iterable(parts)), _required(line, spans, patterns))
+        parts = list(chain.from_iterable(zip(between, [*words, ""], strict=True)))
+        bounds = list(accumulate(map(len, parts), initial=0))
+        read_line = "".join(parts)
+        places = [self._places(read_line, *bounds[2 * number + 1 : 2 * number + 3]) for number in range(len(spans))]
+        return BoundLine(read_line, _required(line, spans, patterns, places))
 
     def write(self, bound: BoundLine, ids: Sequence[int], unknown: Sequence[str] = ()) -> str:
         """The text of a translation with the terms in their places.
@@ -130,7 +135,8 @@ class TermReader:
                 if token == UNK:
                     next(words, "")
             if number < len(places):
-                lead = _SPACE if self.target.vocabulary.tokens[ids[place.start]].startswith(_SPACE) else ""
+                spaced = ids[place.start] == UNK or self._tokens[ids[place.start]].startswith(_SPACE)
+                lead = _SPACE if spaced else ""
                 filled.append(UNK)
                 written.append(f"{lead}{chr(_FIRST_SIGN + number)}")
             end = place.end
@@ -142,7 +148,7 @@ class TermReader:
     @cached_property
     def joining(self) -> tuple[int, ...]:
         """Ids that may not directly follow a term: as text they would continue its last word."""
-        detokenize, tokens = self.target.segmenter.tokenizer.detokenize, self.target.vocabulary.tokens
+        detokenize, tokens = self.target.segmenter.tokenizer.detokenize, self._tokens
         texts = [(index, detokenize(["a", token])) for index, token in enumerate(tokens) if index >= len(MARKS)]
         return tuple(index for index, text in texts if _JOINING.match(text[1:2]))
 
@@ -150,9 +156,7 @@ class TermReader:
     def _stand_ins(self) -> list[tuple[str, Constraint]]:
         """Words that both vocabularies know: numbers, which languages share, then capitalised words, then letters."""
         numbers = map(str, (7, 9, 8, 6, 5, 4, 3, *range(12, 100)))
-        names = sorted(
-            {word for token in self.target.vocabulary.tokens[len(MARKS) :] if (word := token.lstrip(_SPACE)).isascii()}
-        )
+        names = sorted({word for token in self._tokens[len(MARKS) :] if (word := token.lstrip(_SPACE)).isascii()})
         names = [word for word in names if word.istitle() and len(word) > 3]
         letters = ["".join(pair) for pair in product("qxzjkvwy", repeat=2)]
         found = []
@@ -162,6 +166,15 @@ class TermReader:
             if known and constraint is not None and len(constraint.patterns[0]) <= MOST_PIECES + constraint.lead:
                 found.append((word, constraint))
         return found
+
+    def _places(self, line: str, start: int, end: int) -> tuple[int, ...]:
+        """The places of the tokens of a span, as exactly as the tokenizer of its beginning shows."""
+        rules = self.config.data.cleaning, self.config.data.source
+        before, until = (
+            len(self.source.segmenter.tokenize(clean_text(line[:place], *rules))) for place in (start, end)
+        )
+        last = min(until, self.config.data.max_length - 1)
+        return tuple(range(min(before, last - 1), last))
 
     def _own(self, term: Term) -> Constraint | None:
         """The constraint by the term's own tokens; None if the vocabularies do not know it well."""
@@ -174,7 +187,17 @@ class TermReader:
             return constraint
         if len(constraint.patterns[0]) - constraint.lead > MOST_PIECES or UNK in self.source.encode(term.source):
             return None
-        return constraint
+        return constraint._replace(avoided=self._avoided(term.target, constraint))
+
+    def _avoided(self, text: str, constraint: Constraint) -> tuple[int, ...]:
+        """Ids of tokens that have this text as a word, such as `7.` for 7, and that its own pattern does not need."""
+        word = regex.compile(rf"(?<![\p{{L}}\p{{N}}]){regex.escape(text)}(?![\p{{L}}\p{{N}}])")
+        own = {token for ids in constraint.patterns for token in ids}
+        return tuple(
+            index
+            for index, token in enumerate(self._tokens)
+            if text in token and index not in own and index >= len(MARKS) and word.search(token)
+        )
 
     def _constraint(self, *forms: str) -> Constraint | None:
         """The tokens of any of these texts inside a sentence; None if they need `<unk>` or have none."""
@@ -194,14 +217,16 @@ class TermReader:
         """A stand-in that is not in the line or in these texts. used: ids of other constraints."""
         tokens = {token for text in (line, *texts) for token in self.target.encode(text)} | used
         for word, constraint in self._stand_ins:
-            own = set(constraint.patterns[0][constraint.lead :])
-            if word not in line and not own & (tokens - {UNK}):
-                return word, constraint
-        return chr(_FIRST_SIGN), Constraint(((UNK,),))
+            own = {token for token in constraint.patterns[0] if self._tokens[token] != _SPACE}
+            if word not in line and not own & tokens:
+                return word, constraint._replace(avoided=self._avoided(word, constraint))
+        ids = self.target.vocabulary.encode(self.target.segmenter.tokenize(f"a {UNKNOWN}"))
+        spaced = len(ids) > 1 and ids[-1] == UNK and self._tokens[ids[-2]] == _SPACE
+        return UNKNOWN, Constraint(((ids[-2], UNK) if spaced else (UNK,),), lead=int(spaced))
 
     def _put(self, text: str, sign: str, place: _Place, line: str) -> str:
         """Replace a sign by its text. What opened a quotation or bracket before it in the line touches it again."""
-        text = text.replace(_SPACE + sign, f" {sign}").strip()
+        text = text.replace(f" {_SPACE}{sign}", f" {sign}").replace(_SPACE + sign, f" {sign}").strip()
         if place.opener and place.opener in _OPENING:
             text = text.replace(f"{place.opener} {sign}", f"{place.opener}{sign}")
         written = place.text
@@ -251,24 +276,34 @@ def _has_words(text: str) -> bool:
     return _LETTERS.search(text) is not None
 
 
-def _required(line: str, spans: Sequence[tuple[int, Term]], patterns: dict[Term, Constraint]) -> tuple[Required, ...]:
+def _required(
+    line: str,
+    spans: Sequence[tuple[int, Term]],
+    patterns: dict[Term, Constraint],
+    places: Sequence[tuple[int, ...]],
+) -> tuple[Required, ...]:
     """One entry for all terms with the same tokens. A pattern within another one counts there too."""
-    terms: dict[tuple[int, ...], list[tuple[int, Term]]] = {}
-    for start, term in spans:
-        terms.setdefault(patterns[term].patterns[0], []).append((start, term))
+    terms: dict[tuple[int, ...], list[tuple[int, Term, tuple[int, ...]]]] = {}
+    for (start, term), place in zip(spans, places, strict=True):
+        terms.setdefault(patterns[term].patterns[0], []).append((start, term, place))
     counts: Counter[tuple[int, ...]] = Counter()
     for ids, some in terms.items():
         for other in terms:
             counts[other] += len(some) * _occurrences(ids, other)
-    return tuple(
-        Required(
-            patterns[some[0][1]]._replace(count=counts[ids]),
-            tuple(term.target for _, term in some),
-            some[0][1].source == some[0][1].target,
-            tuple(line[max(start - 1, 0) : start] for start, _ in some),
+    required, used = [], {token for one in patterns.values() for ids in one.patterns for token in ids}
+    for ids, some in terms.items():
+        _, first, _ = some[0]
+        sources = tuple(chain.from_iterable(place for _, _, place in some))
+        avoided = tuple(token for token in patterns[first].avoided if token not in used)
+        required.append(
+            Required(
+                patterns[first]._replace(times=counts[ids], sources=sources, avoided=avoided),
+                tuple(term.target for _, term, _ in some),
+                first.source == first.target,
+                tuple(line[max(start - 1, 0) : start] for start, _, _ in some),
+            )
         )
-        for ids, some in terms.items()
-    )
+    return tuple(required)
 
 
 def _occurrences(ids: Sequence[int], pattern: Sequence[int]) -> int:

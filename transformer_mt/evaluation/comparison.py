@@ -34,6 +34,13 @@ class Comparison:
         """Whether p < 0.05. Equal scores are never significant, although sacreBLEU gives them the smallest p."""
         return self.p_value < SIGNIFICANT and self.system != self.baseline
 
+    @property
+    def verdict(self) -> str:
+        """better or worse than the baseline; empty if the difference is not significant."""
+        if not self.significant:
+            return ""
+        return "better" if (self.system > self.baseline) != (self.metric == "TER") else "worse"
+
 
 def compare(
     baseline: Sequence[str],

@@ -32,6 +32,7 @@ class System:
     tokenized_references: references lower-cased and tokenised by Moses; if given, BLEU in that form is reported too
     words:    tokens for the table of n-gram orders; None: BLEU's own tokens are counted
     loss:     of the model on the references, in nats per token
+    search:   how the translations were searched; "" if unknown
     """
 
     name: str
@@ -43,6 +44,7 @@ class System:
     tokenized_references: Sequence[str] = ()
     words: Words | None = None
     loss: float | None = None
+    search: str = ""
 
 
 def examine(system: System, metrics: Sequence[str] = METRICS, bleu_of_tokens: BleuOfTokens | None = None) -> Report:
@@ -71,6 +73,7 @@ def examine(system: System, metrics: Sequence[str] = METRICS, bleu_of_tokens: Bl
         literature=literature,
         table=table,
         loss=system.loss,
+        search=system.search,
         buckets=by_length(hypotheses, references, language),
         best=best,
         worst=worst,

@@ -24,6 +24,7 @@ class Report:
     lowercased:  BLEU that ignores case
     literature:  BLEU on lower-cased Moses tokens, as in papers
     loss:        of the model on the references, in nats per token
+    search:      how the translations were searched, such as `beam 5`; empty if unknown
     best, worst: sentences by chrF
     """
 
@@ -39,6 +40,7 @@ class Report:
     best: Sequence[Example] = ()
     worst: Sequence[Example] = ()
     comparison: dict[str, Comparison] = field(default_factory=dict)
+    search: str = ""
 
     @property
     def perplexity(self) -> float | None:
@@ -56,6 +58,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "signatures": {name: one.signature for name, one in report.scores.items()},
         "test_set": report.name,
         "sentences": report.sentences,
+        "search": report.search or None,
         "length_ratio": report.length_ratio,
         "loss": report.loss,
         "perplexity": report.perplexity,
@@ -65,7 +68,10 @@ def as_json(report: Report) -> dict[str, Any]:
         "buckets": [asdict(bucket) for bucket in report.buckets],
         "best": [asdict(example) for example in report.best],
         "worst": [asdict(example) for example in report.worst],
-        "comparison": {name: {**asdict(one), "significant": one.significant} for name, one in report.comparison.items()}
+        "comparison": {
+            name: {**asdict(one), "significant": one.significant, "verdict": one.verdict or None}
+            for name, one in report.comparison.items()
+        }
         or None,
     }
 
@@ -78,6 +84,8 @@ def as_text(report: Report) -> str:
     if report.literature:
         scores.append(f"lower-cased, Moses-tokenised, as in papers:  {report.literature.line}")
     facts = [f"{report.sentences:,} sentences of {report.name}", f"length ratio {report.length_ratio:.3f}"]
+    if report.search:
+        facts.insert(1, report.search)
     if report.loss is not None:
         perplexity = "above 1e304" if report.perplexity is None else f"{report.perplexity:,.3f}"
         facts.append(f"references: loss {report.loss:.3f}, perplexity {perplexity} a token")
@@ -87,8 +95,8 @@ def as_text(report: Report) -> str:
         _table(report.table) if report.table else "",
         _comparison(report.comparison) if report.comparison else "",
         _buckets(report.buckets) if len(report.buckets) > 1 else "",
-        _examples("best", report.best) if report.best else "",
-        _examples("worst", report.worst) if report.worst else "",
+        _examples("best", report.best, report.name) if report.best else "",
+        _examples("worst", report.worst, report.name) if report.worst else "",
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -119,12 +127,12 @@ def _comparison(comparison: dict[str, Comparison]) -> str:
                 f"{one.baseline:.2f} ± {one.baseline_interval:.2f}",
                 f"{one.system:.2f} ± {one.system_interval:.2f}",
                 f"{one.system - one.baseline:+.2f}",
-                f"{one.p_value:.4f}{' *' if one.significant else '  '}",
+                f"{one.p_value:.4f} {one.verdict:<6}",
             )
         )
     signature = next(iter(comparison.values())).signature
     return (
-        "Paired bootstrap resampling (95 % intervals; * significant at p < 0.05; TER: lower is better)\n"
+        "Paired bootstrap resampling (95 % intervals; better or worse than the baseline: p < 0.05)\n"
         f"{aligned(rows)}\n{signature}"
     )
 
@@ -145,8 +153,8 @@ def _buckets(buckets: Sequence[Bucket]) -> str:
     return f"By length of the reference\n{aligned(rows)}"
 
 
-def _examples(which: str, examples: Sequence[Example]) -> str:
-    parts = [f"The {len(examples)} {which} by chrF2"]
+def _examples(which: str, examples: Sequence[Example], test_set: str) -> str:
+    parts = [f"The {len(examples)} {which} by chrF2 (line: of {test_set}; the number: chrF2 of this sentence)"]
     for one in examples:
         source = f"\n  source      {one.source}" if one.source else ""
         parts.append(

@@ -201,7 +201,7 @@ class Ctranslate2Engine(Interpreter):
         for batch in batched(lengths, self.search.rows, self.decoding.batch_tokens, self._positions):
             attention = self._attention([sources[n] for n in batch], [targets[n] for n in batch]) if attentive else None
             for row, index in enumerate(batch):
-                yield index, Forced(scores and scores[index], attention and attention[row])
+                yield index, Forced(scores[index] if scores else None, attention[row] if attention else None)
 
     def _token_scores(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]

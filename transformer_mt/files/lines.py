@@ -99,7 +99,7 @@ def _wrong_encoding(
     bad = error.object[error.start : error.start + 1].hex()
     others = f"; {len(numbers):,} of {last:,} lines are not" if len(numbers) > 1 else ""
     others += f" (also {', '.join(map(str, numbers[1:3]))}{', ...' if len(numbers) > 3 else ''})" if others else ""
-    guess = _guessed_encoding(sample) if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else None
+    guess = guessed_encoding(sample) if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else None
     seems = f"These lines seem to be {guess}. " if guess else ""
     guess = guess or "cp1252"
     return TmtError(
@@ -110,17 +110,25 @@ def _wrong_encoding(
     )
 
 
-def _guessed_encoding(sample: bytes) -> str | None:
+def guessed_encoding(sample: bytes) -> str | None:
     """The encoding that lines which are not UTF-8 seem to have."""
     from charset_normalizer import from_bytes
 
     letters = re.findall(rb"[\x80-\xff]+", sample)
     is_western = len(b"".join(letters)) < WESTERN_RUN * len(letters)  # single letters with accents
-    best = from_bytes(sample, cp_isolation=WESTERN if is_western else OTHERS).best()
-    if best is not None and is_western and best.encoding != WESTERN[0]:
+    found = [one.encoding for one in from_bytes(sample, cp_isolation=WESTERN if is_western else OTHERS)]
+    best = next((name for name in found if name != "cp949" or _is_korean(sample)), None)
+    if best is not None and is_western and best != WESTERN[0]:
         with suppress(UnicodeDecodeError):
-            return WESTERN[0] if sample.decode(WESTERN[0]) == str(best) else best.encoding
-    return best.encoding if best is not None else None
+            return WESTERN[0] if sample.decode(WESTERN[0]) == sample.decode(best) else best
+    return best
+
+
+def _is_korean(sample: bytes) -> bool:
+    """Whether nearly all letters are in KS X 1001, as in real text; other encodings read as cp949 have rare ones."""
+    wide = [letter for letter in sample.decode("cp949", "replace") if not letter.isascii()]
+    known = sum(len(letter.encode("euc_kr", "ignore")) == 2 for letter in wide)  # it spells others in eight bytes
+    return known > 0.9 * len(wide)
 
 
 def lines_of(file: str | Path) -> list[str]:

@@ -16,7 +16,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from transformer_mt.phrasebook.lexicon.entries import Adjective, Adverbial, GermanNoun, Noun, Place, Verb
 from transformer_mt.phrasebook.meaning import Meaning, Participant, Phrase
@@ -118,7 +118,7 @@ def _marked(entry: Entry, part: int) -> Entry:
             oblique=mark(noun.oblique, part),
         )
 
-    def fields(*names: str) -> dict[str, str]:
+    def fields(*names: str) -> dict[str, Any]:
         return {name: mark(getattr(entry, name)) for name in names}
 
     if isinstance(entry, Noun):
@@ -133,7 +133,7 @@ def _marked(entry: Entry, part: int) -> Entry:
     if isinstance(entry, Verb):
         forms = fields("ko", "ko_head", "en", "en_third", "en_past", "en_ing")
         names = ("infinitive", "ich", "er", "participle", "prefix")
-        de = replace(entry.de, **{name: mark(getattr(entry.de, name)) for name in names})
+        de = replace(entry.de, **{name: mark(getattr(entry.de, name)) for name in names})  # type: ignore[arg-type]
         return replace(entry, **forms, de=de, opposite=(mark(entry.opposite[0]), entry.opposite[1]))
     if isinstance(entry, Adjective):
         return replace(entry, **fields("ko", "en", "de", "de_stem"))

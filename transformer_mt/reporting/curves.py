@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from transformer_mt.config.load import CONFIG, load_config
 from transformer_mt.errors import TmtError
 from transformer_mt.reporting.canvas import COLORS, PLAIN, Theme, canvas, drawable, fitted
 from transformer_mt.reporting.history import Record, points, read_history
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 METRICS, PLOTS = "metrics.jsonl", "plots"  # in the folder of a run
 _INCHES = (9.0, 4.6)
 _FEW = 60  # up to this number of points, each gets a dot
-_LOSS, _BLEU = "Loss (nats per token)", "BLEU of the validation set"
+_LOSS, _BLEU = "Loss (nats per token)", "BLEU of the validation set, greedy search"
+_OTHER_TOKENS = "other vocabularies: losses do not compare"
 _THIN: dict[str, Any] = {"linewidth": 1.1, "alpha": 0.6}  # training, if the colour says which run it is
 _THICK: dict[str, Any] = {"linewidth": 2.0}
 
@@ -40,6 +43,20 @@ class Curve:
         reach = len(self.values) // 80
         windows = [self.values[max(0, place - reach) : place + reach + 1] for place in range(len(self.values))]
         return Curve(self.steps, [sum(window) / len(window) for window in windows])
+
+    def merged(self) -> Curve:
+        """Means over equally many updates, as far as possible. A value is the mean of the updates since the one before.
+
+        Older versions also wrote the few updates before a checkpoint: their means would jump.
+        """
+        widths = [step - before for before, step in pairwise([0, *self.steps])]
+        usual = sorted(widths)[len(widths) * 9 // 10] if widths else 0  # not the widest: records may be lost
+        steps, values, total, width = list[int](), list[float](), 0.0, 0
+        for step, value, own in zip(self.steps, self.values, widths, strict=True):
+            total, width = total + own * value, width + own
+            if width >= usual or step == self.steps[-1]:
+                steps, values, total, width = [*steps, step], [*values, total / width], 0.0, 0
+        return Curve(steps, values)
 
 
 def draw_run(run: Path, theme: Theme = "light") -> list[Path]:
@@ -76,7 +93,19 @@ def compare_runs(runs: Sequence[Path], file: Path, theme: Theme = "light") -> Pa
     if len(runs) > most:
         raise TmtError(f"{len(runs)} runs in one picture", remedy=f"Give at most {most}: each needs its own colour.")
     records = [_measured(_metrics_of(run)) for run in runs]
-    return _compare(dict(zip(_names(runs), records, strict=True)), file, theme)
+    tokens = [_tokens_of(run) for run in runs]
+    known = [one for one in tokens if one is not None]
+    warning = _OTHER_TOKENS if any(one != known[0] for one in known) else ""
+    return _compare(dict(zip(_names(runs), records, strict=True)), file, theme, warning)
+
+
+def _tokens_of(run: Path) -> dict[str, Any] | None:
+    """The settings that decide the vocabularies of a run; None if they are unknown."""
+    try:
+        config = load_config(run / CONFIG)
+    except TmtError:
+        return None
+    return config.model_dump(include={"data": {"source", "target", "corpus", "cleaning"}, "tokenizer": True})
 
 
 def _metrics_of(run: Path) -> Path:
@@ -104,8 +133,8 @@ def _names(runs: Sequence[Path]) -> list[str]:
     return [str(path) for path in paths]
 
 
-def _compare(runs: Mapping[str, Sequence[Record]], file: Path, theme: Theme) -> Path:
-    """Draw the two panels: loss, and BLEU if a run has it."""
+def _compare(runs: Mapping[str, Sequence[Record]], file: Path, theme: Theme, warning: str = "") -> Path:
+    """Draw the two panels: loss, and BLEU if a run has it. warning: for the reader of the losses."""
     bleu = {name: Curve(*points(records, "validation", "bleu")) for name, records in runs.items()}
     panels = 2 if any(curve.steps for curve in bleu.values()) else 1
     rows = len(runs) if len(runs) > 1 else 0
@@ -115,7 +144,7 @@ def _compare(runs: Mapping[str, Sequence[Record]], file: Path, theme: Theme) -> 
             1, panels, left=0.075, right=0.975, wspace=0.2, bottom=0.56 / height, top=1 - (0.52 + 0.22 * rows) / height
         )
         first = figure.add_subplot(grid[0], title=_LOSS)
-        _draw_losses(first, list(runs.values()))
+        _draw_losses(first, list(runs.values()), warning)
         if panels == 2:
             axes = figure.add_subplot(grid[1], title=_BLEU, sharex=first)
             for place, curve in enumerate(bleu.values()):
@@ -146,7 +175,7 @@ def _name_runs(figure: Figure, bleu: Mapping[str, Curve]) -> None:
     )  # fmt: skip
 
 
-def _draw_losses(axes: Axes, runs: Sequence[Sequence[Record]]) -> None:
+def _draw_losses(axes: Axes, runs: Sequence[Sequence[Record]], warning: str = "") -> None:
     """Draw the loss of training and validation: in two colours for one run; in its colour, thin and thick, for each of
     several."""
     from matplotlib import rcParams
@@ -156,6 +185,7 @@ def _draw_losses(axes: Axes, runs: Sequence[Sequence[Record]]) -> None:
     style = _THICK if alone else _THIN
     for place, records in enumerate(runs):
         train, validation = (Curve(*points(records, event, "loss")) for event in ("step", "validation"))
+        train = train.merged()
         values += train.values + validation.values
         if alone:
             axes.plot(train.steps, train.values, color="C0", alpha=0.25, linewidth=0.8)
@@ -166,7 +196,8 @@ def _draw_losses(axes: Axes, runs: Sequence[Sequence[Record]]) -> None:
     _leave_out_the_start(axes, values)
     first, second = ("C0", "C1") if alone else [rcParams["axes.labelcolor"]] * 2
     lines = [Line2D([], [], color=first, **style), Line2D([], [], color=second, marker=".", **_THICK)]
-    axes.legend(lines, ["training", "validation"], loc="upper right", fontsize=PLAIN)
+    title = {"title": warning, "title_fontsize": PLAIN} if warning else {}
+    axes.legend(lines, ["training", "validation"], loc="upper right", fontsize=PLAIN, **title)
 
 
 def _draw_loss(records: Sequence[Record], file: Path, theme: Theme) -> Path | None:

@@ -18,7 +18,7 @@ from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.reporting.bars import bar, is_watched
 from transformer_mt.reporting.curves import METRICS, PLOTS, draw_curves
 from transformer_mt.reporting.table import sample_line, table_head, table_row
-from transformer_mt.reporting.terminal import PLAIN_COLUMNS, columns_of, painted, wrapped
+from transformer_mt.reporting.terminal import columns_of, painted, wrapped
 
 LOG = "train.log"
 PLAIN_SECONDS = 30.0  # between progress lines without a terminal
@@ -125,12 +125,13 @@ class Events:
         keys = ("source", "translation", "reference")
         self.record("validation", **values, samples=[dict(zip(keys, sample, strict=True)) for sample in samples])
         columns = columns_of(sys.stderr)
+        room = columns - 1 if sys.stderr.isatty() else None
         if self._rows % HEAD_EVERY == 0:
             self.say(table_head(columns), "bold", log=table_head())
         self._rows += 1
         self.say(table_row(values, columns), "green" if values["best"] else "", log=table_row(values))
         for sample in samples:
-            self.say(sample_line(*sample, columns - 1), log=sample_line(*sample, PLAIN_COLUMNS - 1))
+            self.say(sample_line(*sample, room), log=sample_line(*sample))
         if time.monotonic() - self._drawn > PLOT_SECONDS:
             self.draw(apart=False)
         self._shown = time.monotonic()

@@ -38,7 +38,7 @@ COLUMNS: tuple[tuple[str, int, str, Callable[[Any], str]], ...] = (
     ("train loss", 10, "train_loss", "{:.3f}".format),
     ("valid loss", 10, "loss", "{:.3f}".format),
     ("perplexity", 10, "perplexity", "{:.2f}".format),
-    ("valid BLEU", 10, "bleu", "{:.2f}".format),
+    ("greedy BLEU", 11, "bleu", "{:.2f}".format),
     ("time", 7, "seconds", duration),
 )
 
@@ -71,12 +71,15 @@ def _fitting(columns: int | None) -> list[tuple[str, int, str, Callable[[Any], s
     return shown
 
 
-def sample_line(source: str, translation: str, reference: str, columns: int) -> str:
+def sample_line(source: str, translation: str, reference: str, columns: int | None = None) -> str:
     """`source -> translation (reference)` in at most `columns`; texts that are too long get equal shares.
 
-    With few columns the source gets a line of its own.
+    With few columns the source gets a line of its own. None: whole texts in one line.
     """
     indent, arrow = "       ", "  ->  "
+    if columns is None:
+        source, translation, reference = (" ".join(text.split()) for text in (source, translation, reference))
+        return f"{indent}{source}{arrow}{translation}   ({reference})"
     room = max(30, columns - len(indent) - len(arrow) - len("   ()"))
     if columns < ONE_LINE:
         source = shortened(source, columns - len(indent))

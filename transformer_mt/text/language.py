@@ -7,6 +7,7 @@ a third language is found too, which a choice between the two languages of a pai
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -79,3 +80,13 @@ def _identifier() -> tuple[Any, list[str]]:
 
     identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
     return identifier, list(identifier.nb_classes)
+
+
+def language_of(sentences: Iterable[str]) -> str | None:
+    """The most probable language of several sentences together, or None if they have no letters."""
+    text = " ".join(sentences)
+    if not any(map(str.isalpha, text)):
+        return None
+    identifier, labels = _identifier()
+    label = labels[int(np.argmax(identifier._decide(text)))]
+    return next((min(group, key=len) for group in _RELATED[3:] if label in group), label)

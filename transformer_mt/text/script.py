@@ -43,3 +43,8 @@ def foreign_script(text: str, language: str) -> bool:
     """Whether the text has letters, but none of the language's script. False if this script is unknown."""
     own = _OWN_LETTER.get(language)
     return own is not None and _LETTER.search(text) is not None and own.search(text) is None
+
+
+def same_script(one: str, other: str) -> bool:
+    """Whether two languages are written with the same letters; False if one of them is unknown."""
+    return any({one, other} <= set(languages.split()) for languages in _WRITTEN_IN.values())

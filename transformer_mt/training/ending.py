@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from transformer_mt.config.training import TrainingConfig
 from transformer_mt.training.state import TrainState
@@ -15,10 +16,10 @@ def reason_to_stop(state: TrainState, config: TrainingConfig) -> str:
     if config.max_epochs is not None and state.epoch > config.max_epochs:
         return f"max_epochs {config.max_epochs} reached"
     if state.validated != state.step or not state.step:
-        return ""  # the limits below are checked only right after a validation
+        return ""  # the limits below end training only right after a validation
     if config.patience is not None and state.stale >= config.patience:
         return f"patience {config.patience} exhausted: no improvement in {state.stale} validations"
-    if config.max_minutes is not None and state.seconds >= 60 * config.max_minutes:
+    if config.max_minutes is not None and time_is_up(state, config):
         return f"max_minutes {config.max_minutes:g} reached"
     return ""
 
@@ -35,12 +36,61 @@ def seconds_left(state: TrainState, config: TrainingConfig, updates: int) -> flo
     return max(0.0, min(left))
 
 
-def final_steps(state: TrainState, config: TrainingConfig, saved: Sequence[int]) -> list[int]:
-    """Steps of the checkpoints that are averaged into the model: the best, the last k or the best k."""
-    latest, saved = state.latest(saved), state.regular(saved)
-    best = [step for _, step in state.ranking if step in saved]
-    if config.average == "last":
-        return latest[-config.average_checkpoints :]
-    if config.average == "best" and best:
-        return best[: config.average_checkpoints]
-    return best[:1] or list(saved[-1:])
+def time_is_up(state: TrainState, config: TrainingConfig) -> bool:
+    """Whether `max_minutes` has passed: training then validates, and ends."""
+    return config.max_minutes is not None and state.seconds >= 60 * config.max_minutes
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Checkpoints that may become the model: one, or several for their mean.
+
+    names: what these steps are: last, best, mean
+    loss, bleu: on the validation split; None if not measured
+    """
+
+    names: list[str]
+    steps: list[int]
+    loss: float | None = None
+    bleu: float | None = None
+
+    def __str__(self) -> str:
+        """Such as `last and best: step 1,057` or `mean of 5`."""
+        if len(self.steps) > 1:
+            return f"{' and '.join(self.names)} of {len(self.steps)}"
+        return f"{' and '.join(self.names)}: step {self.steps[0]:,}"
+
+
+def candidates(state: TrainState, config: TrainingConfig, saved: Sequence[int]) -> list[Candidate]:
+    """The last checkpoint, the best, and the mean that the config configures; equal ones once. saved: their steps."""
+    latest, best = state.latest(saved), [step for _, step in state.ranking if step in state.regular(saved)]
+    averaged = {"none": [], "last": latest[-config.average_checkpoints :], "best": best[: config.average_checkpoints]}
+    found: dict[tuple[int, ...], list[str]] = {}
+    for name, steps in (("last", latest[-1:]), ("best", best[:1]), ("mean", averaged[config.average])):
+        if steps:
+            found.setdefault(tuple(sorted(steps)), []).append(name)
+    return [Candidate(_without_mean_of_one(names), list(steps)) for steps, names in found.items()]
+
+
+def _without_mean_of_one(names: list[str]) -> list[str]:
+    return [name for name in names if name != "mean"] or names
+
+
+def best_of(measured: Sequence[Candidate]) -> Candidate:
+    """The candidate with the highest BLEU; if that is equal or not measured, the one with the lowest loss.
+
+    If that is equal too, the first: the last checkpoint, which has seen the most data.
+    """
+    return min(measured, key=lambda one: (-one.bleu if one.bleu is not None else 0.0, one.loss or 0.0))
+
+
+def reason(measured: Sequence[Candidate]) -> str:
+    """Why `best_of` takes the one it takes, in a few words."""
+    best = best_of(measured)
+    others = [one for one in measured if one is not best]
+    equal = [one for one in others if one.bleu == best.bleu]
+    if not equal:
+        return "highest validation BLEU"
+    if any(one.loss == best.loss for one in equal):
+        return "no other is better"
+    return "lowest validation loss" if best.bleu is None else "equal validation BLEU, lower loss"

@@ -7,7 +7,9 @@ import platform
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,8 +21,10 @@ from transformer_mt.files.lock import HeldError, lock
 from transformer_mt.files.replace import recover_all, replace_text
 from transformer_mt.files.system import IS_WINDOWS
 from transformer_mt.training.checkpoint import Checkpoints
+from transformer_mt.training.ending import Candidate
 
 FACTS, MODEL, STEPS = "run.json", "model", ".steps"
+IN_PYTHON, FRESH = " (in Python: run_dir)", "--fresh (in Python: fresh=True)"
 PACKAGES = ("torch", "numpy", "sentencepiece", "spacy", "soynlp", "torchtext", "sacrebleu", "safetensors")
 # Keys that may change when a run continues: when it ends, what it saves and shows, and where it runs.
 CHANGEABLE = (
@@ -50,10 +54,29 @@ BLEU_KEYS = (
 
 
 class FinalModel(NamedTuple):
-    """What model/ contains: the mean of the checkpoints of these steps, written by `tmt train` or `tmt average`."""
+    """What model/ contains: the mean of the checkpoints of these steps.
+
+    by:        who wrote it: train or average
+    why:       why these steps; empty if there was nothing to choose from
+    compared:  what it was chosen from, with the figures that decided
+    criterion: settings that the figures depend on
+    """
 
     steps: list[int]
     by: str
+    why: str = ""
+    compared: Sequence[Candidate] = ()
+    criterion: Mapping[str, Any] = {}
+
+    def to_json(self) -> dict[str, Any]:
+        return {**self._asdict(), "compared": [asdict(one) for one in self.compared]}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> FinalModel:
+        """The inverse of `to_json`. Raises KeyError, TypeError or ValueError if the values are damaged."""
+        steps, compared = [int(step) for step in values["steps"]], values.get("compared", ())
+        found = [Candidate(**one) for one in compared]
+        return cls(steps, str(values["by"]), str(values.get("why", "")), found, dict(values.get("criterion", {})))
 
 
 class RunDirectory:
@@ -66,22 +89,47 @@ class RunDirectory:
         recover_all(self.checkpoints.folder)
         self._held = ExitStack()  # closing it releases the lock
 
-    def final_model(self, steps: list[int]) -> FinalModel | None:
+    def final_model(self, among: Sequence[Candidate], criterion: Mapping[str, Any]) -> FinalModel | None:
         """What model/ contains, if it is up to date; None if the model must be written.
 
-        It is up to date if it is the mean of `steps`, or if `tmt average` wrote it with the newest checkpoint in it.
+        It is up to date if it is the only candidate, if it was chosen from these candidates by this criterion, or if
+        `tmt average` wrote it with the newest checkpoint in it.
         """
-        try:
-            recorded = json.loads((self.model / STEPS).read_text(encoding="utf-8"))
-            final = FinalModel([int(step) for step in recorded["steps"]], str(recorded["by"]))
-        except (OSError, ValueError, TypeError, KeyError):  # there is no such file, or it is damaged
+        final = self.recorded_model()
+        if final is None:
             return None
-        was_chosen = final.by == "average" and final.steps[-1:] == self.checkpoints.steps()[-1:]
-        return final if was_chosen or final.steps == steps else None
+        if final.by == "average":
+            return final if final.steps[-1:] == self.checkpoints.steps()[-1:] else None
+        if len(among) == 1:
+            return final if final.steps == among[0].steps else None
+        same = [one.steps for one in final.compared] == [one.steps for one in among]
+        return final if same and final.criterion == criterion else None
+
+    def recorded_model(self) -> FinalModel | None:
+        """What was recorded about model/; None if there is no record, or if it is damaged."""
+        try:
+            return FinalModel.from_json(json.loads((self.model / STEPS).read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return None
 
     def record_final_model(self, final: FinalModel) -> None:
         """Write what the model is made of, for `final_model`."""
-        replace_text(self.model / STEPS, json.dumps(final._asdict()))
+        replace_text(self.model / STEPS, json.dumps(final.to_json()))
+
+    def record_finish(self, step: int, final: FinalModel) -> None:
+        """Write to run.json when the training ended at this step, and which model it made.
+
+        The time stays if it ended at the same step before. `tmt average` does not come here: the default model is that
+        of the run that finished last (`decoding.finding`).
+        """
+        history = self._history()
+        earlier = [one["finished"] for one in history if isinstance(one.get("finished"), dict)]
+        known = [one["time"] for one in earlier if one.get("step") == step]
+        when = known[-1] if known else round(time.time(), 2)
+        finished = {"time": when, "step": step, "run": self.folder.resolve().name, "model": final.to_json()}
+        history = history or [{}]
+        history[-1] = {**history[-1], "finished": finished}
+        replace_text(self.folder / FACTS, json.dumps(history, indent=1))
 
     def update_model_config(self, config: Config) -> None:
         """Write this config to the final model: the decoding section may have changed."""
@@ -102,7 +150,7 @@ class RunDirectory:
             raise TmtError(
                 "--fresh would rename the current folder",
                 place=self.folder.resolve(),
-                remedy="Change to another folder, and give this one as --run-dir.",
+                remedy=f"Change to another folder, and give this one as --run-dir{IN_PYTHON}.",
             )
         self._lock()
         number = 1
@@ -126,13 +174,9 @@ class RunDirectory:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._require_run()
             self._lock()
-            history: list[Any] = []  # facts about each start of this run, oldest first
-            with suppress(OSError, ValueError):  # there is no file yet, or it cannot be read
-                recorded = json.loads((self.folder / FACTS).read_text(encoding="utf-8"))
-                history = [one for one in recorded if isinstance(one, dict)] if isinstance(recorded, list) else []
-            changed: list[str] = []
+            history = self._history()
+            changed = self.require_same(config)
             if (self.folder / CONFIG).exists():
-                changed = self._require_same(config)
                 self._require_same_corpus(history, facts)
             # run.json first: it marks the folder as a run directory
             replace_text(self.folder / FACTS, json.dumps([*history, facts], indent=1))
@@ -140,6 +184,13 @@ class RunDirectory:
             return changed
         except OSError as error:
             raise from_os_error(error, "opening the run directory") from None
+
+    def _history(self) -> list[dict[str, Any]]:
+        """Facts about each start of this run, oldest first; empty if there is no file yet, or if it is damaged."""
+        with suppress(OSError, ValueError):
+            recorded = json.loads((self.folder / FACTS).read_text(encoding="utf-8"))
+            return [one for one in recorded if isinstance(one, dict)] if isinstance(recorded, list) else []
+        return []
 
     def close(self) -> None:
         """Release the lock, so that other processes may train here."""
@@ -154,7 +205,7 @@ class RunDirectory:
             raise TmtError(
                 f"this folder contains files ({', '.join(sorted(others)[:3])}) but no run",
                 place=self.folder,
-                remedy="Give a new or empty folder as --run-dir.",
+                remedy=f"Give a new or empty folder as --run-dir{IN_PYTHON}.",
             )
 
     def _lock(self) -> None:
@@ -166,7 +217,7 @@ class RunDirectory:
             raise TmtError(
                 "another process is training here",
                 place=self.folder,
-                remedy="Wait until it ends, or choose another --run-dir.",
+                remedy=f"Wait until it ends, or choose another --run-dir{IN_PYTHON}.",
             ) from None
 
     def _require_same_corpus(self, history: list[Any], facts: dict[str, Any]) -> None:
@@ -177,11 +228,13 @@ class RunDirectory:
             raise TmtError(
                 "the corpus has changed since this run started: " + ", ".join(changed),
                 place=self.folder,
-                remedy="Restore the old files, or start again with --fresh (the previous run is moved to NAME.1).",
+                remedy=f"Restore the old files, or start again with {FRESH} (the previous run is moved to NAME.1).",
             )
 
-    def _require_same(self, config: Config) -> list[str]:
+    def require_same(self, config: Config) -> list[str]:
         """The keys that differ from the run's config. Raises TmtError if one of them may not change."""
+        if not (self.folder / CONFIG).exists():
+            return []
         changed = differences(load_config(self.folder / CONFIG), config)
         fixed = BLEU_KEYS if config.training.monitor == "bleu" else ()
         refused = [line for line in changed if line.startswith(fixed) or not line.startswith(CHANGEABLE)]
@@ -190,7 +243,7 @@ class RunDirectory:
                 "this folder contains a run with another config; these keys differ (value of the run | new value)\n    "
                 + "\n    ".join(refused),
                 place=self.folder,
-                remedy="Choose another --run-dir or name, restore the old values, or start again with --fresh"
+                remedy=f"Choose another --run-dir or name, restore the old values, or start again with {FRESH}"
                 " (the previous run is moved to NAME.1).",
             )
         return changed

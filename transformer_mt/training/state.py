@@ -24,6 +24,7 @@ class TrainState:
     plateau, plateau_best, plateau_stale:  see `plateau_after`
     ranking:  (monitored value, step) of the best checkpoints, best first: the validation loss, or the negative BLEU
     recent_*: sums since the last validation, for its line in the table
+    window_*: sums since the last record of the loss in metrics.jsonl; `add_window` adds to them
     validated:      the step of the last validation
     interrupted:    steps with a checkpoint only because of an interruption; they do not count for `keep_last`
     recent:   steps of the newest other checkpoints; the settings say how many
@@ -45,6 +46,11 @@ class TrainState:
     recent_nll: float = 0.0
     recent_tokens: int = 0
     recent_seconds: float = 0.0
+    window_updates: int = 0
+    window_nll: float = 0.0
+    window_smoothed: float = 0.0
+    window_tokens: int = 0
+    window_seconds: float = 0.0
     validated: int = 0
     interrupted: list[int] = field(default_factory=list)
     recent: list[int] = field(default_factory=list)
@@ -59,7 +65,8 @@ class TrainState:
     def from_json(cls, values: dict[str, Any]) -> TrainState:
         """The inverse of `to_json`. Raises ValueError if keys are missing."""
         names = {item.name for item in fields(cls)}
-        values = {"interrupted": [], "recent": [], **values}  # older versions did not write these
+        added = {item.name: 0 for item in fields(cls) if item.name.startswith("window_")}
+        values = {"interrupted": [], "recent": [], **added, **values}  # older versions did not write these
         if not names <= set(values):
             raise ValueError(f"keys are missing: {', '.join(sorted(names - set(values)))}")
         known: dict[str, Any] = {name: math.inf if values[name] is None else values[name] for name in names}
@@ -95,6 +102,17 @@ class TrainState:
         """Add the target tokens of some updates. nll: the sum of their -log p."""
         self.tokens, self.recent_tokens = self.tokens + tokens, self.recent_tokens + tokens
         self.recent_nll += nll
+
+    def add_window(self, updates: int, nll: float, smoothed: float, tokens: int, seconds: float) -> None:
+        """Add the loss sums of some updates to those that the next record in metrics.jsonl is the mean of."""
+        self.window_updates, self.window_tokens = self.window_updates + updates, self.window_tokens + tokens
+        self.window_nll, self.window_smoothed = self.window_nll + nll, self.window_smoothed + smoothed
+        self.window_seconds += seconds
+
+    def clear_window(self) -> None:
+        """Begin the next window."""
+        self.window_updates = self.window_tokens = 0
+        self.window_nll = self.window_smoothed = self.window_seconds = 0.0
 
     @property
     def recent_loss(self) -> float | None:

@@ -18,11 +18,11 @@ from transformer_mt.runtime.device import Machine, random_states, restore_random
 from transformer_mt.runtime.weights import load_weights, named_weights
 from transformer_mt.training.average import averaged
 from transformer_mt.training.checkpoint import Checkpoint
-from transformer_mt.training.ending import reason_to_stop, seconds_left
+from transformer_mt.training.ending import reason_to_stop, seconds_left, time_is_up
 from transformer_mt.training.gradients import Gradients, is_out_of_memory, out_of_memory
 from transformer_mt.training.interruption import NOTICE, StopSignal
 from transformer_mt.training.optimizer import Optimizer
-from transformer_mt.training.run_directory import RunDirectory
+from transformer_mt.training.run_directory import FRESH, RunDirectory
 from transformer_mt.training.running_loss import LossTable, Position, RunningLoss
 from transformer_mt.training.schedules.base import make_schedule
 from transformer_mt.training.state import TrainState
@@ -61,6 +61,7 @@ class Trainer:
         self.losses = RunningLoss()
         self.damaged: set[int] = set()  # steps of damaged checkpoints, until they are written again
         self.learning_rate = 0.0
+        self.is_late = 0.0  # above 0: the time is up
         self.loss_shown = -math.inf  # when the progress bar last got a loss
 
     def train(self) -> TrainState:
@@ -97,7 +98,7 @@ class Trainer:
             if state.step % LOG_EVERY == 0:
                 self._log()
             is_due = state.update == 0 if validate_every is None else state.step % validate_every == 0
-            if is_due or reason_to_stop(state, self.settings):
+            if is_due or self.is_late or reason_to_stop(state, self.settings):
                 self._validate()
                 stop.agree(self.world)  # a signal may have arrived during the validation
             elif checkpoint_every and state.step % checkpoint_every == 0:
@@ -112,7 +113,9 @@ class Trainer:
         """One optimizer step on the batches of all processes. updates: optimizer steps in this epoch."""
         started, state = time.monotonic(), self.state
         batches = self.batches.update(state.epoch, state.update)
-        tokens, stop.votes = self.world.sums([sum(batch.tokens for batch in batches), stop.requested])
+        late = self.world.is_main and time_is_up(state, self.settings)  # clocks differ
+        own_tokens = sum(batch.tokens for batch in batches)
+        tokens, stop.votes, self.is_late = self.world.sums([own_tokens, stop.requested, late])
         sums = self.gradients.add_up(batches, self.world.size / max(1.0, tokens))
         self.losses.add(Position(state.step + 1, state.epoch, state.update + 1), sums, int(tokens))
         if self.machine.device.type == "cpu" and self.world.size == 1:
@@ -146,24 +149,37 @@ class Trainer:
             status = f"loss {loss:.3f}  {recent.tokens_per_second:,.0f} tokens/s  left {left}"
         self.events.advance(state.step, status)
 
-    def _log(self) -> None:
-        """Add the losses since the last call to the state and to metrics.jsonl."""
+    def _collect(self) -> None:
+        """Add the losses since the last call to the state."""
         if not len(self.losses):
             return
         table = self.losses.table(self.world.sums)
         self._require_finite(table)
         totals, state = self.losses.totals(table), self.state
         state.add_tokens(totals.tokens, totals.nll)
+        state.add_window(len(self.losses), totals.nll, totals.smoothed, totals.tokens, totals.seconds)
+        self.losses.reset(totals)
+
+    def _log(self) -> None:
+        """Write the mean loss since the last record to metrics.jsonl.
+
+        Each record covers LOG_EVERY updates, also if a checkpoint was saved in between; only the last may cover fewer.
+        """
+        self._collect()
+        state = self.state
+        if not state.window_updates:
+            return
         self.events.record(
             "step",
             step=state.step,
             epoch=state.latest_epoch,
-            loss=totals.nll / totals.tokens,
-            smoothed_loss=totals.smoothed / totals.tokens,
+            updates=state.window_updates,
+            loss=state.window_nll / state.window_tokens,
+            smoothed_loss=state.window_smoothed / state.window_tokens,
             learning_rate=self.learning_rate,
-            tokens_per_second=round(totals.tokens_per_second, 1),
+            tokens_per_second=round(state.window_tokens / max(1e-9, state.window_seconds), 1),
         )
-        self.losses.reset(totals)
+        state.clear_window()
 
     def _require_finite(self, table: LossTable) -> None:
         """End all processes if a loss is infinite or not a number."""
@@ -176,14 +192,13 @@ class Trainer:
         """The error for diverged training; it names the last good checkpoint."""
         saved = self.run.checkpoints.steps()
         last = f"The last good checkpoint is {self.run.checkpoints.path(saved[-1])}. " if saved else ""
-        remedy = (
-            "Start again with --fresh and a lower learning rate, more training.warmup_steps or training.clip_norm: 1.0."
-        )
+        lower = "a lower learning rate, more training.warmup_steps or training.clip_norm: 1.0"
+        remedy = f"Start again with {FRESH} and {lower}."
         return TmtError(message, place=self.run.folder, remedy=last + remedy)
 
     def _validate(self) -> None:
         """Validate the model, record whether it is the best so far, and save a checkpoint."""
-        self._log()
+        self._collect()
         self.events.end_epoch()
         state = self.state
         with averaged(self.model, self.optimizer.average):
@@ -197,10 +212,13 @@ class Trainer:
             "loss": result.loss,
             "perplexity": math.exp(result.loss) if result.loss < 700 else math.inf,  # exp overflows above 709
             "bleu": result.bleu,
+            "search": "greedy",
             "seconds": round(state.recent_seconds, 3),
         }
         values["best"] = state.record_validation(result.loss, result.bleu, self.settings)
         state.stopped = self.world.from_main(lambda: reason_to_stop(state, self.settings))  # clocks differ
+        if state.stopped:
+            self._log()
         samples = [(one.source, one.translation, one.reference) for one in result.samples]
         self.events.validated(values, samples)  # before saving: a run that is killed here prints the line again
         self._save()
@@ -209,7 +227,7 @@ class Trainer:
 
     def _save(self) -> None:
         """Save a checkpoint with the states of the random generators of all processes."""
-        self._log()
+        self._collect()
         self.state.record_checkpoint(self.settings)
         states = self.world.gather(random_states(self.machine.device))
         self.world.from_main(lambda: self._write(states))
@@ -236,7 +254,7 @@ class Trainer:
         self.world.exit_all(
             TmtError(
                 f"interrupted at step {self.state.step:,}; everything is saved in {place}",
-                remedy="Run the same command to continue from there, or add --fresh to start again.",
+                remedy=f"Run the same command to continue from there, or add {FRESH} to start again.",
                 exit_code=INTERRUPTED,
             )
         )
@@ -250,7 +268,7 @@ class Trainer:
             raise TmtError(
                 "every checkpoint of this run is damaged:\n    " + "\n    ".join(problems),
                 place=self.run.folder,
-                remedy="Start again with --fresh; the previous run is moved to NAME.1.",
+                remedy=f"Start again with {FRESH}; the previous run is moved to NAME.1.",
             )
         for problem in problems:
             self.events.say(f"{problem}; using the checkpoint before it")

@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from torch import Tensor
+
 from transformer_mt.config.load import CONFIG, load_config
+from transformer_mt.config.schema import Config
 from transformer_mt.data.prepared import open_prepared
-from transformer_mt.decoding.model_directory import save_model_directory
+from transformer_mt.decoding.model_directory import WEIGHTS, save_model_directory
 from transformer_mt.errors import TmtError
+from transformer_mt.kernels.build import build_model
 from transformer_mt.reporting.notes import note
+from transformer_mt.runtime.device import set_up
+from transformer_mt.runtime.weights import read_weights
 from transformer_mt.text.codec import load_codecs
+from transformer_mt.training.ending import Candidate
 from transformer_mt.training.run_directory import FinalModel, RunDirectory
+from transformer_mt.workflows.candidates import Scorer
+from transformer_mt.workflows.models import default_model
 
 
 @dataclass(frozen=True)
 class AverageReport:
-    """steps: of the averaged checkpoints."""
+    """steps: of the averaged checkpoints; compared: this model and the one before it, on the validation split."""
 
     model: Path
     steps: list[int]
+    compared: Sequence[Candidate] = ()
 
 
-def average(run: str | Path, last: int = 5) -> AverageReport:
+def average(run: str | Path | None = None, last: int = 5) -> AverageReport:
     """Replace the model of a run by the mean of its last checkpoints, without damaged ones.
 
+    run: its folder; default: the run that finished last
+    Both models are compared on the validation split first, if its data is here; the new one is written in any case.
     Raises TmtError if there is no usable checkpoint.
     """
+    run = default_model().parent if run is None else run
     if last < 1:
         raise TmtError(f"cannot average {last} checkpoints", remedy="Use a number of at least 1:  --last 5")
     directory = RunDirectory(Path(run))
@@ -47,6 +61,26 @@ def average(run: str | Path, last: int = 5) -> AverageReport:
         newest = "checkpoint" if len(steps) == 1 else f"{len(steps)} checkpoints"
         note(f"averaged only the newest {newest}; training.keep_last decides how many a run keeps")
     codecs = load_codecs(directory.model) if directory.model.is_dir() else open_prepared(config).codecs()
-    save_model_directory(directory.model, config, directory.checkpoints.mean_weights(steps), codecs)
-    directory.record_final_model(FinalModel(steps, "average"))
-    return AverageReport(directory.model, steps)
+    weights = directory.checkpoints.mean_weights(steps)
+    compared = _compared(directory, config, steps, weights)
+    save_model_directory(directory.model, config, weights, codecs)
+    directory.record_final_model(FinalModel(steps, "average", compared=compared))
+    return AverageReport(directory.model, steps, compared)
+
+
+def _compared(run: RunDirectory, config: Config, steps: list[int], weights: Mapping[str, Tensor]) -> list[Candidate]:
+    """The model that is written now, and the one that it replaces; empty if there is none, or without prepared data."""
+    final = run.recorded_model()
+    if final is None or not (run.model / WEIGHTS).is_file() or sorted(final.steps) == steps:
+        return []
+    new, old = Candidate(["mean" if len(steps) > 1 else "checkpoint"], steps), Candidate(["before"], final.steps)
+    try:
+        scorer = Scorer(config, open_prepared(config), set_up(config.runtime))
+    except TmtError as error:
+        note(f"not compared with the model before: {error.place}: {error.message}")
+        return []
+    weights_before = read_weights(run.model / WEIGHTS)
+    note(f"compared on {scorer.describe()}")
+    source, target = scorer.prepared.codecs()
+    model = build_model(config, len(source), len(target), scorer.machine.device)
+    return scorer.compare([new, old], lambda one: weights if one is new else weights_before, model, note)

@@ -16,7 +16,7 @@ from transformer_mt.config.section import LANGUAGE
 from transformer_mt.data.prepared import Prepared, prepared_folder
 from transformer_mt.decoding.finding import find_model
 from transformer_mt.decoding.interpreter import Computing
-from transformer_mt.decoding.searches.base import option_of
+from transformer_mt.decoding.searches.base import option_of, search_name
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.examine import System, Words, examine
 from transformer_mt.evaluation.metrics import METRICS, notice_of
@@ -82,12 +82,14 @@ class Output:
     words:    the hypotheses and references in tokens of the model, if these are words
     loss:     nats per token of the references
     settings: the search settings and a digest of the test set, for scores.json
+    search:   the search in a few words; empty if others translated
     """
 
     lines: list[str]
     words: Words | None = None
     loss: float | None = None
     settings: dict[str, Any] = field(default_factory=dict)
+    search: str = ""
 
 
 def evaluate(
@@ -178,6 +180,7 @@ def _examine(
         tokenized_references=published,
         words=output.words,
         loss=output.loss,
+        search=output.search,
     )
     return examine(system, metrics, bleu_of_tokens if "bleu" in metrics else None)
 
@@ -231,6 +234,10 @@ def _test_set(config: Config | None, split: str | None, files: TestFiles) -> Tes
             remedy="Prepare it with the config of the run (runs/NAME/config.yaml), or score files:"
             "  --source FILE --reference FILE",
         )
+    if split == "train" or split not in (None, "test", *prepared.splits):  # training pairs are not stored as text
+        others = ", ".join(prepared.splits[1:])
+        problem = "the training split is not for evaluation" if split == "train" else f"unknown split '{split}'"
+        raise TmtError(problem, place=folder, remedy=f"Use one of: {others}.")
     name = prepared.named(split or "test")
     return TestSet(name, name, *prepared.raw(name))
 
@@ -257,6 +264,7 @@ def _translate(translator: Translator, test_set: TestSet, with_loss: bool = Fals
         loss,
         # The digest shows whether stored scores are of the same sentences.
         {"decoding": translator.decoding.model_dump(mode="json"), "text": sha256(text).hexdigest()},
+        search_name(translator.decoding),
     )
 
 

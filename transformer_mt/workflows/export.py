@@ -9,16 +9,18 @@ from typing import Any
 
 import torch
 
+from transformer_mt.config.load import CONFIG, load_config
 from transformer_mt.data.prepared import open_prepared, prepared_folder
-from transformer_mt.decoding.finding import find_model
 from transformer_mt.decoding.interpreter import Computing
 from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
+from transformer_mt.decoding.searches.base import make_search
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.scores import check_parallel, score
 from transformer_mt.exporting.agreement import ENOUGH, compare, random_lines
 from transformer_mt.exporting.ctranslate2 import (
     QUANTIZATIONS,
+    is_exported,
     load_engine,
     require_ctranslate2,
     require_export_folder,
@@ -28,6 +30,7 @@ from transformer_mt.files.lines import lines_of
 from transformer_mt.reporting.notes import note
 from transformer_mt.runtime.device import keep_freed_memory
 from transformer_mt.text.vocabulary import MARKS
+from transformer_mt.workflows.models import find_models
 
 # The search of both engines: without the settings that CTranslate2 lacks.
 _SHARED: dict[str, Any] = {"method": "beam", "coverage_penalty": 0.0, "min_length_ratio": 0.0, "no_repeat_ngram": 0}
@@ -78,16 +81,38 @@ def export(
         raise TmtError(f"cannot compare on {sample} sentences", remedy="Use a number of at least 1:  --sample 200")
     require_ctranslate2()
     require_export_folder(output)
-    directory = load_model_directory(find_model(Path(model) if model is not None else None))
+    directory = load_model_directory(find_models([Path(model)] if model is not None else None)[0])
     lines, references = _sample(directory, sample, source, reference)
     searches: list[SearchAgreement] = []
+    replaced = _earlier_name(output)
 
     def prove(written: Path) -> None:
         searches.extend(_compared(directory, written, lines, references, threads))
         _require_agreement(output, quantization, searches)
 
     write_export(directory, output, quantization, prove)
+    if replaced and replaced != directory.config.name:
+        note(f"{output}: replaced the export of another model, {replaced}, by that of {directory.config.name}")
+    _note_other_search(directory)
     return ExportReport(str(output), quantization, len(lines), searches)
+
+
+def _earlier_name(output: Path) -> str:
+    """The name of the model that was exported to this folder before; empty if there is none, or if it is unknown."""
+    try:
+        return load_config(output / CONFIG).name if is_exported(output) else ""
+    except TmtError:  # written by another version
+        return ""
+
+
+def _note_other_search(directory: ModelDirectory) -> None:
+    """Print a note if CTranslate2 does not have the model's own search, so that the export needs other settings."""
+    from transformer_mt.exporting.engine import refuse_unsupported  # needs CTranslate2
+
+    try:
+        refuse_unsupported(make_search(directory.config.decoding), directory.folder)
+    except TmtError as refusal:
+        note(f"the export cannot search as this model does: {refusal.message}. {refusal.remedy}")
 
 
 def _check_options(format_: str, quantization: str, source: Path | None, reference: Path | None) -> None:

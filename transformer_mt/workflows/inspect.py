@@ -16,7 +16,6 @@ from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.data.prepared import open_prepared
 from transformer_mt.decoding.attention_maps import attention_replaced
-from transformer_mt.decoding.finding import find_model
 from transformer_mt.decoding.model_directory import load_model_directory
 from transformer_mt.errors import TmtError
 from transformer_mt.kernels.build import build_model
@@ -26,6 +25,7 @@ from transformer_mt.model.feed_forward import FeedForward
 from transformer_mt.model.layers import Decoder, Encoder, Residual
 from transformer_mt.model.multi_head_attention import MultiHeadAttention
 from transformer_mt.model.transformer import Transformer
+from transformer_mt.workflows.models import find_models
 
 PARTS = ("source_embedding", "target_embedding", "encoder", "decoder", "generator")
 SOURCE_SIDE = ("source_embedding", "encoder")
@@ -74,7 +74,7 @@ class ShapeRow:
 
 def shipped_model(folder: Path | None) -> Transformer:
     """The model in a folder, with its weights; default: the run that finished last."""
-    return load_model_directory(find_model(folder)).model
+    return load_model_directory(find_models([folder] if folder is not None else None)[0]).model
 
 
 def described_model(

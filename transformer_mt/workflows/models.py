@@ -13,16 +13,31 @@ from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import CONFIG, load_config
 from transformer_mt.config.problems import value_problem
 from transformer_mt.config.schema import Config
-from transformer_mt.decoding.finding import find_model
+from transformer_mt.decoding.finding import find_model, finished_at, unfinished_runs
 from transformer_mt.decoding.searches.base import make_search, option_of
 from transformer_mt.errors import TmtError
+from transformer_mt.reporting.notes import note
 
 _HELP = "Run the command with --help to see its options."
 
 
 def find_models(given: Sequence[Path] | None) -> list[Path]:
-    """The model folders, at least one. Raises TmtError as `find_model` does."""
-    return [find_model(folder) for folder in given] if given else [find_model(None)]
+    """The model folders, at least one; a note names the default. Raises TmtError as `find_model` does."""
+    return [find_model(folder) for folder in given] if given else [default_model()]
+
+
+def default_model() -> Path:
+    """The model of the run that finished last, which a note names. Raises TmtError if there is none."""
+    model = find_model(None)
+    finished = finished_at(model.parent)
+    later = [run for run in unfinished_runs() if _started(run) > (finished or 0.0) and run != model.parent]
+    more = f"; {later[-1]} has not finished" if later else ""
+    note(f"model {model.parent}{more}")
+    return model
+
+
+def _started(run: Path) -> float:
+    return (run / "run.json").stat().st_mtime
 
 
 def config_of_model(folder: Path) -> Config:

@@ -16,6 +16,7 @@ from transformer_mt.reporting.canvas import Theme, check_writable
 from transformer_mt.reporting.curves import compare_runs, draw_run
 from transformer_mt.reporting.distributions import plot_data, plot_lengths, plot_scores, plot_vocabulary
 from transformer_mt.text.vocabulary import MARKS
+from transformer_mt.workflows.models import default_model
 
 COMPARISON = Path("learning-curves.png")
 _CHUNK = 1 << 22  # ids that are counted at once
@@ -28,15 +29,20 @@ def plot(
     output: Path | None = None,
     theme: Theme = "light",
 ) -> list[Path]:
-    """What `tmt plot` draws: `runs` as `plot_runs` does, or the data of `config` as `plot_prepared` does."""
-    if runs and config is None and not overrides:
-        return plot_runs(runs, output, theme)
+    """What `tmt plot` draws: `runs` as `plot_runs` does, or the data of `config` as `plot_prepared` does.
+
+    Without both: the run that finished last.
+    """
+    if config is None and not overrides:
+        return plot_runs(runs or [default_model().parent], output, theme)
     if not runs and config is not None:
         return plot_prepared(config, overrides, output, theme)
     if overrides and config is None:
         raise TmtError("--set needs --config", remedy="Remove --set: a run keeps the settings it was trained with.")
-    what = "--run and --config cannot be combined" if runs else "nothing to draw"
-    raise TmtError(what, remedy="For a run:  tmt plot --run runs/NAME      For prepared data:  tmt plot --config C")
+    raise TmtError(
+        "--run and --config cannot be combined",
+        remedy="For a run:  tmt plot --run runs/NAME      For prepared data:  tmt plot --config C",
+    )
 
 
 def plot_runs(runs: Sequence[Path], output: Path | None = None, theme: Theme = "light") -> list[Path]:
@@ -47,7 +53,7 @@ def plot_runs(runs: Sequence[Path], output: Path | None = None, theme: Theme = "
     """
     if len(runs) == 1 and output is None:
         return draw_run(runs[0], theme)
-    return [compare_runs(runs, output or COMPARISON, theme)]
+    return [compare_runs(runs, output or COMPARISON.absolute(), theme)]
 
 
 def plot_prepared(

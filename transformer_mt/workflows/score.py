@@ -32,9 +32,12 @@ class ScoreTotals:
         self.nats -= one.log_probability
 
     def __str__(self) -> str:
-        loss = self.nats / max(self.tokens, 1)
+        if not self.pairs:
+            return "both files are empty"
+        loss = self.nats / self.tokens
         perplexity = f"{math.exp(loss):,.2f}" if loss < 700 else "infinite"
-        return f"{self.pairs:,} pairs, {self.tokens:,} tokens: {loss:.4f} nats per token, perplexity {perplexity}"
+        pairs = "1 pair" if self.pairs == 1 else f"{self.pairs:,} pairs"
+        return f"{pairs}, {self.tokens:,} tokens: {loss:.4f} nats per token, perplexity {perplexity}"
 
 
 def score(

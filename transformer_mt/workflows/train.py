@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import cached_property
 from pathlib import Path
 from random import Random
 
@@ -15,12 +15,11 @@ from transformer_mt.config.schema import Config
 from transformer_mt.data.batching import Batches, BatchSize, Sampler
 from transformer_mt.data.prepare import samples_segmentations
 from transformer_mt.data.prepared import Prepared
-from transformer_mt.decoding.batches import translate_ids
 from transformer_mt.decoding.finding import RUNS
 from transformer_mt.decoding.model_directory import save_model_directory
+from transformer_mt.decoding.searches.base import search_name
 from transformer_mt.errors import INTERRUPTED, TmtError
 from transformer_mt.evaluation.report import Report
-from transformer_mt.evaluation.scores import score
 from transformer_mt.kernels.build import build_model
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.reporting.curves import PLOTS
@@ -29,19 +28,17 @@ from transformer_mt.reporting.program import program_name, quoted
 from transformer_mt.reporting.table import duration
 from transformer_mt.runtime.device import Machine, seed_everything, set_up
 from transformer_mt.runtime.distributed import World, join_world
-from transformer_mt.training.ending import final_steps
+from transformer_mt.training.ending import Candidate, best_of, candidates, reason
 from transformer_mt.training.gradients import is_out_of_memory
 from transformer_mt.training.memory import step_bytes
 from transformer_mt.training.run_directory import FinalModel, RunDirectory, facts_of
-from transformer_mt.training.schedules.base import ends_in_warmup, ends_with
+from transformer_mt.training.schedules.base import ends_with, schedule_notes
 from transformer_mt.training.state import TrainState
 from transformer_mt.training.trainer import Trainer
-from transformer_mt.training.validation import BleuOf, BleuResult, Sample, Validation
+from transformer_mt.workflows.candidates import Scorer
 from transformer_mt.workflows.data_report import short_report
 from transformer_mt.workflows.evaluate import evaluate_splits
 from transformer_mt.workflows.prepare import prepare
-
-SAMPLES = 3  # translations shown after each validation
 
 
 @dataclass(frozen=True)
@@ -53,6 +50,7 @@ class TrainReport:
     stopped: why training ended
     shipped: steps of the checkpoints that were averaged into `model`
     scores:  of each test set
+    compared: what `model` was chosen from, on the validation split; empty if there was no choice
     """
 
     run: Path
@@ -62,6 +60,7 @@ class TrainReport:
     stopped: str
     shipped: list[int]
     scores: dict[str, Report] = field(default_factory=dict)
+    compared: Sequence[Candidate] = ()
 
 
 def train(
@@ -77,18 +76,31 @@ def train(
     Raises TmtError for all that the user can fix; with exit code 130 after an interruption, when all is saved.
     """
     with join_world() as world:
+        folder = None
         try:
             settings = world.from_main(lambda: config_of(config, overrides))
-            return _train(settings, Path(run_dir or RUNS / settings.name), fresh, world)
+            folder = Path(run_dir or RUNS / settings.name)
+            return _train(settings, folder, fresh, world)
         except KeyboardInterrupt:
-            error = TmtError("interrupted", remedy="Run the same command again to continue.", exit_code=INTERRUPTED)
-            world.exit_all(error)
+            world.exit_all(_interrupted(folder))
+
+
+def _interrupted(folder: Path | None) -> TmtError:
+    """The error after a Ctrl-C that did not wait for a checkpoint. folder: of the run."""
+    saved = RunDirectory(folder).checkpoints.steps() if folder is not None else []
+    if saved:
+        problem = f"interrupted; the last checkpoint is of step {saved[-1]:,}"
+        return TmtError(problem, remedy="Run the same command again to continue there.", exit_code=INTERRUPTED)
+    problem, remedy = "interrupted; there is no checkpoint yet", "The same command starts from the beginning."
+    return TmtError(problem, remedy=remedy, exit_code=INTERRUPTED)
 
 
 def _train(config: Config, folder: Path, fresh: bool, world: World) -> TrainReport:
     machine = set_up(config.runtime, world)
-    prepared = world.from_main(lambda: prepare(config))
     run = RunDirectory(folder)
+    if not fresh:  # before the data is prepared, which may take long
+        world.from_main(lambda: run.require_same(config))
+    prepared = world.from_main(lambda: prepare(config))
     try:
         notes = world.from_main(lambda: _open(run, config, prepared, fresh, world.size))
         events = Events(folder, not world.is_main, config.runtime.tensorboard, config.training.max_epochs)
@@ -96,8 +108,10 @@ def _train(config: Config, folder: Path, fresh: bool, world: World) -> TrainRepo
             events.say(note)
         with closing(events):
             job = TrainingJob(config, prepared, run, machine, events)
-            state = job.trainer().train()
-            return world.from_main(lambda: job.finish(state))
+            trainer = job.trainer()
+            state = trainer.train()
+            final = job.ship(trainer.model, state)
+            return world.from_main(lambda: job.finish(state, final))
     finally:
         run.close()
 
@@ -129,9 +143,11 @@ class TrainingJob:
         """A trainer for this job. Prints what it is going to train."""
         model, batches = self.model(), self.batches()
         self._introduce(model, batches)
-        bleu_of = self._bleu_of() if self.config.training.bleu_sentences else None
-        validation = Validation(self.prepared.store("validation"), self.machine, bleu_of)
-        return Trainer(self.config, model, batches, validation, self.run, self.machine, self.events)
+        return Trainer(self.config, model, batches, self._scorer.greedy(), self.run, self.machine, self.events)
+
+    @cached_property
+    def _scorer(self) -> Scorer:
+        return Scorer(self.config, self.prepared, self.machine)
 
     def model(self) -> Transformer:
         """A new model, initialised with the seed. Raises TmtError if memory is too small for it."""
@@ -173,24 +189,6 @@ class TrainingJob:
 
         return sample
 
-    def _bleu_of(self) -> BleuOf:
-        """The BLEU of greedy translations of the first validation sentences, divided among the processes."""
-        config, world = self.config, self.machine.world
-        store, target = self.prepared.store("validation"), self.prepared.codecs()[1]
-        most = config.training.bleu_sentences
-        sources, references = (list(islice(side, most)) for side in self.prepared.raw("validation"))
-        ids = [store.source[number] for number in range(len(sources))]
-        greedy = config.decoding.model_copy(update={"method": "beam", "beam": 1, "n_best": 1})
-
-        def bleu_of(model: Transformer) -> BleuResult:
-            found = world.split_work(ids, lambda own: translate_ids(model, own, greedy, self.machine.device))
-            translations = [target.decode(one) for one in found]
-            bleu = world.from_main(lambda: score(translations, references, config.data.target, ["bleu"])["bleu"].value)
-            shown = [len(ids) * place // SAMPLES for place in range(min(SAMPLES, len(ids)))]
-            return BleuResult(bleu, [Sample(sources[i], references[i], translations[i]) for i in shown])
-
-        return bleu_of
-
     def _introduce(self, model: Transformer, batches: Batches) -> None:
         """Print the run, data, model, machine and memory before training starts."""
         config, machine, events, updates = self.config, self.machine, self.events, batches.updates(1)
@@ -203,35 +201,74 @@ class TrainingJob:
         vocabulary = " and ".join(f"{size:,}" for size in sizes)
         events.say(f"model      {sum(p.numel() for p in model.parameters()):,} parameters; vocabulary {vocabulary}")
         events.say(f"machine    {machine.describe()}; a step needs about {-(-needed // 2**20):,} MiB")
-        if last := ends_in_warmup(config.training, updates):
-            events.say(
-                f"note       the learning rate only rises: training ends with update {last:,}, and"
-                f" training.warmup_steps is {config.training.warmup_steps:,}; lower it"
-            )
+        for note in schedule_notes(config.training, updates):
+            events.say(f"note       {note}")
         if not self.run.checkpoints.steps():
             events.record("started", pairs=len(batches.store), updates=updates, device=machine.describe())
 
-    def finish(self, state: TrainState) -> TrainReport:
-        """Write the final model and the plots, and score the model on the test sets."""
+    def ship(self, model: Transformer, state: TrainState) -> FinalModel:
+        """Write the final model: the best of the last checkpoint, the best one and the configured mean.
+
+        They are compared on the validation split with the search that users get. Every process must call this.
+        model: gets their weights, one after the other
+        """
+        world, checkpoints, say = self.machine.world, self.run.checkpoints, self.events.say
+        final, among = world.from_main(lambda: self._final_or_candidates(state))
+        if final is not None:
+            return final
+        why, compared = "", list[Candidate]()
+        if len(among) > 1:
+            say(f"compared   {self._scorer.describe()}")
+            line = "           {}".format
+            compared = self._scorer.compare(
+                among, lambda one: checkpoints.mean_weights(one.steps), model, lambda text: say(line(text))
+            )
+            why = reason(compared)
+        shipped = best_of(compared or among)
+        final = FinalModel(shipped.steps, "train", why, compared, self._scorer.criterion if compared else {})
+        world.from_main(lambda: self._write_model(final))
+        return final
+
+    def _final_or_candidates(self, state: TrainState) -> tuple[FinalModel | None, list[Candidate]]:
+        """The final model if it is up to date, or what it can be chosen from."""
+        self.events.say(f"done       {self._reached(state)}", "green")
+        undamaged, problems = self.run.checkpoints.undamaged()
+        for problem in problems:
+            self.events.say(f"{problem}: not used for the final model")
+        among = candidates(state, self.config.training, undamaged)
+        return self.run.final_model(among, self._scorer.criterion), among
+
+    def _write_model(self, final: FinalModel) -> None:
+        weights = self.run.checkpoints.mean_weights(final.steps)
+        save_model_directory(self.run.model, self.config, weights, self.prepared.codecs())
+        self.run.record_final_model(final)
+
+    def finish(self, state: TrainState, final: FinalModel) -> TrainReport:
+        """Record and draw what was reached, and score the model on the test sets."""
         run, events = self.run, self.events
-        events.say(f"done       {self._reached(state)}", "green")
-        final = self._write_model(state)
+        run.update_model_config(self.config)
+        run.record_finish(state.step, final)
         steps = ", ".join(f"{step:,}" for step in final.steps)
         made = f"checkpoint of step {steps}" if len(final.steps) == 1 else f"mean of the checkpoints of steps {steps}"
         kept = ", made by `tmt average` and kept" if final.by == "average" else ""
-        events.say(f"model      {run.model} ({made}{kept})")
+        why = f", {final.why}" if final.why else ""
+        events.say(f"model      {run.model} ({made}{kept}{why})")
         events.say(f"plots      {run.folder / PLOTS}")
         events.say(f"next       {program_name()} translate --model {quoted(run.folder)}")
         events.say(f"           {self._how_to_train_on(state)}")
         events.draw()
-        events.record(
-            "finished", step=state.step, reason=state.stopped, seconds=round(state.seconds, 1), averaged=final.steps
-        )
+        reached = {"step": state.step, "reason": state.stopped, "seconds": round(state.seconds, 1)}
+        events.record("finished", **reached, averaged=final.steps, shipped=final.to_json())
+        search = search_name(self.config.decoding)
+        if self.prepared.test_sets:
+            events.say(f"scores     of {', '.join(self.prepared.test_sets)}, translated with {search}")
         scores: dict[str, Report] = {}
         for name, report in evaluate_splits(run.model, self.prepared.test_sets, self.config.runtime.device):
-            events.record("test", split=name, scores=[f"{name}  {one.line}" for one in report.scores.values()])
+            lines = [f"{name}  {one.line}" for one in report.scores.values()]
+            events.record("test", split=name, search=search, scores=lines)
             scores[name] = report
-        return TrainReport(run.folder, run.model, state.step, state.seconds, state.stopped, final.steps, scores)
+        reached_by = state.step, state.seconds, state.stopped
+        return TrainReport(run.folder, run.model, *reached_by, final.steps, scores, final.compared)
 
     def _reached(self, state: TrainState) -> str:
         """Why training ended, and how good the best checkpoint is."""
@@ -240,28 +277,16 @@ class TrainingJob:
             return spent
         settings = self.config.training
         by_bleu = settings.monitor == "bleu" and settings.bleu_sentences > 0
-        return f"{spent}, best valid {f'BLEU {-state.best:.2f}' if by_bleu else f'loss {state.best:.3f}'}"
+        return (
+            f"{spent}, best valid {f'BLEU {-state.best:.2f} (greedy search)' if by_bleu else f'loss {state.best:.3f}'}"
+        )
 
     def _how_to_train_on(self, state: TrainState) -> str:
-        limit = state.stopped.split(" ")[0]
+        limit, end = state.stopped.split(" ")[0], ends_with(self.config.training)
         more = f"--set training.{limit}={2 * getattr(self.config.training, limit)}"
-        if limit == ends_with(self.config.training):  # its learning rate has come to its end
+        if limit == end:  # its learning rate has come to its end
             return f"for a longer run, start again with --fresh {more}"
+        if limit == "max_minutes" and end:
+            reached = state.latest_epoch if end == "max_epochs" else state.step
+            return f"the learning rate has not come to its end; start again with --fresh --set training.{end}={reached}"
         return f"to train on, repeat the command with {more}"
-
-    def _write_model(self, state: TrainState) -> FinalModel:
-        """Write the final model, unless it is up to date."""
-        run = self.run
-        undamaged, problems = run.checkpoints.undamaged()
-        for problem in problems:
-            self.events.say(f"{problem}: not used for the final model")
-        steps = final_steps(state, self.config.training, undamaged)
-        final = run.final_model(steps)
-        if final is not None:
-            run.update_model_config(self.config)
-            return final
-        weights = run.checkpoints.mean_weights(steps)
-        save_model_directory(run.model, self.config, weights, self.prepared.codecs())
-        final = FinalModel(steps, "train")
-        run.record_final_model(final)
-        return final

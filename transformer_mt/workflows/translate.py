@@ -13,8 +13,10 @@ from transformer_mt.decoding.interpreter import Interpreter as Interpreter
 from transformer_mt.decoding.interpreter import Translation as Translation
 from transformer_mt.decoding.terms import Term
 from transformer_mt.errors import TmtError
+from transformer_mt.files.lines import check_exists
 from transformer_mt.reporting.attention_map import check_which, plot_attention
 from transformer_mt.reporting.canvas import Theme, check_writable
+from transformer_mt.workflows.documents import format_of
 from transformer_mt.workflows.engines import load_model
 from transformer_mt.workflows.models import find_models, search_settings
 
@@ -25,6 +27,24 @@ def open_translator(
     """A translator, and the folders of its models. search: settings that replace those of the first model."""
     folders = find_models(models)
     return load_model(folders, search_settings(folders[0], search), computing, engine), folders
+
+
+def check_document(document: Path | None, form: str | None, others: Sequence[str]) -> None:
+    """Raises TmtError, before a model is loaded, if a document cannot be read, or if `others` do not go with it.
+
+    document: None if there is none; `-` for stdin. others: options that were given
+    """
+    if document is None:
+        if form is not None:
+            raise TmtError("--format needs --document", remedy="For example:  tmt translate --document README.md")
+        return
+    if others:
+        raise TmtError(f"{others[0]} and --document cannot be combined", remedy="Give one of them.")
+    if str(document) == "-" and form is None:
+        raise TmtError("stdin has no suffix", place="--document", remedy="Name its format, such as --format markdown.")
+    if str(document) != "-":
+        check_exists(document)
+    format_of(document, form)
 
 
 class GlossaryUse:

@@ -81,6 +81,10 @@ class Search(ABC):
         """Settings that follow from the settings given on the command line."""
         return {}
 
+    def describe(self) -> str:
+        """The search in a few words, for the reader of a score."""
+        return f"search {self.decoding.method}"
+
     def refusal(self, given: Collection[str]) -> tuple[str, str] | None:
         """The message and the remedy if a given setting would have no effect; else None."""
         reads = {*self.settings, *self.proposer.settings}
@@ -117,6 +121,11 @@ def different_texts(found: Sequence[SearchResult], decode: Callable[[Sequence[in
 def option_of(setting: str) -> str:
     """The command-line option of a setting, such as --top-k for top_k."""
     return f"--{setting.replace('_', '-')}"
+
+
+def search_name(decoding: DecodingConfig) -> str:
+    """The search in a few words, such as `beam 5`."""
+    return make_search(decoding).describe()
 
 
 def make_search(decoding: DecodingConfig) -> Search:

@@ -36,6 +36,9 @@ class Beam(Search):
             return [f"n_best {decoding.n_best} needs a beam of at least {decoding.n_best}, not {decoding.beam}"]
         return []
 
+    def describe(self) -> str:
+        return f"beam {self.rows}" if self.rows > 1 else "greedy search"
+
     def find(self, sentences: Sentences) -> list[list[SearchResult]]:
         from transformer_mt.decoding.beam_search import BeamOptions, beam_search
         from transformer_mt.decoding.greedy_search import greedy_search

@@ -61,6 +61,10 @@ class MinimumBayesRisk(Search):
             return message, f"Remove --beam or {drawn[0]}."
         return super().refusal(given)
 
+    def describe(self) -> str:
+        candidates = self.proposer.describe() if isinstance(self.proposer, Beam) else f"{self.rows} samples"
+        return f"minimum Bayes risk of {candidates}"
+
     def find(self, sentences: Sentences) -> list[list[SearchResult]]:
         return self.proposer.find(sentences)
 

@@ -31,6 +31,9 @@ class Sampling(Search):
             return "--sample and --beam are two ways of searching", "Give only one of them."
         return super().refusal(given)
 
+    def describe(self) -> str:
+        return "random samples"
+
     def find(self, sentences: Sentences) -> list[list[SearchResult]]:
         """In the order drawn."""
         from transformer_mt.decoding.random_sampling import SamplingOptions, sample, seed_of

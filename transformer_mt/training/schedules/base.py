@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from transformer_mt.config.training import TrainingConfig
 
 DEFAULT_PEAK = 1e-3
+LONG_WARMUP = 0.25  # of all updates
 
 
 class Schedule(ABC):
@@ -61,7 +62,23 @@ def ends_with(training: TrainingConfig) -> str:
     return str(cls.ends_with(training))
 
 
-def ends_in_warmup(training: TrainingConfig, epoch_updates: int) -> int:
-    """The number of the last update if training ends during the warmup; else 0."""
+def schedule_notes(training: TrainingConfig, epoch_updates: int) -> list[str]:
+    """What a user should know about a schedule that does not fit the length of the training."""
+    notes, warmup = [], training.warmup_steps
     last = min(training.max_steps or math.inf, (training.max_epochs or math.inf) * epoch_updates)
-    return int(last) if last <= training.warmup_steps else 0
+    if last <= warmup:
+        notes.append(
+            f"the learning rate only rises: training ends with update {int(last):,}, and training.warmup_steps is"
+            f" {warmup:,}; lower it"
+        )
+    elif warmup > LONG_WARMUP * last:
+        notes.append(
+            f"the learning rate rises for {warmup:,} of {int(last):,} updates ({100 * warmup / last:.0f} %);"
+            f" a tenth is usual:  --set training.warmup_steps={max(1, int(last) // 10)}"
+        )
+    if training.max_minutes is not None and (end := ends_with(training)):
+        notes.append(
+            f"if training.max_minutes {training.max_minutes:g} ends the training before training.{end}, the learning"
+            f" rate has not come to its end, which costs BLEU; choose training.{end} to fit the time"
+        )
+    return notes

@@ -1,0 +1,89 @@
+"""Glossary files, and the terms that are found in a line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from transformer_mt.decoding.glossary import Glossary
+from transformer_mt.decoding.terms import Term
+from transformer_mt.errors import TmtError
+
+
+def found(line: str, **entries: str) -> list[tuple[str, str]]:
+    return [tuple(term) for term in Glossary(entries or {"Katze": "feline"}).terms(line)]
+
+
+def copied(line: str) -> list[str]:
+    return [source for source, _ in found(line)]
+
+
+@pytest.mark.parametrize(
+    ("content", "problem", "line"),
+    [
+        ("Hund\tdog\nKatze cat\n", "1 columns", 2),
+        ("Hund\tdog\tnoun\n", "3 columns", 1),
+        ("# comment\n\nHund\t\n", "translation is empty", 3),
+        ("\tdog\n", "term is empty", 1),
+        ("Hund\tdog\nHund\tdog\nHund\thound\n", "another translation in line 1", 3),
+    ],
+)
+def test_a_malformed_row_is_refused_with_its_line(tmp_path: Path, content: str, problem: str, line: int) -> None:
+    file = tmp_path / "terms.tsv"
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(TmtError, match=problem) as error:
+        Glossary.load(file)
+    assert error.value.place == f"{file}:{line}"
+
+
+def test_a_file_with_comments_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "terms.tsv"
+    file.write_bytes("\ufeff# animals\r\nHund\tdog\r\n\r\nrote  Katze\tred cat\r\n".encode())
+    assert Glossary.load(file).entries == {"Hund": "dog", "rote Katze": "red cat"}
+    file.write_text("# nothing\n", encoding="utf-8")
+    with pytest.raises(TmtError, match="no terms"):
+        Glossary.load(file)
+
+
+def test_terms_are_whole_words_and_the_longest_first() -> None:
+    entries = {"Katze": "feline", "rote Katze": "ginger", "klein": "tiny"}
+    assert found("Eine rote Katze und eine Katze.", **entries) == [("rote Katze", "ginger"), ("Katze", "feline")]
+    assert found("Katzen, Hauskatze, Katzenklappe, kleine", **entries) == []
+    assert found("Klein und klein, nie Klein", **entries) == [("Klein", "tiny"), ("klein", "tiny")]
+    lower = Glossary({"katze": "feline"}, ignore_case=True)
+    assert [term.source for term in lower.terms("Die KATZE")] == ["KATZE"]
+
+
+def test_korean_particles_may_follow_a_term() -> None:
+    entries = {"고양이": "feline", "학교": "academy"}
+    for line in ("고양이는 자요.", "고양이들에게는 줘요.", "고양이, 개", "그 고양이"):
+        assert found(line, **entries) == [("고양이", "feline")], line
+    assert found("고양이털 길고양이 고양이발", **entries) == []
+    assert found("학교에서 고양이를", **entries) == [("학교", "academy"), ("고양이", "feline")]
+
+
+def test_addresses_placeholders_and_numbers_are_copied() -> None:
+    assert copied("Siehe https://a.example/b?c=1&d=%20x, oder (www.example.org).") == [
+        *("https://a.example/b?c=1&d=%20x", "www.example.org")
+    ]
+    assert copied("https://a.example/b에서 a.b+c@mail.example.kr로") == ["https://a.example/b", "a.b+c@mail.example.kr"]
+    assert copied("Hallo {name}, {{ja}} ${x} %s %1$d %(n)s %.2f!") == [
+        *("{name}", "{{ja}}", "${x}", "%s", "%1$d", "%(n)s", "%.2f")
+    ]
+    assert copied("1.234,56 Euro um 12:30, $3.50, -5 Grad, 50% sicher, 3. Mai.") == [
+        *("1.234,56", "12:30", "$3.50", "-5", "50", "3")
+    ]
+    assert copied("3개와 2024년, 3만 원") == ["3", "2024"], "3만 is 30,000: translated with its unit"
+    assert copied("3천 명, 3 만 원, 17:40 만나요, 5,20 만큼") == ["17:40", "5,20"], "만나요 is a verb"
+    assert copied("MP3 und A4") == [], "a letter beside a digit makes a word"
+    assert found("Route 66 hat 66 Kilometer", **{"Route 66": "the old road"}) == [
+        *(("Route 66", "the old road"), ("66", "66"))
+    ]
+
+
+def test_a_term_inside_an_address_stays_as_it_is() -> None:
+    assert Glossary({"hund": "dog"}).terms("https://hund.example/hund hund") == [
+        Term("https://hund.example/hund", "https://hund.example/hund"),
+        Term("hund", "dog"),
+    ]

@@ -1,0 +1,358 @@
+"""Documents: what is not text comes back byte for byte, and the translated document has the structure of its source."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from lxml import html
+from markdown_it import MarkdownIt
+
+import transformer_mt as tmt
+from transformer_mt.cli import main
+from transformer_mt.decoding.terms import Term
+from transformer_mt.decoding.translation import Hypothesis, Translation
+from transformer_mt.errors import TmtError
+from transformer_mt.workflows.documents import translate_document
+
+WORDS = ["Hund", "Katze", "Haus", "läuft", "schläft", "groß", "klein", "und", "im", "Park", "über", "Straße", "Ärger"]
+CODE = ["x", "a_b", "pip install x", "f(*a)", "1 < 2", "**no**"]
+URLS = ["https://example.com/a_b?c=1", "http://x.org/(y)", "www.example.com", "me@example.com"]
+
+
+class Fake:
+    """An engine that is a function of the words of a line: it returns its words, and links to words of the line.
+
+    terms: None if its search cannot copy code
+    """
+
+    def __init__(self, function: Callable[[list[str]], tuple[list[str], list[tuple[int, int]]]], terms: bool) -> None:
+        self.function, self.has_terms = function, terms
+
+    @property
+    def terms(self) -> object:
+        if self.has_terms:
+            return self
+        raise TmtError("terms need a beam search")
+
+    def translate(
+        self, lines: Iterable[str], align: bool, terms: Iterable[Sequence[Term]] | None
+    ) -> Iterator[Translation]:
+        assert align
+        assert (terms is not None) == self.has_terms
+        for line in lines:
+            assert "\n" not in line
+            words, links = self.function(line.split())
+            yield Translation((), (Hypothesis(" ".join(words), (), 0.0, (), (), tuple(links)),))
+
+
+def same(words: list[str]) -> tuple[list[str], list[tuple[int, int]]]:
+    return words, [(place, place) for place in range(len(words))]
+
+
+def louder(words: list[str]) -> tuple[list[str], list[tuple[int, int]]]:
+    return same([word.upper().replace("SS", "ß") for word in words])
+
+
+def backwards(words: list[str]) -> tuple[list[str], list[tuple[int, int]]]:
+    return [word.upper() for word in reversed(words)], [(len(words) - 1 - n, n) for n in range(len(words))]
+
+
+def shuffled(words: list[str]) -> tuple[list[str], list[tuple[int, int]]]:
+    """Other words in another order, with few and partly wrong links, and marks that need escapes."""
+    draw = random.Random(" ".join(words))
+    places = draw.sample(range(len(words)), len(words))
+    signs = [
+        re.sub(r"[A-Za-zäöüß]+", lambda _: draw.choice(["*", "Ux", "_y_", "<b", "a|b", "# z", "1.", "&amp;"]), one)
+        for one in words
+    ]
+    links = [(draw.randrange(len(words)) if draw.random() < 0.3 else place, n) for n, place in enumerate(places)]
+    return [signs[place] for place in places], [link for link in links if draw.random() < 0.6]
+
+
+def lossy(words: list[str]) -> tuple[list[str], list[tuple[int, int]]]:
+    """Loses code and words."""
+    kept = [(n, word.upper()) for n, word in enumerate(words) if n % 3 == 0 and not re.search("[\ue000-\uf8ff]", word)]
+    kept = kept or [(0, "NICHTS")]
+    return [word for _, word in kept], [(n, place) for place, (n, _) in enumerate(kept)]
+
+
+ENGINES = [louder, backwards, shuffled, lossy]
+
+
+class Writer:
+    """Writes random documents."""
+
+    def __init__(self, seed: int, newline: str) -> None:
+        self.draw, self.newline = random.Random(seed), newline
+
+    def words(self, most: int = 6) -> str:
+        return " ".join(self.draw.choices(WORDS, k=self.draw.randint(1, most)))
+
+    def sentence(self, inline: Callable[[int], str]) -> str:
+        parts = [inline(2) if self.draw.random() < 0.4 else self.words() for _ in range(self.draw.randint(1, 5))]
+        return f"{self.words(2)} {' '.join(parts)}{self.draw.choice(['.', '!', '?', ''])}"
+
+    # Markdown
+
+    def md_inline(self, depth: int) -> str:
+        draw, code = self.draw, self.draw.choice(CODE)
+        inside = self.md_inline(depth - 1) if depth and draw.random() < 0.3 else self.words(3)
+        if depth < 2:
+            return draw.choice([f"`{code}`", f"*{self.words(2)}*", draw.choice(URLS), self.words(2)])
+        return draw.choice(
+            [
+                f"**{inside}**",
+                f"*{self.words(2)}*",
+                f"`{code}`",
+                f"[{self.words(3)}](http://a.de/b_c)",
+                f'[{self.words(2)} `{code}`](x.html "{self.words(2)}")',
+                f"![{self.words(2)}](bild.png)",
+                f"<{URLS[0]}>",
+                draw.choice(URLS),
+                f"<b>{self.words(2)}</b>",
+                f"<kbd>{code[:1]}</kbd> <!-- nichts --> <br/>",
+                f"~~{self.words(1)}~~ [{self.words(1)}][ref]",
+                "&auml;h 3 \\* 4 &amp; $x_1 + y$",
+            ]
+        )
+
+    def md_blocks(self, depth: int) -> list[str]:
+        lines: list[str] = []
+        for _ in range(self.draw.randint(1, 4)):
+            lines += ["", *self.md_block(depth)] if lines else self.md_block(depth)
+        return lines
+
+    def md_paragraph(self) -> list[str]:
+        words = " ".join(self.sentence(self.md_inline) for _ in range(self.draw.randint(1, 3))).split(" ")
+        half = self.draw.randint(0, len(words))
+        lines = [" ".join(words[:half]), " ".join(words[half:])]
+        return [line for line in lines if line.strip()] if "`" not in "".join(words) else [" ".join(words)]
+
+    def md_block(self, depth: int) -> list[str]:
+        draw = self.draw
+        kind = draw.randrange(10 if depth else 6)
+        if kind == 0:
+            return [f"{'#' * draw.randint(1, 4)} {self.sentence(self.md_inline)}"]
+        if kind == 1:
+            return [f"```{draw.choice(['', 'python'])}", "print('Hund')", "", "    x = `y`", "```"]
+        if kind == 2:
+            row = [f"| {self.words(2)} | {self.md_inline(1).replace('|', '')} |" for _ in range(3)]
+            return [row[0], "|:---|---:|", *row[1:]]
+        if kind == 3:
+            return [
+                f'<div class="x" title="{self.words(2)}">',
+                f"{self.words()} <em>{self.words(2)}</em> &uuml;",
+                "</div>",
+            ]
+        if kind in (6, 7):
+            mark = draw.choice(["- ", "* ", "1. ", "10) "])
+            item = [
+                mark + line if not n else " " * len(mark) + line for n, line in enumerate(self.md_blocks(depth - 1))
+            ]
+            return [*item, mark + self.sentence(self.md_inline)]
+        if kind == 8:
+            return [f"> {line}" for line in self.md_blocks(depth - 1)]
+        return self.md_paragraph()
+
+    def markdown(self) -> str:
+        lines = ["---", "title: Hund", "---", ""] if self.draw.random() < 0.3 else []
+        lines += [*self.md_blocks(2), "", "[ref]: http://x.de/ref 'Titel'"]
+        return self.newline.join(lines) + self.newline * self.draw.randrange(2)
+
+    # HTML
+
+    def html_inline(self, depth: int) -> str:
+        draw = self.draw
+        inside = self.html_inline(depth - 1) if depth and draw.random() < 0.4 else self.words(3)
+        return draw.choice(
+            [
+                f"<b>{inside}</b>",
+                f'<a href="x.html?a=1&amp;b=2" title="{self.words(2)}">{inside}</a>',
+                f"<em class='k'>{inside}</em>",
+                "<code>a &lt; b</code>",
+                f'<img src="x.png" alt="{self.words(2)}">',
+                "<br>",
+                "<!-- <b>nichts</b> -->",
+                f"{draw.choice(URLS[:1])} &auml; &#228; 3 &lt; 4",
+            ]
+        )
+
+    def html_block(self, depth: int) -> str:
+        draw = self.draw
+        inner = self.newline.join(self.html_block(depth - 1) for _ in range(draw.randint(1, 3))) if depth else ""
+        text = self.sentence(self.html_inline).replace(" ", draw.choice([" ", f"{self.newline}   "]), 1)
+        choices = [
+            f"<p>{text}</p>",
+            f"<h2 id=h>{text}</h2>",
+            f"<ul><li>{text}</li><li>{self.words()}{inner}</li></ul>",
+            f"<table><tr><td>{text}</td><th>{self.words(2)}</th></tr></table>",
+            f"<div>{text}{inner}{self.words()}</div>",
+            "<pre>  Hund &lt; <b>Katze</b></pre>",
+            "<script>var a = '<p>Hund</p>';</script>",
+            f'<p translate="no">{text}</p>',
+        ]
+        return draw.choice(choices)
+
+    def html(self) -> str:
+        body = self.newline.join(self.html_block(2) for _ in range(self.draw.randint(1, 5)))
+        head = f"<!DOCTYPE html><html lang='de'><head><title>{self.words()}</title><style>p > b {{}}</style></head>"
+        return f"{head}{self.newline}<body>{body}</body></html>{self.newline * self.draw.randrange(2)}"
+
+    def plain(self) -> str:
+        blocks = []
+        for _ in range(self.draw.randint(1, 6)):
+            indent = " " * self.draw.choice([0, 0, 4])
+            lines = [
+                f"{indent}{self.words(8)} {self.draw.choice(['', *URLS])}".rstrip()
+                for _ in range(self.draw.randint(1, 3))
+            ]
+            blocks.append(self.newline.join([*lines[:-1], lines[-1] + self.draw.choice([".", ""])]))
+            if self.draw.random() < 0.2:
+                blocks.append("=" * 20)
+        return (self.newline * 2).join(blocks) + self.newline * self.draw.randrange(3)
+
+
+def document(form: str, seed: int) -> str:
+    writer = Writer(seed, "\r\n" if seed % 3 == 0 else "\n")
+    return {"markdown": writer.markdown, "html": writer.html, "text": writer.plain}[form]()
+
+
+CASES = [(form, seed) for form, count in (("markdown", 100), ("html", 70), ("text", 30)) for seed in range(count)]
+
+
+def markdown_structure(text: str) -> tuple[list[str], Counter[object], list[str]]:
+    """Kinds of blocks in order with their code; markup of each inline run; code and addresses."""
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    blocks: list[str] = []
+    markup: Counter[object] = Counter()
+    for number, token in enumerate(parser.parse(text.replace("\r\n", "\n"))):
+        blocks.append(token.type + (token.content if token.type in ("fence", "code_block") else ""))
+        for child in token.children or ():
+            if child.type not in ("text", "text_special", "softbreak"):
+                keys = {key: value for key, value in child.attrs.items() if key in ("href", "src")}
+                own = child.content if child.type in ("code_inline", "html_inline") else ""
+                markup[number, child.type, own, str(keys)] += 1
+    return blocks, markup, re.findall(r"`[^`\n]*`", text)
+
+
+def html_structure(text: str) -> list[tuple[str, str, dict[str, str]]]:
+    """Tags with the tag around them and their attributes, without order, and without what is translated."""
+    root = html.document_fromstring(text)
+    found = []
+    for element in root.iter():
+        attributes = {key: value for key, value in element.attrib.items() if key not in ("alt", "title")}
+        around = element.getparent().tag if element.getparent() is not None else ""
+        whole = (
+            element.text
+            if element.tag in ("script", "style", "code", "pre") or not isinstance(element.tag, str)
+            else ""
+        )
+        found.append((str(element.tag), str(around), {**attributes, "text": whole or ""}))
+    return sorted(found, key=str)
+
+
+@pytest.mark.parametrize("terms", [True, False])
+def test_an_engine_that_changes_nothing_gives_the_document_back(terms: bool) -> None:
+    for form, seed in CASES:
+        text = document(form, seed)
+        assert translate_document(text, Fake(same, terms), form).text == text, (form, seed)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("terms", [True, False])
+def test_the_structure_of_200_documents_is_kept(engine: Callable[..., object], terms: bool) -> None:
+    unplaced = blocks = 0
+    for form, seed in CASES:
+        text = document(form, seed)
+        result = translate_document(text, Fake(engine, terms), form)  # type: ignore[arg-type]
+        blocks += result.blocks
+        unplaced += sum("left as it is" in note for _, note in result.notes)
+        place = f"{form} {seed}\n{text}\n=====\n{result.text}"
+        for address in URLS:
+            assert result.text.count(address) == text.count(address), place
+        if form == "markdown":
+            kinds, markup, code = markdown_structure(text)
+            new_kinds, new_markup, new_code = markdown_structure(result.text)
+            assert new_kinds == kinds, place
+            assert new_markup == markup, place
+            assert Counter(new_code) == Counter(code), place
+        elif form == "html":
+            assert html_structure(result.text) == html_structure(text), place
+            tags = Counter(re.findall(r"<[^<>]*>", re.sub(r'(alt|title)="[^"]*"', "", text)))
+            assert Counter(re.findall(r"<[^<>]*>", re.sub(r'(alt|title)="[^"]*"', "", result.text))) == tags, place
+        else:
+            assert [bool(line.strip()) for line in re.split(r"(?:\r?\n){2,}", result.text)] == [
+                bool(line.strip()) for line in re.split(r"(?:\r?\n){2,}", text)
+            ], place
+            assert result.text.count("\r\n\r\n") == text.count("\r\n\r\n"), place
+    assert unplaced <= 0.02 * blocks
+
+
+def test_markup_moves_with_its_words() -> None:
+    text = "Ein **roter Hut** und `a.b` ![Hund](h.png) auf [der Bank](x.md)"
+    result = translate_document(text, Fake(backwards, terms=True), "markdown")
+    assert result.text == "[BANK DER](x.md) AUF `a.b` ![HUND](h.png) UND **HUT ROTER** EIN"
+
+
+def test_a_paragraph_stays_wrapped_and_quoted() -> None:
+    text = "> Ein Mann schläft auf\r\n> einer Bank und eine\r\n> Frau liest.\r\n"
+    result = translate_document(text, Fake(louder, terms=True), "markdown")
+    assert result.text == text.upper()
+
+
+def test_text_is_escaped_only_where_it_must_be() -> None:
+    def signs(words: list[str]) -> tuple[list[str], list[tuple[int, int]]]:
+        return same([{"eins": "*a*", "zwei": "2 < 3", "drei": "- x"}.get(word, word) for word in words])
+
+    text = "eins\n\nzwei\n\ndrei\n"
+    assert translate_document(text, Fake(signs, terms=True), "markdown").text == "\\*a*\n\n2 < 3\n\n\\- x\n"
+    assert translate_document("<p>zwei", Fake(signs, terms=True), "html").text == "<p>2 &lt; 3"
+
+
+def test_what_has_no_translation_is_left_and_named() -> None:
+    result = translate_document("# Hund\n\nKatze\n", Fake(lambda words: ([], []), terms=True), "markdown")
+    assert result.text == "# Hund\n\nKatze\n"
+    assert result.notes == ((1, "no translation; left as it is: Hund"), (3, "no translation; left as it is: Katze"))
+
+
+def test_code_that_the_search_cannot_copy_is_placed_and_noted(tiny_model: Path) -> None:
+    for method in ("beam", "sample"):
+        translator = tmt.load(tiny_model, method=method)
+        result = translate_document("run `a b` and https://x.org/a now", translator, "markdown")
+        assert result.text.count("`a b`") == result.text.count("https://x.org/a") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("a.docx", b"a", "unknown suffix '.docx'"),
+        ("a.md", b"a\n\xff", "a.md:2: the document is not UTF-8: byte 0xff"),
+        ("a.html", b"PK\0\0", "not a text file"),
+        ("missing.md", None, "no such file"),
+    ],
+)
+def test_files_that_are_no_documents(tmp_path: Path, name: str, data: bytes | None, message: str) -> None:
+    if data is not None:
+        (tmp_path / name).write_bytes(data)
+    with pytest.raises(TmtError, match=re.escape(message)):
+        translate_document(tmp_path / name, Fake(same, terms=True))
+
+
+def test_the_command_writes_the_document(tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, target = tmp_path / "in.md", tmp_path / "out.md"
+    source.write_bytes(b"# abc\r\n\r\n    code\r\n\r\nquite `x` long")
+    main.main(["translate", "--model", str(tiny_model), "--document", str(source), "--output", str(target)])
+    lines = target.read_bytes().split(b"\r\n")
+    assert lines[0].startswith(b"# ")
+    assert lines[1:4] == [b"", b"    code", b""]
+    assert lines[4].count(b"`x`") == 1
+    for others in (["--json"], ["--scores"], ["--n-best", "2"], ["a text"], ["--input", str(source)], ["--no-split"]):
+        assert main.main(["translate", "--model", str(tiny_model), "--document", str(source), *others]) == 2
+        assert "and --document cannot be combined" in capsys.readouterr().err
+    assert main.main(["translate", "--model", str(tiny_model), "--format", "html", "a text"]) == 2
+    assert "--format needs --document" in capsys.readouterr().err

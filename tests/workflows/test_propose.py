@@ -1,0 +1,313 @@
+"""`tmt init files --data`: what it sees in many kinds of tables, and that the config it writes works."""
+
+from __future__ import annotations
+
+import json
+import random
+import zipfile
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openpyxl import Workbook
+
+from transformer_mt.config.load import load_config
+from transformer_mt.config.schema import Config
+from transformer_mt.data.prepare import prepare
+from transformer_mt.errors import TmtError
+from transformer_mt.phrasebook import generate
+from transformer_mt.workflows import timing
+from transformer_mt.workflows.propose import Proposal, propose_config
+from transformer_mt.workflows.sizes import held_out, sizes_for, warmup_for
+
+PAIRS = {
+    languages: list(generate(*languages, "train", 300, 1)) for languages in (("de", "en"), ("ko", "en"), ("ko", "de"))
+}
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(timing, "SECONDS", 0.0)
+
+
+def _table(name: str, rows: Sequence[Sequence[str]], separator: str = "\t", encoding: str = "utf-8") -> str:
+    def quoted(cell: str) -> str:
+        return '"' + cell.replace('"', '""') + '"' if separator in cell or '"' in cell else cell
+
+    cells = (row if separator == "\t" else map(quoted, row) for row in rows)
+    Path(name).write_bytes("".join(f"{separator.join(row)}\r\n" for row in cells).encode(encoding))
+    return name
+
+
+def _corpus(proposal: Proposal) -> dict[str, Any]:
+    (corpus,) = proposal.config.data.corpus
+    return {key: value for key, value in corpus.model_dump(exclude_unset=True).items() if key not in ("split", "files")}
+
+
+def _direction(proposal: Proposal) -> str:
+    return proposal.config.data.direction
+
+
+def _pairs_read(proposal: Proposal) -> list[tuple[str, str]]:
+    (options,) = proposal.config.data.corpus
+    corpus = options.corpus(options, proposal.config.data.source, proposal.config.data.target)
+    return [(pair.source, pair.target) for pair in corpus.read("all")]
+
+
+def _error(*data: str, **languages: str) -> TmtError:
+    with pytest.raises(TmtError) as caught:
+        propose_config(data, **languages)
+    return caught.value
+
+
+def test_a_tsv_without_header() -> None:
+    proposal = propose_config(_table("my pairs.tsv", PAIRS["de", "en"]))
+    assert _corpus(proposal) == {"kind": "tsv", "source_column": 0, "target_column": 1}
+    assert _direction(proposal) == "de-en"
+    assert proposal.config.name == "my-pairs"
+    assert proposal.pairs == 300
+    assert not proposal.about
+    assert proposal.config.tokenizer.model_dump()["shared"]
+
+
+def test_the_proposal_is_a_config_with_reasons_that_prepare_accepts() -> None:
+    proposal = propose_config(_table("a.tsv", PAIRS["ko", "en"]), file="my.yaml")
+    Path("my.yaml").write_text(proposal.text, encoding="utf-8")
+    config = load_config("my.yaml")
+    assert config == proposal.config
+    assert "tmt train --config my.yaml" in proposal.text
+    assert "Korean and English have different letters" in " ".join(proposal.text.replace("#", "").split())
+    assert max(map(len, proposal.text.splitlines())) <= 150
+    splits = prepare(config).report.splits
+    assert splits["validation"].pairs == splits["test"].pairs == held_out(300)
+
+
+def test_csv_with_a_header_ids_scores_and_commas_in_cells() -> None:
+    rows = [(f"S{n:04}", f"Nun, {de}", str(n / 7), f'"{en}", he said.') for n, (de, en) in enumerate(PAIRS["de", "en"])]
+    proposal = propose_config(_table("a.csv", [("id", "Deutsch", "score", "English"), *rows], ","))
+    assert _corpus(proposal) == {"kind": "csv", "source_column": "Deutsch", "target_column": "English"}
+    assert _pairs_read(proposal)[0] == (rows[0][1], rows[0][3])
+
+
+def test_german_excel_semicolons_in_cp1252() -> None:
+    rows = [("Satz", "Übersetzung"), *((f"Für {de}, schön", en) for de, en in PAIRS["de", "en"])]
+    proposal = propose_config(_table("a.csv", rows, ";", "cp1252"))
+    names = {"source_column": "Satz", "target_column": "Übersetzung"}
+    assert _corpus(proposal) == {"kind": "csv", "delimiter": ";", "encoding": "cp1252", **names}
+    assert _pairs_read(proposal)[0][0] == rows[1][0]
+    assert "semicolons between the columns" in proposal.text
+
+
+def test_korean_csv_in_cp949_in_the_other_direction() -> None:
+    pairs = [(ko, en) for ko, en in PAIRS["ko", "en"] if en.isascii()]
+    rows = [("SID", "원문", "번역문"), *((str(n), ko, en) for n, (ko, en) in enumerate(pairs))]
+    file = _table("a.csv", rows, ",", "cp949")
+    proposal = propose_config(file, "en", "ko")
+    names = {"source_column": "번역문", "target_column": "원문"}
+    assert _corpus(proposal) == {"kind": "csv", "encoding": "cp949", **names}
+    assert _direction(proposal) == "en-ko"
+    assert _direction(propose_config(file, target="ko")) == "en-ko"
+
+
+def test_unicode_text_of_excel() -> None:
+    rows = [(f'"{de[:-1]}""!"' if n % 9 == 0 else de, en) for n, (de, en) in enumerate(PAIRS["de", "en"])]
+    proposal = propose_config(_table("a.txt", [("de", "en"), *rows], "\t", "utf-16"))
+    names = {"source_column": "de", "target_column": "en"}
+    assert _corpus(proposal) == {"kind": "csv", "delimiter": "\t", "encoding": "utf-16", **names}
+    assert _pairs_read(proposal)[0][0].endswith('"!')
+
+
+def test_attributions_and_categories_are_not_sentences() -> None:
+    rows = [
+        (
+            en,
+            ko,
+            f"CC-BY 2.0 (France) Attribution: tatoeba.org #{n} (CK) & #{n * 3} (me)",
+            random.choice(["news", "talk"]),
+        )
+        for n, (ko, en) in enumerate(PAIRS["ko", "en"])
+    ]
+    proposal = propose_config(_table("a.tsv", rows))
+    assert (_direction(proposal), _corpus(proposal)["target_column"]) == ("en-ko", 1)
+
+
+def test_json_lines_and_parquet_as_in_hugging_face_data_sets() -> None:
+    records = [{"id": str(n), "translation": {"de": de, "en": en}} for n, (de, en) in enumerate(PAIRS["de", "en"])]
+    Path("a.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records), encoding="utf-8")
+    columns = {"source_column": "translation.de", "target_column": "translation.en"}
+    assert _corpus(propose_config("a.jsonl")) == {"kind": "jsonl", **columns}
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pyarrow.Table.from_pylist(records), "a.parquet")
+    assert _corpus(propose_config("a.parquet")) == {"kind": "parquet", **columns}
+
+
+def test_a_workbook_with_notes_and_two_sheets_of_pairs() -> None:
+    book = Workbook()
+    book.active.append(["These pairs are mine."])
+    for half in (PAIRS["de", "en"][:150], PAIRS["de", "en"][150:]):
+        sheet = book.create_sheet()
+        sheet.append(["No", "German", "English"])
+        for number, pair in enumerate(half):
+            sheet.append([number, *pair])
+    book.save("a.xlsx")
+    proposal = propose_config("a.xlsx")
+    assert _corpus(proposal) == {"kind": "xlsx", "source_column": "German", "target_column": "English"}
+    assert proposal.pairs == 300
+
+
+def test_tmx_needs_two_languages() -> None:
+    def unit(**texts: str) -> str:
+        return (
+            "<tu>"
+            + "".join(f'<tuv xml:lang="{code}"><seg>{text}</seg></tuv>' for code, text in texts.items())
+            + "</tu>"
+        )
+
+    three = [(de, en, ko) for (de, en), (ko, _) in zip(PAIRS["de", "en"], PAIRS["ko", "en"], strict=True)]
+    units = "".join(unit(de=de, en=en, ko=ko) for de, en, ko in three)
+    Path("a.tmx").write_text(f'<?xml version="1.0"?><tmx><body>{units}</body></tmx>', encoding="utf-8")
+    assert "--source de --target en" in _error("a.tmx").remedy
+    proposal = propose_config("a.tmx", "ko", "de")
+    assert (_corpus(proposal), _direction(proposal)) == ({"kind": "tmx"}, "ko-de")
+
+
+def test_parallel_files_in_a_folder_an_archive_or_alone() -> None:
+    Path("news").mkdir()
+    for language, side in (("de", 0), ("en", 1)):
+        Path(f"news/a.{language}").write_text(
+            "".join(f"{pair[side]}\n" for pair in PAIRS["de", "en"]), encoding="utf-8"
+        )
+    with zipfile.ZipFile("news.zip", "w") as archive:
+        for file in Path("news").iterdir():
+            archive.write(file, f"x.de-en{file.suffix}")
+    moses = [f"news.zip/x.de-en.{language}" for language in ("de", "en")]
+    for data in (["news"], ["news.zip"], ["news/a.de", "news/a.en"], moses):
+        proposal = propose_config(data)
+        assert (_corpus(proposal), _direction(proposal)) == ({"kind": "text"}, "de-en")
+        assert _pairs_read(proposal) == PAIRS["de", "en"]
+    assert "--data corpus.de --data corpus.en" in _error("news/a.de").remedy
+
+
+def test_several_files_are_one_corpus_if_they_have_the_same_form() -> None:
+    one, two = _table("1.tsv", PAIRS["de", "en"][:200]), _table("2.tsv", PAIRS["de", "en"][200:])
+    other = _table("3.csv", [("English", "German"), *((en, de) for de, en in PAIRS["de", "en"][:100])], ",")
+    assert list(propose_config([one, two]).config.data.corpus[0].files) == [one, two]
+    mixed = propose_config([one, two, other]).config.data
+    assert [corpus.kind for corpus in mixed.corpus] == ["tsv", "csv"]
+    assert mixed.corpus[1].source_column == "German"
+    assert sum(corpus.split.test for corpus in mixed.corpus) == held_out(400)
+    Path("folder").mkdir()
+    Path(one).rename(Path("folder") / one)
+    assert propose_config("folder").pairs == 200
+
+
+OTHERS = {
+    ("fr", "en"): [
+        ("Le chien dort près de la fenêtre.", "The dog is sleeping near the window."),
+        ("Nous avons acheté du pain à midi.", "We bought bread at noon."),
+        ("Où est la gare, s'il vous plaît ?", "Where is the station, please?"),
+        ("Elle écrit une lettre à sa mère.", "She is writing a letter to her mother."),
+    ],
+    ("ru", "en"): [
+        ("Собака спит у окна.", "The dog is sleeping near the window."),
+        ("Мы купили хлеб в полдень.", "We bought bread at noon."),
+        ("Где находится вокзал?", "Where is the station?"),
+        ("Она пишет письмо своей матери.", "She is writing a letter to her mother."),
+    ],
+    ("ja", "en"): [
+        ("犬は窓のそばで寝ています。", "The dog is sleeping near the window."),
+        ("私たちは昼にパンを買いました。", "We bought bread at noon."),
+        ("駅はどこですか。", "Where is the station?"),
+        ("彼女は母に手紙を書いています。", "She is writing a letter to her mother."),
+    ],
+    ("pl", "de"): [
+        ("Pies śpi koło okna, a kot nie śpi.", "Der Hund schläft am Fenster, und die Katze nicht."),
+        ("Kupiliśmy chleb w południe.", "Wir haben mittags Brot gekauft."),
+        ("Gdzie jest dworzec?", "Wo ist der Bahnhof?"),
+        ("Ona pisze list do swojej matki.", "Sie schreibt ihrer Mutter einen Brief."),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("languages", "encoding"),
+    [
+        (("fr", "en"), "utf-8"),
+        (("fr", "en"), "cp1252"),
+        (("ru", "en"), "cp1251"),
+        (("ja", "en"), "shift_jis"),
+        (("pl", "de"), "cp1250"),
+        (("ja", "en"), "utf-8"),
+    ],
+)
+def test_other_languages_and_their_old_encodings(languages: tuple[str, str], encoding: str) -> None:
+    rows = [(f"{number}. {one}", f"{number}. {other}") for number in range(20) for one, other in OTHERS[languages]]
+    proposal = propose_config(_table("a.tsv", rows, encoding=encoding))
+    assert _direction(proposal) == "-".join(languages)
+    assert _pairs_read(proposal) == rows
+    Path("a.yaml").write_text(proposal.text, encoding="utf-8")
+    assert prepare(load_config("a.yaml")).report.splits["train"].pairs > 50
+
+
+def test_what_is_not_clear_is_an_error_that_says_what_was_seen() -> None:
+    pairs = PAIRS["de", "en"]
+    assert "0 (de), 1 (de)" in _error(_table("a.tsv", [(de, f"Ja, {de}") for de, _ in pairs])).remedy
+    assert _direction(propose_config("a.tsv", "de", "nds")) == "de-nds"
+    assert "no column of sentences is in fr" in _error(_table("b.tsv", pairs), source="fr").message
+    three = [(de, en, f"Perhaps {en}") for de, en in pairs]
+    assert "3 columns are sentences" in _error(_table("c.tsv", three)).message
+    numbers = [(de, str(n)) for n, (de, _) in enumerate(pairs)]
+    assert "1 (no sentences)" in _error(_table("d.tsv", numbers)).remedy
+    assert "different pairs" in _error(_table("e.tsv", pairs[:10] * 3)).message
+    Path("f.json").write_text(json.dumps([{"ko": "하나", "en": "one"}]), encoding="utf-8")
+    assert "aihub" in _error("f.json").remedy
+    assert "no such file" in _error("g.tsv").message
+    Path("h.bin").write_bytes(random.Random(1).randbytes(5_000))
+    assert _error("h.bin").remedy
+
+
+def test_a_large_file_is_estimated_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transformer_mt.workflows.discover.MOST_READ", 100)
+    proposal = propose_config(_table("a.tsv", [(f"{n} {de}", en) for n in range(9) for de, en in PAIRS["de", "en"]]))
+    assert proposal.about
+    assert proposal.pairs == pytest.approx(2_700, rel=0.01)
+    assert "about 2,700" in " ".join(text for _, text in proposal.summary)
+
+
+def test_minutes_decide_the_epochs() -> None:
+    file = _table("a.tsv", PAIRS["de", "en"])
+    short, long = (propose_config(file, minutes=minutes) for minutes in (1, 20))
+    assert short.config.training.max_epochs is not None
+    assert long.config.training.max_epochs is not None
+    assert long.config.training.max_epochs > 5 * short.config.training.max_epochs
+    assert short.minutes <= 1
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+@pytest.mark.parametrize("shared", [False, True])
+def test_more_pairs_never_get_smaller_models(shared: bool, gpu: bool) -> None:
+    counts = [100, 5_000, 8_000, 20_000, 30_000, 100_000, 300_000, 1_000_000, 10_000_000]
+    sizes = [sizes_for(count, shared, gpu) for count in counts]
+    for smaller, larger in pairwise(sizes):
+        assert smaller.vocabulary <= larger.vocabulary
+        assert smaller.width <= larger.width
+        assert smaller.epochs >= larger.epochs or gpu
+    for count, one in zip(counts, sizes, strict=True):
+        assert 1 <= held_out(count) <= min(1_000, count // 10)
+        assert warmup_for(one, 50) == 5
+
+
+def test_the_sizes_are_those_of_the_shipped_config() -> None:
+    """What docs/results.md compares: at this number of pairs, a proposal trains as the config written by hand."""
+    config: Config = load_config(Path(__file__).parents[2] / "configs" / "multi30k-de-en.yaml")
+    sizes, model, training = sizes_for(20_000), config.model, config.training
+    assert config.source_tokenizer.size == sizes.vocabulary
+    assert (model.d_model, model.n_heads, model.d_ff) == (sizes.width, sizes.heads, sizes.feed_forward)
+    assert (model.encoder_layers, model.decoder_layers, model.dropout) == (sizes.layers, sizes.layers, sizes.dropout)
+    assert (training.batch_tokens, training.learning_rate) == (sizes.batch_tokens, sizes.learning_rate)
+    assert training.warmup_steps == sizes.warmup

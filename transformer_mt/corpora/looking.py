@@ -1,0 +1,278 @@
+"""What a file of sentence pairs contains: format, encoding, columns, and the first rows, found by its content."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import re
+import zipfile
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from transformer_mt.corpora.parquet import open_parquet, text_columns
+from transformer_mt.corpora.tables import csv_rows, is_header, listed, parse_json
+from transformer_mt.corpora.text import parallel_files
+from transformer_mt.corpora.tmx import read_units
+from transformer_mt.corpora.workbook import HEADER_ROWS, open_sheets
+from transformer_mt.errors import TmtError
+from transformer_mt.files.lines import check_exists, check_head, guessed_encoding, read_lines
+from transformer_mt.files.opening import DAMAGED, damaged, members, open_bytes
+from transformer_mt.text.language import language_of
+
+SAMPLE_ROWS = 1_000
+SAMPLE_BYTES = 1 << 17
+_CP1250 = {"pl", "cs", "sk", "hu", "sl", "hr", "ro"}  # languages that Windows writes in cp1250 and not in cp1252
+_MARKS = ((codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_NAMES = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "vertical bars"}
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a file contains.
+
+    kind:      the kind of corpus that reads it
+    options:   the keys of this kind, without files and columns
+    columns:   the cells of each column that a config can name, by number or name, in the first SAMPLE_ROWS rows
+    languages: of a column, if the file says it
+    reasons:     what was found, in words, by the key that it decides
+    """
+
+    kind: str
+    options: dict[str, Any]
+    columns: dict[str | int, list[str]]
+    languages: dict[str | int, str] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+
+
+def contents_of(file: Path) -> Contents:
+    """Look at a file, or at a folder of parallel files. Raises TmtError if nothing here can be read as pairs."""
+    if file.is_dir():
+        return _parallel(file)
+    check_exists(file)
+    check_head(file)
+    try:
+        with open_bytes(file) as stream:
+            head = stream.read(SAMPLE_BYTES)
+    except DAMAGED as error:
+        raise damaged(error, file, file) from None
+    if head.startswith(b"PK\x03\x04"):
+        if any(name.startswith("xl/") for name in members(file)):
+            return _workbook(file)
+        return _archive(file)
+    if head.startswith(b"PAR1"):
+        return _parquet(file)
+    encoding, note = encoding_of(head, file)
+    text = head.decode(encoding, "ignore").lstrip("\ufeff \t\r\n")
+    if text.startswith("<"):
+        return _tmx(file)
+    options, reasons = ({"encoding": encoding}, {"encoding": note}) if encoding != "utf-8" else ({}, {})
+    if text.startswith(("{", "[")):
+        return _json(file, text, encoding, options, reasons)
+    return _table(file, text, encoding, options, reasons)
+
+
+def encoding_of(head: bytes, file: Path) -> tuple[str, str]:
+    """The encoding of a text and how it was found. Raises TmtError if it cannot be guessed."""
+    mark = next((name for mark, name in _MARKS if head.startswith(mark)), None)
+    if mark:
+        return mark, "the file begins with its byte order mark"
+    zeros = (head[0::2].count(0), head[1::2].count(0))
+    if max(zeros) > len(head) / 8 and min(zeros) < max(zeros) / 8:
+        return ("utf-16-be", "utf-16-le")[zeros[1] > zeros[0]], "every second byte of ASCII letters is 0"
+    with suppress(UnicodeDecodeError):
+        codecs.getincrementaldecoder("utf-8")().decode(head)
+        return "utf-8", ""
+    telling = b"\n".join(line for line in head.split(b"\n")[:-1] or [head] if not line.isascii())
+    name = guessed_encoding(telling)
+    if name is None:
+        remedy = "Save it as UTF-8, or write a config by hand with  encoding: NAME  in data.corpus (tmt init files)."
+        raise TmtError("the encoding of this file cannot be guessed", place=file, remedy=remedy)
+    if name in ("cp1252", "cp1250", "cp1254"):  # they differ in a few letters
+        cells = re.split(r"[\t;,|\n]", telling.decode(name, "replace"))
+        language = language_of(cell for cell in cells if not cell.isascii())
+        name = "cp1250" if language in _CP1250 else "cp1254" if language == "tr" else "cp1252"
+    return name, "guessed from its letters; change it if they look wrong"
+
+
+def _table(file: Path, text: str, encoding: str, options: dict[str, Any], reasons: dict[str, str]) -> Contents:
+    """A table with a separator between its columns, or a text with one sentence in each line."""
+    lines = [line for line in text.splitlines()[: SAMPLE_ROWS + 1] if line.strip()]
+    lines = lines[:-1] if len(text) >= SAMPLE_BYTES // 2 and len(lines) > 1 else lines
+    delimiter = _delimiter(text, lines)
+    if delimiter is None:
+        rows: list[Sequence[str]] = [[line] for line in lines]
+        return Contents("text", options, _columns(rows, False), {}, reasons)
+    if delimiter == "\t" and not _is_quoted(lines):
+        rows, kind = [line.split("\t") for line in lines], "tsv"
+    else:
+        rows, kind = [row for _, row in islice(csv_rows(file, delimiter, encoding), SAMPLE_ROWS)], "csv"
+        options = {**options, "delimiter": delimiter} if delimiter != "," else options
+        reasons = {**reasons, "delimiter": f"{_NAMES[delimiter]} between the columns"}
+    width = Counter(map(len, rows)).most_common(1)[0][0]
+    rows = [row for row in rows if len(row) == width]
+    header = _has_header(rows)
+    return Contents(kind, options, _columns(rows, header), {}, {**reasons, "header": _header_note(rows, header)})
+
+
+def _delimiter(text: str, lines: list[str]) -> str | None:
+    """The separator that gives nearly all lines the same number of columns, or None."""
+    shares = {}
+    for delimiter in _NAMES:
+        widths: Counter[int]
+        if delimiter == "\t":
+            widths = Counter(line.count("\t") + 1 for line in lines)
+        else:
+            try:
+                widths = Counter(len(row) for row in csv.reader(text.splitlines(), delimiter=delimiter) if row)
+            except csv.Error:
+                continue
+        width, rows = widths.most_common(1)[0]
+        if width > 1:
+            shares[delimiter] = rows / widths.total()
+    best = max(shares, key=lambda one: shares[one], default=None)
+    return best if best is not None and shares[best] >= 0.8 else None
+
+
+def _is_quoted(lines: list[str]) -> bool:
+    """Whether a table with tabs has quoted cells, as Excel's "Unicode text": then they are doubled inside."""
+    cells = [cell for line in lines for cell in line.split("\t")]
+    quoted = [cell for cell in cells if len(cell) > 1 and cell[0] == cell[-1] == '"']
+    return any('""' in cell[1:-1] for cell in quoted) and all(
+        '"' not in cell[1:-1].replace('""', "") for cell in quoted
+    )
+
+
+def _has_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row names the columns: by known words, or because only it has no numbers or full stops."""
+    first = [cell.strip() for cell in rows[0]]
+    if len(rows) < 2 or not all(first) or len(set(first)) < len(first) or any(len(cell) > 40 for cell in first):
+        return False
+    if is_header([cell for cell in first if not re.fullmatch(r"\W*", cell)]) or sum(is_header([c]) for c in first) > 1:
+        return True
+    below = list(zip(*rows[1:], strict=True))
+    ends = sum(cell.strip()[-1:] in tuple(".?!。？！") for cells in below for cell in cells) / (
+        len(below) * (len(rows) - 1)
+    )
+    sentences = any(cell[-1] in ".?!。？！" or len(cell.split()) > 3 for cell in first)
+    numbers = any(
+        not re.search(r"\d", cell)
+        and sum(bool(re.fullmatch(r"[\d.,:%-]+", one.strip())) for one in cells) > 0.9 * len(cells)
+        for cell, cells in zip(first, below, strict=True)
+    )
+    return not sentences and (numbers or ends > 0.4)
+
+
+def _header_note(rows: Sequence[Sequence[str]], header: bool) -> str:
+    return f"the first row is a header: {listed([cell.strip() for cell in rows[0]])}" if header else "no header"
+
+
+def _columns(rows: Sequence[Sequence[str]], header: bool) -> dict[str | int, list[str]]:
+    names: list[str | int] = [cell.strip() for cell in rows[0]] if header else list(range(len(rows[0])))
+    cells = [list(column) for column in zip(*rows[header:], strict=True)] or [[] for _ in names]
+    return dict(zip(names, cells, strict=True))
+
+
+def _json(file: Path, text: str, encoding: str, options: dict[str, Any], reasons: dict[str, str]) -> Contents:
+    if text.startswith("["):
+        remedy = "Write one object a line (JSON lines). Files from AI Hub:  corpus: {kind: aihub, files: FILE}"
+        raise TmtError("this JSON file is one list, which only the kind aihub reads", place=file, remedy=remedy)
+    lines = ((number, line) for number, line in read_lines(file, encoding) if line.strip())
+    records = [parse_json(line, file, number) for number, line in islice(lines, SAMPLE_ROWS)]
+    return Contents("jsonl", options, _fields(records), {}, reasons)
+
+
+def _fields(records: Iterable[Any]) -> dict[str | int, list[str]]:
+    """The texts of each field; those of an object inside a record are `object.field`."""
+    found: dict[str | int, list[str]] = {}
+
+    def add(value: Any, path: str) -> None:
+        if isinstance(value, dict):
+            for key, inside in value.items():
+                add(inside, f"{path}.{key}" if path else str(key))
+        elif path and not isinstance(value, list):
+            found.setdefault(path, []).append("" if value is None else str(value))
+
+    for record in records:
+        add(record, "")
+    return found
+
+
+def _workbook(file: Path) -> Contents:
+    """The first sheet with a table of text; the reader takes every sheet that has the same header."""
+    seen = []
+    for title, sheet_rows in open_sheets(file):
+        first = [["" if cell is None else str(cell) for cell in row] for row in islice(sheet_rows, SAMPLE_ROWS)]
+        rows = [row for row in first if any(row)]
+        seen.append(title)
+        if len(rows) < 2:
+            continue
+        width = Counter(sum(1 for cell in row if cell) for row in rows).most_common(1)[0][0]
+        start = next((n for n, row in enumerate(rows[:HEADER_ROWS]) if sum(map(bool, row)) >= width), 0)
+        widest = max(map(len, rows[start:]))
+        table = [[*row, *[""] * (widest - len(row))] for row in rows[start:]]
+        used = [n for n in range(widest) if table[0][n].strip()]
+        if width < 2 or len(used) < 2:
+            continue
+        header = _has_header([[row[n] for n in used] for row in table])
+        if header:
+            columns = _columns([[row[n] for n in used] for row in table], header)
+            return Contents("xlsx", {}, columns, {}, {"header": _header_note([[table[0][n] for n in used]], True)})
+        return Contents("xlsx", {"sheet": title}, _columns(table, False), {}, {"header": "no header"})
+    remedy = f"Sheets in it: {listed(seen)}. A sheet needs a column for each language."
+    raise TmtError("no sheet of this workbook is a table of sentence pairs", place=file, remedy=remedy)
+
+
+def _parquet(file: Path) -> Contents:
+    with open_parquet(file) as opened:
+        names = [name for name, is_text in text_columns(opened).items() if is_text]
+        batch = next(opened.iter_batches(SAMPLE_ROWS, columns=names), None)
+        fields = _fields(batch.to_pylist() if batch is not None else [])
+    return Contents("parquet", {}, {name: fields.get(name, []) for name in names})
+
+
+def _tmx(file: Path) -> Contents:
+    columns: dict[str | int, list[str]] = {}
+    for _, variants in islice(read_units(file), SAMPLE_ROWS):
+        for language, texts in variants.items():
+            columns.setdefault(language, []).append(texts[0])
+    if not columns:
+        raise TmtError("this XML file is not TMX: it has no units (tu)", place=file, remedy="Export it as TMX.")
+    return Contents("tmx", {}, columns, {name: str(name) for name in columns})
+
+
+def _archive(file: Path) -> Contents:
+    """An archive with parallel files."""
+    names = [name for name in members(file) if not name.startswith("__MACOSX/")]
+    with suppress(TmtError):
+        return _parallel(file)
+    plain = [name for name in names if not name.lower().endswith((".md", ".xml", "license", "readme"))]
+    if not zipfile.is_zipfile(file) or not plain:
+        raise TmtError("this archive contains no corpus", place=file, remedy="Unpack it, and give a file inside it.")
+    remedy = f"Give one of them:  --data {file}/{plain[0]}   Files in it: {listed(plain)}"
+    raise TmtError("this archive has no two files NAME.de and NAME.en of two languages", place=file, remedy=remedy)
+
+
+def _parallel(place: Path) -> Contents:
+    """A folder or an archive with files NAME.de and NAME.en."""
+    from transformer_mt.text.language import is_known
+
+    by_language = {code: files for code, files in parallel_files(place).items() if is_known(code)}
+    shared = Counter(stem for files in by_language.values() for stem in files)
+    pairs = {code: files for code, files in by_language.items() if any(shared[stem] > 1 for stem in files)}
+    if len(pairs) < 2:
+        remedy = "Name the files NAME.de and NAME.en (with the codes of your languages), or give tables."
+        raise TmtError("no files of two languages with the same name", place=place, remedy=remedy)
+    columns: dict[str | int, list[str]] = {}
+    encodings = set()
+    for code, files in pairs.items():
+        first = next(file for stem, file in files.items() if shared[stem] > 1)
+        with open_bytes(first) as stream:
+            encodings.add(encoding_of(stream.read(SAMPLE_BYTES), first)[0])
+        columns[code] = [line for _, line in islice(read_lines(first, sorted(encodings)[-1]), SAMPLE_ROWS)]
+    options = {"encoding": min(encodings)} if encodings != {"utf-8"} else {}
+    return Contents("text", options, columns, {code: str(code) for code in columns})

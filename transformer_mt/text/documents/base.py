@@ -1,0 +1,207 @@
+"""Blocks of a document: their text, their markup, and where they are in the file.
+
+A format finds the blocks. Everything else of the file, and all markup inside a block, stays as it is, byte for byte.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+import regex
+
+# Elements of HTML inside a sentence, and those that are never translated.
+INLINE = frozenset(
+    (  # noqa: SIM905
+        "a abbr acronym b bdi bdo big cite data del dfn em font i ins label mark q rb rp rt ruby s small span strike"
+        " strong sub sup time tt u"
+    ).split()
+)
+CODE = frozenset(["code", "kbd", "math", "samp", "svg", "var"])
+Kind = Literal["text", "code", "mark", "open", "close"]
+Part = tuple[str, str]  # the kind of a piece, and text
+Write = Callable[[Sequence[Part]], "list[str] | None"]
+_END = r"\s<>\[\]`\"“”„«»\p{sc=Hangul}"  # as in `text.copies`, but an address also ends before markup
+ADDRESS = regex.compile(  # of the web or e-mail, and placeholders of programs
+    rf"(?<![\w@])(?:https?://|ftp://|www\.)(?:\([^()|{_END}]*\)|[^()|{_END}])*"
+    rf"(?:\([^()|{_END}]*\)|[^()|{_END}.,;:!?'’*_~])"
+    r"|(?<![\w.+@-])[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}|\{\{[^{}\s]+\}\}|\$?\{[^{}\s]*\}"
+)
+_LETTER = regex.compile(r"\p{L}")
+
+
+class Piece(NamedTuple):
+    """A part of a block, from the character `start` of the document to `end`.
+
+    kind:    text;
+             code, which stands for a word and is never translated (code, an address, a formula);
+             mark, which stands for no word (an image, a comment); or the opening or closing part of paired markup
+    text:    of a text: what a reader sees, without escapes
+    written: of markup: what is written in its place; None: the same as in the document
+    """
+
+    kind: Kind
+    start: int
+    end: int
+    text: str = ""
+    written: str | None = None
+
+
+class Wrap(NamedTuple):
+    """How a block with several lines is written: the longest line, and what separates two lines."""
+
+    width: int
+    separator: str
+
+
+@dataclass(frozen=True)
+class Block:
+    """A text that is translated as a whole: a paragraph, a heading, a cell, the text of an image.
+
+    pieces: from left to right; each opening part has its closing part, well nested
+    line:   number of its first line, from 1
+    write:  turns the parts of the translated block (kind, and text or markup) into source, with escapes for the text;
+            None if this markup cannot stand there
+    wrap:   None for a block of one line
+    """
+
+    pieces: tuple[Piece, ...]
+    line: int
+    write: Write
+    wrap: Wrap | None = None
+
+    @property
+    def start(self) -> int:
+        return self.pieces[0].start
+
+    @property
+    def end(self) -> int:
+        return self.pieces[-1].end
+
+
+class Format(ABC):
+    """A format of documents.
+
+    suffixes: of its files
+    """
+
+    suffixes: ClassVar[tuple[str, ...]]
+
+    @abstractmethod
+    def blocks(self, text: str) -> list[Block]:
+        """The blocks of a document in order. A block may be inside a mark or a tag of another one."""
+
+
+def writer(escape: Callable[[str], str]) -> Write:
+    """A writer that escapes the text of every part."""
+    return lambda parts: [escape(text) if kind == "text" else text for kind, text in parts]
+
+
+def blocks_of(pieces: Sequence[Piece], line: Callable[[int], int], write: Write) -> list[Block]:
+    """The blocks of a run of pieces: cut at markup without a partner, and without what is not text at their ends.
+
+    line: the number of the line of a character
+    """
+    pairs, stack = dict[int, int](), list[int]()
+    for index, piece in enumerate(pieces):
+        if piece.kind == "open":
+            stack.append(index)
+        elif piece.kind == "close":
+            same = [place for place in stack if pieces[place].text == piece.text]
+            if same:
+                pairs[same[-1]] = index
+                del stack[stack.index(same[-1]) :]
+    while True:  # a pair around markup without a partner would be cut, too
+        paired = {*pairs, *pairs.values()}
+        alone = [n for n, piece in enumerate(pieces) if piece.kind in ("open", "close") and n not in paired]
+        if not (cut := [first for first, last in pairs.items() if any(first < n < last for n in alone)]):
+            break
+        for first in cut:
+            del pairs[first]
+    blocks: list[Block] = []
+    run: list[Piece] = []
+    for index, piece in enumerate([*pieces, None]):
+        if piece is None or (piece.kind in ("open", "close") and index not in paired):
+            if run := _trimmed(_with_atoms(run)):
+                blocks.append(Block(tuple(run), line(run[0].start), write))
+            run = []
+        else:
+            run.append(piece)
+    return blocks
+
+
+def with_addresses(piece: Piece, source: str) -> Iterator[Piece]:
+    """A text, with the addresses in it as pieces of code. source: of the document, without escapes in the text."""
+    place = piece.start
+    for match in ADDRESS.finditer(source, piece.start, piece.end):
+        if match.start() > place:
+            yield Piece("text", place, match.start(), source[place : match.start()])
+        yield Piece("code", *match.span())
+        place = match.end()
+    if place == piece.start:
+        yield piece
+    elif place < piece.end:
+        yield Piece("text", place, piece.end, source[place : piece.end])
+
+
+def has_letters(text: str) -> bool:
+    return _LETTER.search(text) is not None
+
+
+def partners(pieces: Sequence[Piece]) -> dict[int, int]:
+    """For each opening part, the index of its closing part."""
+    pairs, stack = {}, list[int]()
+    for index, piece in enumerate(pieces):
+        if piece.kind == "open":
+            stack.append(index)
+        elif piece.kind == "close" and stack:
+            pairs[stack.pop()] = index
+    return pairs
+
+
+def _with_atoms(pieces: list[Piece]) -> list[Piece]:
+    """The pieces, with one piece for paired markup that encloses no words."""
+    pairs = partners(pieces)
+    found, index = list[Piece](), 0
+    while index < len(pieces):
+        piece, end = pieces[index], pairs.get(index, index)
+        inside = pieces[index + 1 : end]
+        if end > index and (
+            piece.text in CODE or not any(one.kind == "text" and has_letters(one.text) for one in inside)
+        ):
+            kind: Kind = "code" if any(one.kind == "code" or one.text.strip() for one in inside) else "mark"
+            found.append(Piece(kind, piece.start, pieces[end].end))
+            index = end
+        else:
+            found.append(piece)
+        index += 1
+    return found
+
+
+def _trimmed(pieces: list[Piece]) -> list[Piece]:
+    """Without white space, marks and enclosing markup at both ends. Empty if there is nothing to translate."""
+    while pieces:
+        first, last = pieces[0], pieces[-1]
+        if first.kind == "mark" or (first.kind == "text" and not first.text.strip()):
+            pieces = pieces[1:]
+        elif last.kind == "mark" or (last.kind == "text" and not last.text.strip()):
+            pieces = pieces[:-1]
+        elif first.kind == "open" and first.written is None and partners(pieces)[0] == len(pieces) - 1:
+            if last.written is not None:
+                break
+            pieces = pieces[1:-1]
+        else:
+            break
+    if not any(piece.kind == "text" and has_letters(piece.text) for piece in pieces):
+        return []
+    first, last = pieces[0], pieces[-1]
+    if first.kind == "text" and first.end - first.start == len(first.text):
+        text = first.text.lstrip()
+        pieces = [first._replace(start=first.end - len(text), text=text), *pieces[1:]]
+        last = pieces[-1]
+    if last.kind == "text" and last.end - last.start == len(last.text):
+        text = last.text.rstrip()
+        pieces = [*pieces[:-1], last._replace(end=last.start + len(text), text=text)]
+    return pieces

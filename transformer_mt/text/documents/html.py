@@ -1,0 +1,198 @@
+"""HTML: the text between tags, and of the attributes that people read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import escape, unescape
+from html.parser import HTMLParser
+
+from transformer_mt.text.documents.base import (
+    CODE,
+    INLINE,
+    Block,
+    Format,
+    Piece,
+    Wrap,
+    blocks_of,
+    has_letters,
+    with_addresses,
+    writer,
+)
+
+_OPAQUE = CODE | frozenset(
+    ["pre", "script", "style", "template", "textarea", "object", "iframe", "canvas", "audio", "video"]
+)
+MARKS = frozenset(["img", "wbr", "input", "embed"])  # elements without an end, inside a sentence
+_VOID = MARKS | frozenset(["area", "base", "br", "col", "hr", "link", "meta", "param", "source", "track"])
+_READ = frozenset({"alt", "title", "placeholder", "aria-label"})
+_ATTRIBUTE = re.compile(r"""([^\s=>/"'<]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s>"']+))?""")
+_TAG = re.compile(r"<(/?)([a-zA-Z][\w:.-]*)")
+
+
+class Html(Format):
+    """The text of a page. Tags, comments, scripts, styles and code stay as they are."""
+
+    suffixes = (".html", ".htm", ".xhtml")
+
+    def blocks(self, text: str) -> list[Block]:
+        return html_blocks(text, 0, len(text))
+
+
+def html_blocks(text: str, start: int, end: int) -> list[Block]:
+    """The blocks of a part of a document, in the order of their first characters."""
+    blocks: list[Block] = []
+
+    def line(place: int) -> int:
+        return text.count("\n", 0, place) + 1
+
+    run: list[Piece] = []
+    for piece in (*_pieces(text, start, end), None):
+        if piece is None or piece.text == _BOUNDARY:
+            blocks += [_wrapped(block, text) for block in blocks_of(run, line, writer(_escaped))]
+            run = []
+        else:
+            run.append(piece)
+        if piece is not None and piece.kind != "text":
+            blocks += attribute_blocks(text, piece, line(piece.start))
+    return sorted(blocks, key=lambda block: block.start)
+
+
+def _escaped(text: str) -> str:
+    return escape(text, quote=False).replace("\xa0", "&nbsp;")
+
+
+def attribute_blocks(text: str, tag: Piece, line: int) -> Iterator[Block]:
+    """The blocks of a tag's attributes that people read. Nothing for a longer piece, such as a script."""
+    source = text[tag.start : tag.end]
+    head = _TAG.match(source)
+    if head is None or head[1]:
+        return
+    for match in _ATTRIBUTE.finditer(source, head.end()):
+        value = match[2]
+        if value and match[1].lower() in _READ and value[0] in "\"'" and has_letters(value):
+            start = tag.start + match.start(2) + 1
+            quoted = Piece("text", start, start + len(value) - 2, unescape(value[1:-1]))
+            yield Block((quoted,), line, writer(escape))
+        if match.end() < len(source) and source[match.end()] == ">":
+            return
+
+
+_BOUNDARY = "\0"  # text of a piece that separates blocks
+
+
+def _pieces(text: str, start: int, end: int) -> Iterator[Piece]:
+    """Text, tags and marks; what separates blocks is a mark with the text `_BOUNDARY`."""
+    events = iter(_Scanner(text[start:end]).events)
+    for kind, tag, first, last in events:
+        piece = Piece("mark", start + first, start + last, _BOUNDARY)
+        if kind == "text":
+            yield from _texts(piece._replace(kind="text", text=""), text)
+        elif kind == "other":
+            yield piece._replace(text="")
+        elif kind == "open" and (tag in _OPAQUE or tag.endswith("!")):
+            yield from _opaque(piece, tag.removesuffix("!"), events, start)
+        elif tag in MARKS and kind != "close":
+            yield piece._replace(text="")
+        elif tag in INLINE and kind in ("open", "close"):
+            yield piece._replace(kind="open" if kind == "open" else "close", text=tag)
+        elif tag in INLINE:
+            yield piece._replace(text="")
+        else:
+            yield piece
+
+
+def _texts(piece: Piece, text: str) -> Iterator[Piece]:
+    """A text without its addresses and the white space at its ends, and these."""
+    for one in with_addresses(piece, text):
+        if one.kind == "text":
+            source = text[one.start : one.end]
+            first = one.start + len(source) - len(source.lstrip())
+            last = max(one.end - len(source) + len(source.rstrip()), first)
+            for start, end in ((one.start, first), (first, last), (last, one.end)):
+                if start < end:
+                    yield Piece("text", start, end, unescape(text[start:end]))
+        else:
+            yield one
+
+
+def _opaque(piece: Piece, tag: str, events: Iterator[tuple[str, str, int, int]], start: int) -> Iterator[Piece]:
+    """An element that is never translated, up to its end tag."""
+    depth, last = 1, piece.end - start
+    if tag not in _VOID:
+        for kind, name, _, end in events:
+            last = end
+            if name.removesuffix("!") == tag:
+                depth += {"open": 1, "close": -1}.get(kind, 0)
+            if not depth:
+                break
+    inside = tag in CODE or tag in INLINE or tag in MARKS
+    yield piece._replace(kind="code" if inside else "mark", end=start + last, text="" if inside else _BOUNDARY)
+
+
+class _Scanner(HTMLParser):
+    """The parts of a page in order: kind (text, open, close, empty, other), name of the tag, and its span.
+
+    A name ends in ! if the element has translate="no".
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=False)
+        self.events: list[tuple[str, str, int, int]] = []
+        self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
+        self.feed(text)
+        self.close()
+        ends = [*(event[2] for event in self.events[1:]), len(text)]
+        self.events = [(kind, tag, first, last) for (kind, tag, first, _), last in zip(self.events, ends, strict=True)]
+        if self.events and self.events[0][2] > 0:
+            self.events.insert(0, ("other", "", 0, self.events[0][2]))
+
+    def _add(self, kind: str, tag: str = "") -> None:
+        line, column = self.getpos()
+        if kind == "text" and self.events and self.events[-1][0] == "text":
+            return  # one text, with the entities in it
+        self.events.append((kind, tag, self._lines[line - 1] + column, 0))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._add("open", tag + "!" * (("translate", "no") in attrs))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._add("empty", tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._add("close", tag)
+
+    def handle_data(self, data: str) -> None:
+        self._add("text")
+
+    def handle_entityref(self, name: str) -> None:
+        self._add("text")
+
+    def handle_charref(self, name: str) -> None:
+        self._add("text")
+
+    def handle_comment(self, data: str) -> None:
+        self._add("other")
+
+    def handle_decl(self, decl: str) -> None:
+        self._add("other")
+
+    def handle_pi(self, data: str) -> None:
+        self._add("other")
+
+    def unknown_decl(self, data: str) -> None:
+        self._add("other")
+
+
+def _wrapped(block: Block, text: str) -> Block:
+    """The block, with the line break of its source if it has one."""
+    breaks = [
+        one for piece in block.pieces if piece.kind == "text" for one in _BREAK.findall(text[piece.start : piece.end])
+    ]
+    if not breaks:
+        return block
+    width = max(len(line.strip()) for line in text[block.start : block.end].splitlines())
+    return Block(block.pieces, block.line, block.write, Wrap(width, breaks[0]))
+
+
+_BREAK = re.compile(r"[ \t]*(?:\r\n|\r|\n)[ \t]*")

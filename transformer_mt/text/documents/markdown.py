@@ -1,0 +1,391 @@
+"""Markdown (CommonMark with tables, strike-through, footnotes, formulas and front matter)."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
+from markdown_it.rules_inline import text as read_text
+from markdown_it.token import Token
+
+from transformer_mt.text.documents.base import (
+    ADDRESS,
+    CODE,
+    INLINE,
+    Block,
+    Format,
+    Kind,
+    Part,
+    Piece,
+    Wrap,
+    blocks_of,
+    has_letters,
+    writer,
+)
+from transformer_mt.text.documents.html import attribute_blocks, html_blocks
+
+_FRONT_MATTER = re.compile(r"\ufeff?(---|\+\+\+)[ \t]*(?:\r\n|\r|\n).*?(?:\r\n|\r|\n)\1[ \t]*(?:\r\n|\r|\n|$)", re.S)
+_LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
+_FORMULA = re.compile(r"\$\$.+?\$\$|\$(?=\S)(?:\\.|[^$\\])*?(?<=\S)\$(?!\d)|\\\(.+?\\\)|\\\[.+?\\\]", re.S)
+_SIGN = re.compile(r"\[\^[^\]\s]+\]:?|\{[{%#:.].*?\}")  # footnotes; attributes and placeholders of site generators
+_BOX = re.compile(r"\[[ xX]\](?=\s)")
+_TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)")
+_TITLE = re.compile(r"""\s("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\((?:[^()\\]|\\.)*\))\s*\)$""", re.S)
+_SPECIAL = re.compile(r"([\\`*_\[\]<>$~|&])")
+_BLOCK_START = re.compile(r"^(\s*)(?:([-+*#>=~`|:])|(\d+)([.)]))")
+
+
+class Markdown(Format):
+    """Markdown, with the HTML in it."""
+
+    suffixes = (".md", ".markdown", ".mdown", ".mkd")
+
+    def blocks(self, text: str) -> list[Block]:
+        return sorted(_Reader(text).blocks(), key=lambda block: (block.start, -block.end))
+
+
+def _recording(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
+    """The rule, which also writes into `meta` of each new token which characters it has read."""
+
+    def read(state: StateInline, silent: bool) -> bool:
+        start, known = state.pos, len(state.tokens)
+        if not rule(state, silent):
+            return False
+        for token in state.tokens[known:] if not silent else ():
+            token.meta.setdefault("span", (start, state.pos))
+        return True
+
+    return read
+
+
+def _delimiters(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
+    """As `_recording`, for the marks of emphasis: one token for each, after the text before them."""
+
+    def read(state: StateInline, silent: bool) -> bool:
+        start = state.pos
+        if not rule(state, silent):
+            return False
+        end = state.pos
+        for token in reversed(state.tokens if not silent else ()):
+            if end <= start:
+                break
+            token.meta["span"] = end - len(token.content), end
+            token.meta["mark"] = True
+            end -= len(token.content)
+        return True
+
+    return read
+
+
+def _taken(pattern: Any, kind: Kind, first: bool = False) -> Callable[[StateInline, bool], bool]:
+    """A rule that reads what the pattern matches as one token. first: only at the beginning of a block."""
+
+    def read(state: StateInline, silent: bool) -> bool:
+        match = None if first and state.pos else pattern.match(state.src, state.pos, state.posMax)
+        if match is None or match.end() == match.start():
+            return False
+        if not silent:
+            state.push(f"tmt_{kind}", "", 0)
+        state.pos = match.end()
+        return True
+
+    return read
+
+
+def _up_to_address(state: StateInline, silent: bool) -> bool:
+    """The rule `text`, which ends before an address."""
+    start, pending = state.pos, len(state.pending)
+    if not read_text(state, silent):
+        return False
+    match = ADDRESS.search(state.src, start + 1, state.posMax)
+    if match is not None and match.start() < state.pos:
+        if not silent:
+            state.pending = state.pending[: pending + match.start() - start]
+        state.pos = match.start()
+    return True
+
+
+def _parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    parser.inline.ruler2.disable("fragments_join")
+    parser.core.ruler.disable("text_join")
+    for name, pattern, kind, first in (
+        ("tmt_box", _BOX, "mark", True),
+        ("tmt_formula", _FORMULA, "code", False),
+        ("tmt_sign", _SIGN, "mark", False),
+    ):
+        parser.inline.ruler.before("escape", name, _taken(pattern, kind, first))  # type: ignore[arg-type]
+    parser.inline.ruler.before("text", "tmt_address", _taken(ADDRESS, "code"))
+    parser.inline.ruler.at("text", _up_to_address)
+    for rule in parser.inline.ruler.__rules__:
+        wrap = _delimiters if rule.name in ("emphasis", "strikethrough") else _recording
+        parser.inline.ruler.at(rule.name, wrap(rule.fn))
+    parser.block.ruler.before("fence", "tmt_formula", _formula_block, {"alt": ["paragraph", "blockquote", "list"]})
+    return parser
+
+
+def _formula_block(state: Any, first: int, last: int, silent: bool) -> bool:
+    """A block rule: `$$` on a line of its own, up to the next one."""
+
+    def line(number: int) -> str:
+        return str(state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]]).strip()
+
+    if line(first) != "$$":
+        return False
+    end = next((number for number in range(first + 1, last) if line(number) == "$$"), None)
+    if end is None:
+        return False
+    if not silent:
+        state.push("tmt_formula", "", 0).map = [first, end + 1]
+        state.line = end + 1
+    return True
+
+
+_PARSER = _parser()
+
+
+class _Reader:
+    """The blocks of one document."""
+
+    def __init__(self, text: str) -> None:
+        matter = _FRONT_MATTER.match(text)
+        self.text, self.first = text, matter.end() if matter is not None else 0
+        self.lines = [match.span() for match in _LINES.finditer(text, self.first)]
+        self.number = text.count("\n", 0, self.first) + 1  # of the first line
+        self.env: dict[str, Any] = {}
+
+    def blocks(self) -> Iterator[Block]:
+        row, column = -1, 0  # of a table: the line, and where the next cell begins
+        for token in _PARSER.parse(self.text[self.first :], self.env):
+            if token.type == "tr_open" and token.map is not None:
+                row, column = token.map[0], 0
+            elif token.type == "html_block" and token.map is not None:
+                yield from self._html(token.content, self._places(token.content.rstrip("\n"), token.map[0]))
+            elif token.type == "inline" and token.map is not None and token.content.strip():
+                in_cell = row >= 0 and self._is_cell(token)
+                if in_cell:
+                    where = self._cell(token.content, row, column)
+                    column = where[-1] + 1 - self.lines[row][0] if where else column
+                else:
+                    where = self._places(token.content, token.map[0])
+                if where:
+                    yield from self._inline(token.content, token.children or [], where, in_cell)
+            elif token.type == "table_open":
+                self._table = token.map or [0, 0]
+
+    _table: Sequence[int] = (0, 0)
+
+    def _is_cell(self, token: Token) -> bool:
+        return token.map is not None and self._table[0] <= token.map[0] < self._table[1]
+
+    def _places(self, content: str, line: int) -> list[int]:
+        """For each character of a paragraph or heading its place in the document, and one more for its end."""
+        places: list[int] = []
+        for number, part in enumerate(content.split("\n"), start=line):
+            start, end = self.lines[number]
+            text = part.strip()
+            found = self.text.rfind(text, start, end) if text else start
+            if found < 0:
+                return []
+            lead = len(part) - len(part.lstrip())
+            places += [found] * lead + list(range(found, found + len(text)))
+            places += [found + len(text)] * (len(part) - lead - len(text) + 1)  # the end of the line
+        return places
+
+    def _html(self, content: str, where: list[int]) -> Iterator[Block]:
+        """The blocks of a piece of HTML. where: the place of each of its characters in the document."""
+        for block in html_blocks(content, 0, len(where) - 1) if where else ():
+            pieces = tuple(one._replace(start=where[one.start], end=where[one.end - 1] + 1) for one in block.pieces)
+            moved = Block(pieces, self._line(pieces[0].start), block.write)
+            yield self._wrapped(moved) if block.wrap is not None else moved
+
+    def _cell(self, content: str, line: int, column: int) -> list[int]:
+        """As `_places`, for a cell: `\\|` in the document is `|` in the content."""
+        start, end = self.lines[line]
+        pattern = re.escape(content).replace(r"\|", r"(?:\\)?\|")
+        match = re.compile(pattern).search(self.text, start + column, end)
+        if match is None:
+            return []
+        places, place = [], match.start()
+        for letter in content:
+            place += letter == "|" and self.text.startswith("\\|", place)
+            places.append(place)
+            place += 1
+        return [*places, place]
+
+    def _line(self, place: int) -> int:
+        starts = [start for start, _ in self.lines]
+        return self.number + bisect_right(starts, place) - 1
+
+    def _inline(self, content: str, children: list[Token], where: list[int], in_cell: bool) -> Iterator[Block]:
+        """The blocks of a run of inline markup: cut at hard line breaks, and the texts of images and titles."""
+        runs: list[list[Piece]] = [[]]
+        depth = 0
+        for piece in pieces_of(content, children):
+            moved = piece._replace(start=where[piece.start], end=where[piece.end - 1] + 1)
+            if piece.kind == "mark" and piece.text == _HARD_BREAK:
+                moved = moved._replace(end=where[piece.end], text="")
+            depth += {"open": 1, "close": -1}.get(piece.kind, 0)
+            if piece.kind == "mark" and piece.text == _HARD_BREAK and not depth:
+                runs.append([])
+            else:
+                runs[-1].append(moved)
+            yield from self._hidden(content, piece, where)
+
+        for run in runs:
+            for block in blocks_of(run, self._line, self._write_escaped if in_cell or len(runs) > 1 else self._write):
+                yield self._wrapped(block) if not in_cell else block
+
+    def _write(self, parts: Sequence[Part], is_part: bool = False) -> list[str] | None:
+        """With as few escapes as possible: the first source that reads as these parts. None if none does.
+
+        is_part: whether it is a part of a paragraph, or a cell, so that other text follows
+        """
+        plain = [text for _, text in parts]
+        escaped = [_SPECIAL.sub(r"\\\1", text) if kind == "text" else text for kind, text in parts]
+        for texts in [escaped] if is_part else [plain, escaped]:
+            guarded = _BLOCK_START.sub(_guarded, texts[0], count=1) if parts[0][0] == "text" else texts[0]
+            for first in (guarded, texts[0]) if is_part else (texts[0], guarded):
+                if self._reads("".join([first, *texts[1:]]), parts, is_part):
+                    return [first, *texts[1:]]
+        return None
+
+    def _write_escaped(self, parts: Sequence[Part]) -> list[str] | None:
+        return self._write(parts, is_part=True)
+
+    def _reads(self, source: str, parts: Sequence[Part], is_part: bool) -> bool:
+        """Whether a source is a paragraph of these parts, and nothing else."""
+        tokens = _PARSER.parse(source, dict(self.env))
+        if [token.type for token in tokens] != ["paragraph_open", "inline", "paragraph_close"] and not is_part:
+            return False
+        wanted = [
+            piece
+            for kind, text in parts
+            for piece in (self._parts(text) if kind in ("code", "mark") else [(kind, text)])
+        ]
+        return _normal(self._parts(source)) == _normal(wanted)
+
+    def _parts(self, source: str) -> list[Part]:
+        (inline,) = _PARSER.parseInline(source, self.env)
+        found = pieces_of(source, inline.children or [])
+        return [(one.kind, one.text if one.kind == "text" else source[one.start : one.end]) for one in found]
+
+    def _hidden(self, content: str, piece: Piece, where: list[int]) -> Iterator[Block]:
+        """The text of an image, and the title of a link or an image."""
+        source = content[piece.start : piece.end]
+        at = where[piece.start]
+        if piece.kind != "text" and source.startswith("<"):
+            span = piece._replace(start=at, end=where[piece.end - 1] + 1)
+            yield from attribute_blocks(self.text, span, self._line(at))
+            return
+        title = _TITLE.search(source) if piece.kind != "text" and source.endswith(")") else None
+        if title is not None and (piece.kind == "close" or source.startswith("![")):
+            yield from self._plain(content, piece.start + title.start(1) + 1, piece.start + title.end(1) - 1, where)
+        alt = re.match(r"!\[([^\[\]\\`<&*_]*)\](?=[\[(])", source)
+        if alt is not None and not source.endswith("[]"):
+            yield from self._plain(content, piece.start + alt.start(1), piece.start + alt.end(1), where)
+
+    def _plain(self, content: str, start: int, end: int, where: list[int]) -> Iterator[Block]:
+        text = content[start:end]
+        if has_letters(text) and "\n" not in text:
+            piece = Piece("text", where[start], where[end - 1] + 1, re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", text))
+            yield Block((piece,), self._line(where[start]), writer(_escaped_title))
+
+    def _wrapped(self, block: Block) -> Block:
+        source = self.text[block.start : block.end]
+        found = re.search(r"[ \t]*(\r\n|\r|\n)", source)
+        if found is None:
+            return block
+        starts = [start for start, _ in self.lines]
+        second = self.lines[bisect_right(starts, block.start + found.end() - 1)]
+        rest = self.text[second[0] : second[1]]
+        prefix = re.match(r"[ \t>]*", rest)
+        width = max(map(len, source.splitlines()))
+        return Block(block.pieces, block.line, block.write, Wrap(width, found[1] + (prefix[0] if prefix else "")))
+
+
+_HARD_BREAK = "\n"
+
+
+def pieces_of(content: str, children: Sequence[Token]) -> Iterator[Piece]:
+    """The tokens of an inline run as pieces; places are those in `content`."""
+    cursor, in_autolink = 0, False
+    for token in children:
+        if in_autolink:
+            in_autolink = token.type != "link_close"
+            continue
+        start, end = token.meta.get("span", (cursor, cursor + len(token.content)))
+        if token.type == "text" and not token.meta.get("mark"):
+            start, end = cursor, cursor + len(token.content)
+        if token.type == "text" and not token.content:
+            continue
+        if token.type in ("strong_open", "strong_close"):
+            start, end = (start - 1, end) if token.nesting > 0 else (start, end + 1)
+        if token.type == "link_open":
+            if token.markup == "autolink":
+                yield Piece("code", start, end)
+                cursor, in_autolink = end, True
+                continue
+            end = start + 1
+        elif token.type == "link_close":
+            start = cursor + (content[cursor : cursor + 1] != "]") * max(content.find("]", cursor) - cursor, 0)
+        yield from _piece(token, content, start, end)
+        cursor = end
+
+
+def _piece(token: Token, content: str, start: int, end: int) -> Iterator[Piece]:
+    """The pieces of one token."""
+    if token.type == "text" and not token.meta.get("mark"):
+        yield Piece("text", start, end, content[start:end])
+    elif token.type in ("text", "text_special"):
+        yield Piece("text", start, end, token.content)
+    elif token.type == "softbreak":
+        yield Piece("text", start, end, " ")
+    elif token.type == "hardbreak":
+        yield Piece("mark", start, end, _HARD_BREAK)
+    elif token.type == "link_close":
+        source = content[start:end]
+        reference = _label(content, start) if source in ("]", "][]") else None
+        yield Piece("close", start, end, "link", None if reference is None else f"][{reference}]")
+    elif token.nesting:
+        yield Piece("open" if token.nesting > 0 else "close", start, end, token.type.rpartition("_")[0])
+    elif token.type == "html_inline":
+        yield _html(content, start, end)
+    else:
+        yield Piece("code" if token.type in ("code_inline", "tmt_code") else "mark", start, end)
+
+
+def _html(content: str, start: int, end: int) -> Piece:
+    tag = _TAG.match(content, start)
+    if tag is None or tag[2].lower() not in INLINE | CODE or content[start:end].endswith("/>"):
+        is_break = tag is not None and tag[2].lower() == "br"
+        return Piece("mark", start, end, _HARD_BREAK if is_break else "")
+    return Piece("close" if tag[1] else "open", start, end, tag[2].lower())
+
+
+def _label(content: str, end: int) -> str:
+    """The label of a link that ends here, without its opening bracket."""
+    depth, place = 1, end
+    while place > 0 and depth:
+        place -= 1
+        depth += {"]": 1, "[": -1}.get(content[place], 0)
+    return content[place + 1 : end]
+
+
+def _escaped_title(text: str) -> str:
+    return re.sub(r"([\\\[\]\"'()|<>`*_&])", r"\\\1", text)
+
+
+def _guarded(match: re.Match[str]) -> str:
+    """The start of a paragraph that would otherwise be an item, a heading or a quotation."""
+    return f"{match[1]}\\{match[2]}" if match[2] else f"{match[1]}{match[3]}\\{match[4]}"
+
+
+def _normal(parts: Sequence[Part]) -> list[Part]:
+    """As one text, with single spaces."""
+    text = "".join(f"{text}" if kind == "text" else f"\0{kind[0]}\0{text}\0" for kind, text in parts)
+    return [("text", " ".join(text.split()))]

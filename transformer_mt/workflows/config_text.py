@@ -1,0 +1,70 @@
+"""Writes a config as YAML with a comment beside each key, as the shipped configs have them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from transformer_mt.config.yaml_source import parse_value
+
+COLUMN, WIDTH = 34, 120  # where comments begin, and the longest line
+IN_ONE_LINE = ("data.corpus.split", "data.corpus.files", "tokenizer.source", "tokenizer.target", "runtime", "decoding")
+
+
+def config_text(values: Mapping[str, Any], comments: Mapping[str, str], head: str) -> str:
+    """The YAML of a config. comments: by key, such as `model.dropout`; head: the lines at the top, without `#`."""
+    top = "".join(f"# {line}".rstrip() + "\n" for line in head.splitlines())
+    text = f"{top}\n" + "\n".join(_lines(values, comments, "", 0)) + "\n"
+    assert parse_value(text) == values, "the text has the same values"
+    return text
+
+
+def _lines(values: Mapping[str, Any], comments: Mapping[str, str], path: str, depth: int) -> Iterator[str]:
+    for key, value in values.items():
+        here, pad = f"{path}.{key}" if path else key, "  " * depth
+        comment = comments.get(here, "")
+        if depth == 0 and isinstance(value, Mapping):
+            yield ""
+        if isinstance(value, Mapping) and here not in IN_ONE_LINE:
+            yield from _with_comment(f"{pad}{key}:", comment)
+            yield from _lines(value, comments, here, depth + 1)
+        elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+            yield from _with_comment(f"{pad}{key}:", comment)
+            yield from (f"{pad}  - {_flow(item)}" for item in value)
+        else:
+            yield from _with_comment(f"{pad}{key}: {_flow(value)}", comment)
+
+
+def _with_comment(line: str, comment: str) -> Iterator[str]:
+    """A line and its comment; a long comment continues on lines of its own."""
+    if not comment:
+        yield line
+        return
+    before = line.ljust(COLUMN)
+    before = before if before.endswith(" ") else f"{before}  "
+    if len(before) > WIDTH - 40:
+        yield line
+        before = " " * COLUMN
+    for word in comment.split():
+        if before.rstrip() == line.rstrip() or not before.strip():
+            before += f"# {word}"
+        elif len(before) + 1 + len(word) > WIDTH:
+            yield before
+            before = f"{' ' * COLUMN}# {word}"
+        else:
+            before += f" {word}"
+    yield before
+
+
+def _flow(value: Any) -> str:
+    """A value in one line."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {_flow(inside)}" for key, inside in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    if isinstance(value, str):
+        plain = re.fullmatch(r"[^\W\d][\w./-]*", value) and parse_value(value) == value
+        return value if plain else json.dumps(value, ensure_ascii=False)
+    return json.dumps(value)

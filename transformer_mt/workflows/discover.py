@@ -1,0 +1,147 @@
+"""Finds the corpora in the files that a user has: their entries in a config, and how many pairs they have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from transformer_mt.config.choices import choice
+from transformer_mt.config.languages import code_of
+from transformer_mt.corpora.aihub import SUFFIXES
+from transformer_mt.corpora.base import Corpus, Pair
+from transformer_mt.corpora.looking import Contents, contents_of
+from transformer_mt.corpora.parquet import open_parquet
+from transformer_mt.errors import TmtError
+from transformer_mt.files.opening import COMPRESSED, open_bytes
+from transformer_mt.workflows.columns import Side, sides_of
+
+MOST_READ = 100_000  # pairs of a file; the number of pairs in a larger one is estimated
+MOST_KEPT = 10_000  # pairs, to measure lengths
+TABLES = (".tsv", ".csv", ".txt", ".jsonl", ".tmx", ".parquet", *SUFFIXES)
+
+
+@dataclass
+class Count:
+    """Pairs that were read. different: not equal; about: estimated; some: the first ones."""
+
+    pairs: int = 0
+    different: int = 0
+    about: bool = False
+    some: list[Pair] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Found:
+    """entries: of data.corpus, with a count for each; languages: source and target; reasons: reasons, by key."""
+
+    entries: list[dict[str, Any]]
+    counts: list[Count]
+    languages: tuple[str, str]
+    reasons: dict[str, str]
+
+    @property
+    def total(self) -> Count:
+        pairs, different = sum(one.pairs for one in self.counts), sum(one.different for one in self.counts)
+        some = [pair for one in self.counts for pair in one.some]
+        return Count(pairs, different, any(one.about for one in self.counts), some[:MOST_KEPT])
+
+
+def discover(paths: Sequence[Path], source: str | None, target: str | None) -> Found:
+    """The corpora in files and folders. Raises TmtError if they cannot be read, or if it is not clear what they are."""
+    looked = [(path, contents_of(path)) for path in _expanded(paths)]
+    texts = [path for path, found in looked if found.kind == "text" and len(found.columns) == 1]
+    if texts:
+        looked = [_two_texts(looked, texts)]
+    entries: list[dict[str, Any]] = []
+    reasons: dict[str, str] = {}
+    for path, found in looked:
+        sides = sides_of(found, path, source, target)
+        source, target = (side.language for side in sides)
+        _join(entries, _entry(path, found, sides))
+        reasons = {**found.reasons, **reasons}
+    assert source
+    assert target
+    return Found(entries, [_count(entry, source, target) for entry in entries], (source, target), reasons)
+
+
+def _join(entries: list[dict[str, Any]], entry: dict[str, Any]) -> None:
+    """Add an entry, or its file to an entry with the same keys."""
+    same = next((one for one in entries if {**one, "files": 0} == {**entry, "files": 0}), None)
+    if same is None or entry["kind"] == "text":
+        entries.append(entry)
+    else:
+        same["files"] = [*([same["files"]] if isinstance(same["files"], str) else same["files"]), entry["files"]]
+
+
+def _expanded(paths: Sequence[Path]) -> list[Path]:
+    """The paths; instead of a folder that has tables, these."""
+    found = []
+    for path in paths:
+        tables = sorted(one for one in path.iterdir() if _is_table(one)) if path.is_dir() else []
+        found += tables or [path]
+    return found
+
+
+def _is_table(file: Path) -> bool:
+    return file.suffix.lower() in TABLES and not file.name.startswith(("~$", "."))
+
+
+def _two_texts(looked: list[tuple[Path, Contents]], texts: list[Path]) -> tuple[Path, Contents]:
+    """Two files with a sentence in each line, as one table of two columns."""
+    if len(looked) != 2 or len(texts) != 2:
+        remedy = "Give the two files of a corpus:  --data corpus.de --data corpus.en   Or a table with two columns."
+        raise TmtError("the lines of this file have only one column", place=texts[0], remedy=remedy)
+    (one, first), (_, second) = looked
+    columns: dict[str | int, list[str]] = {str(path): found.columns[0] for path, found in looked}
+    languages: dict[str | int, str] = {}
+    for path in texts:
+        plain = path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
+        if code := code_of(plain.suffix[1:]):
+            languages[str(path)] = code
+    return one, Contents("text", {**second.options, **first.options}, columns, languages, first.reasons)
+
+
+def _entry(path: Path, found: Contents, sides: tuple[Side, Side]) -> dict[str, Any]:
+    source, target = (side.column for side in sides)
+    if str(path) in found.columns:
+        return {"kind": "text", "files": {"source": source, "target": target}, **found.options}
+    columns = {} if found.kind in ("text", "tmx") else {"source_column": source, "target_column": target}
+    return {"kind": found.kind, "files": str(path), **found.options, **columns}
+
+
+def _count(entry: dict[str, Any], source: str, target: str) -> Count:
+    """Read a corpus as `prepare` will do. Raises TmtError with file and row for what cannot be read."""
+    cls = choice("corpus", entry["kind"])
+    corpus: Corpus = cls(cls.Options.model_validate(entry), source, target)
+    corpus.fetch()
+    counted, seen = Count(), set()
+    for pair in corpus.read(corpus.splits()[0]):
+        counted.pairs += 1
+        seen.add(hash(pair[:2]))
+        if len(counted.some) < MOST_KEPT:
+            counted.some.append(pair)
+        if counted.pairs >= MOST_READ and entry["kind"] != "xlsx":
+            counted = replace(counted, pairs=_estimate(corpus, pair, counted.pairs), about=entry["kind"] != "parquet")
+            break
+    counted.different = round(
+        len(seen) * max(1.0, counted.pairs / MOST_READ) if counted.pairs > MOST_READ else len(seen)
+    )
+    return counted
+
+
+def _estimate(corpus: Corpus, last: Pair, read: int) -> int:
+    """The number of pairs, if `read` were found until `last`: by the lines of the files."""
+    files = corpus.sources()[:: 2 if corpus.options.kind == "text" else 1]
+    if corpus.options.kind == "parquet":
+        return sum(open_parquet(file).metadata.num_rows for file in files)
+    name, _, line = last.place.rpartition(":")
+    lines = {str(file): _lines(file) for file in files}
+    before = list(lines).index(name)
+    return round(read * sum(lines.values()) / (sum(list(lines.values())[:before]) + int(line)))
+
+
+def _lines(file: Path) -> int:
+    with open_bytes(file) as stream:
+        return sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))

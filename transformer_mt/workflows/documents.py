@@ -1,0 +1,180 @@
+"""Translates a document: the text of each block, with everything else of the file as it is."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformer_mt.decoding.glossary import Glossary
+from transformer_mt.decoding.interpreter import Interpreter
+from transformer_mt.decoding.terms import Term
+from transformer_mt.decoding.translation import Translation
+from transformer_mt.errors import TmtError, from_os_error
+from transformer_mt.files.lines import check_exists
+from transformer_mt.text.documents.base import Format
+from transformer_mt.text.documents.formats import FORMATS
+from transformer_mt.text.documents.markup import PlainBlock, place, rendered
+
+_LACKING = "without the term"
+
+
+@dataclass(frozen=True)
+class DocumentTranslation:
+    """A translated document.
+
+    text:   the whole document
+    blocks: number of blocks that were translated
+    notes:  what a user must know, each with the number of the line where its block begins
+    """
+
+    text: str
+    blocks: int
+    notes: tuple[tuple[int, str], ...] = ()
+
+
+def translate_document(
+    document: str | Path,
+    translator: Interpreter,
+    format: str | None = None,  # noqa: A002 (the name of the option)
+    glossary: Glossary | None = None,
+) -> DocumentTranslation:
+    """Translate the text of a document. Code, addresses, tags and all other markup stay as they are, byte for byte.
+
+    document: the text as str, or its file as Path
+    format:   text, markdown or html; None: as the suffix of the file says
+    glossary: terms that the translation must contain
+    Raises TmtError if the file is missing or not UTF-8, if the format is unknown, or if the search of the translator
+    does not support a glossary.
+    """
+    form = format_of(document, format)
+    text = document if isinstance(document, str) else _text_of(document)
+    blocks = form.blocks(text)
+    signs = translator.terms is not None if glossary is not None else _has_terms(translator)
+    plain = [PlainBlock(block, signs) for block in blocks]
+    needed = [_terms(one, glossary) for one in plain] if signs else None
+    answers = translator.translate([one.text for one in plain], align=True, terms=needed)
+    changes: dict[tuple[int, int], str] = {}
+    notes: list[tuple[int, str]] = []
+    for one, answer in sorted(
+        zip(plain, answers, strict=True), key=lambda pair: pair[0].block.end - pair[0].block.start
+    ):
+        notes += [(one.block.line, note) for note in _notes(one, answer, text)]
+        if answer.text == one.text:
+            continue  # for example a name: its source stays as it is
+        written = _written(one, answer, text, changes)
+        if written is None:
+            problem = "no translation" if not answer.text else "its markup has no place in the translation"
+            notes.append((one.block.line, f"{problem}; left as it is: {one.text[:40]}"))
+        else:
+            changes[one.block.start, one.block.end] = written
+    return DocumentTranslation(_spliced(text, 0, len(text), changes), len(blocks), tuple(sorted(notes)))
+
+
+def format_of(document: str | Path, name: str | None) -> Format:
+    """The format of a document. Raises TmtError if it is unknown.
+
+    document: its text, or its file
+    name:     None: by the suffix of the file
+    """
+    if name is None and isinstance(document, str):
+        raise TmtError("the format of the document is not known", remedy='Name it, for example:  format="markdown"')
+    if name is not None and name not in FORMATS:
+        raise TmtError(f"unknown format '{name}'", place="--format", remedy=f"Use {', '.join(FORMATS)}.")
+    suffix = document.suffix.lower() if isinstance(document, Path) else ""
+    for own, form in FORMATS.items():
+        if own == name or (name is None and suffix in form.suffixes):
+            return form()
+    raise TmtError(
+        f"unknown suffix '{suffix}', so the format is not known" if suffix else "a file without a suffix",
+        place=str(document),
+        remedy=f"Name the format:  --format {'  or  --format '.join(FORMATS)}",
+    )
+
+
+def _text_of(file: Path) -> str:
+    """Raises TmtError if the file is missing, unreadable, or not text in UTF-8."""
+    check_exists(file)
+    try:
+        return decoded(file.read_bytes(), file)
+    except OSError as error:
+        raise from_os_error(error, "reading a document") from None
+
+
+def decoded(data: bytes, place: str | Path) -> str:
+    """The text of a document. Raises TmtError if it is not text in UTF-8."""
+    if b"\0" in data:
+        raise TmtError(
+            "this is not a text file", place=place, remedy="Documents are plain text, Markdown or HTML, in UTF-8."
+        )
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise TmtError(
+            f"the document is not UTF-8: byte 0x{data[error.start]:02x}",
+            place=f"{place}:{line}",
+            remedy="Convert it from its encoding:  iconv -f CP1252 -t UTF-8 OLD > NEW",
+        ) from None
+
+
+def _has_terms(translator: Interpreter) -> bool:
+    """Whether the search can be required to copy code. Otherwise it is placed by word alignment."""
+    try:
+        return translator.terms is not None
+    except TmtError:
+        return False
+
+
+def _terms(plain: PlainBlock, glossary: Glossary | None) -> list[Term]:
+    """The signs for code and the terms of the glossary, from left to right."""
+    found, end = [(plain.text.index(sign), Term(sign, sign)) for sign in plain.signs], 0
+    for term in glossary.terms(plain.text) if glossary is not None else ():
+        start = plain.text.index(term.source, end)
+        end = start + len(term.source)
+        if not any(sign in term.source for sign in plain.signs):
+            found.append((start, term))
+    return [term for _, term in sorted(found)]
+
+
+def _notes(plain: PlainBlock, answer: Translation, text: str) -> list[str]:
+    """The notes of the engine, with code in place of its signs."""
+    notes = []
+    for note in answer.notes:
+        for sign, index in plain.signs.items():
+            piece = plain.block.pieces[index]
+            note = note.replace(sign, text[piece.start : piece.end])
+        head, lacks, code = note.partition(_LACKING)
+        notes.append(f"{head}placed by word alignment: {code.removeprefix('s').strip()}" if lacks else note)
+    return notes
+
+
+def _written(plain: PlainBlock, answer: Translation, text: str, changes: Mapping[tuple[int, int], str]) -> str | None:
+    """The source of a translated block; None if it has no translation, or if its markup cannot stand there."""
+    if not answer.text:
+        return None
+    sources = {
+        index: piece.written or _spliced(text, piece.start, piece.end, changes)
+        for index, piece in enumerate(plain.block.pieces)
+        if piece.kind != "text"
+    }
+    links = answer.n_best[0].word_alignment or ()
+    for whole_words in (False, True):
+        source = rendered(plain, place(plain, answer.text, links, whole_words), sources)
+        if source is not None:
+            return source
+    return None
+
+
+def _spliced(text: str, start: int, end: int, changes: Mapping[tuple[int, int], str]) -> str:
+    """A part of the document, with the changes inside it. A change may contain smaller ones: it has them already."""
+    spans = sorted(changes, key=lambda span: (span[0], -span[1]))
+    parts, place = list[str](), start
+    for first, last in spans[bisect_left(spans, (start, 0)) :]:
+        if first >= end:
+            break
+        if first >= place and last <= end:
+            parts += [text[place:first], changes[first, last]]
+            place = last
+    return "".join([*parts, text[place:end]])

@@ -1,0 +1,274 @@
+"""Looks at files of sentence pairs and proposes a config: what to read, which sizes fit, how long training takes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from transformer_mt.config.languages import CODES
+from transformer_mt.config.schema import Config
+from transformer_mt.config.section import NAME
+from transformer_mt.config.training import RuntimeConfig
+from transformer_mt.errors import TmtError
+from transformer_mt.files.lines import path_of
+from transformer_mt.runtime.device import Machine, set_up
+from transformer_mt.text.script import same_script
+from transformer_mt.text.tokenizers.sentencepiece import SentencepieceTokenizer
+from transformer_mt.workflows.config_text import config_text
+from transformer_mt.workflows.discover import Count, Found, discover
+from transformer_mt.workflows.sizes import Sizes, held_out, sizes_for, warmup_for
+from transformer_mt.workflows.timing import seconds_an_update
+
+FEWEST = 20  # different pairs
+PADDING = 1.1  # tokens of a batch, with padding, for each token of its longer side
+VALIDATION = 2.0  # seconds for the validation, checkpoint and plots of an epoch
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A config for the user's data.
+
+    text:    the YAML file, with the reason of each choice as a comment
+    config:  the same, checked
+    pairs:   in the files; an estimate if `about` is true
+    minutes: estimated time of the training on this machine
+    summary: what was found and chosen: lines of a title and a text
+    """
+
+    text: str
+    config: Config
+    pairs: int
+    about: bool
+    minutes: float
+    summary: tuple[tuple[str, str], ...]
+
+
+def propose_config(
+    data: str | Path | Sequence[str | Path],
+    source: str | None = None,
+    target: str | None = None,
+    *,
+    minutes: float | None = None,
+    file: str = "files.yaml",
+) -> Proposal:
+    """Look at files or folders of sentence pairs, and propose a config.
+
+    source, target: languages; default: those of the first and the second column of sentences
+    minutes: choose the epochs for this time; default: by the number of pairs
+    file:    the name of the config, for the commands in its comments
+    Raises TmtError if the data cannot be read, or if it is not clear what the columns are.
+    """
+    given = [path_of(one) for one in ([data] if isinstance(data, (str, Path)) else data)]
+    found = discover(given, source, target)
+    count = found.total
+    if count.different < FEWEST:
+        remedy = "A translator learns from thousands of pairs. Check that this is the file you meant."
+        raise TmtError(f"only {count.different} different pairs were found", place=given[0], remedy=remedy)
+    for entry, one in zip(found.entries, found.counts, strict=True):
+        part = max(1, round(held_out(count.different) * one.pairs / count.pairs))
+        entry["split"] = {"validation": part, "test": part}
+    return _Choice(_name(given[0]), found, count, set_up(RuntimeConfig())).proposal(minutes, file)
+
+
+def _name(path: Path) -> str:
+    """A name for the run, from the name of the file."""
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", path.name.split(".")[0]).strip("-_")
+    return stem if re.fullmatch(NAME, stem) else "my-translator"
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """The settings for the corpora that were found."""
+
+    name: str
+    found: Found
+    count: Count
+    machine: Machine
+
+    def proposal(self, minutes: float | None, file: str) -> Proposal:
+        shared = same_script(*self.found.languages)
+        sizes = sizes_for(self.count.different, shared, self.machine.device.type == "cuda")
+        sizes, pieces = self._fitting(sizes, shared)
+        training_pairs = self.count.different - 2 * held_out(self.count.different)
+        updates = max(1, round(training_pairs * max(pieces) * PADDING / sizes.batch_tokens))
+        config = Config.model_validate(self._values(sizes, shared, updates))
+        machine = set_up(config.runtime)
+        vocabulary = (sizes.vocabulary, sizes.vocabulary)
+        epoch_seconds = updates * seconds_an_update(config, vocabulary, pieces, machine) + VALIDATION
+        if minutes is not None:
+            sizes = replace(sizes, epochs=max(1, int(minutes * 60 / epoch_seconds)))
+        values = self._values(sizes, shared, updates)
+        spent = sizes.epochs * epoch_seconds / 60
+        time = f"{_plain_minutes(spent)} on this machine ({machine.describe()})"
+        by = "the time that you gave" if minutes is not None else "the number of pairs"
+        comments = self._comments(sizes, shared, pieces, updates, f"{time}; chosen by {by}")
+        text = config_text(values, comments, self._head(file, time))
+        return Proposal(
+            text,
+            Config.model_validate(values),
+            self.count.pairs,
+            self.count.about,
+            spent,
+            (*self._summary(), ("model", self._model(sizes, shared)), ("training", f"{sizes.epochs} epochs: {time}")),
+        )
+
+    def _fitting(self, sizes: Sizes, shared: bool) -> tuple[Sizes, tuple[float, float]]:
+        """The sizes with a vocabulary that the text allows, and the pieces of a mean sentence of both sides."""
+        sides = [[pair.source for pair in self.count.some], [pair.target for pair in self.count.some]]
+        vocabulary = sizes.vocabulary
+        characters = [len(set("".join(side))) for side in sides]
+        needed = len(set("".join(sides[0] + sides[1]))) if shared else max(characters)
+        while vocabulary < 1.5 * needed:  # Chinese and Japanese have thousands of characters
+            vocabulary *= 2
+        while True:
+            try:
+                trained = [self._trained(text, vocabulary) for text in ([sides[0] + sides[1]] if shared else sides)]
+                break
+            except TmtError as error:
+                if "too small" not in error.message or vocabulary < 40:
+                    raise
+                vocabulary = vocabulary * 3 // 4
+        both = zip(sides, (trained[0], trained[-1]), strict=True)
+        source, target = (sum(len(one.tokenize(text)) + 1 for text in side) / len(side) for side, one in both)
+        return replace(sizes, vocabulary=vocabulary), (source, target)
+
+    def _trained(self, sentences: Sequence[str], vocabulary: int) -> SentencepieceTokenizer:
+        options = SentencepieceTokenizer.Options(kind="sentencepiece", vocab_size=vocabulary)
+        tokenizer = SentencepieceTokenizer(options, self.found.languages[0])
+        tokenizer.train(sentences)
+        return tokenizer
+
+    def _values(self, sizes: Sizes, shared: bool, updates: int) -> dict[str, Any]:
+        """The config as in its file."""
+        one = {"kind": "sentencepiece", "vocab_size": sizes.vocabulary}
+        source, target = self.found.languages
+        corpora = self.found.entries
+        batch: dict[str, Any] = {"batch_tokens": sizes.batch_tokens}
+        return {
+            "name": self.name,
+            "seed": 1,
+            "data": {
+                "source": source,
+                "target": target,
+                "corpus": corpora[0] if len(corpora) == 1 else corpora,
+                "max_length": 128,
+            },
+            "tokenizer": {**one, "shared": True} if shared else {"source": one, "target": one},
+            "model": {
+                "d_model": sizes.width,
+                "n_heads": sizes.heads,
+                "d_ff": sizes.feed_forward,
+                "encoder_layers": sizes.layers,
+                "decoder_layers": sizes.layers,
+                "positions": "rotary",
+                "dropout": sizes.dropout,
+                "tie_embeddings": "all" if shared else "decoder",
+            },
+            "training": {
+                "optimizer": "muon",
+                "weight_decay": 0.1,
+                **batch,
+                "schedule": "cosine",
+                "learning_rate": sizes.learning_rate,
+                "warmup_steps": warmup_for(sizes, updates * sizes.epochs),
+                "label_smoothing": 0.1,
+                "max_epochs": sizes.epochs,
+            },
+            "runtime": {"precision": "fast"},
+            "decoding": {"beam": 5, "length_penalty": 1.0},
+        }
+
+    def _comments(
+        self, sizes: Sizes, shared: bool, pieces: tuple[float, float], updates: int, time: str
+    ) -> dict[str, str]:
+        source, target = self.found.languages
+        pairs, reasons = (
+            f"{'about ' if self.count.about else ''}{self.count.different:,} different pairs",
+            self.found.reasons,
+        )
+        longest = max(pieces)
+        letters = f"{_language(source)} and {_language(target)}"
+        vocabulary = f"for {pairs}; a sentence has {longest:.0f} pieces on average"
+        return {
+            "name": f"the run is saved in runs/{self.name}",
+            "seed": "change it for a second run with other random numbers",
+            "data.source": f"{_language(source)}. For the other direction, swap source and target, here and below",
+            "data.target": _language(target),
+            "data.corpus.kind": reasons.get("delimiter", ""),
+            "data.corpus.encoding": reasons.get("encoding", ""),
+            "data.corpus.source_column": reasons.get("header", ""),
+            "data.corpus.split": "pairs to choose the best model with, and to score it with; 5 % each, at most 1,000",
+            "data.max_length": "longer training sentences, in pieces, are dropped",
+            "tokenizer.vocab_size": vocabulary,
+            "tokenizer.shared": f"{letters} have the same letters",
+            "tokenizer.source": vocabulary,
+            "tokenizer.target": f"one vocabulary for each: {letters} have different letters",
+            "model.d_model": f"the sizes fit {pairs}; more pairs allow more layers and wider ones",
+            "model.dropout": "more for few pairs, against learning them by heart",
+            "model.tie_embeddings": "" if shared else "the vocabularies are different",
+            "training.batch_tokens": f"{updates:,} updates in an epoch; less if memory runs out",
+            "training.schedule": "the learning rate rises, and then falls to 0 in the last epoch",
+            "training.warmup_steps": f"of about {updates * sizes.epochs:,} updates",
+            "training.max_epochs": time,
+            "runtime": "16-bit products (bfloat16) if the processor supports them",
+        }
+
+    def _head(self, file: str, time: str) -> str:
+        commands = {
+            f"tmt prepare --config {file}": "shows how many pairs are kept, and which are dropped and why",
+            f"tmt train --config {file}": f"{time}. Ctrl-C stops it, and the same command continues",
+            "tmt translate": "translates what you type",
+        }
+        wide = max(map(len, commands))
+        return "\n".join(
+            (
+                "`tmt init files --data FILE` looked at these files and chose the settings. The comments say why.",
+                *(f"  {one}" for one in self._files()),
+                "",
+                *(f"  {command:<{wide}}   {text}" for command, text in commands.items()),
+                "",
+                "All keys and their defaults: docs/configuration.md.",
+            )
+        )
+
+    def _files(self) -> list[str]:
+        """The files of all entries, as a user names them."""
+        found: list[str] = []
+        for entry in self.found.entries:
+            files = entry["files"]
+            found += files.values() if isinstance(files, dict) else [files] if isinstance(files, str) else files
+        return [str(one) for one in found]
+
+    def _summary(self) -> tuple[tuple[str, str], ...]:
+        source, target = self.found.languages
+        entry, first = self.found.entries[0], self.count.some[0]
+        columns = f", columns {entry['source_column']} and {entry['target_column']}" if "source_column" in entry else ""
+        encoding = f", {entry['encoding']}" if "encoding" in entry else ""
+        number = f"{'about ' if self.count.about else ''}{self.count.pairs:,}"
+        different = f", {self.count.different:,} different" if self.count.different != self.count.pairs else ""
+        return (
+            ("data", f"{', '.join(self._files())}: {entry['kind']}{encoding}{columns}"),
+            ("languages", f"{_language(source)} ({source}) to {_language(target)} ({target})"),
+            ("pairs", f"{number}{different}. The first one:"),
+            (f"  {source}", first.source),
+            (f"  {target}", first.target),
+        )
+
+    def _model(self, sizes: Sizes, shared: bool) -> str:
+        pieces = f"{sizes.vocabulary:,} pieces" + (" for both languages" if shared else " for each language")
+        return f"{sizes.layers}+{sizes.layers} layers of width {sizes.width}, dropout {sizes.dropout}; {pieces}"
+
+
+def _language(code: str) -> str:
+    """The English name of a language, or its code."""
+    return next((name.title() for name, known in CODES.items() if known == code), code)
+
+
+def _plain_minutes(minutes: float) -> str:
+    if minutes < 1:
+        return "less than a minute"
+    number, unit = (round(minutes), "minute") if minutes < 100 else (round(minutes / 60), "hour")
+    return f"about {number} {unit}{'s' * (number != 1)}"
