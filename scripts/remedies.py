@@ -48,8 +48,12 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             *("workflows.models", "workflows.average", "cli.average", "cli.inspect", "workflows.inspect"),
         ),
     ),
-    ("Translating", "", ("decoding", "workflows.translate", "workflows.engines", "cli.translate", "cli.streaming")),
-    ("Evaluating", "", ("evaluation", "workflows.evaluate", "cli.evaluate")),
+    (
+        "Translating",
+        "",
+        ("decoding", "workflows.translate", "workflows.engines", "cli.translate", "cli.streaming", "cli.answers"),
+    ),
+    ("Evaluating", "", ("evaluation", "workflows.evaluate", "workflows.score", "cli.evaluate", "cli.score")),
     ("Exporting", "", ("exporting", "workflows.export", "cli.export")),
     ("Plots and logs", "", ("reporting", "cli.plot", "workflows.plot")),
 )

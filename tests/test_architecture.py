@@ -44,11 +44,13 @@ ROOMS: dict[str, set[str]] = {
 }
 ROOMS["workflows"] = {*ROOMS}
 ROOMS["cli"] = {"workflows", "reporting", "config", "files", "evaluation.report", "runtime.distributed"}
-API = {"load_config", "Config", "Computing", "TestFiles", "TmtError", "Translator"} | {
+API = {"load_config", "Config", "Computing", "Glossary", "TestFiles", "TmtError", "Translator"} | {
     *("average", "evaluate", "export", "load", "prepare", "score", "train", "translate_document")
 }
 # A search knows a step function and never a model; of text, only the ids of <s> and </s>.
-ALGORITHMS = {"decoding.greedy_search", "decoding.beam_search", "decoding.random_sampling", "decoding.step"}
+ALGORITHMS = {"decoding.greedy_search", "decoding.beam_search", "decoding.random_sampling", "decoding.step"} | {
+    "decoding.constraints"
+}
 SEARCHING = {
     *ALGORITHMS,
     "decoding.searches",
@@ -61,7 +63,7 @@ SEARCHING = {
 OUTSIDE: dict[str, set[str]] = {
     "errors": set(),
     "config": {"pydantic", "yaml"},
-    "files": {"filelock", "requests", "urllib3", "tqdm", "zstandard", "charset_normalizer"},
+    "files": {"charset_normalizer", "filelock", "requests", "urllib3", "tqdm", "zstandard"},
     "phrasebook": set(),
     "model": {"torch"},
     "kernels": {"torch"},

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
         (["xxxxxxxx"], "inspect, average, plot, export."),
         (["plot", "--theme", "blue"], "Error: Invalid value for '--theme': 'blue' is not one of 'light', 'dark'."),
         (["my.yaml"], "To train with a config:  tmt train --config my.yaml"),
-        (["init"], "For example:  tmt init quickstart   Available: quickstart,"),
+        (["init"], "    classics/revisited-de-en "),
         (["download", "wmt"], "Use `tmt download multi30k`."),
         ([], '  tmt translate "..."'),
     ],

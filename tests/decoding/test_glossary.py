@@ -75,6 +75,7 @@ def test_addresses_placeholders_and_numbers_are_copied() -> None:
         *("1.234,56", "12:30", "$3.50", "-5", "50", "3")
     ]
     assert copied("3개와 2024년, 3만 원") == ["3", "2024"], "3만 is 30,000: translated with its unit"
+    assert copied("3천 명, 3 만 원, 17:40 만나요, 5,20 만큼") == ["17:40", "5,20"], "만나요 is a verb"
     assert copied("MP3 und A4") == [], "a letter beside a digit makes a word"
     assert found("Route 66 hat 66 Kilometer", **{"Route 66": "the old road"}) == [
         *(("Route 66", "the old road"), ("66", "66"))

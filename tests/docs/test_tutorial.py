@@ -102,7 +102,7 @@ def test_the_tutorial_can_be_followed(tutorial: list[Any], tmp_path: Path, run: 
         assert any((folder / "runs" / name / "plots").iterdir()), name
     assert any((folder / "data" / "prepared" / "my-translator" / "plots").iterdir())
     assert len((folder / "letters.en").read_text(encoding="utf-8").splitlines()) == 2
-    assert printed["tmt evaluate --bleu"].startswith("BLEU|nrefs:1|case:mixed|eff:no|tok:13a|")
+    assert "\nBLEU|nrefs:1|case:mixed|eff:no|tok:13a|" in printed["tmt evaluate --bleu"], "after the name of the model"
     assert "194 sentences of test" in printed["tmt evaluate --bleu"]
     (compared,) = (text for command, text in printed.items() if "--baseline" in command)
     assert re.search(r"^BLEU +\d+\.\d\d ± \d+\.\d\d +\d+\.\d\d ± \d+\.\d\d", compared, re.M)

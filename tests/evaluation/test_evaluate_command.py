@@ -179,7 +179,7 @@ class TestFiles:
         _, out, _ = tmt("--hypothesis", bad, "--reference", references, "--baseline", good)
         rows = {line.split()[0]: line.split()[-1] for line in out.splitlines() if " ± " in line}
         assert rows == {"BLEU": "worse", "chrF2": "worse", "TER": "worse"}  # TER, where lower is better, rises
-        assert f"(line: of {references}; the number: chrF2 of this sentence)" in out
+        assert f"The 10 worst by chrF2 (line of {references}: chrF2)" in out
 
     def test_tokenised_scores_on_request(self, tmt, files):
         _, out, _ = tmt(*files, "--bleu", "--tokenized", "--language", "de", "--json")
@@ -274,6 +274,13 @@ class TestModel:
         assert json.loads(out)["chrf"] == score(translations, REFERENCES, "en")["chrf"].value
         stored = json.loads((model / "scores.json").read_text())["test_one"]["decoding"]
         assert (stored["method"], stored["candidates"], stored["beam"]) == ("mbr", "beam", 3)
+
+    def test_a_split_that_cannot_be_scored_is_not_offered(self, tmt, model):
+        for split, problem in (("dev", "unknown split 'dev'"), ("train", "the training split is not for evaluation")):
+            code, _, err = tmt("--model", model, "--split", split)
+            assert code == 2
+            assert problem in err
+            assert "Use one of: validation, test_one, test_two." in err
 
     def test_a_hypothesis_file_is_scored_on_the_models_split(self, tmt, model, write):
         _, out, _ = tmt("--model", model, "--split", "test_two", "--hypothesis", write("h", REFERENCES), "--json")

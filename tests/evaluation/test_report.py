@@ -13,8 +13,9 @@ from transformer_mt.evaluation.report import aligned, as_json, as_text
 from transformer_mt.evaluation.scores import moses_tokenized
 from transformer_mt.text.vocabulary import bleu_of_tokens
 
-KEYS = {"search", "bleu", "chrf", "ter", "signature", "signatures", "sentences", "length_ratio", "bleu_table", "buckets", "best",
-        "worst", "comparison", "loss", "perplexity", "lowercased_bleu", "literature_bleu", "test_set"}  # fmt: skip
+KEYS = {"bleu", "chrf", "ter", "signature", "signatures", "sentences", "length_ratio", "bleu_table", "buckets", "best",
+        "worst", "comparison", "loss", "perplexity", "lowercased_bleu", "literature_bleu", "test_set",
+        "search"}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

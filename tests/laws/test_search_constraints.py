@@ -53,7 +53,7 @@ def test_a_wide_beam_finds_the_best_of_all_sentences_that_meet_the_constraints(s
         (
             (language.log_probability(0, ids) / ((5 + len(ids)) / 6) ** 0.6, ids)
             for ids in all_sentences(LONGEST)
-            if all(times(ids, one) == one.count for one in required)
+            if all(times(ids, one) == one.times for one in required)
         ),
         reverse=True,
     )
@@ -74,7 +74,7 @@ def test_constraints_are_met_exactly_and_neighbours_change_nothing(beam: int) ->
     together = constrained(language, required, limits(len(required), 12), beam=beam)
     for index, (found, some) in enumerate(zip(together, required, strict=True)):
         assert found
-        assert all(times(one.ids, constraint) == constraint.count for one in found for constraint in some)
+        assert all(times(one.ids, constraint) == constraint.times for one in found for constraint in some)
         (alone,) = constrained(language, [some], limits(1, 12), first=index, beam=beam)
         assert [one.ids for one in alone] == [one.ids for one in found]
 

@@ -207,6 +207,17 @@ class TestComparison:
         assert "two   best BLEU 20.00 at update 300" in shown
         assert 0.01 < _ink(file) < 0.5
 
+    def test_losses_of_different_vocabularies_are_marked(self, tmp_path, shown):
+        text = _config(tmp_path).read_text()
+        runs = [_run(tmp_path / name) for name in ("one", "other", "words")]
+        for run, kind in zip(runs, ("whitespace", "whitespace", "character"), strict=True):
+            (run / "config.yaml").write_text(text.replace("kind: whitespace", f"kind: {kind}"))
+        warning = "other vocabularies: losses do not compare"
+        compare_runs(runs[:2], tmp_path / "same.png")
+        assert warning not in shown
+        compare_runs(runs[1:], tmp_path / "different.png")
+        assert warning in shown
+
     def test_runs_of_one_name_are_named_by_their_paths(self, tmp_path, shown):
         runs = [_run(tmp_path / place / "same") for place in ("a", "b", "a")]
         compare_runs(runs, tmp_path / "both.svg")

@@ -185,7 +185,8 @@ def test_parallel_files_in_a_folder_an_archive_or_alone() -> None:
     with zipfile.ZipFile("news.zip", "w") as archive:
         for file in Path("news").iterdir():
             archive.write(file, f"x.de-en{file.suffix}")
-    for data in (["news"], ["news.zip"], ["news/a.de", "news/a.en"]):
+    moses = [f"news.zip/x.de-en.{language}" for language in ("de", "en")]
+    for data in (["news"], ["news.zip"], ["news/a.de", "news/a.en"], moses):
         proposal = propose_config(data)
         assert (_corpus(proposal), _direction(proposal)) == ({"kind": "text"}, "de-en")
         assert _pairs_read(proposal) == PAIRS["de", "en"]

@@ -76,7 +76,7 @@ class TextCorpus(FilesCorpus):
             return
         for place in files_like(part):
             inside = parallel_files(place)
-            pairs = _paired(*(inside.get(language, {}) for language in (self.source, self.target)), place)
+            pairs = _paired(inside.get(self.source, {}), inside.get(self.target, {}), place)
             if not pairs:
                 found = ", ".join(sorted(inside)) or "none"
                 raise TmtError(

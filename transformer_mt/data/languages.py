@@ -15,10 +15,7 @@ from transformer_mt.errors import TmtError
 from transformer_mt.text.language import is_long, is_number, other_language, same_language
 from transformer_mt.text.script import foreign_script
 
-FIRST_LINES, LATER_LINES = (
-    1_000,
-    19,
-)  # every line up to the first number, then one in 19; a prime, as data may be periodic
+FIRST_LINES, LATER_LINES = 500, 47  # each of the first lines, then one in 47: a prime, as data may be periodic
 MOST = 0.5  # of the pairs checked; if more have the same fault, the file is refused
 FEWEST_SWAPPED, FEWEST_NUMBERS = 3, 20
 PLACES = 5

@@ -22,6 +22,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.corpora.base import Corpus
 from transformer_mt.data.doctor import DataReport, report_of
 from transformer_mt.data.encoding import build_codecs, write_ids
+from transformer_mt.data.languages import LanguageCheck
 from transformer_mt.data.parallel import Progress as Progress
 from transformer_mt.data.parallel import Workers
 from transformer_mt.data.prepared import FORMAT, MANIFEST, Prepared, prepared_folder, settings_of
@@ -108,9 +109,11 @@ class _Preparation:
         for number, (corpus, options) in enumerate(zip(self.corpora, data.corpus, strict=True)):
             for split in corpus.splits():
                 stream = Stream(split, options.weight, corpus.split_config, scratch / f"{number}-{split}.tsv")
-                checks_languages = corpus.languages is None and data.cleaning.language != "off"
-                cleaner = Cleaner(data.cleaning, data.source, data.target, stream.trains, checks_languages)
-                clean_stream(stream, corpus.read(split), cleaner, workers, self.progress)
+                rule = data.cleaning.language if corpus.languages is None else "off"  # its languages are certain
+                drops = rule == "drop" and stream.trains
+                cleaner = Cleaner(data.cleaning, data.source, data.target, stream.trains, drops)
+                check = None if rule == "off" or drops else LanguageCheck(data.source, data.target, all_pairs=False)
+                clean_stream(stream, corpus.read(split), cleaner, workers, self.progress, check)
                 yield stream
 
     def _write_texts(self, selection: Selection) -> None:

@@ -119,20 +119,19 @@ class Cleaned(NamedTuple):
 class Cleaner:
     """Cleans chunks of pairs in a worker process. source, target: languages.
 
-    checks_languages: False if the languages of the corpus are certain
+    drops_languages: whether to drop pairs with a sentence in another language
     """
 
     rules: CleaningConfig
     source: str
     target: str
     trains: bool
-    checks_languages: bool = False
+    drops_languages: bool = False
 
     def __call__(self, pairs: list[Pair]) -> Cleaned:
         rules, lines, keys = self.rules, list[str](), list[bytes]()
         counts = CleaningCounts(len(pairs))
-        drops = rules.language == "drop" and self.trains
-        check = LanguageCheck(self.source, self.target, drops, counts.languages) if self.checks_languages else None
+        check = LanguageCheck(self.source, self.target, True, counts.languages) if self.drops_languages else None
         for pair in pairs:
             # These replacements do not depend on the rules: the pair must fit into a line of UTF-8.
             raw_source, raw_target, place = (_SURROGATES.sub("\ufffd", _BREAKS.sub(" ", text)) for text in pair)
@@ -141,7 +140,7 @@ class Cleaner:
             target = clean_text(raw_target, rules, self.target, by_rules.add)
             counts.changed.update(by_rules)
             fault = fault_of_pair(source, target, rules, self.trains)
-            if fault is None and check is not None and check(Pair(source, target, place)) and drops:
+            if fault is None and check is not None and check(Pair(source, target, place)):
                 fault = LANGUAGE
             if fault is not None:
                 counts.drop(fault, Pair(source, target, place))
@@ -156,8 +155,21 @@ class Cleaner:
         return Cleaned("".join(lines), b"".join(keys), counts)
 
 
-def clean_stream(stream: Stream, pairs: Iterator[Pair], cleaner: Cleaner, workers: Workers, progress: Progress) -> None:
-    """Write the files of a stream and fill its counts. Raises TmtError if a file has no sentences of its languages."""
+def clean_stream(
+    stream: Stream,
+    pairs: Iterator[Pair],
+    cleaner: Cleaner,
+    workers: Workers,
+    progress: Progress,
+    check: LanguageCheck | None = None,
+) -> None:
+    """Write the files of a stream and fill its counts. Raises TmtError if a file has no sentences of its languages.
+
+    check: checks a sample of the pairs in this process, because each process needs half a second to load the languages
+    """
+    if check is not None:
+        pairs = _sampled(pairs, check)
+        stream.counts.languages = check.found
     with stream.file.open("w", encoding="utf-8", newline="\n") as lines, stream.keys.open("wb") as keys:
         for part in workers.map(cleaner, chunks(pairs)):
             lines.write(part.lines)
@@ -165,3 +177,10 @@ def clean_stream(stream: Stream, pairs: Iterator[Pair], cleaner: Cleaner, worker
             stream.counts.add(part.counts)
             progress(f"reading {stream.split}", stream.counts.read)
     require_sentences(stream.counts.languages, cleaner.source, cleaner.target)
+
+
+def _sampled(pairs: Iterator[Pair], check: LanguageCheck) -> Iterator[Pair]:
+    for pair in pairs:
+        if pair.source != pair.target:  # cleaning counts these
+            check(pair)
+        yield pair

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -85,7 +85,7 @@ class Constraints:
         spans_BCS = torch.zeros(n_sentences, n_constraints, n_source)
         for sentence, some in enumerate(constraints):
             for place, one in enumerate(some):
-                needed_BC[sentence, place], ways_BC[sentence, place] = one.count, len(one.patterns)
+                needed_BC[sentence, place], ways_BC[sentence, place] = one.times, len(one.patterns)
                 sizes_BC[sentence, place] = max(map(len, one.patterns))
                 spans_BCS[sentence, place, list(one.sources)] = 1.0
             for place, (owner, ids) in enumerate(flat[sentence]):
@@ -94,17 +94,27 @@ class Constraints:
                 lead_BP[sentence, place] = some[owner].lead
         avoided_BA = pad([[index for one in some for index in one.avoided] for some in constraints], "cpu")
         ends_BPL = torch.arange(longest) == (lead_BP[:, :, None] - 1)
-        fixed = (patterns_BPL, lengths_BP, owner_BP, needed_BC, sizes_BC, lead_BP, ways_BC.clamp(min=1), avoided_BA)
-        states = (torch.tensor(joining, dtype=torch.long), torch.zeros_like(needed_BC)[:, None], ends_BPL[:, None])
-        states = (*states, torch.zeros(n_sentences, dtype=torch.long))
-        return cls(*(x.to(device) for x in (*fixed, spans_BCS, *states)), attention)
+        tensors = {
+            "patterns_BPL": patterns_BPL,
+            "lengths_BP": lengths_BP,
+            "owner_BP": owner_BP,
+            "needed_BC": needed_BC,
+            "sizes_BC": sizes_BC,
+            "lead_BP": lead_BP,
+            "ways_BC": ways_BC.clamp(min=1),
+            "avoided_BA": avoided_BA,
+            "spans_BCS": spans_BCS,
+            "joining_J": torch.tensor(joining, dtype=torch.long),
+            "met_BWC": torch.zeros_like(needed_BC)[:, None],
+            "ends_BWPL": ends_BPL[:, None],
+            "late_B": torch.zeros(n_sentences, dtype=torch.long),
+        }
+        return cls(attention=attention, **{name: tensor.to(device) for name, tensor in tensors.items()})
 
     def select(self, sentences_B: Tensor) -> Constraints:
         """The constraints of these sentences."""
-        own = (self.patterns_BPL, self.lengths_BP, self.owner_BP, self.needed_BC, self.sizes_BC)
-        own = tuple(x[sentences_B] for x in (*own, self.lead_BP, self.ways_BC, self.avoided_BA, self.spans_BCS))
-        state = self.met_BWC[sentences_B], self.ends_BWPL[sentences_B], self.late_B[sentences_B]
-        return Constraints(*own, self.joining_J, *state, self.attention)
+        names = [one.name for one in fields(self) if one.name not in ("joining_J", "attention")]
+        return replace(self, **{name: getattr(self, name)[sentences_B] for name in names})
 
     def pointed(self, log_p_NV: Tensor, cache: Any) -> Tensor:
         """Log-probabilities [N, V] of a model that may also point at a term.

@@ -20,14 +20,14 @@ class Constraint(NamedTuple):
     """Ids that a translation must contain side by side.
 
     patterns: the ways to write them; each counts
-    count:    how often they must occur, and not more often
+    times:    how often they must occur, and not more often
     lead:     the first ids of a pattern that are only a space, so that a translation may begin after them
     sources:  the places in the source that these ids translate
     avoided:  ids that would write the same once more, in other ways
     """
 
     patterns: tuple[tuple[int, ...], ...]
-    count: int = 1
+    times: int = 1
     lead: int = 0
     sources: tuple[int, ...] = ()
     avoided: tuple[int, ...] = ()
@@ -51,7 +51,7 @@ class Request:
     @property
     def constraint_tokens(self) -> int:
         """The most tokens that the constraints can take."""
-        return sum(max(map(len, one.patterns)) * one.count for one in self.constraints)
+        return sum(max(map(len, one.patterns)) * one.times for one in self.constraints)
 
 
 @dataclass(frozen=True)

@@ -297,7 +297,7 @@ def _required(
         avoided = tuple(token for token in patterns[first].avoided if token not in used)
         required.append(
             Required(
-                patterns[first]._replace(count=counts[ids], sources=sources, avoided=avoided),
+                patterns[first]._replace(times=counts[ids], sources=sources, avoided=avoided),
                 tuple(term.target for _, term, _ in some),
                 first.source == first.target,
                 tuple(line[max(start - 1, 0) : start] for start, _, _ in some),

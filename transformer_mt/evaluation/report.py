@@ -154,7 +154,7 @@ def _buckets(buckets: Sequence[Bucket]) -> str:
 
 
 def _examples(which: str, examples: Sequence[Example], test_set: str) -> str:
-    parts = [f"The {len(examples)} {which} by chrF2 (line: of {test_set}; the number: chrF2 of this sentence)"]
+    parts = [f"The {len(examples)} {which} by chrF2 (line of {test_set}: chrF2)"]
     for one in examples:
         source = f"\n  source      {one.source}" if one.source else ""
         parts.append(

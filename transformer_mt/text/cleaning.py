@@ -96,7 +96,7 @@ _WRONGLY_DECODED = re.compile(f"\ufffd|[ÂÃ]{_NEXT}|â{_NEXT}{_NEXT}|(?:[ÐÑ]{
 
 def wrongly_decoded(text: str) -> bool:
     """Whether it has letters of UTF-8 that were read as Latin-1 or CP1252, such as `Ã¤`, or a lost one (U+FFFD)."""
-    return _WRONGLY_DECODED.search(text) is not None
+    return not text.isascii() and _WRONGLY_DECODED.search(text) is not None
 
 
 class PairKeys(NamedTuple):

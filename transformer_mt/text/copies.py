@@ -19,8 +19,10 @@ _URL = (
 )
 _WHOLE = regex.compile(f"{_URL}|{_EMAIL}|{_PLACEHOLDER}", regex.V1)
 # Letters beside digits, as in MP3, make a word. 3만 is 30,000: such a number is translated with its unit.
+_UNIT = r"[십백천만억조]|\s[십백천만억조]+(?:원|명|개|달러)?(?![\p{L}\p{N}])"
 _NUMBER = regex.compile(
-    r"(?<![\p{L}\p{N}_.,])[-+]?[$€£¥₩]?\d+(?:[.,:/'’-]?\d+)*(?![[\p{L}\p{N}_]--[\p{sc=Hangul}]]|\s?[십백천만억조])",
+    r"(?<![\p{L}\p{N}_.,])[-+]?[$€£¥₩]?\d++(?:[.,:/'’-]?\d++)*+"
+    rf"(?![[\p{{L}}\p{{N}}_]--[\p{{sc=Hangul}}]]|{_UNIT})",
     regex.V1,
 )
 

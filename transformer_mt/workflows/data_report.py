@@ -58,9 +58,9 @@ def report_lines(report: DataReport, columns: int | None = None) -> list[str]:
         lines.append(f"vocabulary: {sizes[SOURCE]:,} tokens for both languages")
     else:
         lines.append("vocabularies: " + ", ".join(f"{sizes[side]:,} tokens {languages[side]}" for side in SIDES))
-    for split, pairs in report.examples.items():
+    for split, examples in report.examples.items():
         lines += ["", f"pairs of {split}:"]
-        for pair in pairs:
+        for pair in examples:
             sides = [f"  {report.languages[side]}: {text}" for side, text in zip(SIDES, pair, strict=True)]
             lines += [wrapped(line, columns, len("  de: ")) for line in sides] if columns else sides
     for number, remark in enumerate(remarks(report)):

@@ -14,7 +14,7 @@ from transformer_mt.corpora.base import Corpus, Pair
 from transformer_mt.corpora.looking import Contents, contents_of
 from transformer_mt.corpora.parquet import open_parquet
 from transformer_mt.errors import TmtError
-from transformer_mt.files.opening import open_bytes
+from transformer_mt.files.opening import COMPRESSED, open_bytes
 from transformer_mt.workflows.columns import Side, sides_of
 
 MOST_READ = 100_000  # pairs of a file; the number of pairs in a larger one is estimated
@@ -43,9 +43,9 @@ class Found:
 
     @property
     def total(self) -> Count:
-        numbers = (sum(getattr(one, name) for one in self.counts) for name in ("pairs", "different"))
+        pairs, different = sum(one.pairs for one in self.counts), sum(one.different for one in self.counts)
         some = [pair for one in self.counts for pair in one.some]
-        return Count(*numbers, any(one.about for one in self.counts), some[:MOST_KEPT])
+        return Count(pairs, different, any(one.about for one in self.counts), some[:MOST_KEPT])
 
 
 def discover(paths: Sequence[Path], source: str | None, target: str | None) -> Found:
@@ -95,15 +95,17 @@ def _two_texts(looked: list[tuple[Path, Contents]], texts: list[Path]) -> tuple[
         raise TmtError("the lines of this file have only one column", place=texts[0], remedy=remedy)
     (one, first), (_, second) = looked
     columns: dict[str | int, list[str]] = {str(path): found.columns[0] for path, found in looked}
-    languages = {
-        str(path): code for path in texts if (code := code_of(path.name.split(".")[1] if "." in path.name else ""))
-    }
-    return one, Contents("text", {**second.options, **first.options}, columns, dict(languages), first.reasons)
+    languages: dict[str | int, str] = {}
+    for path in texts:
+        plain = path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
+        if code := code_of(plain.suffix[1:]):
+            languages[str(path)] = code
+    return one, Contents("text", {**second.options, **first.options}, columns, languages, first.reasons)
 
 
 def _entry(path: Path, found: Contents, sides: tuple[Side, Side]) -> dict[str, Any]:
     source, target = (side.column for side in sides)
-    if found.kind == "text" and path.is_file() and path.suffix.lower() != ".zip":
+    if str(path) in found.columns:
         return {"kind": "text", "files": {"source": source, "target": target}, **found.options}
     columns = {} if found.kind in ("text", "tmx") else {"source_column": source, "target_column": target}
     return {"kind": found.kind, "files": str(path), **found.options, **columns}

@@ -36,7 +36,8 @@ class ScoreTotals:
             return "both files are empty"
         loss = self.nats / self.tokens
         perplexity = f"{math.exp(loss):,.2f}" if loss < 700 else "infinite"
-        return f"{self.pairs:,} pairs, {self.tokens:,} tokens: {loss:.4f} nats per token, perplexity {perplexity}"
+        pairs = "1 pair" if self.pairs == 1 else f"{self.pairs:,} pairs"
+        return f"{pairs}, {self.tokens:,} tokens: {loss:.4f} nats per token, perplexity {perplexity}"
 
 
 def score(
