@@ -37,6 +37,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 IMPORTED_AS = {
     "pyyaml": "yaml",
     "python-mecab-ko": "mecab",
+    "markdown-it-py": "markdown_it",
 }
 # Declared for their data or for another package, never imported.
 NEVER_IMPORTED = {
@@ -66,7 +67,7 @@ def _imported(folder: Path) -> dict[str, str]:
                 names = [node.module or ""]
             for name in names:
                 found[name.split(".")[0]] = f"{path.relative_to(ROOT)}:{node.lineno}"
-    own = {"transformer_mt", "conftest", "tomllib", *sys.stdlib_module_names}
+    own = {"transformer_mt", "conftest", "tests", "tomllib", *sys.stdlib_module_names}
     return {name: place for name, place in found.items() if name not in own}
 
 

@@ -66,8 +66,8 @@ class Translation:
         return self.text
 
     def __repr__(self) -> str:
-        notes = f", notes={list(self.notes)}" if self.notes else ""
-        return f"Translation({self.text!r}, score={self.score:.4f}{notes})"
+        end = f", notes={list(self.notes)}" if self.notes else ""
+        return f"Translation({self.text!r}, score={self.score:.4f}{end})"
 
 
 @dataclass(frozen=True)
