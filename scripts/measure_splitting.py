@@ -3,7 +3,7 @@
     python scripts/measure_splitting.py runs/multi30k-de-en --split test_2016_flickr
 
 A line of a corpus is a segment, which may have several sentences; a model may have learned such segments as one. The
-script prints how many lines of training and of the split have several sentences, and BLEU with and without splitting:
+script prints how many lines of the split have several sentences, and BLEU with and without splitting:
 of all lines, and of the lines with several sentences.
 """
 
@@ -26,9 +26,6 @@ def main() -> None:
     translator = tmt.load(arguments.model, device="cpu")
     data = translator.config.data
     prepared = Prepared.open(prepared_folder(translator.config))
-    trained, _ = prepared.raw("train")
-    several = sum(len(sentences(line, data.source)) > 1 for line in trained)
-    print(f"train: {several:,} of {len(trained):,} lines have several sentences ({several / len(trained):.1%})")
     sources, references = prepared.raw(arguments.split)
     places = [number for number, line in enumerate(sources) if len(sentences(line, data.source)) > 1]
     print(f"{arguments.split}: {len(places):,} of {len(sources):,} lines")

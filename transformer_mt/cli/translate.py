@@ -84,10 +84,8 @@ def translate(
     unfit: dict[str, object] = {"TEXT": text, "--input": input_, "--n-best": n_best, "--prefix": prefix}
     unfit |= {"--scores": scores, "--json": json, "--attention": attention, "--no-split": no_split}
     workflow.check_document(document, format_, [name for name, value in unfit.items() if value])
-    _check_usage(given, input_, output, attention)
+    _check_usage(given, input_, output, attention, sample and mbr)
     workflow.check_drawing(attention, attention_of, theme)
-    if sample and mbr:
-        raise TmtError("--sample and --mbr cannot be combined", remedy="Give one of them.")
     search = {"method": "mbr" if mbr else "sample" if sample else None, "beam": beam, "length_penalty": length_penalty}
     search["n_best"] = n_best if n_best is not None or json else 1  # one line out for each line in
     search |= {"replace_unknown": replace_unknown, "samples": samples, "utility": utility}
@@ -96,7 +94,8 @@ def translate(
     translator, folders = workflow.open_translator(model, search, computing, engine)
     used = workflow.GlossaryUse(glossary, translator) if glossary is not None else None
     if document is not None:
-        return write_document(translator, document, format_, output, used)
+        write_document(translator, document, format_, output, used)
+        return
     if attention is not None:
         first, *others = given if no_split else translator.sentences(given[0], prefix)
         picture = workflow.draw_attention(translator, first, prefix, attention, attention_of, theme)
@@ -107,7 +106,9 @@ def translate(
     translate_all(translator, given, input_, output, prefix, scores, head, not no_split, used)
 
 
-def _check_usage(given: list[str], input_: Path | None, output: Path | None, attention: Path | None) -> None:
+def _check_usage(
+    given: list[str], input_: Path | None, output: Path | None, attention: Path | None, two_methods: bool
+) -> None:
     """Raises TmtError if options contradict each other. given: the sentences on the command line."""
     from transformer_mt.cli.answers import check_outputs
 
@@ -115,6 +116,8 @@ def _check_usage(given: list[str], input_: Path | None, output: Path | None, att
     if len(given) > 1 and not any(len(sentence.split()) > 1 for sentence in given):
         whole = " ".join(given)
         print(f'tmt: {len(given)} sentences of one word each; one sentence needs quotes: "{whole}"', file=sys.stderr)
+    if two_methods:
+        raise TmtError("--sample and --mbr cannot be combined", remedy="Give one of them.")
     if given and input_:
         raise TmtError("sentences on the command line and --input cannot be combined", remedy="Give one of them.")
     if input_ is not None and not input_.exists():
