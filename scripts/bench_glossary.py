@@ -52,8 +52,10 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, required=True, help="run or model folder")
-    for name in ("source", "reference", "train-source", "train-target"):
-        parser.add_argument(f"--{name}", type=Path, required=True, help="a file with one sentence per line")
+    parser.add_argument("--source", type=Path, required=True, help="test sentences, one per line")
+    parser.add_argument("--reference", type=Path, required=True, help="their translations")
+    parser.add_argument("--train-source", type=Path, required=True, help="sentences that the lexicon is learned from")
+    parser.add_argument("--train-target", type=Path, required=True, help="their translations")
     parser.add_argument("--lines", type=int, default=1000, help="lines of the test files")
     parser.add_argument("--pairs", type=int, default=6000, help="training pairs that the lexicon is learned from")
     parser.add_argument("--terms", type=int, default=200, help="entries of the glossary")

@@ -173,6 +173,10 @@ def test_searches_and_terms_that_cannot_be_are_refused() -> None:
     for options in ({"method": "sample"}, {"method": "mbr", "samples": 4}):
         with pytest.raises(TmtError, match="beam search"):
             next(random_model("words", **options).translate(["a {x}"], terms=[copies_of(["{x}"])]))
+    other_engine = random_model("words")
+    other_engine.constrains = False  # type: ignore[misc]
+    with pytest.raises(TmtError, match="this engine"):
+        next(other_engine.translate(["a {x}"], terms=[copies_of(["{x}"])]))
     by_beam = random_model("words", method="mbr", candidates="beam")
     assert "{x}" in next(by_beam.translate(["a {x}"], terms=[copies_of(["{x}"])])).text
     for term in (Term("dog", "Hund"), Term("cat", " "), Term("", "x")):
