@@ -89,7 +89,7 @@ def format_of(document: str | Path, name: str | None) -> Format:
     raise TmtError(
         f"unknown suffix '{suffix}', so the format is not known" if suffix else "a file without a suffix",
         place=str(document),
-        remedy=f"Name the format:  --format {'  or  --format '.join(FORMATS)}",
+        remedy=f"Name it:  --format NAME   The formats are {', '.join(FORMATS)}.",
     )
 
 
