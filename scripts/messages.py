@@ -356,6 +356,8 @@ def texts_of(node: ast.expr, scope: Scope, depth: int = 0) -> list[str]:
 def _known_texts(node: ast.expr, scope: Scope, depth: int) -> list[str]:
     if isinstance(node, ast.Constant):
         return [str(node.value)] if node.value is not None else []
+    if isinstance(node, ast.Tuple):  # a note with the line it belongs to
+        return texts_of(node.elts[-1], scope, depth + 1) if node.elts else []
     if isinstance(node, ast.JoinedStr):
         return _joined([texts_of(part, scope, depth + 1) for part in node.values])
     if isinstance(node, ast.FormattedValue):
