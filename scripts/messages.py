@@ -116,7 +116,7 @@ def _kind_of(node: ast.AST, scope: Scope) -> str:
             return "config values"
         if isinstance(node, ast.AnnAssign | ast.Assign) and isinstance(node.value, ast.Dict) and not function:
             return "config table"
-    if isinstance(node, ast.Return) and function.lstrip("_").startswith("note_of"):
+    if isinstance(node, ast.Return) and function.removeprefix("_").startswith("note_of"):
         return "note values"
     if isinstance(node, ast.keyword) and node.arg == "notes" and isinstance(node.value, ast.Tuple):
         return "note values"

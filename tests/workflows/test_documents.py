@@ -317,7 +317,10 @@ def test_text_is_escaped_only_where_it_must_be() -> None:
 def test_what_has_no_translation_is_left_and_named() -> None:
     result = translate_document("# Hund\n\nKatze\n", Fake(lambda words: ([], []), terms=True), "markdown")
     assert result.text == "# Hund\n\nKatze\n"
-    assert result.notes == ((1, "no translation; left as it is: Hund"), (3, "no translation; left as it is: Katze"))
+    assert result.notes == (
+        (1, "no translation, so it is left as it is: Hund"),
+        (3, "no translation, so it is left as it is: Katze"),
+    )
 
 
 def test_code_that_the_search_cannot_copy_is_placed_and_noted(tiny_model: Path) -> None:

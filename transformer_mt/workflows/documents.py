@@ -57,6 +57,7 @@ def translate_document(
     answers = translator.translate([one.text for one in plain], align=True, terms=needed)
     changes: dict[tuple[int, int], str] = {}
     notes: list[tuple[int, str]] = []
+    lost: list[tuple[int, str]] = []
     for one, answer in sorted(
         zip(plain, answers, strict=True), key=lambda pair: pair[0].block.end - pair[0].block.start
     ):
@@ -65,11 +66,10 @@ def translate_document(
             continue  # for example a name: its source stays as it is
         written = _written(one, answer, text, changes)
         if written is None:
-            problem = "no translation" if not answer.text else "its markup has no place in the translation"
-            notes.append((one.block.line, f"{problem}; left as it is: {one.text[:40]}"))
+            lost.append((one.block.line, _note_of_loss(one, answer)))
         else:
             changes[one.block.start, one.block.end] = written
-    return DocumentTranslation(_spliced(text, 0, len(text), changes), len(blocks), tuple(sorted(notes)))
+    return DocumentTranslation(_spliced(text, 0, len(text), changes), len(blocks), tuple(sorted([*notes, *lost])))
 
 
 def format_of(document: str | Path, name: str | None) -> Format:
@@ -89,7 +89,7 @@ def format_of(document: str | Path, name: str | None) -> Format:
     raise TmtError(
         f"unknown suffix '{suffix}', so the format is not known" if suffix else "a file without a suffix",
         place=str(document),
-        remedy=f"Name it with --format: {', '.join(FORMATS)}.",
+        remedy=f"Name it:  --format NAME   The formats are {', '.join(FORMATS)}.",
     )
 
 
@@ -125,6 +125,12 @@ def _has_terms(translator: Interpreter) -> bool:
         return translator.terms is not None
     except TmtError:
         return False
+
+
+def _note_of_loss(plain: PlainBlock, answer: Translation) -> str:
+    if not answer.text:
+        return f"no translation, so it is left as it is: {plain.text[:40]}"
+    return f"its markup has no place in the translation, so it is left as it is: {plain.text[:40]}"
 
 
 def _terms(plain: PlainBlock, glossary: Glossary | None) -> list[Term]:
