@@ -115,6 +115,7 @@ def test_a_run_ends_with_what_it_reached_and_what_comes_next(place: Path) -> Non
         "plots      runs/small/plots",
         "next       python -m transformer_mt translate --model runs/small",
         "           to train on, repeat the command with --set training.max_steps=60",
+        "scores     of test, translated with beam 5",
     ]
 
 
@@ -194,7 +195,7 @@ def test_lines_are_broken_by_columns_of_which_hangul_takes_two() -> None:
     assert wrapped("  가나 다라  마바", 10) == "  가나\n  다라\n  마바"
 
 
-@pytest.mark.parametrize(("width", "missing"), [(76, []), (75, ["perplexity"]), (60, ["perplexity", "train loss"])])
+@pytest.mark.parametrize(("width", "missing"), [(77, []), (76, ["perplexity"]), (60, ["perplexity", "train loss"])])
 def test_narrow_tables_leave_out_figures(width: int, missing: list[str]) -> None:
     values = {"epoch": 7, "step": 12, "train_loss": 2.5, "loss": 2.2, "perplexity": 9.4, "bleu": 31.4, "seconds": 75.0}
     head, row = table_head(width), table_row({**values, "best": True}, width)
