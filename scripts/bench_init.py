@@ -28,7 +28,7 @@ import yaml
 from transformer_mt.config.load import load_config
 from transformer_mt.data.prepare import prepare
 from transformer_mt.runtime.device import set_up
-from transformer_mt.workflows.timing import seconds_an_update
+from transformer_mt.workflows.proposal.timing import seconds_an_update
 
 FEW: dict[str, Any] = {  # what the comments in configs/files.yaml say for a few thousand pairs
     "tokenizer": {"vocab_size": 2000},

@@ -37,7 +37,17 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "Preparing data",
         "",
-        ("corpora", "data", "text", "phrasebook", "workflows.prepare", "workflows.data_report", "cli.prepare"),
+        (
+            "corpora",
+            "data",
+            "text",
+            "phrasebook",
+            "workflows.prepare",
+            "workflows.propose",
+            "workflows.proposal",
+            "workflows.data_report",
+            "cli.prepare",
+        ),
     ),
     ("Training", "", ("training", "workflows.train", "kernels", "model", "runtime", "cli.train")),
     (
@@ -51,7 +61,15 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "Translating",
         "",
-        ("decoding", "workflows.translate", "workflows.engines", "cli.translate", "cli.streaming", "cli.answers"),
+        (
+            "decoding",
+            "workflows.translate",
+            "workflows.documents",
+            "workflows.engines",
+            "cli.translate",
+            "cli.streaming",
+            "cli.answers",
+        ),
     ),
     ("Evaluating", "", ("evaluation", "workflows.evaluate", "workflows.score", "cli.evaluate", "cli.score")),
     ("Exporting", "", ("exporting", "workflows.export", "cli.export")),

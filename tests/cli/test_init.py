@@ -144,7 +144,7 @@ def test_an_installed_package_carries_its_configs(tmp_path: Path, monkeypatch: p
 
 
 def test_a_config_for_the_users_own_table(tmt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transformer_mt.workflows.timing.SECONDS", 0.0)
+    monkeypatch.setattr("transformer_mt.workflows.proposal.timing.SECONDS", 0.0)
     pairs = generate("de", "en", "train", 60, 1)
     Path("mine.csv").write_text("".join(f'"{de}";"{en}"\n' for de, en in pairs), encoding="utf-8")
     result = tmt("files", "--data", "mine.csv", "-o", "mine.yaml")

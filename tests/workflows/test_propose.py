@@ -18,9 +18,9 @@ from transformer_mt.config.schema import Config
 from transformer_mt.data.prepare import prepare
 from transformer_mt.errors import TmtError
 from transformer_mt.phrasebook import generate
-from transformer_mt.workflows import timing
+from transformer_mt.workflows.proposal import timing
+from transformer_mt.workflows.proposal.sizes import held_out, sizes_for, warmup_for
 from transformer_mt.workflows.propose import Proposal, propose_config
-from transformer_mt.workflows.sizes import held_out, sizes_for, warmup_for
 
 PAIRS = {
     languages: list(generate(*languages, "train", 300, 1)) for languages in (("de", "en"), ("ko", "en"), ("ko", "de"))
@@ -272,7 +272,7 @@ def test_what_is_not_clear_is_an_error_that_says_what_was_seen() -> None:
 
 
 def test_a_large_file_is_estimated_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("transformer_mt.workflows.discover.MOST_READ", 100)
+    monkeypatch.setattr("transformer_mt.workflows.proposal.discover.MOST_READ", 100)
     proposal = propose_config(_table("a.tsv", [(f"{n} {de}", en) for n in range(9) for de, en in PAIRS["de", "en"]]))
     assert proposal.about
     assert proposal.pairs == pytest.approx(2_700, rel=0.01)

@@ -17,10 +17,10 @@ from transformer_mt.files.lines import path_of
 from transformer_mt.runtime.device import Machine, set_up
 from transformer_mt.text.script import same_script
 from transformer_mt.text.tokenizers.sentencepiece import SentencepieceTokenizer
-from transformer_mt.workflows.config_text import config_text
-from transformer_mt.workflows.discover import Count, Found, discover
-from transformer_mt.workflows.sizes import Sizes, held_out, sizes_for, warmup_for
-from transformer_mt.workflows.timing import seconds_an_update
+from transformer_mt.workflows.proposal.config_text import config_text
+from transformer_mt.workflows.proposal.discover import Count, Found, discover
+from transformer_mt.workflows.proposal.sizes import Sizes, held_out, sizes_for, warmup_for
+from transformer_mt.workflows.proposal.timing import seconds_an_update
 
 FEWEST = 20  # different pairs
 PADDING = 1.1  # tokens of a batch, with padding, for each token of its longer side

@@ -15,7 +15,7 @@ from transformer_mt.corpora.looking import Contents, contents_of
 from transformer_mt.corpora.parquet import open_parquet
 from transformer_mt.errors import TmtError
 from transformer_mt.files.opening import COMPRESSED, open_bytes
-from transformer_mt.workflows.columns import Side, sides_of
+from transformer_mt.workflows.proposal.columns import Side, sides_of
 
 MOST_READ = 100_000  # pairs of a file; the number of pairs in a larger one is estimated
 MOST_KEPT = 10_000  # pairs, to measure lengths
