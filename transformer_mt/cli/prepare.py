@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from transformer_mt.cli.options import ConfigOption, JsonOption, SetOption, print_json
+from transformer_mt.reporting.program import program_name, quoted
 from transformer_mt.reporting.terminal import columns_of
 
 
@@ -39,3 +40,4 @@ def prepare(
     columns = columns_of(sys.stdout) if sys.stdout.isatty() else None
     lines = [*report_lines(report, columns), "", f"{prepared.folder}: {made}"]
     print("\n".join([*lines, f"{prepared.picture}: lengths of the training sentences"]))
+    print(f"next: {program_name()} train --config {quoted(config)}", file=sys.stderr)
