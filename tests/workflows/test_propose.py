@@ -271,6 +271,46 @@ def test_what_is_not_clear_is_an_error_that_says_what_was_seen() -> None:
     assert _error("h.bin").remedy
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.csv", b"\n \n\n", "only empty lines"),
+        ("a.tsv", "Schön\tnice one\n".encode() * 30 + "Übel\tbad one\n".encode("cp1252") * 20, "20 of 50 lines"),
+        ("a.bin", random.Random(1).randbytes(5_000), "not a text file"),
+        (
+            "a.tsv",
+            b"de\ten\n" + b"".join(b"Satz %d hier\t%s\n" % (n, b"" if n % 3 else b"one") for n in range(30)),
+            "20",
+        ),
+    ],
+)
+def test_what_cannot_be_a_corpus(name: str, content: bytes, said: str) -> None:
+    Path(name).write_bytes(content)
+    error = _error(name)
+    assert said in error.message + error.remedy
+
+
+def test_parallel_files_in_two_encodings_are_refused() -> None:
+    Path("x.de").write_bytes("".join(f"Schön: {de}\n" for de, _ in PAIRS["de", "en"]).encode("cp1252"))
+    Path("x.ko").write_text("".join(f"{ko}\n" for ko, _ in PAIRS["ko", "de"]), encoding="utf-8")
+    assert "x.de is CP1252, x.ko is UTF-8" in _error("x.de", "x.ko").message
+
+
+def test_empty_sides_are_not_pairs_and_repeated_sentences_are(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [("de", "en"), *PAIRS["de", "en"][:40] * 10, *[("", "nothing here")] * 9]
+    proposal = propose_config(_table("a.tsv", rows))
+    assert (proposal.pairs, _direction(proposal)) == (400, "de-en")
+    assert "9 pairs with an empty side" in capsys.readouterr().err
+
+
+def test_a_tmx_in_one_line_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transformer_mt.workflows.proposal.discover.MOST_READ", 100)
+    variant = '<tuv xml:lang="{}"><seg>{}</seg></tuv>'.format
+    units = "".join(f"<tu>{variant('de', de)}{variant('en', en)}</tu>" for de, en in PAIRS["de", "en"])
+    Path("a.tmx").write_text(f"<tmx><body>{units}</body></tmx>", encoding="utf-8")
+    assert propose_config("a.tmx").pairs == 300
+
+
 def test_a_large_file_is_estimated_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("transformer_mt.workflows.proposal.discover.MOST_READ", 100)
     proposal = propose_config(_table("a.tsv", [(f"{n} {de}", en) for n in range(9) for de, en in PAIRS["de", "en"]]))

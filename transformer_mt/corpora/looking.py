@@ -7,26 +7,28 @@ import csv
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from transformer_mt.corpora.parquet import open_parquet, text_columns
+from transformer_mt.corpora.parquet import batches, open_parquet, text_columns
 from transformer_mt.corpora.tables import csv_rows, is_header, listed, parse_json
 from transformer_mt.corpora.text import parallel_files
 from transformer_mt.corpora.tmx import read_units
 from transformer_mt.corpora.workbook import HEADER_ROWS, open_sheets
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, at
 from transformer_mt.files.lines import check_exists, check_head, guessed_encoding, read_lines
 from transformer_mt.files.opening import DAMAGED, damaged, members, open_bytes
 from transformer_mt.text.language import language_of
 
 SAMPLE_ROWS = 1_000
 SAMPLE_BYTES = 1 << 17
+MIXED_SHARE = 0.02  # of the lines of a file in another encoding may look like UTF-8 by chance
 _CP1250 = {"pl", "cs", "sk", "hu", "sl", "hr", "ro"}  # languages that Windows writes in cp1250 and not in cp1252
+_CONTROL = bytes({*range(32)} - {*b"\t\n\r\f\x1a\x1b"})  # bytes that no text has
 _MARKS = ((codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _NAMES = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "vertical bars"}
 
@@ -87,7 +89,12 @@ def encoding_of(head: bytes, file: Path) -> tuple[str, str]:
     with suppress(UnicodeDecodeError):
         codecs.getincrementaldecoder("utf-8")().decode(head)
         return "utf-8", ""
-    telling = b"\n".join(line for line in head.split(b"\n")[:-1] or [head] if not line.isascii())
+    if len(head) - len(head.translate(None, _CONTROL)) > len(head) / 50:
+        remedy = "Give a table or two parallel files: TSV, CSV, JSON lines, TMX, XLSX or Parquet."
+        raise TmtError("this is not a text file", place=file, remedy=remedy)
+    lines = head.split(b"\n")[:-1] or [head]
+    _check_mixture(lines, file)
+    telling = b"\n".join(line for line in lines if not line.isascii())
     name = guessed_encoding(telling)
     if name is None:
         remedy = "Save it as UTF-8, or write a config by hand with  encoding: NAME  in data.corpus (tmt init files)."
@@ -99,10 +106,40 @@ def encoding_of(head: bytes, file: Path) -> tuple[str, str]:
     return name, "guessed from its letters; change it if they look wrong"
 
 
+def _check_mixture(lines: Sequence[bytes], file: Path) -> None:
+    """Raises TmtError if some lines are UTF-8 and others are not: no encoding reads all of them."""
+    wrong, right = [], 0
+    for number, line in enumerate(lines, start=1):
+        if not line.isascii():
+            try:
+                line.decode("utf-8")
+                right += 1
+            except UnicodeDecodeError:
+                wrong.append(number)
+    if right > MIXED_SHARE * (right + len(wrong)):
+        many = f"{len(wrong):,} of {right + len(wrong):,} lines with other letters than ASCII are not UTF-8"
+        remedy = "Convert the files that it was made from to UTF-8 first:  iconv -f CP1252 -t UTF-8 OLD > NEW"
+        raise TmtError(f"the file has lines in two encodings: {many}", place=at(file, wrong[0]), remedy=remedy)
+
+
+def common_encoding(files: Mapping[str | Path, tuple[str, Sequence[str]]]) -> str:
+    """The encoding of all files of a corpus, given the encoding and lines of each. Raises TmtError if they differ."""
+    telling = {file: one for file, (one, lines) in files.items() if one != "utf-8" or not all(map(str.isascii, lines))}
+    encodings = set(telling.values())
+    if len(encodings) > 1:
+        seen = ", ".join(f"{file} is {one.upper()}" for file, one in telling.items())
+        file, one = next((file, one) for file, one in telling.items() if one != "utf-8")
+        remedy = f"Convert them to UTF-8:  iconv -f {one.upper()} -t UTF-8 {Path(file).name} > NEW"
+        raise TmtError(f"the files have different encodings: {seen}", place=file, remedy=remedy)
+    return encodings.pop() if encodings else "utf-8"
+
+
 def _table(file: Path, text: str, encoding: str, options: dict[str, Any], reasons: dict[str, str]) -> Contents:
     """A table with a separator between its columns, or a text with one sentence in each line."""
     lines = [line for line in text.splitlines()[: SAMPLE_ROWS + 1] if line.strip()]
     lines = lines[:-1] if len(text) >= SAMPLE_BYTES // 2 and len(lines) > 1 else lines
+    if not lines:
+        raise TmtError("the file has only empty lines", place=file, remedy="Download or copy it again.")
     delimiter = _delimiter(text, lines)
     if delimiter is None:
         rows: list[Sequence[str]] = [[line] for line in lines]
@@ -131,6 +168,8 @@ def _delimiter(text: str, lines: list[str]) -> str | None:
                 widths = Counter(len(row) for row in csv.reader(text.splitlines(), delimiter=delimiter) if row)
             except csv.Error:
                 continue
+        if not widths:
+            continue
         width, rows = widths.most_common(1)[0]
         if width > 1:
             shares[delimiter] = rows / widths.total()
@@ -230,8 +269,10 @@ def _workbook(file: Path) -> Contents:
 def _parquet(file: Path) -> Contents:
     with open_parquet(file) as opened:
         names = [name for name, is_text in text_columns(opened).items() if is_text]
-        batch = next(opened.iter_batches(SAMPLE_ROWS, columns=names), None)
-        fields = _fields(batch.to_pylist() if batch is not None else [])
+        if len(names) < 2:
+            remedy = f"Columns seen: {', '.join(f'{one.name} ({one.type})' for one in opened.schema_arrow) or 'none'}"
+            raise TmtError("there are no two columns of text", place=file, remedy=remedy)
+        fields = _fields(next(batches(opened, names, file), [])[:SAMPLE_ROWS])
     return Contents("parquet", {}, {name: fields.get(name, []) for name in names})
 
 
@@ -268,11 +309,13 @@ def _parallel(place: Path) -> Contents:
         remedy = "Name the files NAME.de and NAME.en (with the codes of your languages), or give tables."
         raise TmtError("no files of two languages with the same name", place=place, remedy=remedy)
     columns: dict[str | int, list[str]] = {}
-    encodings = set()
+    looked: dict[str | Path, tuple[str, Sequence[str]]] = {}
     for code, files in pairs.items():
         first = next(file for stem, file in files.items() if shared[stem] > 1)
         with open_bytes(first) as stream:
-            encodings.add(encoding_of(stream.read(SAMPLE_BYTES), first)[0])
-        columns[code] = [line for _, line in islice(read_lines(first, sorted(encodings)[-1]), SAMPLE_ROWS)]
-    options = {"encoding": min(encodings)} if encodings != {"utf-8"} else {}
+            encoding, _ = encoding_of(stream.read(SAMPLE_BYTES), first)
+        columns[code] = [line for _, line in islice(read_lines(first, encoding), SAMPLE_ROWS)]
+        looked[first] = encoding, columns[code]
+    encoding = common_encoding(looked)
+    options = {"encoding": encoding} if encoding != "utf-8" else {}
     return Contents("text", options, columns, {code: str(code) for code in columns})

@@ -37,7 +37,7 @@ class ParquetCorpus(FilesCorpus):
                     remedy = "Name a column of text."
                     raise TmtError(f"the column '{column}' has the type {kind}, not text", place=file, remedy=remedy)
             row = 0
-            for batch in _batches(opened, columns, file):
+            for batch in batches(opened, columns, file):
                 for record in batch:
                     row += 1
                     place = at(file, row)
@@ -79,7 +79,8 @@ def text_columns(opened: Any) -> dict[str, bool]:
     return found
 
 
-def _batches(opened: Any, columns: list[str], file: Path) -> Iterator[list[dict[str, Any]]]:
+def batches(opened: Any, columns: list[str], file: Path) -> Iterator[list[dict[str, Any]]]:
+    """The records of these columns, some thousand at a time. Raises TmtError if the file is damaged."""
     import pyarrow
 
     try:

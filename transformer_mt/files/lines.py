@@ -99,15 +99,24 @@ def _wrong_encoding(
     bad = error.object[error.start : error.start + 1].hex()
     others = f"; {len(numbers):,} of {last:,} lines are not" if len(numbers) > 1 else ""
     others += f" (also {', '.join(map(str, numbers[1:3]))}{', ...' if len(numbers) > 3 else ''})" if others else ""
-    guess = guessed_encoding(sample) if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else None
+    is_utf_8 = encoding.lower().replace("_", "-") in ("utf-8", "utf8")
+    guess = guessed_encoding(sample) if is_utf_8 else _if_utf_8(sample)
     seems = f"These lines seem to be {guess}. " if guess else ""
-    guess = guess or "cp1252"
+    guess = guess or ("cp1252" if is_utf_8 else "utf-8")
+    convert = f"  or convert it:  iconv -f {guess.upper()} -t UTF-8 OLD > NEW" if guess != "utf-8" else ""
     return TmtError(
         f"the line is not {encoding.upper()}: byte 0x{bad} at position {error.start + 1}{others}",
         place=at(path, numbers[0] if numbers else last),
         remedy=f"{seems}If only a few lines are wrong, correct them. Otherwise name the encoding of the file in"
-        f" data.corpus, such as  encoding: {guess}  or convert it:  iconv -f {guess.upper()} -t UTF-8 OLD > NEW",
+        f" data.corpus, such as  encoding: {guess}{convert}",
     )
+
+
+def _if_utf_8(sample: bytes) -> str | None:
+    with suppress(UnicodeDecodeError):
+        sample.decode("utf-8")
+        return "utf-8"
+    return None
 
 
 def guessed_encoding(sample: bytes) -> str | None:

@@ -83,4 +83,10 @@ def _compared(run: RunDirectory, config: Config, steps: list[int], weights: Mapp
     note(f"compared on {scorer.describe()}")
     source, target = scorer.prepared.codecs()
     model = build_model(config, len(source), len(target), scorer.machine.device)
-    return scorer.compare([new, old], lambda one: weights if one is new else weights_before, model, note)
+    compared = scorer.compare([new, old], lambda one: weights if one is new else weights_before, model, note)
+    (new_bleu, new_loss), (old_bleu, old_loss) = ((one.bleu, one.loss or 0.0) for one in compared)
+    by_bleu = new_bleu is not None and old_bleu is not None and new_bleu != old_bleu
+    if (new_bleu or 0.0) < (old_bleu or 0.0) if by_bleu else new_loss > old_loss:
+        before = ", ".join(f"{step:,}" for step in final.steps)
+        note(f"the new model scores lower than the model before, which it replaces (checkpoint {before})")
+    return compared

@@ -31,7 +31,7 @@ def sides_of(contents: Contents, file: Path, source: str | None, target: str | N
 
     source, target: languages that the user named; None: the first and the second column of sentences
     """
-    texts = [name for name, cells in contents.columns.items() if is_text(cells)]
+    texts = [name for name in contents.columns if not _not_text(contents, name)]
     sides = [Side(name, _language(contents, name)) for name in texts]
     languages = {side.language for side in sides}
     if len(sides) == 2 and source and target and (len(languages) == 1 or not {source, target} & languages):
@@ -67,30 +67,49 @@ def _renamed(sides: list[Side], source: str | None, target: str | None) -> list[
     return sides
 
 
-def is_text(cells: Sequence[str]) -> bool:
-    """Whether a column has sentences, and not ids, scores, names of files, categories or attributions."""
+def _not_text(contents: Contents, name: str | int) -> str:
+    """Why a column has no sentences, but ids, scores, names of files, categories or attributions; "" if it has some.
+
+    All columns of a TMX and of parallel files have sentences. Those of a column that is named as a language may repeat.
+    """
+    cells = contents.columns[name]
+    if contents.kind in ("text", "tmx"):
+        return ""
     filled = [cell for cell in cells if cell.strip()]
     if not filled or len(filled) < len(cells) / 2:
-        return False
+        return f"empty in {len(cells) - len(filled):,} of the first {len(cells):,} rows"
     if sum(is_number(cell) or bool(_LINK.search(cell)) for cell in filled) > 0.2 * len(filled):
-        return False
+        return "no sentences"
     spaced = sum(" " in cell.strip() or bool(_NO_CASES.search(cell)) for cell in filled)
     if len(filled) < _ENOUGH:
-        return spaced * 3 >= len(filled)
+        return "" if spaced * 3 >= len(filled) else "no sentences"
+    if spaced < 0.2 * len(filled):
+        return "no sentences"
+    if _named_language(contents, name):
+        return ""
+    different = len(set(filled))
+    if different <= 0.2 * len(filled):
+        return f"only {different:,} different cells in the first {len(cells):,} rows"
     repeated = Counter(cell[:12] for cell in filled).most_common(1)[0][1]
-    different = len(set(filled)) / len(filled)
-    return spaced >= 0.2 * len(filled) and different > 0.2 and repeated < 0.8 * len(filled)
+    return "no sentences: nearly all begin alike" if repeated >= 0.8 * len(filled) else ""
 
 
-def _language(contents: Contents, name: str | int) -> str:
-    """The language that the file gives, or that the name of the column is, or that its cells look like."""
+def _named_language(contents: Contents, name: str | int) -> str | None:
+    """The language that the file gives, or that the name of the column is."""
     known = contents.languages.get(name)
     if known is None and isinstance(name, str):
         parts = [code_of(part) for part in re.findall(r"[^\W\d_]+", name)]
         known = next(filter(None, parts), None)
+    return known
+
+
+def _language(contents: Contents, name: str | int) -> str:
+    """The language that the file or the name of the column gives, or that its cells look like."""
+    known = _named_language(contents, name)
     return known or language_of(cell for cell in contents.columns[name][:CELLS] if not is_number(cell)) or "und"
 
 
 def _seen(contents: Contents, sides: Sequence[Side]) -> str:
     by_column = {side.column: side.language for side in sides}
-    return ", ".join(f"{name} ({by_column.get(name, 'no sentences')})" for name in contents.columns) or "none"
+    seen = ((name, by_column.get(name) or _not_text(contents, name)) for name in contents.columns)
+    return ", ".join(f"{name} ({what})" for name, what in seen) or "none"

@@ -11,10 +11,11 @@ from transformer_mt.config.choices import choice
 from transformer_mt.config.languages import code_of
 from transformer_mt.corpora.aihub import SUFFIXES
 from transformer_mt.corpora.base import Corpus, Pair
-from transformer_mt.corpora.looking import Contents, contents_of
+from transformer_mt.corpora.looking import Contents, common_encoding, contents_of
 from transformer_mt.corpora.parquet import open_parquet
 from transformer_mt.errors import TmtError
 from transformer_mt.files.opening import COMPRESSED, open_bytes
+from transformer_mt.reporting.notes import note
 from transformer_mt.workflows.proposal.columns import Side, sides_of
 
 MOST_READ = 100_000  # pairs of a file; the number of pairs in a larger one is estimated
@@ -100,7 +101,11 @@ def _two_texts(looked: list[tuple[Path, Contents]], texts: list[Path]) -> tuple[
         plain = path.with_suffix("") if path.suffix.lower() in COMPRESSED else path
         if code := code_of(plain.suffix[1:]):
             languages[str(path)] = code
-    return one, Contents("text", {**second.options, **first.options}, columns, languages, first.reasons)
+    encoding = common_encoding(
+        {path: (found.options.get("encoding", "utf-8"), found.columns[0]) for path, found in looked}
+    )
+    options = {"encoding": encoding} if encoding != "utf-8" else {}
+    return one, Contents("text", options, columns, languages, {**second.reasons, **first.reasons})
 
 
 def _entry(path: Path, found: Contents, sides: tuple[Side, Side]) -> dict[str, Any]:
@@ -116,8 +121,11 @@ def _count(entry: dict[str, Any], source: str, target: str) -> Count:
     cls = choice("corpus", entry["kind"])
     corpus: Corpus = cls(cls.Options.model_validate(entry), source, target)
     corpus.fetch()
-    counted, seen = Count(), set()
+    counted, seen, empty = Count(), set(), 0
     for pair in corpus.read(corpus.splits()[0]):
+        if not (pair.source.strip() and pair.target.strip()):
+            empty += 1
+            continue
         counted.pairs += 1
         seen.add(hash(pair[:2]))
         if len(counted.some) < MOST_KEPT:
@@ -125,6 +133,10 @@ def _count(entry: dict[str, Any], source: str, target: str) -> Count:
         if counted.pairs >= MOST_READ and entry["kind"] != "xlsx":
             counted = replace(counted, pairs=_estimate(corpus, pair, counted.pairs), about=entry["kind"] != "parquet")
             break
+    if empty:
+        note(f"{', '.join(map(str, corpus.sources()))}: {empty:,} pairs with an empty side are not counted")
+    for rows in corpus.skipped():
+        note(f"{rows.place}: {rows.rows:,} row{'s' * (rows.rows != 1)} skipped: {rows.reason}. {rows.remedy}".rstrip())
     counted.different = round(
         len(seen) * max(1.0, counted.pairs / MOST_READ) if counted.pairs > MOST_READ else len(seen)
     )
@@ -136,12 +148,20 @@ def _estimate(corpus: Corpus, last: Pair, read: int) -> int:
     files = corpus.sources()[:: 2 if corpus.options.kind == "text" else 1]
     if corpus.options.kind == "parquet":
         return sum(open_parquet(file).metadata.num_rows for file in files)
+    if corpus.options.kind == "tmx":
+        return max(read, sum(_number_of(b"</tu>", file) for file in files))
     name, _, line = last.place.rpartition(":")
-    lines = {str(file): _lines(file) for file in files}
+    lines = {str(file): _number_of(b"\n", file) for file in files}
     before = list(lines).index(name)
-    return round(read * sum(lines.values()) / (sum(list(lines.values())[:before]) + int(line)))
+    estimate = round(read * sum(lines.values()) / (sum(list(lines.values())[:before]) + int(line)))
+    return max(read, estimate)
 
 
-def _lines(file: Path) -> int:
+def _number_of(mark: bytes, file: Path) -> int:
+    """How often these bytes occur in a file."""
+    found, rest = 0, b""
     with open_bytes(file) as stream:
-        return sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
+        for block in iter(lambda: stream.read(1 << 20), b""):
+            found += (rest + block).count(mark)
+            rest = (rest + block)[len(rest + block) - len(mark) + 1 :]
+    return found
