@@ -18,6 +18,7 @@ from transformer_mt.text.documents.formats import FORMATS
 from transformer_mt.text.documents.markup import PlainBlock, place, rendered
 
 _LACKING = "without the term"
+_BOM = "\ufeff"  # some editors write it at the start of a file; there it is no part of the text
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ def translate_document(
     does not support a glossary.
     """
     form = format_of(document, format)
-    text = document if isinstance(document, str) else _text_of(document)
+    whole = document if isinstance(document, str) else _text_of(document)
+    text = whole.removeprefix(_BOM)
     blocks = form.blocks(text)
     signs = translator.terms is not None if glossary is not None else _has_terms(translator)
     plain = [PlainBlock(block, signs) for block in blocks]
@@ -69,7 +71,9 @@ def translate_document(
             lost.append((one.block.line, _note_of_loss(one, answer)))
         else:
             changes[one.block.start, one.block.end] = written
-    return DocumentTranslation(_spliced(text, 0, len(text), changes), len(blocks), tuple(sorted([*notes, *lost])))
+    mark = whole[: len(whole) - len(text)]
+    translated = mark + _spliced(text, 0, len(text), changes)
+    return DocumentTranslation(translated, len(blocks), tuple(sorted([*notes, *lost])))
 
 
 def format_of(document: str | Path, name: str | None) -> Format:
