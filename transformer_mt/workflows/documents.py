@@ -84,6 +84,7 @@ def format_of(document: str | Path, name: str | None) -> Format:
     """
     if name is None and isinstance(document, str):
         raise TmtError("the format of the document is not known", remedy='Name it, for example:  format="markdown"')
+    name = name.lower() if name is not None else None
     if name is not None and name not in FORMATS:
         raise TmtError(f"unknown format '{name}'", place="--format", remedy=f"Use {', '.join(FORMATS)}.")
     suffix = document.suffix.lower() if isinstance(document, Path) else ""
@@ -93,7 +94,9 @@ def format_of(document: str | Path, name: str | None) -> Format:
     raise TmtError(
         f"unknown suffix '{suffix}', so the format is not known" if suffix else "a file without a suffix",
         place=str(document),
-        remedy=f"Name it:  --format NAME   The formats are {', '.join(FORMATS)}.",
+        remedy="Unpack it first:  gunzip FILE"
+        if suffix == ".gz"
+        else f"Name it:  --format NAME   The formats are {', '.join(FORMATS)}.",
     )
 
 
