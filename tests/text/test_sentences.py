@@ -30,6 +30,8 @@ CASES = {
         "ein mann schläft. |eine frau liest z. b. ein buch. |zwei kinder spielen.",
         "Der Dipl.-Ing. Karl Meier hat max. Fünf.",
         "(Ein Satz.) |Noch einer.",
+        "1. Ein Hund. |2. Eine Katze. |3. Ein Haus.",
+        "Die Fa. Meier liefert. |Das ist gut.",
     ),
     "en": (
         "Mr. Smith went to Washington. |He was tired.",
@@ -48,6 +50,9 @@ CASES = {
         "그는 “가자.”라고 말했다. |우리는 갔다.",
         "“가자.” |그가 말했다.",
         "오늘은 2024. 5. 3. 금요일이다. |값은 3.14이다.",
+        "1. 사과 |2. 배",
+        "그는 '좋아.' 하고 말했다. |우리는 갔다.",
+        "네… |그래요.",
         "비가 온다.|그래서 집에 있다.",
         "www.example.com을 보세요. |좋아요.",
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ from transformer_mt.workflows.documents import translate_document
 WORDS = ["Hund", "Katze", "Haus", "läuft", "schläft", "groß", "klein", "und", "im", "Park", "über", "Straße", "Ärger"]
 CODE = ["x", "a_b", "pip install x", "f(*a)", "1 < 2", "**no**"]
 URLS = ["https://example.com/a_b?c=1", "http://x.org/(y)", "www.example.com", "me@example.com"]
+TEMPLATE = "{{ a.b }} {% if x %}gut{% end %} <% x %> ${y}"
 
 
 class Fake:
@@ -118,6 +120,7 @@ class Writer:
                 f"<kbd>{code[:1]}</kbd> <!-- nichts --> <br/>",
                 f"~~{self.words(1)}~~ [{self.words(1)}][ref]",
                 "&auml;h 3 \\* 4 &amp; $x_1 + y$",
+                "{{ a.b c }} {% if x %}",
             ]
         )
 
@@ -135,7 +138,7 @@ class Writer:
 
     def md_block(self, depth: int) -> list[str]:
         draw = self.draw
-        kind = draw.randrange(10 if depth else 6)
+        kind = draw.randrange(11 if depth else 6)
         if kind == 0:
             return [f"{'#' * draw.randint(1, 4)} {self.sentence(self.md_inline)}"]
         if kind == 1:
@@ -156,13 +159,18 @@ class Writer:
             ]
             return [*item, mark + self.sentence(self.md_inline)]
         if kind == 8:
-            return [f"> {line}" for line in self.md_blocks(depth - 1)]
+            alert = ["> [!NOTE]"] * draw.randrange(2)
+            return [*alert, *(f"> {line}" for line in self.md_blocks(depth - 1))]
+        if kind == 9:
+            notes = [f"[^{n}]: {self.words(1)} und im {self.words()}." for n in (1, 2)]
+            return draw.choice([notes, [":::tip", self.words(), ":::"]])
         return self.md_paragraph()
 
     def markdown(self) -> str:
         lines = ["---", "title: Hund", "---", ""] if self.draw.random() < 0.3 else []
         lines += [*self.md_blocks(2), "", "[ref]: http://x.de/ref 'Titel'"]
-        return self.newline.join(lines) + self.newline * self.draw.randrange(2)
+        mark = "\ufeff" * (self.draw.random() < 0.1)
+        return mark + self.newline.join(lines) + self.newline * self.draw.randrange(2)
 
     # HTML
 
@@ -230,7 +238,7 @@ def markdown_structure(text: str) -> tuple[list[str], Counter[object], list[str]
     parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     blocks: list[str] = []
     markup: Counter[object] = Counter()
-    for number, token in enumerate(parser.parse(text.replace("\r\n", "\n"))):
+    for number, token in enumerate(parser.parse(text.lstrip("\ufeff").replace("\r\n", "\n"))):
         blocks.append(token.type + (token.content if token.type in ("fence", "code_block") else ""))
         for child in token.children or ():
             if child.type not in ("text", "text_special", "softbreak"):
@@ -311,7 +319,36 @@ def test_text_is_escaped_only_where_it_must_be() -> None:
 
     text = "eins\n\nzwei\n\ndrei\n"
     assert translate_document(text, Fake(signs, terms=True), "markdown").text == "\\*a*\n\n2 < 3\n\n\\- x\n"
-    assert translate_document("<p>zwei", Fake(signs, terms=True), "html").text == "<p>2 &lt; 3"
+    assert translate_document("<p>zwei", Fake(signs, terms=True), "HTML").text == "<p>2 &lt; 3"
+
+
+@pytest.mark.parametrize(
+    ("form", "text", "result"),
+    [
+        ("markdown", "[^1]: Ein Hund\n[^2]: Wort\n*[CSS]: Stil\n", "[^1]: EIN HUND\n[^2]: WORT\n*[CSS]: STIL\n"),
+        ("markdown", "> [!NOTE]\n> Hund\n\nTerm\n: Ein Wort\n", "> [!NOTE]\n> HUND\n\nTERM\n: EIN WORT\n"),
+        ("markdown", "[TOC]\n\n:::tip\nHund\n:::\n::: a.b\n", "[TOC]\n\n:::tip\nHUND\n:::\n::: a.b\n"),
+        ("markdown", '!!! note "a"\n    Hund\n    im\n\nund', '!!! note "a"\n    HUND\n    IM\n\nUND'),
+        ("markdown", "import X from './x'\nHund\n", "import X from './x'\nHUND\n"),
+        ("markdown", "---\ntitle: x\n...\nHund\n", "---\ntitle: x\n...\nHUND\n"),
+        ("markdown", "---\n\nHund\n\n---\n", "---\n\nHUND\n\n---\n"),
+        ("markdown", "\ufeff# Hund\n", "\ufeff# HUND\n"),
+        ("html", "", ""),
+        ("html", "<p>Hund</p><![foo[ x ]]>", "<p>HUND</p><![foo[ x ]]>"),
+        ("html", '<p class="a notranslate">Hund</p>', '<p class="a notranslate">Hund</p>'),
+        ("markdown", TEMPLATE, TEMPLATE.replace("gut", "GUT")),
+        ("html", TEMPLATE, TEMPLATE.replace("gut", "GUT")),
+    ],
+)
+def test_what_is_kept_and_what_is_translated(form: str, text: str, result: str) -> None:
+    assert translate_document(text, Fake(louder, terms=True), form).text == result
+
+
+def test_a_long_paragraph_takes_no_longer_than_its_length() -> None:
+    start = time.process_time()
+    text = "Ein **Mann** läuft [x](y) schnell. " * 500
+    assert translate_document(text, Fake(same, terms=True), "markdown").text == text
+    assert time.process_time() - start < 3.0  # 5.8 seconds when each piece of text searched the rest of the paragraph
 
 
 def test_what_has_no_translation_is_left_and_named() -> None:
@@ -334,6 +371,7 @@ def test_code_that_the_search_cannot_copy_is_placed_and_noted(tiny_model: Path) 
     ("name", "data", "message"),
     [
         ("a.docx", b"a", "unknown suffix '.docx'"),
+        ("a.md.gz", b"a", "unknown suffix '.gz'"),
         ("a.md", b"a\n\xff", "a.md:2: the document is not UTF-8: byte 0xff"),
         ("a.html", b"PK\0\0", "not a text file"),
         ("missing.md", None, "no such file"),

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import regex
 
+# Of template engines (with spaces inside) and of programs. The limit keeps the search linear.
+TEMPLATE = r"\{\{.{1,300}?\}\}|\{%.{1,300}?%\}|<%.{1,300}?%>|\$?\{[^{}\s]*\}"
 _PLACEHOLDER = (
-    r"\{\{[^{}\s]+\}\}|\$?\{[^{}\s]*\}"
+    rf"{TEMPLATE}"
     r"|%\([\w.]+\)[sdfr]|%(?:\d+\$)?[-+0]?\d*(?:\.\d+)?[sdifxr@](?![\p{L}\p{N}])"
 )
 _EMAIL = r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}"

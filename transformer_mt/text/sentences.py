@@ -17,7 +17,7 @@ _LETTER, _DIGIT = regex.compile(r"\p{L}"), regex.compile(r"\d")
 _SPACE_OR_SURROGATE = re.compile("[^\\S ]|[\ud800-\udfff]")
 _FIRST_LETTER = regex.compile(r"(?<=[.!?…]\s+)\p{Ll}")
 _MORE_CUTS = regex.compile(  # after an ellipsis, and after a sentence in parentheses
-    r"(?<=\w…\s+)(?=\p{Lu})|(?<=^\([^()]*[.!?]\)\s+)(?=\p{Lu})"
+    r"(?<=\w…\s+)(?=[\p{Lu}\p{Hangul}])|(?<=^\([^()]*[.!?]\)\s+)(?=\p{Lu})"
 )
 _BEFORE_ORDINAL = (
     "der|die|das|den|dem|des|am|im|zum|zur|vom|beim|(?:[ms]?ein|ihr|unser|jed|dies)e?[mnrs]?"
@@ -26,6 +26,9 @@ _BEFORE_ORDINAL = (
 _AFTER_ORDINAL = (  # a noun or a name, and not the first word of a new sentence
     "(?!(?:Der|Die|Das|Eine?|Er|Sie|Es|Ich|Du|Wir|Ihr|Man|Dann|Danach|Und|Aber|Dort|Hier|In|Im|Am|Auf|Wer|Was|Wie|Wo)"
     r"\b)\p{Lu}"
+)
+_ITEM = regex.compile(  # the numbers at the start and at the end of a piece
+    r"^\s*(\d{1,3})\.\s.*?(?<=\p{L}[.!?]?)\s+(\d{1,3})\.\s+$"
 )
 _MONTHS = "Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"
 _ONE_SENTENCE = [  # languages ("": all), the end of a piece, the start of the next
@@ -36,10 +39,11 @@ _ONE_SENTENCE = [  # languages ("": all), the end of a piece, the start of the n
         ("", r"\.", r"-\w"),  # Dipl.-Ing.
         ("ko", r"\d{4}\.\s*\d{1,2}\.\s*\d{1,2}\.\s+", r"\p{L}"),  # the day of a date
         ("ko", r"[”’\"'」』]", r"\p{Hangul}"),  # “가자.”라고
+        ("ko", r"[”’\"'」』]\s+", r"(?:하고|하며|하면서|이?라고|이?라며|이?라는)(?!\p{L})"),  # '가자.' 하고
         ("ja", r"[」』]", r"と|って"),
         ("de", rf"(?i:\b(?:{_BEFORE_ORDINAL}))\s+\d{{1,2}}\.\s+", _AFTER_ORDINAL),  # der 1. FC
         ("de", r"\d{1,2}\.\s+", rf"(?:{_MONTHS}|Jh\.|Jahrhundert)"),
-        ("de", r"\b(?:inkl|exkl|zzgl|max|mind|Bsp|Dipl|Ing)\.\s+", ""),
+        ("de", r"\b(?:Fa|inkl|exkl|zzgl|max|mind|Bsp|Dipl|Ing)\.\s+", ""),
         ("en", r"\b(?:[Aa]pprox|Apt|Bldg)\.\s+", ""),
         ("fr", r"\bMM?\.\s+", ""),
     )
@@ -60,6 +64,11 @@ def sentences(line: str, language: str, uncut: Iterable[tuple[int, int]] = ()) -
             pieces[-1] += piece
         else:
             pieces.append(piece)
+    for number in range(len(pieces) - 1):  # the number of an item of a list belongs to the text after it
+        piece = pieces[number]
+        item = _ITEM.search(piece)
+        if item is not None and int(item[1]) + 1 == int(item[2]):
+            pieces[number], pieces[number + 1] = piece[: item.start(2)], piece[item.start(2) :] + pieces[number + 1]
     if len(pieces) > 1 and not _LETTER.search(pieces[-1]):
         pieces[-2:] = ["".join(pieces[-2:])]
     spans = list(uncut)

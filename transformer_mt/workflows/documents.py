@@ -18,6 +18,7 @@ from transformer_mt.text.documents.formats import FORMATS
 from transformer_mt.text.documents.markup import PlainBlock, place, rendered
 
 _LACKING = "without the term"
+_BOM = "\ufeff"  # some editors write it at the start of a file; there it is no part of the text
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ def translate_document(
     does not support a glossary.
     """
     form = format_of(document, format)
-    text = document if isinstance(document, str) else _text_of(document)
+    whole = document if isinstance(document, str) else _text_of(document)
+    text = whole.removeprefix(_BOM)
     blocks = form.blocks(text)
     signs = translator.terms is not None if glossary is not None else _has_terms(translator)
     plain = [PlainBlock(block, signs) for block in blocks]
@@ -69,7 +71,9 @@ def translate_document(
             lost.append((one.block.line, _note_of_loss(one, answer)))
         else:
             changes[one.block.start, one.block.end] = written
-    return DocumentTranslation(_spliced(text, 0, len(text), changes), len(blocks), tuple(sorted([*notes, *lost])))
+    mark = whole[: len(whole) - len(text)]
+    translated = mark + _spliced(text, 0, len(text), changes)
+    return DocumentTranslation(translated, len(blocks), tuple(sorted([*notes, *lost])))
 
 
 def format_of(document: str | Path, name: str | None) -> Format:
@@ -80,6 +84,7 @@ def format_of(document: str | Path, name: str | None) -> Format:
     """
     if name is None and isinstance(document, str):
         raise TmtError("the format of the document is not known", remedy='Name it, for example:  format="markdown"')
+    name = name.lower() if name is not None else None
     if name is not None and name not in FORMATS:
         raise TmtError(f"unknown format '{name}'", place="--format", remedy=f"Use {', '.join(FORMATS)}.")
     suffix = document.suffix.lower() if isinstance(document, Path) else ""
@@ -89,7 +94,9 @@ def format_of(document: str | Path, name: str | None) -> Format:
     raise TmtError(
         f"unknown suffix '{suffix}', so the format is not known" if suffix else "a file without a suffix",
         place=str(document),
-        remedy=f"Name it:  --format NAME   The formats are {', '.join(FORMATS)}.",
+        remedy="Unpack it first:  gunzip FILE"
+        if suffix == ".gz"
+        else f"Name it:  --format NAME   The formats are {', '.join(FORMATS)}.",
     )
 
 

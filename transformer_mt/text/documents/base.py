@@ -12,6 +12,8 @@ from typing import ClassVar, Literal, NamedTuple
 
 import regex
 
+from transformer_mt.text.copies import TEMPLATE
+
 # Elements of HTML inside a sentence, and those that are never translated.
 INLINE = frozenset(
     (  # noqa: SIM905
@@ -27,7 +29,7 @@ _END = r"\s<>\[\]`\"“”„«»\p{sc=Hangul}"  # as in `text.copies`, but an a
 ADDRESS = regex.compile(  # of the web or e-mail, and placeholders of programs
     rf"(?<![\w@])(?:https?://|ftp://|www\.)(?:\([^()|{_END}]*\)|[^()|{_END}])*"
     rf"(?:\([^()|{_END}]*\)|[^()|{_END}.,;:!?'’*_~])"
-    r"|(?<![\w.+@-])[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}|\{\{[^{}\s]+\}\}|\$?\{[^{}\s]*\}"
+    r"|(?<![\w.+@-])[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}|" + TEMPLATE
 )
 _LETTER = regex.compile(r"\p{L}")
 

@@ -133,7 +133,7 @@ def _opaque(piece: Piece, tag: str, events: Iterator[tuple[str, str, int, int]],
 class _Scanner(HTMLParser):
     """The parts of a page in order: kind (text, open, close, empty, other), name of the tag, and its span.
 
-    A name ends in ! if the element has translate="no".
+    A name ends in ! if the element has translate="no" or class="notranslate".
     """
 
     def __init__(self, text: str) -> None:
@@ -142,10 +142,10 @@ class _Scanner(HTMLParser):
         self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
         self.feed(text)
         self.close()
+        if not self.events or self.events[0][2] > 0:
+            self.events.insert(0, ("other", "", 0, 0))
         ends = [*(event[2] for event in self.events[1:]), len(text)]
         self.events = [(kind, tag, first, last) for (kind, tag, first, _), last in zip(self.events, ends, strict=True)]
-        if self.events and self.events[0][2] > 0:
-            self.events.insert(0, ("other", "", 0, self.events[0][2]))
 
     def _add(self, kind: str, tag: str = "") -> None:
         line, column = self.getpos()
@@ -154,7 +154,11 @@ class _Scanner(HTMLParser):
         self.events.append((kind, tag, self._lines[line - 1] + column, 0))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self._add("open", tag + "!" * (("translate", "no") in attrs))
+        kept = any(
+            (name, value) == ("translate", "no") or (name == "class" and "notranslate" in (value or "").split())
+            for name, value in attrs
+        )
+        self._add("open", tag + "!" * kept)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._add("empty", tag)
@@ -176,6 +180,12 @@ class _Scanner(HTMLParser):
 
     def handle_decl(self, decl: str) -> None:
         self._add("other")
+
+    def parse_html_declaration(self, i: int) -> int:
+        """As the standard says, `<![foo` is a comment; the library raises AssertionError in some versions of Python."""
+        if self.rawdata.startswith("<![", i) and not self.rawdata.startswith("<![CDATA[", i):
+            return int(self.parse_bogus_comment(i))
+        return int(super().parse_html_declaration(i))
 
     def handle_pi(self, data: str) -> None:
         self._add("other")

@@ -1,10 +1,11 @@
-"""Markdown (CommonMark with tables, strike-through, footnotes, formulas and front matter)."""
+"""Markdown (CommonMark with tables, strike-through, formulas, front matter, and the blocks of `markdown_blocks`)."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from markdown_it import MarkdownIt
@@ -27,12 +28,18 @@ from transformer_mt.text.documents.base import (
     writer,
 )
 from transformer_mt.text.documents.html import attribute_blocks, html_blocks
+from transformer_mt.text.documents.markdown_blocks import SIGN_OF_BLOCK, add_block_rules
 
-_FRONT_MATTER = re.compile(r"\ufeff?(---|\+\+\+)[ \t]*(?:\r\n|\r|\n).*?(?:\r\n|\r|\n)\1[ \t]*(?:\r\n|\r|\n|$)", re.S)
+_END = r"(?:\r\n|\r|\n)"
+_FRONT_MATTER = re.compile(  # a page may also begin with a rule, so YAML must begin with a key
+    rf"---[ \t]*{_END}(?:#[^\r\n]*{_END})*(?=[\w\"'.-]+[ \t]*:\s).*?{_END}(?:---|\.\.\.)[ \t]*(?:{_END}|$)"
+    rf"|\+\+\+[ \t]*{_END}.*?{_END}\+\+\+[ \t]*(?:{_END}|$)",
+    re.S,
+)
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
 _FORMULA = re.compile(r"\$\$.+?\$\$|\$(?=\S)(?:\\.|[^$\\])*?(?<=\S)\$(?!\d)|\\\(.+?\\\)|\\\[.+?\\\]", re.S)
-_SIGN = re.compile(r"\[\^[^\]\s]+\]:?|\{[{%#:.].*?\}")  # footnotes; attributes and placeholders of site generators
-_BOX = re.compile(r"\[[ xX]\](?=\s)")
+_SIGN = re.compile(r"\[\^[^\]\s]+\]:?|\{[#:.].*?\}")  # footnotes; attributes of site generators
+_START = re.compile(rf"\[[ xX]\](?=\s)|{SIGN_OF_BLOCK}")
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)")
 _TITLE = re.compile(r"""\s("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\((?:[^()\\]|\\.)*\))\s*\)$""", re.S)
 _SPECIAL = re.compile(r"([\\`*_\[\]<>$~|&])")
@@ -101,12 +108,19 @@ def _up_to_address(state: StateInline, silent: bool) -> bool:
     start, pending = state.pos, len(state.pending)
     if not read_text(state, silent):
         return False
-    match = ADDRESS.search(state.src, start + 1, state.posMax)
-    if match is not None and match.start() < state.pos:
+    addresses = _addresses(state.src)
+    index = bisect_right(addresses, start)
+    if index < len(addresses) and addresses[index] < state.pos:
         if not silent:
-            state.pending = state.pending[: pending + match.start() - start]
-        state.pos = match.start()
+            state.pending = state.pending[: pending + addresses[index] - start]
+        state.pos = addresses[index]
     return True
+
+
+@lru_cache(maxsize=8)
+def _addresses(source: str) -> list[int]:
+    """Where the addresses of a paragraph begin: found once, as the parser asks at each piece of text."""
+    return [match.start() for match in ADDRESS.finditer(source, overlapped=True)]
 
 
 def _parser() -> MarkdownIt:
@@ -114,7 +128,7 @@ def _parser() -> MarkdownIt:
     parser.inline.ruler2.disable("fragments_join")
     parser.core.ruler.disable("text_join")
     for name, pattern, kind, first in (
-        ("tmt_box", _BOX, "mark", True),
+        ("tmt_start", _START, "mark", True),
         ("tmt_formula", _FORMULA, "code", False),
         ("tmt_sign", _SIGN, "mark", False),
     ):
@@ -124,25 +138,8 @@ def _parser() -> MarkdownIt:
     for rule in parser.inline.ruler.__rules__:
         wrap = _delimiters if rule.name in ("emphasis", "strikethrough") else _recording
         parser.inline.ruler.at(rule.name, wrap(rule.fn))
-    parser.block.ruler.before("fence", "tmt_formula", _formula_block, {"alt": ["paragraph", "blockquote", "list"]})
+    add_block_rules(parser)
     return parser
-
-
-def _formula_block(state: Any, first: int, last: int, silent: bool) -> bool:
-    """A block rule: `$$` on a line of its own, up to the next one."""
-
-    def line(number: int) -> str:
-        return str(state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]]).strip()
-
-    if line(first) != "$$":
-        return False
-    end = next((number for number in range(first + 1, last) if line(number) == "$$"), None)
-    if end is None:
-        return False
-    if not silent:
-        state.push("tmt_formula", "", 0).map = [first, end + 1]
-        state.line = end + 1
-    return True
 
 
 _PARSER = _parser()
