@@ -344,11 +344,11 @@ def test_what_is_kept_and_what_is_translated(form: str, text: str, result: str) 
     assert translate_document(text, Fake(louder, terms=True), form).text == result
 
 
-def test_a_long_paragraph_takes_no_longer_than_its_length() -> None:
+def test_a_long_paragraph_is_read_quickly() -> None:
     start = time.process_time()
     text = "Ein **Mann** läuft [x](y) schnell. " * 500
     assert translate_document(text, Fake(same, terms=True), "markdown").text == text
-    assert time.process_time() - start < 3.0  # 5.8 seconds when each piece of text searched the rest of the paragraph
+    assert time.process_time() - start < 3.0  # the addresses are found once
 
 
 def test_what_has_no_translation_is_left_and_named() -> None:
