@@ -371,7 +371,7 @@ def test_code_that_the_search_cannot_copy_is_placed_and_noted(tiny_model: Path) 
     ("name", "data", "message"),
     [
         ("a.docx", b"a", "unknown suffix '.docx'"),
-        ("a.md.gz", b"a", "unknown suffix '.gz'"),
+        ("a.md.gz", b"a", "the document is compressed"),
         ("a.md", b"a\n\xff", "a.md:2: the document is not UTF-8: byte 0xff"),
         ("a.html", b"PK\0\0", "not a text file"),
         ("missing.md", None, "no such file"),

@@ -244,6 +244,8 @@ class Interpreter(ABC):
             notes = source.notes
             if source.bound is not None and (missing := source.bound.missing(best[0].ids)):
                 notes = (*notes, f"without the term{'s' * (len(missing) > 1)} {', '.join(missing)}")
+            if source.bound is not None and source.bound.left_over(best[0].ids):
+                notes = (*notes, "beside the copies, the translation has a word that stands for one; check this line")
             if best[0].stopped:
                 notes = (*notes, f"the translation was stopped after {len(best[0].ids)} tokens")
             answers.append(Translation(source.tokens, tuple(islice(hypotheses, len(best))), notes, source.is_cut))

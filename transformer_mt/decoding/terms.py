@@ -28,6 +28,8 @@ _SPACE = "\u2581"  # SentencePiece and characters mark a space so
 UNKNOWN = "\U00017fff"  # the stand-in if there is no other word: a letter that no vocabulary knows
 _FIRST_SIGN = 0x17000  # letters without case that no corpus contains (Tangut): they mark places while text is written
 _OPENING = "([{<\"'“„«‘‚`"
+_CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">", '"': '"', "'": "'", "`": "`"}  # what may close an opening sign
+_CLOSING |= {"“": '”"', "„": '“”"', "«": "»", "‘": "’", "‚": "‘’"}
 # What would change a word, a number or an address if it followed directly. Korean particles do follow directly.
 _JOINING = regex.compile(
     r"[\p{L}\p{M}\p{N}_/@#&=~+\\\uFFFD--[\p{sc=Hangul}\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}]]",
@@ -78,6 +80,12 @@ class BoundLine:
     def missing(self, ids: Sequence[int]) -> list[str]:
         """The texts that a translation lacks."""
         return _find(self.required, ids)[1]
+
+    def left_over(self, ids: Sequence[int]) -> bool:
+        """Whether a translation has words for a copy, such as stand-ins, outside the places of the copies."""
+        inside = {place for one in _find(self.required, ids)[0] for place in range(one.start, one.end)}
+        words = {ids[-1] for one in self.required if one.copies for ids in one.constraint.patterns} - {UNK}
+        return any(token in words for place, token in enumerate(ids) if place not in inside)
 
 
 class _Place(NamedTuple):
@@ -228,13 +236,23 @@ class TermReader:
         """Replace a sign by its text. What opened a quotation or bracket before it in the line touches it again."""
         text = text.replace(f" {_SPACE}{sign}", f" {sign}").replace(_SPACE + sign, f" {sign}").strip()
         if place.opener and place.opener in _OPENING:
-            text = text.replace(f"{place.opener} {sign}", f"{place.opener}{sign}")
+            text = _reopened(text.replace(f"{place.opener} {sign}", f"{place.opener}{sign}"), sign, place.opener)
         written = place.text
         lower = self.target.segmenter.casing.kind == "lower"
         starts = text.startswith(sign) and not lower and not line.lstrip()[:1].islower()
         if starts and not place.copies and written.split(" ")[0].islower():
             written = written[:1].upper() + written[1:]
         return text.replace(sign, written)
+
+
+def _reopened(text: str, sign: str, opener: str) -> str:
+    """Put what opened a quotation or bracket before a sign that the text closes again but does not open."""
+    before, _, after = text.partition(sign)
+    closer = after[:1]
+    if not closer or closer not in _CLOSING[opener] or before.endswith(opener):
+        return text
+    is_open = before.count(opener) % 2 == 1 if closer == opener else before.count(opener) > before.count(closer)
+    return text if is_open else f"{before}{opener}{sign}{after}"
 
 
 def spans_of_terms(line: str, terms: Sequence[Term]) -> list[tuple[int, Term]]:

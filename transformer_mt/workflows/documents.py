@@ -91,12 +91,12 @@ def format_of(document: str | Path, name: str | None) -> Format:
     for own, form in FORMATS.items():
         if own == name or (name is None and suffix in form.suffixes):
             return form()
+    if suffix == ".gz":
+        raise TmtError("the document is compressed", place=str(document), remedy="Unpack it first:  gunzip FILE")
     raise TmtError(
         f"unknown suffix '{suffix}', so the format is not known" if suffix else "a file without a suffix",
         place=str(document),
-        remedy="Unpack it first:  gunzip FILE"
-        if suffix == ".gz"
-        else f"Name it:  --format NAME   The formats are {', '.join(FORMATS)}.",
+        remedy=f"Name it:  --format NAME   The formats are {', '.join(FORMATS)}.",
     )
 
 
