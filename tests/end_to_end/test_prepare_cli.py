@@ -156,7 +156,10 @@ def test_the_phrasebook_needs_no_files_and_two_runs_print_the_same(tmp_path: Pat
     assert first.returncode == second.returncode == 0, first.stderr
     assert "up to date; --force prepares again" in second.stdout
     assert first.stdout.splitlines()[:-2] == second.stdout.splitlines()[:-2]
-    assert first.stderr == second.stderr == ""  # no progress bar without a terminal, no messages of the workers
+    next_command = "next: tmt train --config config.yaml\n"
+    assert (
+        first.stderr == second.stderr == next_command
+    )  # no progress bar without a terminal, no messages of the workers
 
 
 def test_an_error_in_the_data_is_one_message_with_file_and_line(tmp_path: Path, tmt: Run) -> None:
