@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import random
+import sys
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
@@ -61,13 +62,22 @@ def set_up(config: RuntimeConfig, world: World = ALONE) -> Machine:
         # torchrun sets 1 thread for each process
         torch.set_num_threads(max(1, cores() // world.local_size))
     if device.type == "cuda":
-        torch.cuda.set_device(device)
-        torch.backends.cuda.matmul.allow_tf32 = config.tf32
-        torch.backends.cudnn.allow_tf32 = config.tf32
+        set_up_cuda(device, config.tf32)
     elif device.type == "cpu":
         torch.set_flush_denormal(True)
         keep_freed_memory()
     return Machine(device, _dtype(config.precision, device), world)
+
+
+def set_up_cuda(device: torch.device, tf32: bool = True) -> None:
+    """Prepare PyTorch for batches of many shapes on a GPU. Must be called before the first tensor on it."""
+    if sys.platform == "linux" and "PYTORCH_CUDA_ALLOC_CONF" not in os.environ:  # the older name of the variable
+        # Without it, the memory of batches of many shapes fragments. PyTorch (from 2.11 on) reads it when it makes the
+        # first tensor on a GPU.
+        os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")
+    torch.backends.cuda.enable_cudnn_sdp(False)  # cuDNN's attention makes a new plan for each shape
+    torch.cuda.set_device(device)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
 
 
 def pick_device(name: str, local_rank: int = 0) -> torch.device:
