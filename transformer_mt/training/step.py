@@ -12,19 +12,25 @@ from transformer_mt.model.transformer import Transformer
 
 
 class TrainingStep(nn.Module):
-    """Model and loss in one module. r_drop: weight of the divergence between two passes; 0 means a single pass."""
+    """Model and loss in one module.
 
-    def __init__(self, model: Transformer, smoothing: float, r_drop: float = 0.0) -> None:
+    r_drop:   weight of the divergence between two passes; 0 means a single pass
+    compiled: whether to compile the loss on a GPU
+    """
+
+    def __init__(self, model: Transformer, smoothing: float, r_drop: float = 0.0, compiled: bool = False) -> None:
         super().__init__()
         self.model = model
-        self.smoothing, self.r_drop = smoothing, r_drop
+        self.smoothing, self.r_drop, self.compiled = smoothing, r_drop, compiled
 
     def forward(self, source_BS: Tensor, target_in_BT: Tensor, target_out_BT: Tensor, real_N: Tensor) -> LossSums:
         """Loss sums over the N real target tokens. Padding is removed before the generator, to save time."""
         target_N, generator = target_out_BT.flatten()[real_N], self.model.generator
         if not self.r_drop:
             hidden_ND = self.model(source_BS, target_in_BT).flatten(0, 1)[real_N]
-            return smoothed_cross_entropy(hidden_ND, generator.weight, generator.bias, target_N, self.smoothing)
+            return smoothed_cross_entropy(
+                hidden_ND, generator.weight, generator.bias, target_N, self.smoothing, self.compiled
+            )
         # R-Drop: each sentence is twice in the batch, so that the two passes have different dropout
         hidden = self.model(torch.cat([source_BS, source_BS]), torch.cat([target_in_BT, target_in_BT]))
         one_ND, other_ND = (half.flatten(0, 1)[real_N] for half in hidden.chunk(2))
