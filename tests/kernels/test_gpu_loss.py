@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import weakref
 from collections.abc import Callable
 
 import pytest
@@ -17,7 +18,7 @@ from torch.testing import assert_close
 from transformer_mt.kernels import gpu_loss as gpu_module
 from transformer_mt.kernels import loss as loss_module
 from transformer_mt.kernels.gpu_loss import MOST_ROWS, chunk_loss, chunks
-from transformer_mt.kernels.loss import LossSums, cpu_loss, smoothed_cross_entropy
+from transformer_mt.kernels.loss import LossSums, cpu_loss, logits_bytes, smoothed_cross_entropy
 
 D, V = 12, 50
 SMOOTHING = 0.1
@@ -143,6 +144,39 @@ def test_a_chunk_moves_half_of_the_bytes_of_the_loss_for_cpus(monkeypatch: pytes
     assert bytes_of_a_logit(lambda *arguments: gpu_module.gpu_loss(*arguments, compiled=False)) == 26
 
 
+class _Peak(torch.utils._python_dispatch.TorchDispatchMode):
+    """The largest number of bytes that tensors of all logits have had at the same time."""
+
+    def __init__(self, elements: int) -> None:
+        super().__init__()
+        self.elements, self.now, self.most = elements, 0, 0
+        self.known: set[int] = set()
+
+    def __torch_dispatch__(self, func: Callable, types: object, args: tuple = (), kwargs: dict | None = None) -> object:
+        made = func(*args, **(kwargs or {}))
+        if isinstance(made, Tensor) and made.numel() == self.elements:
+            storage = made.untyped_storage()
+            if storage._cdata not in self.known:
+                self.known.add(storage._cdata)
+                self.now += storage.nbytes()
+                self.most = max(self.most, self.now)
+                weakref.finalize(storage, self._free, storage._cdata, storage.nbytes())
+        return made
+
+    def _free(self, number: int, size: int) -> None:
+        self.known.discard(number)
+        self.now -= size
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_memory_of_a_chunk_is_estimated_exactly(dtype: torch.dtype) -> None:
+    hidden_ND, weight_VD, bias_V, target_N = tensors(1024)
+    narrow = [tensor.detach().to(dtype) for tensor in (hidden_ND, weight_VD, bias_V)]
+    with _Peak(1024 * V) as peak:
+        chunk_loss(*narrow, target_N, torch.ones(1024, dtype=torch.bool), SMOOTHING)
+    assert peak.most == logits_bytes(torch.device("cuda"), dtype, V, 900, compiled=False)
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of PyTorch, when it compiles
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
@@ -158,5 +192,8 @@ def test_compiled_no_logits_are_stored_in_float32() -> None:
     result, code = run_and_get_code(compiled, *arguments)
     assert_close(result, chunk_loss(*arguments), rtol=1e-2, atol=1e-2)
     logits = f"({rows}, {vocabulary}), ({vocabulary}, 1), torch."
-    assert sum(text.count(f"{logits}bfloat16") for text in code) in (1, 2)
+    stored = sum(text.count(f"{logits}bfloat16") for text in code)
+    assert 2 * stored * rows * vocabulary <= logits_bytes(
+        torch.device("cuda"), torch.bfloat16, vocabulary, rows, compiled=True
+    )
     assert not any(f"{logits}float32" in text for text in code)

@@ -21,7 +21,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_mt.kernels.gpu_loss import MOST_ROWS, gpu_loss
+from transformer_mt.kernels.gpu_loss import MOST_ROWS, chunks, gpu_loss
 from transformer_mt.kernels.linear import narrowed_rows
 
 CPU_ROWS = 256  # rows of logits at a time, which fit a CPU's cache
@@ -29,6 +29,15 @@ CPU_ROWS = 256  # rows of logits at a time, which fit a CPU's cache
 
 def rows_at_a_time(device: torch.device) -> int:
     return CPU_ROWS if device.type == "cpu" else MOST_ROWS
+
+
+def logits_bytes(device: torch.device, dtype: torch.dtype, vocabulary: int, tokens: int, compiled: bool) -> int:
+    """Bytes of the logits of a chunk, and of what is made of them at the same time. dtype: of the products."""
+    if device.type == "cpu":
+        return 8 * vocabulary * min(tokens, CPU_ROWS)  # in float32, before and after
+    narrow = dtype.itemsize
+    of_each = 2 * narrow if compiled else narrow + 4 + (4 if narrow < 4 else 0)  # log-softmax: a float32 copy, a result
+    return of_each * vocabulary * next((rows for _, rows in chunks(tokens)), 0)
 
 
 class LossSums(NamedTuple):

@@ -8,6 +8,7 @@ import random
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
@@ -101,6 +102,23 @@ def pick_device(name: str, local_rank: int = 0) -> torch.device:
             remedy=f"Start one process per GPU:  torchrun --nproc-per-node {torch.cuda.device_count()}",
         )
     return torch.device(name, local_rank)
+
+
+def compiles(config: RuntimeConfig, device: torch.device) -> bool:
+    """Whether training is compiled. `auto`: on a CUDA GPU, if a compiler works there."""
+    if config.compile == "auto":
+        return device.type == "cuda" and not compiler_problem(device)
+    return config.compile
+
+
+@cache
+def compiler_problem(device: torch.device) -> str:
+    """Why torch.compile fails on a device, in one line; "" if it works. Takes some seconds."""
+    try:
+        torch.compile(lambda x: x.exp().sum(), dynamic=False)(torch.zeros(64, device=device))
+    except Exception as error:  # packages and programs may be missing, too old, or not start
+        return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return ""
 
 
 def _dtype(precision: str, device: torch.device) -> torch.dtype:
