@@ -14,14 +14,14 @@ from transformer_mt.workflows.train import gpu_notes
 GPU = torch.device("cuda")
 
 
-def config_of(compile: Any = "auto", **training: Any) -> Config:
+def config_of(compiled: Any = "auto", **training: Any) -> Config:
     return Config.model_validate(
         {
             "name": "notes",
             "data": {"source": "en", "target": "de", "corpus": {"kind": "phrasebook"}},
             "tokenizer": {"kind": "character"},
             "training": {"max_epochs": 1, **training},
-            "runtime": {"compile": compile},
+            "runtime": {"compile": compiled},
         }
     )
 
@@ -56,4 +56,4 @@ def test_a_missing_compiler_is_noted_unless_compiling_is_off(monkeypatch: pytest
     monkeypatch.setattr(train_module, "compiler_problem", lambda device: "Cannot find a working triton installation")
     (note,) = gpu_notes(config_of(), GPU, 100)
     assert note.startswith("not compiled, so training is slower: Cannot find a working triton installation.")
-    assert gpu_notes(config_of(compile=False), GPU, 100) == []
+    assert gpu_notes(config_of(compiled=False), GPU, 100) == []
