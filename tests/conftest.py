@@ -140,8 +140,10 @@ class Numbers:
         file.write_text(json.dumps(self.values(**training)), encoding="utf-8")  # JSON is YAML
         return file
 
-    def trainer(self, run: Path, model: dict[str, Any] | None = None, **training: Any) -> Any:
-        """A trainer in a new run directory. model, training: keys for these sections."""
+    def trainer(
+        self, run: Path, model: dict[str, Any] | None = None, runtime: dict[str, Any] | None = None, **training: Any
+    ) -> Any:
+        """A trainer in a new run directory. model, runtime, training: keys for these sections."""
         from transformer_mt.config.schema import Config
         from transformer_mt.data.prepare import prepare
         from transformer_mt.reporting.events import Events
@@ -151,6 +153,7 @@ class Numbers:
 
         values = self.values(**training)
         values["model"].update(model or {})
+        values["runtime"].update(runtime or {})
         config = Config.model_validate(values)
         prepared, machine, directory = prepare(config), set_up(config.runtime), RunDirectory(run)
         directory.open(config, facts_of([file.model_dump() for file in prepared.manifest.files]))

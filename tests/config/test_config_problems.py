@@ -82,6 +82,20 @@ def test_a_problem_has_its_line(errors_of, line: str, message: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ("model: {norm_kernel: handmade}", "needs model.norm_kernel: fused and model.epsilon_on: variance"),
+        ("model: {epsilon_on: deviation}", "needs model.norm_kernel: fused and model.epsilon_on: variance"),
+        ("", "needs a runtime.precision of auto, bfloat16 or float32"),
+    ],
+)
+def test_bfloat16_weights_have_conditions(errors_of, lines: str, message: str) -> None:
+    precision = "" if lines else ", precision: float16"
+    head, _ = errors_of(f"{CORRECT}runtime: {{weights: bfloat16{precision}}}\n{lines}\n")
+    assert "runtime.weights: bfloat16 " + message in head
+
+
+@pytest.mark.parametrize(
     ("before", "after", "message"),
     [
         ("{kind: phrasebook}", "{kind: phrasebok}", "did you mean 'phrasebook'?"),

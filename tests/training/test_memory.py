@@ -9,11 +9,13 @@ import torch
 from torch import Tensor
 
 from transformer_mt.config.schema import Config
+from transformer_mt.config.training import RuntimeConfig
 from transformer_mt.data.batching import Batch
 from transformer_mt.kernels.build import build_model
 from transformer_mt.kernels.loss import rows_at_a_time
 from transformer_mt.runtime.device import Machine
 from transformer_mt.training.memory import step_bytes
+from transformer_mt.training.narrow_weights import NarrowCopy
 from transformer_mt.training.step import TrainingStep
 
 SMALL = {"d_model": 64, "n_heads": 4, "d_ff": 256, "encoder_layers": 2, "decoder_layers": 2}
@@ -76,6 +78,13 @@ def test_the_estimate_includes_training_options(training: dict[str, Any]):
     check(config_of({}, **training), Machine(torch.device("cpu"), torch.float32), (24, 20, 24))
 
 
+@pytest.mark.parametrize("model", [{}, {"activation": "swiglu"}])
+@pytest.mark.parametrize("shape", [(24, 20, 24), (8, 70, 40)])
+def test_the_estimate_includes_bfloat16_weights(model: dict[str, Any], shape: tuple[int, int, int]):
+    config = config_of(model).model_copy(update={"runtime": RuntimeConfig(weights="bfloat16")})
+    check(config, Machine(torch.device("cpu"), torch.float32), shape)
+
+
 @pytest.mark.parametrize("model", [{}, {"activation": "gelu"}, {"positions": "rotary"}])
 @pytest.mark.parametrize("shape", [(24, 20, 24), (8, 70, 40)])
 def test_the_estimate_includes_bfloat16_products(model: dict[str, Any], shape: tuple[int, int, int]):
@@ -89,6 +98,9 @@ def check(config: Config, machine: Machine, shape: tuple[int, int, int]) -> None
     model = build_model(config, VOCABULARY, VOCABULARY)
     weights = 4 * sum(parameter.numel() for parameter in model.parameters())
     copies = 5 if config.training.ema_decay else 4
+    if config.runtime.weights == "bfloat16":
+        model = NarrowCopy(model).model
+        copies += 1  # rounded weights and their gradients
     sentences = shape[0] * (2 if config.training.r_drop else 1)
     logits = 8 * VOCABULARY * min(sentences * shape[2], rows_at_a_time(machine.device))
     estimate = step_bytes(model, config, machine, *shape) - copies * weights - logits

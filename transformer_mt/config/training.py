@@ -159,6 +159,11 @@ class RuntimeConfig(Section):
         description="number format of matrix products; auto: bfloat16 on CUDA GPUs that support it, else float32; fast:"
         " bfloat16 also on CPUs that support it",
     )
+    weights: Literal["float32", "bfloat16"] = Field(
+        "float32",
+        description="number format of weights and hidden states in training; bfloat16: a rounded copy of the weights"
+        " computes, for large models on GPUs; what is updated, validated and saved is always float32",
+    )
     threads: Annotated[int, Field(ge=0, le=1024)] = Field(
         0, description="CPU threads; 0: one per core, divided among the training processes of a machine"
     )

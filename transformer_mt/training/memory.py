@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import nn
 
 from transformer_mt.config.model import ModelConfig
@@ -21,31 +22,41 @@ def step_bytes(
     """
     weights = FLOAT * sum(parameter.numel() for parameter in model.parameters())
     copies = 4 + (config.training.ema_decay is not None)  # weights, gradients, two moments, moving average
-    itemsize = machine.dtype.itemsize
-    cast = weights * itemsize // FLOAT if itemsize < FLOAT else 0
+    narrow = config.runtime.weights == "bfloat16"
+    dtype = torch.bfloat16 if narrow else machine.dtype
+    itemsize = dtype.itemsize
+    cast = weights * itemsize // FLOAT * (1 + narrow) if itemsize < FLOAT else 0  # weights; narrow: gradients too
     rows = sentences * (2 if config.training.r_drop else 1)
     vocabulary = int(model.generator.out_features)  # type: ignore[union-attr, arg-type]
     on_cpu = machine.device.type == "cpu"
     compiled = compiles(config.runtime, machine.device) and not config.training.r_drop
-    logits = logits_bytes(machine.device, machine.dtype, vocabulary, rows * target_length, compiled)
+    logits = logits_bytes(machine.device, dtype, vocabulary, rows * target_length, compiled)
     table = FLOAT * vocabulary * config.model.d_model  # gradient of the generator
     if not on_cpu:
         table += table * itemsize // FLOAT  # of one chunk of logits
-    activations = activation_bytes(config.model, rows, source_length, target_length, itemsize, on_cpu)
+    activations = activation_bytes(config.model, rows, source_length, target_length, itemsize, on_cpu, narrow)
     return copies * weights + cast + activations + logits + table
 
 
 def activation_bytes(
-    sizes: ModelConfig, sentences: int, source_length: int, target_length: int, itemsize: int, on_cpu: bool
+    sizes: ModelConfig,
+    sentences: int,
+    source_length: int,
+    target_length: int,
+    itemsize: int,
+    on_cpu: bool,
+    narrow: bool = False,
 ) -> int:
     """Bytes of the tensors that the layers keep for backward. itemsize: bytes of a number in a matrix product.
 
+    narrow: hidden states have that size, too; otherwise 4 bytes.
     Counted from the code of the layers: a normalisation and a linear layer keep their input, attention keeps queries,
     keys, values and contexts, and dropout one byte per element. A tensor that several layers use counts once.
     """
     d_model = sizes.d_model
     # On a CPU the results of products are float32 again (kernels/linear.py), and the next product keeps a narrow copy.
-    wide = FLOAT if on_cpu else itemsize
+    wide = FLOAT if on_cpu and not narrow else itemsize
+    stream = itemsize if narrow else FLOAT
     copy = itemsize if itemsize < wide else 0
     # ReLU keeps only its output, which is also the input of the next layer.
     inner_tensors = {"relu": 1, "gelu": 2, "swiglu": 4}[sizes.activation]
@@ -53,12 +64,12 @@ def activation_bytes(
     if sizes.norm_kernel == "handmade" or sizes.epsilon_on == "deviation":
         norms = 3 * FLOAT * d_model
     else:  # fused kernels keep only their input, but PyTorch has no fused RMS normalisation on a CPU
-        norms = (2 if sizes.normalization == "rms" and on_cpu else 1) * FLOAT * d_model
+        norms = (2 if sizes.normalization == "rms" and on_cpu else 1) * stream * d_model
     rotation = 3 * wide * d_model if sizes.positions == "rotary" else 0
     masks = d_model if sizes.dropout else 0
     encoder = 2 * norms + (2 * itemsize + 4 * wide + copy) * d_model + inner + rotation + 2 * masks
     decoder = 3 * norms + (3 * itemsize + 6 * wide + 2 * copy) * d_model + inner + rotation + 3 * masks
-    ends = norms + FLOAT * d_model + masks  # the last normalisation, its result, and the dropout of embeddings
+    ends = norms + stream * d_model + masks  # the last normalisation, its result, and the dropout of embeddings
     source_token = sizes.encoder_layers * encoder + sizes.decoder_layers * (2 * wide + copy) * d_model + ends
     target_token = sizes.decoder_layers * decoder + ends
     maps = _maps_bytes(sizes, source_length, target_length, itemsize, on_cpu)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -21,6 +22,7 @@ from transformer_mt.training.checkpoint import Checkpoint
 from transformer_mt.training.ending import reason_to_stop, seconds_left, time_is_up
 from transformer_mt.training.gradients import Gradients, is_out_of_memory, out_of_memory
 from transformer_mt.training.interruption import NOTICE, StopSignal
+from transformer_mt.training.narrow_weights import NarrowCopy
 from transformer_mt.training.optimizer import Optimizer
 from transformer_mt.training.run_directory import FRESH, RunDirectory
 from transformer_mt.training.running_loss import LossTable, Position, RunningLoss
@@ -54,11 +56,14 @@ class Trainer:
         self.schedule = make_schedule(self.settings, config.model.d_model, self.epoch_updates)
         self.optimizer = Optimizer(model, self.settings, machine)
         compiled = compiles(config.runtime, machine.device)
+        self.narrow = NarrowCopy(model) if config.runtime.weights == "bfloat16" else None
+        computing = self.narrow.model if self.narrow else model
         if compiled:
-            model.compile(dynamic=True)  # not the whole step: its shapes depend on the number of real tokens
-        step = TrainingStep(model, self.settings.label_smoothing, self.settings.r_drop, compiled)
+            computing.compile(dynamic=True)  # not the whole step: its shapes depend on the number of real tokens
+        step = TrainingStep(computing, self.settings.label_smoothing, self.settings.r_drop, compiled)
         parallel = self.world.parallel(step, machine.device)  # averages gradients over the processes
-        self.gradients = Gradients(parallel, machine, self.optimizer.scaler.scale, events.say)
+        exact = replace(machine, dtype=torch.float32)  # without autocast
+        self.gradients = Gradients(parallel, exact if self.narrow else machine, self.optimizer.scaler.scale, events.say)
         self.losses = RunningLoss()
         self.damaged: set[int] = set()  # steps of damaged checkpoints, until they are written again
         self.learning_rate = 0.0
@@ -73,6 +78,8 @@ class Trainer:
         """
         self._resume()
         self.model.train()
+        if self.narrow:
+            self.narrow.round_weights()
         self.state.stopped = reason_to_stop(self.state, self.settings)
         if self.state.stopped:
             self.events.say("training is already complete")
@@ -118,11 +125,15 @@ class Trainer:
         own_tokens = sum(batch.tokens for batch in batches)
         tokens, stop.votes, self.is_late = self.world.sums([own_tokens, stop.requested, late])
         sums = self.gradients.add_up(batches, self.world.size / max(1.0, tokens))
+        if self.narrow:
+            self.narrow.move_gradients()
         self.losses.add(Position(state.step + 1, state.epoch, state.update + 1), sums, int(tokens))
         if self.machine.device.type == "cpu" and self.world.size == 1:
             self._require_finite(self.losses.table())  # before the weights change; on a GPU this would wait
         self.learning_rate = self.schedule.rate(self._scheduled_step(), state.plateau)
         self.optimizer.update(state.step + 1, self.learning_rate)
+        if self.narrow:
+            self.narrow.round_weights()
         state.advance(updates, time.monotonic() - started)
         self._show(updates)
 

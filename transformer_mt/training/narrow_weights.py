@@ -1,0 +1,42 @@
+"""A bfloat16 copy of the model computes; the optimizer updates float32 weights (Micikevicius et al. 2018, section 3.1).
+
+Weights, hidden states and gradients then cost half of the traffic with memory (arXiv:1710.03740). An update is often
+smaller than the steps between bfloat16 numbers, so it is added to the float32 weights. They are also what is validated,
+averaged and saved.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+
+from transformer_mt.model.positions import SinusoidalPositions
+from transformer_mt.model.transformer import Transformer
+
+
+class NarrowCopy:
+    """`model`: the copy, for the training step. Between steps its weights equal the rounded weights of the original."""
+
+    def __init__(self, original: Transformer) -> None:
+        self.original, self.model = original, copy.deepcopy(original)
+        for parameter in self.model.parameters():
+            parameter.data = parameter.data.bfloat16()
+        for module in self.model.modules():
+            if isinstance(module, SinusoidalPositions):  # not the angles of rotary positions, which need more digits
+                module.table_PD = module.table_PD.bfloat16()
+
+    @torch.no_grad()
+    def round_weights(self) -> None:
+        """Copy the weights of the original, rounded."""
+        torch._foreach_copy_(list(self.model.parameters()), list(self.original.parameters()))
+
+    @torch.no_grad()
+    def move_gradients(self) -> None:
+        """Give the gradients of the copy to the original, in float32."""
+        pairs = zip(self.original.parameters(), self.model.parameters(), strict=True)
+        moved = [(parameter, narrow.grad) for parameter, narrow in pairs if narrow.grad is not None]
+        for parameter, _ in moved:
+            parameter.grad = torch.empty_like(parameter)
+        torch._foreach_copy_([parameter.grad for parameter, _ in moved], [gradient for _, gradient in moved])
+        self.model.zero_grad()
