@@ -14,7 +14,6 @@ import typer
 from transformer_mt.cli.completion import engines
 from transformer_mt.cli.options import STDOUT, DeviceOption, ModelsOption, ThreadsOption
 from transformer_mt.errors import TmtError
-from transformer_mt.files.system import IS_WINDOWS
 
 if TYPE_CHECKING:
     from transformer_mt.workflows.score import PairScore
@@ -76,7 +75,8 @@ def _inputs(*files: Path) -> list[Path]:
     """The files; `-` is stdin. Raises TmtError if several are."""
     if files.count(_STDIN) > 1:
         raise TmtError("both files are stdin", place="--source - --target -", remedy="Name a file for one of them.")
-    return [Path("/dev/stdin") if file == _STDIN and not IS_WINDOWS else file for file in files]
+    stdin = Path("/dev/stdin")  # not on Windows: there is no such file then
+    return [stdin if file == _STDIN and stdin.exists() else file for file in files]
 
 
 def _as_row(one: PairScore, per_token: bool) -> str:

@@ -187,6 +187,11 @@ class ColumnsOptions(Section):
     target_column: Column = Field(1, description="column of the target: its number from 0, or its name in the header")
 
 
+class NamedColumnsOptions(Section):
+    source_column: str = Field("source", description="column or key of the source; a.b is the field b inside a")
+    target_column: str = Field("target", description="column or key of the target; a.b is the field b inside a")
+
+
 class TsvCorpus(FilesCorpus):
     class Options(ColumnsOptions, EncodedTableOptions):
         kind: Literal["tsv"]
@@ -214,10 +219,8 @@ class CsvCorpus(FilesCorpus):
 
 
 class JsonlCorpus(FilesCorpus):
-    class Options(EncodedTableOptions):
+    class Options(NamedColumnsOptions, EncodedTableOptions):
         kind: Literal["jsonl"]
-        source_column: str = Field("source", description="key of the source sentence; a.b reaches into a nested object")
-        target_column: str = Field("target", description="key of the target sentence; a.b reaches into a nested object")
 
     options: Options
 
