@@ -16,6 +16,7 @@ from transformer_mt.text.documents.base import (
     Wrap,
     blocks_of,
     has_letters,
+    line_numbers,
     with_addresses,
     writer,
 )
@@ -42,10 +43,7 @@ class Html(Format):
 def html_blocks(text: str, start: int, end: int) -> list[Block]:
     """The blocks of a part of a document, in the order of their first characters."""
     blocks: list[Block] = []
-
-    def line(place: int) -> int:
-        return text.count("\n", 0, place) + 1
-
+    line = line_numbers(text)
     run: list[Piece] = []
     for piece in (*_pieces(text, start, end), None):
         if piece is None or piece.text == _BOUNDARY:

@@ -25,6 +25,7 @@ from transformer_mt.text.documents.base import (
     Wrap,
     blocks_of,
     has_letters,
+    line_numbers,
     writer,
 )
 from transformer_mt.text.documents.html import attribute_blocks, html_blocks
@@ -152,7 +153,8 @@ class _Reader:
         matter = _FRONT_MATTER.match(text)
         self.text, self.first = text, matter.end() if matter is not None else 0
         self.lines = [match.span() for match in _LINES.finditer(text, self.first)]
-        self.number = text.count("\n", 0, self.first) + 1  # of the first line
+        self.starts = [start for start, _ in self.lines]
+        self.line = line_numbers(text)
         self.env: dict[str, Any] = {}
 
     def blocks(self) -> Iterator[Block]:
@@ -197,7 +199,7 @@ class _Reader:
         """The blocks of a piece of HTML. where: the place of each of its characters in the document."""
         for block in html_blocks(content, 0, len(where) - 1) if where else ():
             pieces = tuple(one._replace(start=where[one.start], end=where[one.end - 1] + 1) for one in block.pieces)
-            moved = Block(pieces, self._line(pieces[0].start), block.write)
+            moved = Block(pieces, self.line(pieces[0].start), block.write)
             yield self._wrapped(moved) if block.wrap is not None else moved
 
     def _cell(self, content: str, line: int, column: int) -> list[int]:
@@ -213,10 +215,6 @@ class _Reader:
             places.append(place)
             place += 1
         return [*places, place]
-
-    def _line(self, place: int) -> int:
-        starts = [start for start, _ in self.lines]
-        return self.number + bisect_right(starts, place) - 1
 
     def _inline(self, content: str, children: list[Token], where: list[int], in_cell: bool) -> Iterator[Block]:
         """The blocks of a run of inline markup: cut at hard line breaks, and the texts of images and titles."""
@@ -234,7 +232,7 @@ class _Reader:
             yield from self._hidden(content, piece, where)
 
         for run in runs:
-            for block in blocks_of(run, self._line, self._write_escaped if in_cell or len(runs) > 1 else self._write):
+            for block in blocks_of(run, self.line, self._write_escaped if in_cell or len(runs) > 1 else self._write):
                 yield self._wrapped(block) if not in_cell else block
 
     def _write(self, parts: Sequence[Part], is_part: bool = False) -> list[str] | None:
@@ -277,7 +275,7 @@ class _Reader:
         at = where[piece.start]
         if piece.kind != "text" and source.startswith("<"):
             span = piece._replace(start=at, end=where[piece.end - 1] + 1)
-            yield from attribute_blocks(self.text, span, self._line(at))
+            yield from attribute_blocks(self.text, span, self.line(at))
             return
         title = _TITLE.search(source) if piece.kind != "text" and source.endswith(")") else None
         if title is not None and (piece.kind == "close" or source.startswith("![")):
@@ -290,15 +288,14 @@ class _Reader:
         text = content[start:end]
         if has_letters(text) and "\n" not in text:
             piece = Piece("text", where[start], where[end - 1] + 1, re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", text))
-            yield Block((piece,), self._line(where[start]), writer(_escaped_title))
+            yield Block((piece,), self.line(where[start]), writer(_escaped_title))
 
     def _wrapped(self, block: Block) -> Block:
         source = self.text[block.start : block.end]
         found = re.search(r"[ \t]*(\r\n|\r|\n)", source)
         if found is None:
             return block
-        starts = [start for start, _ in self.lines]
-        second = self.lines[bisect_right(starts, block.start + found.end() - 1)]
+        second = self.lines[bisect_right(self.starts, block.start + found.end() - 1)]
         rest = self.text[second[0] : second[1]]
         prefix = re.match(r"[ \t>]*", rest)
         width = max(map(len, source.splitlines()))
