@@ -12,6 +12,7 @@ import regex
 
 from transformer_mt.text.documents.base import Block, Part, partners
 from transformer_mt.text.documents.spans import Element, Translated, find_spans
+from transformer_mt.text.words import WordCount
 
 _FIRST_SIGN = 0xE000  # private characters: no vocabulary knows them, so each one is one word that is copied
 _SIGNS = regex.compile("[\ue000-\uf8ff]")
@@ -31,9 +32,9 @@ class PlainBlock:
         """with_signs: whether code has signs in the text; otherwise it is left out."""
         self.block, self.signs = block, dict[str, int]()
         self.first_word = list[int]()  # of each piece: the number of words before it, without the one it is in
-        parts, count, in_word = list[str](), 0, False
+        parts, count = list[str](), WordCount()
         for index, piece in enumerate(block.pieces):
-            self.first_word.append(count - in_word)
+            self.first_word.append(count.before)
             text = ""
             if piece.kind == "text":
                 text = _SIGNS.sub("\ufffd", piece.text)
@@ -41,16 +42,14 @@ class PlainBlock:
                 if left_out and text.startswith(_STUCK):
                     while parts and not (kept := parts.pop().rstrip()):
                         pass
-                    in_word = count > 0
-                    parts += [kept] if in_word else []
+                    parts += [kept] if count.total else []
+                    count.strip()
             elif piece.kind == "code" and with_signs:
                 text = chr(_FIRST_SIGN + len(self.signs))
                 self.signs[text] = index
-            if text:
-                count += len(text.split()) - (in_word and not text[0].isspace())
-                in_word = not text[-1].isspace()
-                parts.append(text)
-        self.first_word.append(count)
+            parts.append(text)
+            count.add(text)
+        self.first_word.append(count.total)
         self.text = " ".join("".join(parts).split())
 
 
