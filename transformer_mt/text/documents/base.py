@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, NamedTuple
 
 import regex
 
-from transformer_mt.text.copies import TEMPLATE
+from transformer_mt.text.copies import copied
 
 # Elements of HTML inside a sentence, and those that are never translated.
 INLINE = frozenset(
@@ -26,12 +26,7 @@ CODE = frozenset(["code", "kbd", "math", "samp", "svg", "var"])
 Kind = Literal["text", "code", "mark", "open", "close"]
 Part = tuple[str, str]  # the kind of a piece, and text
 Write = Callable[[Sequence[Part]], "list[str] | None"]
-_END = r"\s<>\[\]`\"“”„«»\p{sc=Hangul}"  # as in `text.copies`, but an address also ends before markup
-ADDRESS = regex.compile(  # of the web or e-mail, and placeholders of programs
-    rf"(?<![\w@])(?:https?://|ftp://|www\.)(?:\([^()|{_END}]*\)|[^()|{_END}])*"
-    rf"(?:\([^()|{_END}]*\)|[^()|{_END}.,;:!?'’*_~])"
-    r"|(?<![\w.+@-])[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}|" + TEMPLATE
-)
+ADDRESS = copied(in_markup=True)
 _DEEPEST = 100  # levels of markup in a block: only broken pages have more, and are cut there
 _LINE_END = regex.compile(r"\r\n|\r|\n")
 _LETTER = regex.compile(r"\p{L}")
