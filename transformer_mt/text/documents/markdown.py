@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from markdown_it import MarkdownIt
+from markdown_it.common.utils import unescapeAll
 from markdown_it.rules_inline import StateInline
 from markdown_it.rules_inline import text as read_text
 from markdown_it.token import Token
@@ -24,8 +25,8 @@ from transformer_mt.text.documents.base import (
     Piece,
     Wrap,
     blocks_of,
-    has_letters,
     line_numbers,
+    with_addresses,
     writer,
 )
 from transformer_mt.text.documents.html import attribute_blocks, html_blocks
@@ -280,15 +281,18 @@ class _Reader:
         title = _TITLE.search(source) if piece.kind != "text" and source.endswith(")") else None
         if title is not None and (piece.kind == "close" or source.startswith("![")):
             yield from self._plain(content, piece.start + title.start(1) + 1, piece.start + title.end(1) - 1, where)
-        alt = re.match(r"!\[([^\[\]\\`<&*_]*)\](?=[\[(])", source)
+        alt = re.match(r"!\[([^\[\]\\`<*_]*)\](?=[\[(])", source)
         if alt is not None and not source.endswith("[]"):
             yield from self._plain(content, piece.start + alt.start(1), piece.start + alt.end(1), where)
 
     def _plain(self, content: str, start: int, end: int, where: list[int]) -> Iterator[Block]:
-        text = content[start:end]
-        if has_letters(text) and "\n" not in text:
-            piece = Piece("text", where[start], where[end - 1] + 1, re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", text))
-            yield Block((piece,), self.line(where[start]), writer(_escaped_title))
+        if "\n" in content[start:end]:
+            return
+        pieces = [
+            piece._replace(start=where[piece.start], end=where[piece.end - 1] + 1, text=unescapeAll(piece.text))
+            for piece in with_addresses(Piece("text", start, end, content[start:end]), content)
+        ]
+        yield from blocks_of(pieces, self.line, writer(_escaped_title))
 
     def _wrapped(self, block: Block) -> Block:
         source = self.text[block.start : block.end]

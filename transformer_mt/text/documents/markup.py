@@ -7,6 +7,7 @@ code is a sign in the text that the model reads and writes; if it is lost, it is
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from html import unescape
 
 import regex
 
@@ -17,6 +18,8 @@ from transformer_mt.text.words import WordCount
 _FIRST_SIGN = 0xE000  # private characters: no vocabulary knows them, so each one is one word that is copied
 _SIGNS = regex.compile("[\ue000-\uf8ff]")
 _OPENING, _CLOSING = regex.compile(r"[\p{Ps}\p{Pi}\"'¿¡]+"), regex.compile(r"[\p{Pe}\p{Pf}\p{Po}\"']+$")
+_ENTITY = regex.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z\d]{1,31});")
+_STATEMENT = regex.compile(r"\{%|<%(?!=)|\{\{(?:[#/^]|else\b)")  # of a template
 _SPACELESS = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
 _STUCK = tuple(".,;:!?)")
 
@@ -51,6 +54,27 @@ class PlainBlock:
             count.add(text)
         self.first_word.append(count.total)
         self.text = " ".join("".join(parts).split())
+        self._has_entities = _character(self.text) != self.text
+
+    def words(self, translation: str) -> list[str]:
+        """The words of a translation. Each sign is in it at most once, and characters are not written as entities.
+
+        A model of pages of the web may write `&amp;` for `&`; if the source text has entities too, they stay.
+        """
+        unseen = set(self.signs)
+
+        def once(match: regex.Match[str]) -> str:
+            sign = match[0] if match[0] in unseen else ""
+            unseen.discard(sign)
+            return sign
+
+        words = [_SIGNS.sub(once, word) for word in translation.split()]
+        return words if self._has_entities else [_character(word) for word in words]
+
+
+def _character(text: str) -> str:
+    """A text with characters in place of entities such as `&amp;`."""
+    return _ENTITY.sub(lambda match: unescape(match[0]) if unescape(match[0]).strip() else " ", text)
 
 
 def place(
@@ -61,26 +85,16 @@ def place(
     links: pairs of a source word and a word of the translation, counted from 0 in the texts split at white space
     whole_words: whether punctuation stays in the markup of its word
     """
-    seen = set[str]()
-
-    def once(match: regex.Match[str]) -> str:
-        sign = match[0]
-        if sign in seen or sign not in plain.signs:
-            return ""
-        seen.add(sign)
-        return sign
-
-    words = [_SIGNS.sub(once, word) for word in translation.split()]
+    words = plain.words(translation)
     n_source = max(len(plain.text.split()), 1)
     if _SPACELESS.search(translation) and len(words) < n_source:
         words, links = _characters(" ".join(words), n_source)
         joint = ""
     else:
         joint = " "
-    root = _tree(plain, {index for sign, index in plain.signs.items() if sign not in seen})
-    codes = {
-        n: [plain.signs[sign] for sign in found] for n, word in enumerate(words) if (found := _SIGNS.findall(word))
-    }
+    found = ((n, _SIGNS.findall(word)) for n, word in enumerate(words))
+    codes = {n: [plain.signs[sign] for sign in signs] for n, signs in found if signs}
+    root = _tree(plain, set(plain.signs.values()).difference(*codes.values()))
     root.span = (0, len(words))
     find_spans(root, Translated(len(words), links, codes), n_source)
     return list(_written(root, words, joint, plain, whole_words))
@@ -183,6 +197,12 @@ def rendered(plain: PlainBlock, parts: Sequence[Part], sources: dict[int, str]) 
     sources: of its markup and code, by the index of the piece
     """
     block = plain.block
+    codes = [int(text) for kind, text in parts if kind == "code"]
+    statements = iter(sorted(index for index in codes if _STATEMENT.match(sources[index])))
+    parts = [
+        (kind, str(next(statements)) if kind == "code" and _STATEMENT.match(sources[int(text)]) else text)
+        for kind, text in parts
+    ]  # in the order of the source: the end of a condition does not come before its beginning
     texts = block.write([(kind, text if kind == "text" else sources[int(text)]) for kind, text in parts])
     if texts is None or block.wrap is None:
         return None if texts is None else "".join(texts)
