@@ -44,7 +44,7 @@ _SIGN = re.compile(r"\[\^[^\]\s]+\]:?|\{[#:.].*?\}")  # footnotes; attributes of
 _START = re.compile(rf"\[[ xX]\](?=\s)|{SIGN_OF_BLOCK}")
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)")
 _TITLE = re.compile(r"""\s("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\((?:[^()\\]|\\.)*\))\s*\)$""", re.S)
-_SPECIAL = re.compile(r"([\\`*_\[\]<>$~|&])")
+_SPECIAL = re.compile(r"([\\`*_\[\]<>$~|]|&(?=#?\w+;))")
 _BLOCK_START = re.compile(r"^(\s*)(?:([-+*#>=~`|:])|(\d+)([.)]))")
 
 
@@ -375,7 +375,7 @@ def _label(content: str, end: int) -> str:
 
 
 def _escaped_title(text: str) -> str:
-    return re.sub(r"([\\\[\]\"'()|<>`*_&])", r"\\\1", text)
+    return re.sub(r"([\\\[\]\"'()|<>`*_]|&(?=#?\w+;))", r"\\\1", text)
 
 
 def _guarded(match: re.Match[str]) -> str:
