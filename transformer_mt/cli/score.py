@@ -14,7 +14,6 @@ import typer
 from transformer_mt.cli.completion import engines
 from transformer_mt.cli.options import STDOUT, DeviceOption, ModelsOption, ThreadsOption
 from transformer_mt.errors import TmtError
-from transformer_mt.files.system import IS_WINDOWS
 
 if TYPE_CHECKING:
     from transformer_mt.workflows.score import PairScore
@@ -74,6 +73,8 @@ def score(
 
 def _inputs(*files: Path) -> list[Path]:
     """The files; `-` is stdin. Raises TmtError if several are."""
+    from transformer_mt.files.system import IS_WINDOWS
+
     if files.count(_STDIN) > 1:
         raise TmtError("both files are stdin", place="--source - --target -", remedy="Name a file for one of them.")
     return [Path("/dev/stdin") if file == _STDIN and not IS_WINDOWS else file for file in files]
