@@ -13,11 +13,10 @@ from typing import Annotated
 import typer
 
 from transformer_mt.cli.completion import configs as configs_to_copy
-from transformer_mt.cli.options import print_json
+from transformer_mt.cli.options import STDOUT, print_json
 from transformer_mt.errors import TmtError
 from transformer_mt.reporting.program import program_name, quoted
 
-STDOUT = Path("-")
 FIRST = ("quickstart", "multi30k-de-en", "multi30k-en-de", "aihub-ko-en", "files")
 
 
