@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from bisect import bisect_left, insort
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from transformer_mt.decoding.interpreter import Interpreter
 from transformer_mt.decoding.terms import Term
 from transformer_mt.decoding.translation import Translation
 from transformer_mt.errors import TmtError, from_os_error
-from transformer_mt.files.lines import check_exists
+from transformer_mt.files.lines import check_exists, guessed_encoding
 from transformer_mt.text.documents.base import Format
 from transformer_mt.text.documents.formats import FORMATS
 from transformer_mt.text.documents.markup import PlainBlock, place, rendered
@@ -109,6 +110,8 @@ def _text_of(file: Path) -> str:
 
 def decoded(data: bytes, place: str | Path) -> str:
     """The text of a document. Raises TmtError if it is not text in UTF-8."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise TmtError("the document is UTF-16", place=place, remedy="Convert it:  iconv -f UTF-16 -t UTF-8 OLD > NEW")
     if b"\0" in data:
         raise TmtError(
             "this is not a text file", place=place, remedy="Documents are plain text, Markdown or HTML, in UTF-8."
@@ -117,10 +120,11 @@ def decoded(data: bytes, place: str | Path) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
+        guess = guessed_encoding(data[error.start :]) or "cp1252"
         raise TmtError(
             f"the document is not UTF-8: byte 0x{data[error.start]:02x}",
             place=f"{place}:{line}",
-            remedy="Convert it from its encoding:  iconv -f CP1252 -t UTF-8 OLD > NEW",
+            remedy=f"Convert it from its encoding:  iconv -f {guess.upper()} -t UTF-8 OLD > NEW",
         ) from None
 
 
