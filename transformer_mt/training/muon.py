@@ -1,8 +1,8 @@
 """Muon: each matrix moves by the semi-orthogonal matrix nearest to its momentum (Jordan et al. 2024).
 
 See kellerjordan.github.io/posts/muon. PyTorch's Muon updates one matrix after the other. Here all matrices of one shape
-are orthogonalised together, and the stacked W^Q, W^K and W^V separately, as its authors advise. The _foreach_ operations
-update all of them with one kernel on a GPU, and one after the other on a CPU.
+are orthogonalised together, and the stacked W^Q, W^K and W^V separately, as its authors advise. The _foreach_ functions
+update all matrices of a shape with one kernel on a GPU, and one after the other on a CPU.
 """
 
 from __future__ import annotations
