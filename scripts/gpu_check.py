@@ -4,7 +4,7 @@
 
 Needs Linux, a CUDA GPU, torch (2.11 or later) and numpy; nothing else has to be installed, and nothing is downloaded.
 The model, its training and its searches are those of this repository, on random sentences and with random weights.
-`gpu_cases.py` has the measurements: each runs in a process of its own, so that a failure or a full memory ends only
+`gpu_cases.py` lists the measurements: each runs in a process of its own, so that a failure or a full memory ends only
 that one. The time is shared among the parts. Prints tables on stdout; --json keeps everything, and is written again
 after each measurement. --list names all of them, and --cases TEXT selects. Exit codes: 0; 1 if a measurement failed or
 a check found a difference; 2 without a GPU; 130 after Ctrl-C.
@@ -35,9 +35,10 @@ import without_pydantic  # noqa: E402
 
 without_pydantic.install()
 
-import gpu_cases  # noqa: E402
 import torch  # noqa: E402
-from gpu_cases import CASES, PARTS, Case, Row, Run  # noqa: E402
+from gpu_cases import CASES, PARTS, Case  # noqa: E402
+from gpu_kernels import PEAK, uses_gpu  # noqa: E402
+from gpu_run import Row, Run  # noqa: E402
 
 NO_GPU, DIFFERENT, INTERRUPTED = 2, 1, 130
 LEAST_SECONDS = 5.0  # a case is not started with less
@@ -88,7 +89,7 @@ def find_gpu() -> str:
         remedy = "Install PyTorch for CUDA (pytorch.org/get-started), on a machine with an NVIDIA GPU."
     else:
         for start in ("fork", "spawn"):  # after a fork, CUDA fails if this process has used it
-            if in_child(Case("machine", "GPUs", gpu_cases.uses_gpu), Run("cuda", processes=start), 60).get("rows"):
+            if in_child(Case("machine", "GPUs", uses_gpu), Run("cuda", processes=start), 60).get("rows"):
                 return start
         problem, remedy = "PyTorch finds no GPU that it can use", "See what  nvidia-smi  says."
     print(f"gpu_check: {problem}\n  {remedy}\n  --dry-run checks the script itself on the CPU.", file=sys.stderr)
@@ -140,7 +141,7 @@ def run_part(part: str, cases: list[Case], run: Run, seconds: float, report: Rep
             result["seconds"] = round(time.monotonic() - started, 1)
         report.add(case, result)
         results.append((case, result))
-        peaks = [row["value"] for row in result.get("rows", ()) if row.get("what") == gpu_cases.PEAK]
+        peaks = [row["value"] for row in result.get("rows", ()) if row.get("what") == PEAK]
         run = replace(run, peak=peaks[0] * 1e12) if peaks else run
     print(f"\n{part}: {PARTS[part].title}")
     print_table([row for _, result in results for row in result.get("rows", ())])
