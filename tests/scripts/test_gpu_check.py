@@ -120,3 +120,13 @@ def test_the_stand_in_for_pydantic_has_the_defaults_of_the_config(gpu_check) -> 
     ]
     assert shown[0] == shown[1]
     assert SimpleNamespace(**json.loads(shown[0])[0]).d_model == 64
+
+
+@pytest.mark.slow
+def test_bench_train_needs_no_corpus() -> None:
+    command = [sys.executable, str(SCRIPTS / "bench_train.py"), "--synthetic", "--shapes", "fixed", "--size", "toy"]
+    command += [*"--vocabulary 100 --batch-tokens 300 --steps 2 --rounds 1 --precision float32".split()]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=SCRIPTS.parent)
+    assert "random sentences, fixed lengths" in done.stdout, done.stderr
+    assert "of the measured matrix peak" in done.stdout
+    assert "s per epoch" not in done.stdout, "there is no corpus to pass over"
