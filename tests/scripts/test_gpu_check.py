@@ -125,7 +125,18 @@ def test_the_stand_in_for_pydantic_has_the_defaults_of_the_config(gpu_check) -> 
 @pytest.mark.slow
 def test_bench_train_needs_no_corpus() -> None:
     command = [sys.executable, str(SCRIPTS / "bench_train.py"), "--synthetic", "--shapes", "fixed", "--size", "toy"]
-    command += [*"--vocabulary 100 --batch-tokens 300 --steps 2 --rounds 1 --precision float32".split()]
+    command += [
+        "--vocabulary",
+        "100",
+        "--batch-tokens",
+        "300",
+        "--steps",
+        "2",
+        "--rounds",
+        "1",
+        "--precision",
+        "float32",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, cwd=SCRIPTS.parent)
     assert "random sentences, fixed lengths" in done.stdout, done.stderr
     assert "of the measured matrix peak" in done.stdout
