@@ -37,8 +37,6 @@ from typing import TYPE_CHECKING
 from flops import SIZES, matrix_peak, model_sizes, tokens_and_flops, wait_for
 
 if TYPE_CHECKING:
-    from synthetic import SyntheticTraining
-
     from transformer_mt.training.trainer import Trainer
 
 WARM_UP = 20  # updates until memory is allocated and kernels are compiled
@@ -154,10 +152,10 @@ def corpus_trainer(options: argparse.Namespace, folder: Path) -> Trainer:
     return trainer
 
 
-def random_trainer(options: argparse.Namespace) -> SyntheticTraining:
-    from synthetic import Setting, SyntheticTraining
+def random_trainer(options: argparse.Namespace) -> Trainer:
+    from synthetic import Setting, trainer_of
 
-    return SyntheticTraining(
+    return trainer_of(
         Setting(
             size=options.size,
             vocabulary=options.vocabulary,

@@ -13,17 +13,17 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
-import torch._dynamo  # each process would import it again
 from flops import matrix_peak, tokens_and_flops
 from gpu_kernels import BACKENDS, attention, machine, matrices, profile, waiting
 from gpu_parity import parity, resume
 from gpu_run import Row, Run, between, datasheet, mark, now
-from synthetic import RandomStore, SyntheticTraining, machine_of, random_model
+from synthetic import RandomStore, random_model, trainer_of, update
 
 from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.config.training import RuntimeConfig
 from transformer_mt.decoding.batches import search
 from transformer_mt.decoding.request import Request
-from transformer_mt.runtime.device import peak_memory
+from transformer_mt.runtime.device import peak_memory, set_up
 
 
 class Part(NamedTuple):
@@ -85,25 +85,26 @@ def train(run: Run, variant: Variant) -> list[Row]:
     """Speed and memory. The first updates, which compile and allocate, are not in the speed."""
     warm_up, most = (1, 3) if run.toy else (10, 90)
     os.environ.update(variant.environment)  # PyTorch reads it with the first tensor on the GPU
-    training = SyntheticTraining(run.setting(**variant.setting))
+    setting = run.setting(**variant.setting)
+    trainer = trainer_of(setting)
     if variant.before is not None:
         variant.before()
-    device, marks = training.machine.device, []
+    device, marks = trainer.machine.device, []
     started = now(device)
-    training.update(0)
+    update(trainer, 0)
     first = now(device) - started
     for number in range(1, most):
         if number == warm_up:
             started = now(device)
-        training.update(number)
+        update(trainer, number)
         if number >= warm_up:
             marks.append(mark(device))
         if number % 10 == 9 and number > warm_up and now(device) - started > run.seconds:
             break
     seconds = now(device) - started
     gaps = [between(*pair) for pair in pairwise(marks)]
-    setting = training.setting
-    tokens, flops = tokens_and_flops(training.batches, range(warm_up, number + 1), setting.model, setting.vocabulary)
+    measured = range(warm_up, number + 1)
+    tokens, flops = tokens_and_flops(trainer.batches, measured, setting.model, setting.vocabulary)
     peak = run.peak or matrix_peak(device)
     official = datasheet(device)
     return [
@@ -126,7 +127,7 @@ def train(run: Run, variant: Variant) -> list[Row]:
 def decode(run: Run, beam: int, narrow: bool) -> list[Row]:
     """Sentences a second. Random weights rarely choose the end token, so the length limit ends the translations."""
     setting = replace(run.setting(), updates=8)
-    device = machine_of(setting).device
+    device = set_up(RuntimeConfig(device=run.device)).device
     model = random_model(setting, device).eval()
     if narrow:
         model = model.to(torch.bfloat16)

@@ -31,14 +31,14 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 
-import without_pydantic  # noqa: E402
-
-without_pydantic.install()
-
+import stand_ins  # noqa: E402
 import torch  # noqa: E402
-from gpu_cases import CASES, PARTS, Case  # noqa: E402
-from gpu_kernels import PEAK, uses_gpu  # noqa: E402
-from gpu_run import Row, Run  # noqa: E402
+import torch._dynamo  # noqa: E402  (once, instead of in each process)
+
+with stand_ins.installed():
+    from gpu_cases import CASES, PARTS, Case
+    from gpu_kernels import PEAK, uses_gpu
+    from gpu_run import Row, Run
 
 NO_GPU, DIFFERENT, INTERRUPTED = 2, 1, 130
 LEAST_SECONDS = 5.0  # a case is not started with less

@@ -15,13 +15,14 @@ import torch
 import torch.nn.functional as F
 from flops import matrix_peak, wait_for
 from gpu_run import Row, Run, datasheet, now, timed
-from synthetic import MEDIAN, Setting, SyntheticTraining, machine_of
+from synthetic import MEDIAN, Setting, trainer_of, update
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from transformer_mt.config.training import RuntimeConfig
 from transformer_mt.kernels.build import parts_for
-from transformer_mt.runtime.device import Machine
+from transformer_mt.runtime.device import Machine, set_up
 
 PEAK = "bfloat16 matrix peak, TFLOP/s"
 TOP = 20  # kernels of a profile
@@ -32,7 +33,7 @@ def uses_gpu(run: Run) -> list[Row]:
 
 
 def machine(run: Run) -> list[Row]:
-    device = machine_of(run.setting()).device
+    device = set_up(RuntimeConfig(device=run.device)).device
     found: dict[str, Any] = {"Python, torch": f"{platform.python_version()}, {torch.__version__}"}
     if device.type == "cuda":
         own = torch.cuda.get_device_properties(device)
@@ -66,7 +67,7 @@ BACKENDS: dict[str, SDPBackend | None] = {
 def attention(run: Run, backend: str) -> list[Row]:
     """Times of one kind of attention for each size and mask, and which kernel ran."""
     allowed, rows = BACKENDS[backend], []
-    machine = machine_of(run.setting())  # sets the project's own switches, which `sdpa_kernel` replaces
+    machine = set_up(RuntimeConfig(device=run.device))  # sets the project's own switches, which `sdpa_kernel` replaces
     for size in ("base", "big"):
         for mask in ("none", "padding", "causal"):
             row: Row = {"backend": backend, "size": size, "mask": mask}
@@ -150,7 +151,7 @@ class Kernels(TorchDispatchMode):
 def matrices(run: Run, size: str) -> list[Row]:
     """Each product of an update, and the two products of its backward pass."""
     setting, vocabulary = run.setting(size=size), run.setting().vocabulary
-    model, machine = setting.model, machine_of(setting)
+    model, machine = setting.model, set_up(RuntimeConfig(device=run.device))
     d_model, d_ff, rows = model.d_model, model.d_ff, setting.batch_tokens
     shapes = {
         "queries, keys, values": (rows, d_model, 3 * d_model),
@@ -184,15 +185,15 @@ def profile(run: Run, compiled: bool) -> list[Row]:
     from torch.profiler import profile as profiler
 
     updates, warm_up = (1, 1) if run.toy else (5, 5)
-    training = SyntheticTraining(run.setting(compile=compiled))
-    device = training.machine.device
+    trainer = trainer_of(run.setting(compile=compiled))
+    device = trainer.machine.device
     for number in range(warm_up):
-        training.update(number)
+        update(trainer, number)
     started = now(device)
     kinds = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if device.type == "cuda" else [])
     with profiler(activities=kinds, acc_events=True) as profiled:
         for number in range(warm_up, warm_up + updates):
-            training.update(number)
+            update(trainer, number)
         wait_for(device)
     seconds = now(device) - started
     found = profiled.key_averages()
@@ -220,14 +221,14 @@ def profile(run: Run, compiled: bool) -> list[Row]:
 
 def waiting(run: Run) -> list[Row]:
     """Lines of code that make the CPU wait for the GPU during an update."""
-    training = SyntheticTraining(run.setting())
-    training.update(0)
+    trainer = trainer_of(run.setting())
+    update(trainer, 0)
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         if run.device == "cuda":
             torch.cuda.set_sync_debug_mode("warn")
         for number in (1, 2):
-            training.update(number)
+            update(trainer, number)
     places = [f"{one.filename}:{one.lineno}" for one in found if "synchroniz" in str(one.message)]
     rows = [{"kernel": f"wait at {place}", "calls": places.count(place) / 2} for place in dict.fromkeys(places)]
     return [{"update": "waits", "kernel": "all lines that wait", "calls": len(places) / 2}, *rows]

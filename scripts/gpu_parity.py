@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from gpu_run import Row, Run
-from synthetic import Setting, SyntheticTraining
+from synthetic import Setting, trainer_of, update
 from torch import Tensor
 
 from transformer_mt.runtime.device import random_states, restore_random_states
@@ -42,9 +42,9 @@ def parity(run: Run, precision: str, optimizer: str, allowed: float) -> list[Row
 
 def losses(setting: Setting, updates: int) -> list[float]:
     """The mean loss of a token in each update."""
-    training = SyntheticTraining(setting)
-    sums = [training.update(number).nll for number in range(updates)]
-    plan, lengths = training.batches.plan(1), training.store.target.lengths
+    trainer = trainer_of(setting)
+    sums = [update(trainer, number).nll for number in range(updates)]
+    plan, lengths = trainer.batches.plan(1), trainer.batches.store.target.lengths
     tokens = [int(lengths[plan[number % len(plan)]].sum()) for number in range(updates)]
     return [float(nll) / count for nll, count in zip(sums, tokens, strict=True)]
 
@@ -89,19 +89,19 @@ def write_losses(run: Run, optimizer: str, folder: Path, kind: str) -> None:
     """Train and write each loss to a file. The training to kill keeps a checkpoint and does not end."""
     os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"
     torch.use_deterministic_algorithms(True, warn_only=True)
-    training = SyntheticTraining(run.setting(size="small", vocabulary=8000, batch_tokens=2048, optimizer=optimizer))
-    device, file, checkpoint, first = training.machine.device, folder / kind, folder / "checkpoint.npz", 0
+    trainer = trainer_of(run.setting(size="small", vocabulary=8000, batch_tokens=2048, optimizer=optimizer))
+    device, file, checkpoint, first = trainer.machine.device, folder / kind, folder / "checkpoint.npz", 0
     if kind == "continued":
         kept = read_tensors(checkpoint)
-        training.model.load_state_dict(kept["weights"])
-        training.optimizer.load(kept["moments"])
+        trainer.model.load_state_dict(kept["weights"])
+        trainer.optimizer.load(kept["moments"])
         restore_random_states(kept["random"], device)
         first = KEPT
     with file.open("w") as written:
         for number in range(first, 100_000 if kind == "killed" else LAST):
-            print(float(training.update(number).nll).hex(), file=written, flush=True)
+            print(float(update(trainer, number).nll).hex(), file=written, flush=True)
             if kind == "killed" and number + 1 == KEPT:
-                weights, moments = training.model.state_dict(), training.optimizer.tensors()
+                weights, moments = trainer.model.state_dict(), trainer.optimizer.tensors()
                 write_tensors({"weights": weights, "moments": moments, "random": random_states(device)}, checkpoint)
 
 

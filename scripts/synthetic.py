@@ -6,9 +6,10 @@ or shorter than its source. Ids follow Zipf's law.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
@@ -22,14 +23,12 @@ from transformer_mt.data.store import Side, Store
 from transformer_mt.kernels.build import build_model
 from transformer_mt.kernels.loss import LossSums
 from transformer_mt.model.transformer import Transformer
-from transformer_mt.runtime.device import Machine, seed_everything, set_up
+from transformer_mt.runtime.device import seed_everything, set_up
 from transformer_mt.text.vocabulary import EOS, MARKS
-from transformer_mt.training.gradients import Gradients
-from transformer_mt.training.optimizer import Optimizer
-from transformer_mt.training.step import TrainingStep
+from transformer_mt.training.trainer import Trainer
 
 if TYPE_CHECKING:
-    from transformer_mt.config.schema import Config
+    from transformer_mt.reporting.events import Events
 
 MEDIAN, SPREAD, LONGEST, FIXED = 22, 0.6, 128, 26  # tokens of a sentence
 SHAPES = ("varied", "fixed")
@@ -51,7 +50,7 @@ class Setting:
     device: str = "cuda"
     precision: str = "auto"
     compile: bool = False
-    backend: str = "inductor"  # of torch.compile
+    backend: str = ""  # of torch.compile; "": its own
     threads: int = 0
     dropout: float | None = None
     all_dropouts: bool = False
@@ -90,43 +89,36 @@ class RandomStore(Store):
         self.source, self.target = (RandomSide(side, setting.vocabulary, random) for side in (source, target))
 
 
-class SyntheticTraining:
-    """The updates of `training.trainer.Trainer`, without validations, checkpoints and reports."""
-
-    def __init__(self, setting: Setting, seed: int = 1) -> None:
-        self.setting, self.machine = setting, machine_of(setting)
-        self.store = RandomStore(setting, seed)
-        self.model = random_model(setting, self.machine.device, seed).train()
-        training = TrainingConfig(optimizer=setting.optimizer, max_steps=setting.updates)
-        self.optimizer = Optimizer(self.model, training, self.machine)
-        if setting.compile:
-            self.model.compile(dynamic=True, backend=setting.backend)
-        step = TrainingStep(self.model, training.label_smoothing)
-        self.gradients = Gradients(step, self.machine, self.optimizer.scaler.scale, print)
-        self.batches = Batches(self.store, BatchSize(tokens=setting.batch_tokens), seed)
-
-    def update(self, number: int) -> LossSums:
-        """One optimizer step. number: from 0; after the last batch, it begins again with the first."""
-        batches = self.batches.update(1, number % self.batches.updates(1))
-        sums = self.gradients.add_up(batches, 1 / sum(batch.tokens for batch in batches))
-        self.optimizer.update(number + 1, LEARNING_RATE)
-        return sums
-
-
-def machine_of(setting: Setting) -> Machine:
-    return set_up(
-        RuntimeConfig(
-            device=setting.device,
-            precision=setting.precision,
-            compile=setting.compile,
-            threads=setting.threads,
-            tf32=setting.tf32,
-        )
+def trainer_of(setting: Setting, seed: int = 1) -> Trainer:
+    """The trainer of `tmt train` with these batches. It cannot validate or save, because it has no run directory."""
+    if setting.backend:
+        torch.compile = functools.partial(torch.compile, backend=setting.backend)
+    runtime = RuntimeConfig(
+        device=setting.device,
+        precision=setting.precision,
+        compile=setting.compile,
+        threads=setting.threads,
+        tf32=setting.tf32,
     )
+    machine = set_up(runtime)
+    training = TrainingConfig(optimizer=setting.optimizer, batch_tokens=setting.batch_tokens, max_epochs=1)
+    config: Any = SimpleNamespace(model=setting.model, training=training, runtime=runtime, seed=seed)
+    batches = Batches(RandomStore(setting, seed), BatchSize(tokens=training.token_budget), seed)
+    nothing: Any = None
+    model, events = random_model(setting, machine.device, seed).train(), SimpleNamespace(say=print)
+    return Trainer(config, model, batches, nothing, nothing, machine, cast("Events", events))
+
+
+def update(trainer: Trainer, number: int) -> LossSums:
+    """One optimizer step. number: from 0; after the last batch, it begins again with the first."""
+    batches = trainer.batches.update(1, number % trainer.batches.updates(1))
+    sums = trainer.gradients.add_up(batches, 1 / sum(batch.tokens for batch in batches))
+    trainer.optimizer.update(number + 1, LEARNING_RATE)
+    return sums
 
 
 def random_model(setting: Setting, device: torch.device, seed: int = 1) -> Transformer:
     """A model with initial weights."""
     seed_everything(seed)
-    config = cast("Config", SimpleNamespace(model=setting.model, max_positions=LONGEST + 1))
+    config: Any = SimpleNamespace(model=setting.model, max_positions=LONGEST + 1)
     return build_model(config, setting.vocabulary, setting.vocabulary, device)

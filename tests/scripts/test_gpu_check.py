@@ -23,7 +23,7 @@ from importlib.machinery import PathFinder
 
 ALLOWED = {*sys.stdlib_module_names, "torch", "torchgen", "functorch", "numpy", "nvidia", "triton", "typing_extensions"}
 ALLOWED |= {"sympy", "mpmath", "networkx", "jinja2", "markupsafe", "fsspec", "filelock", "setuptools", "transformer_mt"}
-ALLOWED |= {"gpu_cases", "gpu_kernels", "gpu_parity", "gpu_run", "flops", "synthetic", "without_pydantic"}
+ALLOWED |= {"gpu_cases", "gpu_kernels", "gpu_parity", "gpu_run", "flops", "synthetic", "stand_ins"}
 everything = PathFinder.find_spec
 
 def find_spec(name, path=None, target=None):
@@ -106,8 +106,8 @@ def test_the_stand_in_for_pydantic_has_the_defaults_of_the_config(gpu_check) -> 
     code = (
         "import importlib, json, sys; sys.path.insert(0, sys.argv[1])\n"
         "if sys.argv[2] == 'hidden': sys.modules['pydantic'] = None\n"
-        "import without_pydantic; without_pydantic.install()\n"
-        f"modules = [importlib.import_module(name) for name in {names!r}]\n"
+        "import stand_ins\n"
+        f"with stand_ins.installed(): modules = [importlib.import_module(name) for name in {names!r}]\n"
         "made = [modules[0].ModelConfig(d_model=64), modules[1].TrainingConfig(max_steps=1, optimizer='muon')]\n"
         "made += [modules[1].RuntimeConfig(), modules[2].DecodingConfig(beam=3)]\n"
         "print(json.dumps([{k: v for k, v in vars(one).items()} for one in made], sort_keys=True))\n"
@@ -124,20 +124,9 @@ def test_the_stand_in_for_pydantic_has_the_defaults_of_the_config(gpu_check) -> 
 
 @pytest.mark.slow
 def test_bench_train_needs_no_corpus() -> None:
-    command = [sys.executable, str(SCRIPTS / "bench_train.py"), "--synthetic", "--shapes", "fixed", "--size", "toy"]
-    command += [
-        "--vocabulary",
-        "100",
-        "--batch-tokens",
-        "300",
-        "--steps",
-        "2",
-        "--rounds",
-        "1",
-        "--precision",
-        "float32",
-    ]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=SCRIPTS.parent)
+    options = ["--shapes", "fixed", "--size", "toy", "--vocabulary", "100", "--batch-tokens", "300", "--steps", "2"]
+    command = [sys.executable, str(SCRIPTS / "bench_train.py"), "--synthetic", *options, "--precision", "float32"]
+    done = subprocess.run([*command, "--rounds", "1"], capture_output=True, text=True, cwd=SCRIPTS.parent)
     assert "random sentences, fixed lengths" in done.stdout, done.stderr
     assert "of the measured matrix peak" in done.stdout
     assert "s per epoch" not in done.stdout, "there is no corpus to pass over"
