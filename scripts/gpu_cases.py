@@ -74,6 +74,7 @@ VARIANTS = [
     Variant("big", {"size": "big"}),
     Variant("big, compiled", {"size": "big", "compile": True}),
     Variant("base, memory in fixed segments", {}, environment={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:False"}),
+    Variant("base, sentences not sorted by length", {"batching": {"bucket_by_length": False}}),
     Variant("base, muon", {"optimizer": "muon"}),
     Variant("base, batches of 4,096", {"batch_tokens": 4096}),
     Variant("base, batches of 65,536", {"batch_tokens": 65_536}),

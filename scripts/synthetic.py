@@ -7,7 +7,7 @@ or shorter than its source. Ids follow Zipf's law.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -47,6 +47,7 @@ class Setting:
     batch_tokens: int = 25_600
     shapes: str = "varied"
     optimizer: str = "adam"
+    batching: dict[str, Any] = field(default_factory=dict)  # more keys of `training` that `Batches` takes too
     device: str = "cuda"
     precision: str = "auto"
     compile: bool = False
@@ -101,9 +102,12 @@ def trainer_of(setting: Setting, seed: int = 1) -> Trainer:
         tf32=setting.tf32,
     )
     machine = set_up(runtime)
-    training = TrainingConfig(optimizer=setting.optimizer, batch_tokens=setting.batch_tokens, max_epochs=1)
+    training = TrainingConfig(
+        optimizer=setting.optimizer, batch_tokens=setting.batch_tokens, max_epochs=1, **setting.batching
+    )
     config: Any = SimpleNamespace(model=setting.model, training=training, runtime=runtime, seed=seed)
-    batches = Batches(RandomStore(setting, seed), BatchSize(tokens=training.token_budget), seed)
+    size = BatchSize(tokens=training.token_budget)
+    batches = Batches(RandomStore(setting, seed), size, seed, **setting.batching)
     nothing: Any = None
     model, events = random_model(setting, machine.device, seed).train(), SimpleNamespace(say=print)
     return Trainer(config, model, batches, nothing, nothing, machine, cast("Events", events))
