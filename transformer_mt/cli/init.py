@@ -55,7 +55,8 @@ def init(
 ) -> None:
     """Write a commented config to start from."""
     if data and name not in ("", "files"):
-        raise TmtError("--data needs the config `files`", place="--data", remedy="Type:  tmt init files --data FILE")
+        remedy = f"Type:  tmt init files --data FILE{' --data FILE' * Path(name).exists()}"
+        raise TmtError(f"needs the config `files`, not `{name}`", place="--data", remedy=remedy)
     if not data and (source or target or minutes):
         raise TmtError("this option needs --data", remedy="Type:  tmt init files --data FILE --source de --target en")
     if not name and not data and schema:

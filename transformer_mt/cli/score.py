@@ -77,7 +77,8 @@ def _inputs(*files: Path) -> list[Path]:
 
     if files.count(_STDIN) > 1:
         raise TmtError("both files are stdin", place="--source - --target -", remedy="Name a file for one of them.")
-    return [Path("/dev/stdin") if file == _STDIN and not IS_WINDOWS else file for file in files]
+    stdin = Path("/dev/stdin")  # not on Windows: there is no such file then
+    return [stdin if file == _STDIN and stdin.exists() else file for file in files]
 
 
 def _as_row(one: PairScore, per_token: bool) -> str:
