@@ -73,7 +73,6 @@ def score(
 
 def _inputs(*files: Path) -> list[Path]:
     """The files; `-` is stdin. Raises TmtError if several are."""
-
     if files.count(_STDIN) > 1:
         raise TmtError("both files are stdin", place="--source - --target -", remedy="Name a file for one of them.")
     stdin = Path("/dev/stdin")  # not on Windows: there is no such file then
