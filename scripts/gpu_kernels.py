@@ -75,6 +75,8 @@ def attention(run: Run, backend: str) -> list[Row]:
                 with sdpa_kernel(allowed) if allowed is not None else nullcontext():
                     row |= attention_times(run.setting(size=size), machine, mask, run)
             except RuntimeError as error:
+                if allowed is None:
+                    raise
                 row["kernel"] = f"not supported ({str(error).splitlines()[0][:40]})"
             rows.append(row)
     return rows
