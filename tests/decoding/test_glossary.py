@@ -26,7 +26,7 @@ def copied(line: str) -> list[str]:
         ("Hund\tdog\tnoun\n", "3 columns", 1),
         ("# comment\n\nHund\t\n", "translation is empty", 3),
         ("\tdog\n", "term is empty", 1),
-        ("Hund\tdog\nHund\tdog\nHund\thound\n", "another translation in line 1", 3),
+        ("Hund\tdog\nHund\tdog\nHund\thound\n", "another translation in .*terms.tsv:1", 3),
     ],
 )
 def test_a_malformed_row_is_refused_with_its_line(tmp_path: Path, content: str, problem: str, line: int) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,6 +103,19 @@ def aligned_words(
         return ()
     best_Y, best_X = weights_YX.argmax(axis=1), weights_YX.argmax(axis=0)
     return tuple((int(x), y) for y, x in enumerate(best_Y) if best_X[x] == y and weights_YX[y, x] > 0)
+
+
+def links_across(links: Sequence[Link], sources: Sequence[range], targets: Sequence[range]) -> tuple[Link, ...]:
+    """Links between the words of two texts as links between those of two others.
+
+    sources, targets: for each word of a text, the words that it has in the other one
+    """
+    found: dict[Link, None] = {}
+    for source, target in links:
+        if source < len(sources) and target < len(targets):
+            one, other = sources[source], targets[target]
+            found |= dict.fromkeys(zip(one, other, strict=True) if len(one) == len(other) else product(one, other))
+    return tuple(found)
 
 
 def word_weights(
