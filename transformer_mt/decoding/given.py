@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sized
+from itertools import repeat
 from pathlib import Path
 from typing import TypeVar
 
@@ -41,12 +42,21 @@ def checked_text(text: object, place: str = "", remedy: str = "Give a str.") -> 
     return text
 
 
+def prefix_for_each_line(prefixes: str | Iterable[str] | None, n_lines: int | None) -> Iterator[str]:
+    """The prefixes; one str, or None, is for all lines. Raises TmtError as `checked_text` and `for_each_line` do."""
+    if prefixes is None or isinstance(prefixes, str):
+        return repeat(checked_text(prefixes or "", "prefixes"))
+    return (checked_text(prefix, "prefixes") for prefix in for_each_line(prefixes, "prefixes", n_lines))
+
+
 def for_each_line(given: Iterable[T], name: str, n_lines: int | None) -> Iterator[T]:
     """What is given for each line. Raises TmtError if there are fewer than lines, or more and both numbers are known.
 
     name:    of one of them, such as `prefix`
     n_lines: None: not known
     """
+    if not isinstance(given, Iterable):
+        raise TmtError(f"{_named(given)} is not a list", place=name, remedy=_ONE_EACH)
     if n_lines is not None and isinstance(given, Sized) and len(given) != n_lines:
         raise TmtError(f"{len(given):,} for {n_lines:,} line{'s' * (n_lines != 1)}", place=name, remedy=_ONE_EACH)
     return _or_missing(given, name)

@@ -6,7 +6,7 @@ The file has two columns, separated by a tab: a term and its translation. Lines 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
@@ -60,6 +60,13 @@ class Glossary:
             lengths.setdefault(_first_word(term, 0).lower(), set()).add(len(term))
         object.__setattr__(self, "_by_text", by_text)
         object.__setattr__(self, "_lengths", {word: sorted(some, reverse=True) for word, some in lengths.items()})
+
+    @classmethod
+    def of(cls, terms: Glossary | Mapping[str, str] | str | Path, ignore_case: bool) -> Glossary:
+        """A glossary from its entries or the path of its file; another one ignores case too if it must."""
+        if isinstance(terms, Glossary):
+            return replace(terms, ignore_case=True) if ignore_case and not terms.ignore_case else terms
+        return cls.load(terms, ignore_case) if isinstance(terms, (str, Path)) else cls(terms, ignore_case)
 
     @classmethod
     def load(cls, file: str | Path, ignore_case: bool = False) -> Glossary:

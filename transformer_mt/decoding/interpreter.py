@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import chain, islice, repeat, tee, zip_longest
 from pathlib import Path
-from typing import ClassVar, overload
+from typing import ClassVar, cast, overload
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.schema import Config
@@ -26,7 +26,7 @@ from transformer_mt.decoding.forced import (
     aligned_words,
     links_across,
 )
-from transformer_mt.decoding.given import checked, checked_text, for_each_line
+from transformer_mt.decoding.given import checked, for_each_line, prefix_for_each_line
 from transformer_mt.decoding.glossary import Glossary
 from transformer_mt.decoding.joining import join
 from transformer_mt.decoding.request import Request, SearchResult
@@ -42,11 +42,11 @@ from transformer_mt.text.cleaning import clean_text
 from transformer_mt.text.codec import Codec
 from transformer_mt.text.sentences import sentences
 from transformer_mt.text.vocabulary import EOS, MARKS, UNK
-from transformer_mt.text.words import words_across, words_of_tokens
+from transformer_mt.text.words import words_of_tokens
 
 CHUNK = 2048  # lines that are read, sorted by length and translated together
 MANY_TERMS = 5  # in a sentence; from here on, a note says that their order may be wrong
-Terms = Iterable[Sequence[Term]] | Sequence[Term] | Glossary | None
+Terms = Iterable[Sequence[Term]] | Sequence[Term] | Glossary | Mapping[str, str] | None
 
 
 class Interpreter(ABC):
@@ -124,24 +124,21 @@ class Interpreter(ABC):
         chunk_size: number of lines that are read before the first translation is returned
         align:      whether hypotheses have scores of their tokens, and alignments
         split:      whether a line may hold several sentences
-        terms:      what translations must contain: a glossary, or the terms of each line, in the order of the line
+        terms:      what translations must contain: a glossary or its entries, or the terms of each line, in their order
         Raises TmtError if `lines` is not text, if a prefix is too long, if a term is not in its line, or if there are
         fewer or more prefixes or lists of terms than lines.
         """
         one_line = isinstance(lines, str)
         n_lines = 1 if one_line else len(lines) if isinstance(lines, Sized) else None
-        if prefixes is None or isinstance(prefixes, str):
-            starts: Iterator[str] = repeat(checked_text(prefixes or "", "prefixes"))
-        else:
-            starts = map(checked_text, for_each_line(prefixes, "prefixes", n_lines), repeat("prefixes"))
-        given = checked(lines)
+        given, starts = checked(lines), prefix_for_each_line(prefixes, n_lines)
         needed: Iterator[Sequence[Term]] = repeat(())
-        if isinstance(terms, Glossary):
+        if isinstance(terms, (Glossary, Mapping)):
             given, again = tee(given)
             needed = map(self.glossary(terms).terms, again)
         elif terms is not None:
             of_one = one_line and isinstance(terms, Sequence) and all(isinstance(term, Term) for term in terms)
-            needed = for_each_line([terms] if of_one else terms, "terms", n_lines)
+            of_each = cast("Iterable[Sequence[Term]]", [terms] if of_one else terms)
+            needed = for_each_line(of_each, "terms", n_lines)
         answers = self._translate(zip(given, starts, needed, strict=False), chunk_size, align, split)
         return next(answers) if one_line else answers
 
@@ -191,12 +188,7 @@ class Interpreter(ABC):
         Raises TmtError if it is malformed, or if the search or the engine does not support terms.
         """
         assert self.terms
-        ignore_case = self.config.source_tokenizer.case == "lower"
-        if isinstance(terms, (str, Path)):
-            return Glossary.load(terms, ignore_case)
-        if isinstance(terms, Glossary):
-            return replace(terms, ignore_case=True) if ignore_case and not terms.ignore_case else terms
-        return Glossary(terms, ignore_case)
+        return Glossary.of(terms, self.config.source_tokenizer.case == "lower")
 
     @cached_property
     def terms(self) -> TermReader:
@@ -248,9 +240,8 @@ class Interpreter(ABC):
         return tuple(ids)
 
     def _request(self, source: Source) -> Request:
-        if source.bound is None:
-            return Request(source.ids, source.prefix)
-        return Request(source.ids, source.prefix, source.bound.constraints, self.terms.tokens.joining)
+        bound = (source.bound.constraints, self.terms.tokens.joining) if source.bound is not None else ((), ())
+        return Request(source.ids, source.prefix, *bound)
 
     def _answer(self, sources: Sequence[Source], align: bool) -> list[Translation]:
         """Search, choose among the results, align those that need it, and write them as text."""
@@ -263,18 +254,18 @@ class Interpreter(ABC):
         needed = [index for index, (_, one) in enumerate(pairs) if one.ids and (align or (replaces and UNK in one.ids))]
         sides = [pairs[index][0].ids for index in needed], [pairs[index][1].ids for index in needed]
         forced = {needed[place]: one for place, one in self._force(*sides, scored=align, attentive=True)}
-        written = [self._write(*pair, forced.get(index), align) for index, pair in enumerate(pairs)]
-        hypotheses, answers = iter(written), []
+        written = (self._write(*pair, forced.get(index), align) for index, pair in enumerate(pairs))
+        answers = []
         for source, best in zip(sources, chosen, strict=True):
             if not best:
                 answers.append(next(again))
                 continue
-            notes = source.notes
-            if source.bound is not None and (missing := self.terms.write(source.bound, best[0].ids).missing):
+            notes, (hypotheses, (missing, *_)) = source.notes, zip(*islice(written, len(best)), strict=True)
+            if missing:
                 notes = (*notes, f"without the term{'s' * (len(missing) > 1)} {', '.join(missing)}")
             if best[0].stopped:
                 notes = (*notes, f"the translation was stopped after {len(best[0].ids)} tokens")
-            answers.append(Translation(source.tokens, tuple(islice(hypotheses, len(best))), notes, source.is_cut))
+            answers.append(Translation(source.tokens, hypotheses, notes, source.is_cut))
         return answers
 
     def _correct(self, source: Source, candidates: Sequence[SearchResult]) -> Sequence[SearchResult]:
@@ -295,8 +286,10 @@ class Interpreter(ABC):
             notes = dict.fromkeys([*chain.from_iterable(part.notes for part in translated), note])
             yield replace(self._join(one.pieces, translated), notes=tuple(notes))
 
-    def _write(self, source: Source, found: SearchResult, forced: Forced | None, align: bool) -> Hypothesis:
-        """A search result as text. forced: None if neither alignments nor unknown words need it."""
+    def _write(
+        self, source: Source, found: SearchResult, forced: Forced | None, align: bool
+    ) -> tuple[Hypothesis, Sequence[str]]:
+        """A search result as text, and the terms that it lacks. forced: None if nothing needs it."""
         tokens = tuple(self.target.vocabulary.tokens[token] for token in found.tokens)
         detokenize, alignment = self.source.segmenter.tokenizer.detokenize, list[int]()
         if forced is not None:
@@ -306,17 +299,18 @@ class Interpreter(ABC):
         if self.decoding.replace_unknown and alignment:
             places = [place for token, place in zip(found.ids, alignment, strict=True) if token == UNK]
             unknown = [detokenize([source.tokens[place]]) for place in places]
-        bound, text = source.bound, self.target.decode(found.ids, unknown)
-        final = None if bound is None else self.terms.write(bound, found.ids, unknown)
-        if forced is None or forced.log_probabilities is None:
-            empty = () if align else None
-            return Hypothesis(final.text if final else text, tokens, found.score, empty, empty, empty)
-        words = self._word_alignment(forced, source, tokens, self.target.decode(found.ids))
-        if bound is not None and final is not None:  # links of the words that the user sees, not of stand-ins
-            words = links_across(words, words_across(bound.parts), words_across(final.parts))
-        aligned = tuple(alignment[: len(tokens)])
-        scores = tuple(forced.log_probabilities)
-        return Hypothesis(final.text if final else text, tokens, found.score, aligned, scores, words)
+        text, missing = self.target.decode(found.ids, unknown), tuple[str, ...]()
+        result = Hypothesis(text, tokens, found.score, *([()] * 3 if align else []))
+        if forced is not None and forced.log_probabilities is not None:
+            links = self._word_alignment(forced, source, tokens, self.target.decode(found.ids))
+            scores = tuple(forced.log_probabilities)
+            result = Hypothesis(text, tokens, found.score, tuple(alignment[: len(tokens)]), scores, links)
+        if source.bound is not None:
+            written = self.terms.write(source.bound, found.ids, unknown)
+            words, missing = result.word_alignment, written.missing
+            words = words and links_across(words, source.bound.parts, written.parts)  # as the user sees them
+            result = replace(result, text=written.text, word_alignment=words)
+        return result, missing
 
     def _word_alignment(
         self, forced: Forced, source: Source, tokens: Sequence[str], text: str, clean: bool = False
@@ -402,8 +396,4 @@ class Interpreter(ABC):
 
     def reference_loss(self, sources: Sequence[str], references: Sequence[str]) -> ReferenceLoss:
         """The loss of the references, one for each source. Sources and references are cut to the longest length."""
-        total = ReferenceLoss(0.0, 0, 0)
-        for one in self.score(sources, references):
-            nats, tokens, n_cut = total
-            total = ReferenceLoss(nats - one.log_probability, tokens + len(one.tokens), n_cut + one.is_cut)
-        return total
+        return ReferenceLoss.of(self.score(sources, references))

@@ -28,6 +28,7 @@ from transformer_mt.decoding.terms import (
     find,
     gathered,
     has_words,
+    opens,
     pieces,
     reopened,
     spans_of_terms,
@@ -37,6 +38,7 @@ from transformer_mt.text.codec import Codec
 from transformer_mt.text.vocabulary import MARKS, UNK
 
 _FIRST_SIGN = 0x17000  # letters without case that no corpus contains (Tangut): they mark places while text is written
+_JOINT = chr(_FIRST_SIGN - 1)  # marks a space between what the model wrote that the user does not see
 
 
 class Required(NamedTuple):
@@ -154,6 +156,9 @@ class TermReader:
             stand_ins[term], own[term] = self.tokens.stand_in(others, used)
             others.append(stand_ins[term])
             used |= {token for ids in own[term].patterns for token in ids}
+        if stand_ins and not any(regex.search(r"\p{N}", text) for text in texts):  # all its numbers are terms
+            first = next(iter(stand_ins))
+            own[first] = own[first]._replace(avoided=(*own[first].avoided, *self.tokens.digits))
         parts = _read_parts(line, spans, stand_ins)
         ends = list(accumulate(len(read) for read, _ in parts))
         read_line = "".join(read for read, _ in parts)
@@ -188,17 +193,19 @@ class TermReader:
         text = self.target.decode(filled, written)
         for number, place in enumerate(places):
             text = _placed(text, chr(_FIRST_SIGN + number), place.opener)
-        parts = []
-        for part in regex.split(f"([{chr(_FIRST_SIGN)}-{chr(_FIRST_SIGN + len(places))}])", text):
+        parts, outside = list[tuple[str, str]](), ""
+        for part in regex.split(f"([{_JOINT}-{chr(_FIRST_SIGN + len(places))}])", text):
             number = ord(part) - _FIRST_SIGN if len(part) == 1 else -1
-            if 0 <= number < len(places):
+            if part == _JOINT:
+                parts.append((" ", ""))
+            elif 0 <= number < len(places):
                 place = places[number]
-                starts = not parts or not parts[0][0]
-                final = self._capitalised(place, bound.line) if len(parts) <= 1 and starts else place.text
+                starts = not any(before for before, _ in parts)
+                final = self._capitalised(place, bound.line) if starts else place.text
                 parts.append((self.target.decode(ids[place.start : place.end]) or "-", final))
             else:
                 parts.append((part, part))
-        outside = "\n".join(text for number, (text, _) in enumerate(parts) if number % 2 == 0)
+                outside += f"{part}\n"
         lacks = any(one.stand_in or one.copies for one, _ in missing)
         return Written(
             tuple(parts), tuple(text for _, text in missing), not lacks and not bound.shows_stand_in(outside)
@@ -253,7 +260,7 @@ def _read_parts(line: str, spans: Sequence[Span], stand_ins: Mapping[Term, str])
 def _pieces(line: str, spans: Sequence[Span], stand_ins: Mapping[Term, str], prefix: str) -> Iterator[Piece]:
     """The line without stand-ins, its prefix first: pieces with words, and pieces of terms and punctuation."""
     cuts = [span for span in spans if span.term in stand_ins]
-    done, head = [], 0  # terms that the prefix has, and where the last of them ends
+    done, head = list[Span](), 0  # terms that the prefix has, and where the last of them ends
     for span in cuts:
         start = find(prefix, span.term.target, whole=True)
         if start >= 0 and prefix.count(span.term.target) > sum(other.term == span.term for other in done):
@@ -277,11 +284,15 @@ def _pieces(line: str, spans: Sequence[Span], stand_ins: Mapping[Term, str], pre
 
 
 def _placed(text: str, sign: str, opener: str) -> str:
-    """What opened a quotation or bracket before a term in the line touches the sign of the term again."""
+    """What opens a quotation or bracket before the sign of a term touches it, also if only the line has it.
+
+    opener: the character before the term in the line
+    """
     text = text.replace(f" {SPACE}{sign}", f" {sign}").replace(SPACE + sign, f" {sign}").strip()
-    if opener and opener in OPENING:
-        text = reopened(text.replace(f"{opener} {sign}", f"{opener}{sign}"), sign, opener)
-    return text
+    before = text.partition(f" {sign}")[0]
+    if before != text and opens(before):
+        return text.replace(f" {sign}", f"{_JOINT}{sign}")
+    return reopened(text, sign, opener) if opener and opener in OPENING else text
 
 
 def _required(

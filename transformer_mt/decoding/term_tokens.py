@@ -18,6 +18,7 @@ from transformer_mt.text.vocabulary import MARKS, UNK
 MOST_PIECES = 2  # of a copy that the model itself reads and writes; longer ones get a stand-in
 UNKNOWN = "\U00017fff"  # the stand-in if there is no other word: a letter that no vocabulary knows
 SPACE = "\u2581"  # SentencePiece and characters mark a space so
+_DIGIT, _BYTE = regex.compile(r"\p{N}"), regex.compile(r"<0x..>")
 
 
 class TermTokens:
@@ -34,6 +35,12 @@ class TermTokens:
         detokenize, tokens = self.target.segmenter.tokenizer.detokenize, self._tokens
         texts = [(index, detokenize(["a", token])) for index, token in enumerate(tokens) if index >= len(MARKS)]
         return tuple(index for index, text in texts if JOINING.match(text[1:2]))
+
+    @cached_property
+    def digits(self) -> tuple[int, ...]:
+        """Ids of tokens with a digit. A model that reads a number as a stand-in likes to write others beside it."""
+        tokens = enumerate(self._tokens[len(MARKS) :], start=len(MARKS))
+        return tuple(index for index, token in tokens if _DIGIT.search(token) and not _BYTE.fullmatch(token))
 
     @cached_property
     def _stand_ins(self) -> list[tuple[str, Constraint]]:

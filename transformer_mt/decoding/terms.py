@@ -161,11 +161,17 @@ def pieces(line: str, spans: Sequence[Span], cuts: Sequence[Span]) -> Iterator[t
         yield begun, done, False
 
 
+def opens(text: str) -> bool:
+    """Whether a text ends with a sign that opens a quotation or a bracket."""
+    last = text[-1:]
+    return last != "" and last in OPENING and (last not in _ALL_CLOSING[last] or text.count(last) % 2 == 1)
+
+
 def reopened(text: str, sign: str, opener: str) -> str:
     """Put what opened a quotation or bracket before a sign that the text closes again but does not open."""
     before, _, after = text.partition(sign)
     closer = after[:1]
-    if not closer or closer not in _ALL_CLOSING[opener] or before.endswith(opener):
+    if not closer or closer not in _ALL_CLOSING[opener] or before.endswith(opener) or opens(before):
         return text
     is_open = before.count(opener) % 2 == 1 if closer == opener else before.count(opener) > before.count(closer)
     return text if is_open else f"{before}{opener}{sign}{after}"

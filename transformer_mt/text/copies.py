@@ -13,10 +13,12 @@ _PLACEHOLDER = (
     r"|%\([\w.]+\)[sdfr]|%(?:\d+\$)?[-+0]?\d*(?:\.\d+)?[sdifxr@](?![\p{L}\p{N}])"
 )
 _EMAIL = r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}"
-# Hangul right after an address is a particle. Punctuation at the end of an address belongs to the sentence.
+# Hangul right after an address is a particle. Punctuation at the end of an address belongs to the sentence. Brackets
+# belong to the address in pairs, as in https://a.example/{id}.
 _END = r"\s<>\"'“”„«»\p{sc=Hangul}"
+_IN_BRACKETS = rf"\([^{_END}()]*\)|\[[^{_END}\[\]]*\]|\{{[^{_END}{{}}]*\}}"
 _URL = (
-    rf"(?:https?|ftp)://[^{_END}]*[^{_END}.,;:!?)\]}}]"
+    rf"(?:https?|ftp)://(?:{_IN_BRACKETS}|[.,;:!?]*+[^{_END}(){{}}\[\].,;:!?]|[.,;:!?]++(?={_IN_BRACKETS}))++"
     r"|(?<![\w.@-])www\.[\w.-]+\.[A-Za-z]{2,}(?:/[\w./?&=#%~+-]*[\w/])?"
 )
 _WHOLE = regex.compile(f"{_URL}|{_EMAIL}|{_PLACEHOLDER}", regex.V1)
