@@ -195,10 +195,10 @@ class Interpreter(ABC):
         """Raises TmtError if the search or the engine does not support terms."""
         if not self.constrains:
             raise TmtError(
-                "this engine does not support terms", remedy="Use --engine tmt with the folder of the run or model."
+                "this engine does not support terms", remedy="Use the engine tmt with the folder of the run or model."
             )
         if not self.search.constrained_rows:
-            raise TmtError("terms need a beam search", remedy="Remove --sample or --mbr, or add --beam 5 to --mbr.")
+            raise TmtError("terms need a beam search", remedy="Search with a beam (--beam 5), without samples.")
         return TermReader(self.config, self.source, self.target)
 
     def _read(self, line: str, prefix: str, terms: Sequence[Term] = ()) -> Source:
@@ -219,7 +219,8 @@ class Interpreter(ABC):
         unknown = [token for token, index in zip(tokens, ids, strict=True) if index == UNK and UNKNOWN not in token]
         if unknown:
             detokenize = self.source.segmenter.tokenizer.detokenize  # keeps the case of the word
-            notes.append(note_of_unknown([detokenize([token]) for token in unknown]))
+            words = [detokenize([token]) for token in unknown]
+            notes.append(note_of_unknown(words if bound is None else [bound.restored(word) for word in words]))
         if sum(not term.is_copy for term in terms) >= MANY_TERMS:
             notes.append(f"{MANY_TERMS} terms or more in a sentence: check that they are in the right places")
         start = self._prefix_ids(prefix)

@@ -93,6 +93,12 @@ class BoundLine:
         """The texts that have stand-ins."""
         return [text for one in self.required if one.stand_in for text in one.texts]
 
+    def restored(self, word: str) -> str:
+        """A word of the line with the text that its stand-in is read for."""
+        for one in self.required:
+            word = word.replace(one.stand_in, one.texts[0]) if one.stand_in else word
+        return word
+
     def shows_stand_in(self, text: str) -> bool:
         folded = text.casefold()
         return any(one.stand_in.casefold() in folded for one in self.required if one.stand_in)

@@ -18,7 +18,7 @@ from transformer_mt.text.vocabulary import MARKS, UNK
 MOST_PIECES = 2  # of a copy that the model itself reads and writes; longer ones get a stand-in
 UNKNOWN = "\U00017fff"  # the stand-in if there is no other word: a letter that no vocabulary knows
 SPACE = "\u2581"  # SentencePiece and characters mark a space so
-_DIGIT, _BYTE = regex.compile(r"\p{N}"), regex.compile(r"<0x..>")
+_DIGIT, _BYTE = regex.compile(r"\p{N}"), regex.compile(r"<0x(?!3\d)..>")
 
 
 class TermTokens:

@@ -21,6 +21,7 @@ _CLOSING = {"(": ")", "[": "]", "{": "}", "<": ">", '"': '"', "'": "'", "`": "`"
 _ALL_CLOSING = _CLOSING | {"“": '”"', "„": '“”"', "«": "»", "‘": "’", "‚": "‘’"}
 _LETTERS = regex.compile(r"\p{L}")
 _BESIDE = regex.compile(r"[^\p{L}\p{M}\p{N}()\[\]{}<>\"'`“”„«»‘’‚]*")  # between copies that stand side by side
+_INSIDE = regex.compile(r"\S\.[\p{L}\p{N}]|[\p{L}\p{N}]\.\S|\d,\d")  # as in {name}.txt and 1,5
 _NEW_SENTENCE = regex.compile(r"[.!?…。！？]\s")
 _ATTACHED = regex.compile(r"[^\s\p{L}\p{M}\p{N}]*")
 
@@ -52,15 +53,21 @@ class Span(NamedTuple):
 
 
 def spans_of_terms(line: str, terms: Sequence[Term]) -> list[Span]:
-    """Where each term is in the line, from left to right.
+    """Where each term is in the line, from left to right: as words, if there is a place for all of them.
 
     Raises TmtError if a term is empty, or not in the line after those before it.
     """
-    spans: list[Span] = []
     for term in terms:
         if not isinstance(term, Term):
             raise TmtError(f"{term!r} is not a Term", place="terms", remedy='For example:  [Term("Hund", "hound")]')
-        start = find(line, checked_text(term.source, "terms"), spans[-1].end if spans else 0)
+    latest, ends = [len(line)], len(line)  # where each term can be, so that those after it have a place
+    for term in reversed(terms):
+        ends = line.rfind(checked_text(term.source, "terms"), 0, max(ends, 0))
+        latest.append(ends)
+    spans: list[Span] = []
+    for term, last in zip(terms, reversed(latest[1:]), strict=True):
+        begin, end = spans[-1].end if spans else 0, last + len(term.source)
+        start = find(line, term.source, begin, end)
         if start < 0 or not term.source or not checked_text(term.target, "terms").strip():
             raise TmtError(
                 f"the term '{term.source}' is not in the line, or its translation is empty",
@@ -70,15 +77,18 @@ def spans_of_terms(line: str, terms: Sequence[Term]) -> list[Span]:
     return spans
 
 
-def find(line: str, text: str, begin: int = 0, whole: bool = False) -> int:
-    """Where a text first occurs as words, or else anywhere unless it must be whole words; -1 if it does not occur."""
-    start = line.find(text, begin)
+def find(line: str, text: str, begin: int = 0, end: int | None = None, whole: bool = False) -> int:
+    """Where a text first occurs as words, or else anywhere unless it must be whole words; -1 if it does not occur.
+
+    begin, end: of the part of the line that is searched
+    """
+    start = line.find(text, begin, end)
     while start >= 0:
         after = start + len(text)
         if not WORD.match(line[max(start - 1, 0) : start]) and not JOINING.match(line[after : after + 1]):
             return start
-        start = line.find(text, start + 1)
-    return -1 if whole else line.find(text, begin)
+        start = line.find(text, start + 1, end)
+    return -1 if whole else line.find(text, begin, end)
 
 
 def between(line: str, spans: Sequence[Span]) -> list[str]:
@@ -121,9 +131,9 @@ def _grown(line: str, spans: Sequence[Span], unknown: Callable[[Term], bool]) ->
         while span.term.is_copy and unknown(span.term):
             before, after = line[max(start - 1, first) : start], line[end : min(end + 1, following)]
             closes = before != "" and after != "" and after in _CLOSING.get(before, "")
-            if JOINING.match(before) or closes:
+            if JOINING.match(before) or closes or (start - 1 > first and _INSIDE.match(line, start - 2)):
                 start -= 1
-            if JOINING.match(after) or closes:
+            if JOINING.match(after) or closes or (end + 1 < following and _INSIDE.match(line, end - 1)):
                 end += 1
             if (start, end) == (span.start, span.end):
                 break
