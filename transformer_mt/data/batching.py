@@ -16,11 +16,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from transformer_mt.data.packing import Layout, Sentences, StreamSize, halved, joined, moved_to
 from transformer_mt.data.store import Counts, Store
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
 GROWTH_PAIRS = 1000  # pairs that are segmented at random to estimate the lengths for the plans
-Sampler = Callable[[int, random.Random], tuple[Sequence[int], Sequence[int]]]  # pair number -> ids of both sides
+SampledPair = tuple[Sequence[int], Sequence[int]]  # ids of both sides, with end tokens
+Sampler = Callable[[int, random.Random], SampledPair]  # of a pair's number
 
 
 class Batch(NamedTuple):
@@ -30,12 +32,14 @@ class Batch(NamedTuple):
     target_in_BT:  start token, then the target
     target_out_BT: the target, then the end token
     real_N:        positions of the N real tokens in the flattened target_out, computed here so that no GPU waits for it
+    layout:        None: a sentence in each row. Else there is one row, a stream of all sentences
     """
 
     source_BS: Tensor
     target_in_BT: Tensor
     target_out_BT: Tensor
     real_N: Tensor
+    layout: Layout | None = None
 
     @classmethod
     def of(cls, source_BS: Tensor, target_out_BT: Tensor) -> Batch:
@@ -45,21 +49,54 @@ class Batch(NamedTuple):
         target_in_BT[:, 1:] = target_out_BT[:, :-1].masked_fill(target_out_BT[:, :-1] == EOS, PAD)
         return cls(source_BS, target_in_BT, target_out_BT, (target_out_BT.flatten() != PAD).nonzero()[:, 0])
 
+    @classmethod
+    def packed(cls, source: Sentences, target: Sentences, size: StreamSize) -> Batch:
+        """The batch of these sentences as two streams, each with end tokens."""
+        layout = size.lay_out(source.lengths, target.lengths)
+        n_source, n_target = len(source.ids), len(target.ids)
+        source_S, target_in_T, target_out_T = (
+            np.full(length, PAD, dtype=np.int64) for length in (size.source, size.target, size.target)
+        )
+        source_S[:n_source], target_out_T[:n_target] = source.ids, target.ids
+        target_in_T[1:n_target] = target.ids[:-1]
+        target_in_T[layout.target_starts_X[: layout.pairs].numpy()] = BOS
+        streams = (torch.from_numpy(stream_L)[None] for stream_L in (source_S, target_in_T, target_out_T))
+        return cls(*streams, torch.arange(n_target), layout)
+
     @property
     def tokens(self) -> int:
         """The number of target tokens to predict, with end tokens."""
         return len(self.real_N)
 
+    @property
+    def pairs(self) -> int:
+        """The number of pairs of sentences."""
+        return len(self.source_BS) if self.layout is None else self.layout.pairs
+
     def to(self, device: torch.device) -> Batch:
-        if device.type != "cuda":
-            return Batch(*(tensor.to(device) for tensor in self))
-        return Batch(*(tensor.pin_memory().to(device, non_blocking=True) for tensor in self))
+        layout = None if self.layout is None else self.layout.to(device)
+        return Batch(*(moved_to(tensor, device) for tensor in self[:4]), layout)
 
     def halves(self) -> tuple[Batch, Batch]:
         """The first and the second half of the sentences. There must be at least two."""
+        if self.layout is not None:
+            return self._stream_halves(self.layout)
         middle = len(self.source_BS) // 2
         first = Batch.of(self.source_BS[:middle], self.target_out_BT[:middle])
         return first, Batch.of(self.source_BS[middle:], self.target_out_BT[middle:])
+
+    def _stream_halves(self, layout: Layout) -> tuple[Batch, Batch]:
+        """Two batches with streams of about half the length. Only they are shorter than other streams of a run."""
+        starts = [one[: layout.pairs + 1].long().numpy() for one in (layout.source_starts_X, layout.target_starts_X)]
+        lengths = [np.diff(one) for one in starts]
+        middle, size = halved(*lengths, layout.longest)
+        halves = []
+        for part in (slice(0, middle), slice(middle, layout.pairs)):
+            sides = []
+            for ids_1L, start, length in zip((self.source_BS, self.target_out_BT), starts, lengths, strict=True):
+                sides.append(Sentences(ids_1L[0, start[part.start] : start[part.stop]].numpy(), length[part]))
+            halves.append(Batch.packed(*sides, size))
+        return halves[0], halves[1]
 
     def emptied(self) -> Batch:
         """A batch of the same shape without real tokens, for processes that have no batch left."""
@@ -130,6 +167,7 @@ class Batches:
     out.
 
     parts:      size and weight of each corpus in the store; default: one part of weight 1
+    packing:    batches are streams of `size.tokens` tokens, of pairs in random order; else rows with padding
     sampler:    draws a segmentation for a pair; None: the stored ids are used
     max_length: longest segmentation that the sampler may give, in tokens
     """
@@ -142,6 +180,7 @@ class Batches:
         *,
         parts: Sequence[tuple[int, float]] | None = None,
         bucket_by_length: bool = True,
+        packing: bool = False,
         accumulate: int = 1,
         rank: int = 0,
         world: int = 1,
@@ -153,6 +192,7 @@ class Batches:
         self.bucket_by_length = bucket_by_length
         self.accumulate, self.rank, self.world = accumulate, rank, world
         self._lengths = self._expected_lengths()
+        self.streams = self._stream_size() if packing and len(store) else None
         self._plan: tuple[int, list[Counts]] = (-1, [])
 
     def _expected_lengths(self) -> tuple[Counts, Counts]:
@@ -168,6 +208,18 @@ class Batches:
             expected.append(np.minimum(np.ceil(lengths * growth), self.max_length).astype(np.int64))
         return expected[0], expected[1]
 
+    def _stream_size(self) -> StreamSize:
+        """The shape of all streams. From here on the plan counts at least the stored lengths, which always fit."""
+        stored = self.store.source.lengths, self.store.target.lengths
+        source, target = (np.maximum(*both) for both in zip(self._lengths, stored, strict=True))
+        self._lengths = source, target
+        weights = np.repeat([weight for _, weight in self.parts], [size for size, _ in self.parts])
+        assert self.size.tokens is not None, "the config needs batch_tokens for packing"
+        drawn = self.max_length if self.sampler is not None else 0
+        longest = max(drawn, int(source.max())), max(drawn, int(target.max()))
+        mean_source, mean_target = (float(np.average(lengths, weights=weights)) for lengths in self._lengths)
+        return StreamSize.of(self.size.tokens, mean_source, mean_target, longest)
+
     def plan(self, epoch: int) -> list[Counts]:
         """All batches of an epoch, of all processes, as arrays of pair numbers."""
         if self._plan[0] != epoch:
@@ -178,10 +230,13 @@ class Batches:
         generator = np.random.default_rng([self.seed, epoch])
         pairs = epoch_pairs(self.parts, generator)
         source, target = self._lengths[0][pairs], self._lengths[1][pairs]
-        if self.bucket_by_length:
-            order = by_length(source, target)
-            pairs, source, target = pairs[order], source[order], target[order]
-        batches = [pairs[part] for part in cut(np.maximum(source, target), self.size)]
+        if self.streams is not None:
+            batches = [pairs[part] for part in self.streams.fill(source, target)]
+        else:
+            if self.bucket_by_length:
+                order = by_length(source, target)
+                pairs, source, target = pairs[order], source[order], target[order]
+            batches = [pairs[part] for part in cut(np.maximum(source, target), self.size)]
         generator.shuffle(batches)
         return batches
 
@@ -190,7 +245,9 @@ class Batches:
         return -(-len(self.plan(epoch)) // (self.world * self.accumulate))
 
     def shapes(self, epoch: int) -> list[tuple[int, int, int]]:
-        """Sentences, source length and target length of each batch of the plan."""
+        """Rows, source length and target length of each batch of the plan."""
+        if self.streams is not None:
+            return [(1, self.streams.source, self.streams.target)] * len(self.plan(epoch))
         source, target = self._lengths
         return [(len(pairs), int(source[pairs].max()), int(target[pairs].max())) for pairs in self.plan(epoch)]
 
@@ -204,15 +261,37 @@ class Batches:
                 break
             # each process needs at least one batch in an update
             pairs = plan[index] if index < len(plan) else plan[-1][:1]
-            if self.sampler is None:
-                batch = assemble(self.store, pairs)
-            else:
-                sampled = [self._sample(int(pair), f"{epoch}-{index}-{row}") for row, pair in enumerate(pairs)]
-                batch = batch_of(*zip(*sampled, strict=True))
+            batch = self._assemble(pairs, f"{epoch}-{index}")
             batches.append(batch if index < len(plan) else batch.emptied())
         return batches
 
-    def _sample(self, pair: int, place: str) -> tuple[Sequence[int], Sequence[int]]:
+    def _assemble(self, pairs: Counts, place: str) -> Batch:
+        """These pairs as a batch. place: see `_sample`."""
+        if self.sampler is not None:
+            sampled = [self._sample(int(pair), f"{place}-{row}") for row, pair in enumerate(pairs)]
+            if self.streams is None:
+                return batch_of(*zip(*sampled, strict=True))
+            sides = [joined(side) for side in zip(*self._fitting(pairs, sampled, self.streams), strict=True)]
+        elif self.streams is None:
+            return assemble(self.store, pairs)
+        else:
+            sides = [
+                Sentences(side.joined(pairs), side.lengths[pairs]) for side in (self.store.source, self.store.target)
+            ]
+        return Batch.packed(*sides, self.streams)
+
+    def _fitting(self, pairs: Counts, sampled: list[SampledPair], size: StreamSize) -> list[SampledPair]:
+        """Segmentations that fit into a stream: if all together are too long, the last ones are the stored ones."""
+        totals = np.array([[len(source), len(target)] for source, target in sampled]).sum(axis=0)
+        for row in reversed(range(len(pairs))):
+            if size.has_room(*totals):
+                break
+            stored = self.store.source[pairs[row]], self.store.target[pairs[row]]
+            totals += [len(new) - len(old) for new, old in zip(stored, sampled[row], strict=True)]
+            sampled[row] = stored
+        return sampled
+
+    def _sample(self, pair: int, place: str) -> SampledPair:
         """A random segmentation of this pair; the stored one if that is too long.
 
         place: seeds the draw; a pair can be in several batches of an epoch, and in several rows of a batch

@@ -31,7 +31,7 @@ class Gradients:
         while True:
             parts = batches
             for _ in range(self.parts.bit_length() - 1):
-                parts = [half for part in parts for half in (part.halves() if len(part.source_BS) > 1 else [part])]
+                parts = [half for part in parts for half in (part.halves() if part.pairs > 1 else [part])]
             try:
                 return self._add_up(parts, factor)
             except RuntimeError as error:
@@ -55,7 +55,7 @@ class Gradients:
         """Split each micro-batch into twice as many parts from now on. Raises TmtError if no part can be split."""
         self.step.zero_grad()
         parallel = isinstance(self.step, nn.parallel.DistributedDataParallel)
-        if parallel or all(len(part.source_BS) == 1 for part in parts):
+        if parallel or all(part.pairs == 1 for part in parts):
             raise out_of_memory()
         if self.machine.device.type == "cuda":
             torch.cuda.empty_cache()
