@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import varlen
+from torch.nn.attention.flex_attention import flex_attention
 from torch.testing import assert_close
 
 from transformer_mt.config.model import ModelConfig
@@ -15,7 +17,7 @@ from transformer_mt.data.batching import Batch, batch_of
 from transformer_mt.data.packing import StreamSize, joined
 from transformer_mt.kernels import packing
 from transformer_mt.kernels.build import parts_for
-from transformer_mt.kernels.packing import Spans, flash_attention, flex_attention, masked_attention, packed_hidden
+from transformer_mt.kernels.packing import FlashAttention, Spans, masked_attention, packed_hidden
 from transformer_mt.model.attention import scaled_dot_product_attention
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.text.vocabulary import EOS, PAD
@@ -175,7 +177,7 @@ def test_flex_attention_equals_attention_with_a_mask(case: str) -> None:
     torch.manual_seed(0)
     queries, keys = cases(case)
     inputs = [torch.randn(len(one.positions_L), 2, 16) for one in (queries, keys, keys)]
-    found = flex_attention(queries, keys, case == "causal")(*inputs)
+    found = packing.flex_attention(flex_attention, queries, keys, case == "causal")(*inputs)
     assert_close(found, masked_attention(queries, keys, case == "causal")(*inputs), rtol=1e-4, atol=1e-5)
 
 
@@ -215,7 +217,9 @@ def test_flash_attention_gets_the_spans(version: str, monkeypatch: pytest.Monkey
     def with_flag(q: Any, k: Any, v: Any, a: Any, b: Any, c: int, d: int, is_causal: bool = False) -> Any:
         return attend(q, k, v, a, b, c, is_causal)
 
-    monkeypatch.setattr(packing, "_varlen", lambda: with_window if version == "window" else with_flag)
+    monkeypatch.setattr(varlen, "varlen_attn", with_window if version == "window" else with_flag)
+    flash_attention = packing.find_flash.__wrapped__()
+    assert isinstance(flash_attention, FlashAttention)
     for first, second, causal in ((queries, queries, True), (queries, queries, False), (queries, keys, False)):
         inputs = [torch.randn(len(one.positions_L), 2, 8) for one in (first, second, second)]
         found = flash_attention(first, second, causal)(*inputs)

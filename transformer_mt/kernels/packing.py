@@ -15,7 +15,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -63,6 +63,14 @@ Attend = Callable[[Tensor, Tensor, Tensor], Tensor]  # queries, keys and values 
 PackedAttention = Callable[[Spans, Spans, bool], Attend]  # spans of queries, spans of keys, whether it is causal
 
 
+class Attends(NamedTuple):
+    """How the source attends to itself, the target to itself, and the target to the source."""
+
+    source: Attend
+    target: Attend
+    across: Attend
+
+
 def packed_hidden(
     model: Transformer,
     source_BS: Tensor,
@@ -70,31 +78,51 @@ def packed_hidden(
     source: Spans,
     target: Spans,
     attention: PackedAttention | None = None,
+    hidden_of: Callable[..., Tensor] | None = None,
 ) -> Tensor:
     """Hidden states [B, T, D] of streams, as from `model(source, target)`. B streams have the same spans.
 
-    source, target: the spans of each side. attention: how to attend; None: the fastest way on this device
+    source, target: the spans of each side
+    attention:      how to attend; None: the fastest way on this device
+    hidden_of:      `stream_hidden` or what torch.compile makes of it
     """
-    rows, source, target = len(source_BS), source.repeated(len(source_BS)), target.repeated(len(target_BT))
-    x_SD = _embed(model.source_embedding, source_BS.flatten(), source)
-    x_TD = _embed(model.target_embedding, target_BT.flatten(), target)
-    dtype = x_SD.dtype if uses_narrow_product(x_SD) else matmul_dtype(x_SD)  # of queries, keys and values
+    rows, weight = len(source_BS), model.generator.weight
+    source, target = source.repeated(rows), target.repeated(rows)
+    dtype = weight.dtype if uses_narrow_product(weight) else matmul_dtype(weight)  # of queries, keys and values
     if attention is None:
-        attention = attention_for(x_SD.device, dtype, model.config.d_model // model.config.n_heads)
+        attention = attention_for(weight.device, dtype, model.config.d_model // model.config.n_heads)
+    attends = Attends(
+        attention(source, source, False), attention(target, target, True), attention(target, source, False)
+    )
+    hidden_of = hidden_of or stream_hidden
+    hidden_TD = hidden_of(model, source_BS.flatten(), target_BT.flatten(), source, target, attends, dtype)
+    return hidden_TD.unflatten(0, (rows, -1))
 
-    inside = _SelfAttention(model.encoder.layers[0].self_attention, source, attention(source, source, False), dtype)
+
+def stream_hidden(
+    model: Transformer,
+    source_S: Tensor,
+    target_T: Tensor,
+    source: Spans,
+    target: Spans,
+    attends: Attends,
+    dtype: torch.dtype,
+) -> Tensor:
+    """Hidden states [T, D] of one stream. All shapes stay the same from batch to batch, for torch.compile."""
+    x_SD = _embed(model.source_embedding, source_S, source)
+    inside = _SelfAttention(model.encoder.layers[0].self_attention, source, attends.source, dtype)
     for layer in model.encoder.layers:
         x_SD = layer.around_self_attention(x_SD, functools.partial(inside, layer.self_attention))
         x_SD = layer.around_feed_forward(x_SD, layer.feed_forward)
     memory_SD = model.encoder.final_norm(x_SD)
 
-    across = attention(target, source, False)
-    inside = _SelfAttention(model.decoder.layers[0].self_attention, target, attention(target, target, True), dtype)
+    x_TD = _embed(model.target_embedding, target_T, target)
+    inside = _SelfAttention(model.decoder.layers[0].self_attention, target, attends.target, dtype)
     for layer, memory in zip(model.decoder.layers, _memory_of_layers(model.decoder.layers, memory_SD), strict=True):
         x_TD = layer.around_self_attention(x_TD, functools.partial(inside, layer.self_attention))
-        x_TD = layer.around_cross_attention(x_TD, functools.partial(memory, layer.cross_attention, across))
+        x_TD = layer.around_cross_attention(x_TD, functools.partial(memory, layer.cross_attention, attends.across))
         x_TD = layer.around_feed_forward(x_TD, layer.feed_forward)
-    return model.decoder.final_norm(x_TD).unflatten(0, (rows, -1))
+    return model.decoder.final_norm(x_TD)
 
 
 def _embed(embedding: Embedding, ids_L: Tensor, spans: Spans) -> Tensor:
@@ -182,58 +210,72 @@ def attention_for(device: torch.device, dtype: torch.dtype, head_width: int) -> 
         0,
     )
     is_narrow = dtype in (torch.bfloat16, torch.float16) and head_width % 8 == 0 and head_width <= 256
-    return flash_attention if has_flash and is_narrow and _varlen() is not None else flex_attention
+    flash = find_flash() if has_flash and is_narrow else None
+    return functools.partial(flex_attention, compiled_flex()) if flash is None else flash
 
 
 def masked_attention(queries: Spans, keys: Spans, causal: bool) -> Attend:
     """With a mask [L, L], for CPUs: right, but its time grows with the square of the stream."""
     mask_QM = queries.of_tokens()[:, None] == keys.of_tokens()
-    if causal:
-        mask_QM = mask_QM.tril()
+    return functools.partial(_attend_with_mask, mask_QM.tril() if causal else mask_QM)
 
-    def attend(query_LHK: Tensor, key_LHK: Tensor, value_LHK: Tensor) -> Tensor:
-        query_1HQK, key_1HMK, value_1HMK = (x_LHK.transpose(0, 1)[None] for x_LHK in (query_LHK, key_LHK, value_LHK))
-        return cpu_attention(query_1HQK, key_1HMK, value_1HMK, mask_QM)[0].transpose(0, 1)
 
-    return attend
+def _attend_with_mask(mask_QM: Tensor, query_LHK: Tensor, key_LHK: Tensor, value_LHK: Tensor) -> Tensor:
+    query_1HQK, key_1HMK, value_1HMK = (x_LHK.transpose(0, 1)[None] for x_LHK in (query_LHK, key_LHK, value_LHK))
+    return cpu_attention(query_1HQK, key_1HMK, value_1HMK, mask_QM)[0].transpose(0, 1)
+
+
+class FlashAttention(NamedTuple):
+    """PyTorch's FlashAttention span by span, on CUDA GPUs in bfloat16 or float16. It has no dropout."""
+
+    everywhere: Callable[..., Tensor]
+    causal: Callable[..., Tensor]
+
+    def __call__(self, queries: Spans, keys: Spans, causal: bool) -> Attend:
+        where = queries.starts_X, keys.starts_X, queries.longest, keys.longest
+        return functools.partial(_attend_to_spans, self.causal if causal else self.everywhere, where)
+
+
+def _attend_to_spans(
+    function: Callable[..., Tensor],
+    where: tuple[Tensor, Tensor, int, int],
+    query_LHK: Tensor,
+    key_LHK: Tensor,
+    value_LHK: Tensor,
+) -> Tensor:
+    return function(query_LHK, key_LHK, value_LHK, *where)
 
 
 @functools.cache
-def _varlen() -> Callable[..., Tensor] | None:
-    """PyTorch's FlashAttention for sentences of different lengths; None in a version without it."""
+def find_flash() -> FlashAttention | None:
+    """FlashAttention for sentences of different lengths; None in a version of PyTorch without it."""
     try:
         from torch.nn.attention.varlen import varlen_attn
     except ImportError:
         return None
-    return varlen_attn
+    has_window = "window_size" in inspect.signature(varlen_attn).parameters  # the first version had a flag
+    causal: dict[str, Any] = {"window_size": (-1, 0)} if has_window else {"is_causal": True}
+    return FlashAttention(varlen_attn, functools.partial(varlen_attn, **causal))
 
 
-def flash_attention(queries: Spans, keys: Spans, causal: bool) -> Attend:
-    """FlashAttention span by span, on CUDA GPUs in bfloat16 or float16. It has no dropout."""
-    varlen = _varlen()
-    assert varlen is not None
-    options: dict[str, object] = {}
-    if causal:  # PyTorch 2.10 has a flag, later versions a window
-        has_window = "window_size" in inspect.signature(varlen).parameters
-        options = {"window_size": (-1, 0)} if has_window else {"is_causal": True}
-    where = queries.starts_X, keys.starts_X, queries.longest, keys.longest
-
-    def attend(query_LHK: Tensor, key_LHK: Tensor, value_LHK: Tensor) -> Tensor:
-        return varlen(query_LHK, key_LHK, value_LHK, *where, **options)
-
-    return attend
+@functools.cache
+def compiled_flex() -> Callable[..., Tensor]:
+    return torch.compile(flex.flex_attention, dynamic=False)
 
 
-def flex_attention(queries: Spans, keys: Spans, causal: bool) -> Attend:
-    """FlexAttention, compiled on a GPU: it skips the blocks of the mask in which no query may attend to a key."""
-    mask = block_mask(queries, keys, causal)
-    function = _compiled_flex() if queries.starts_X.is_cuda else flex.flex_attention
+def flex_attention(function: Callable[..., Tensor], queries: Spans, keys: Spans, causal: bool) -> Attend:
+    """FlexAttention, which skips the blocks of the mask in which no query may attend to a key.
 
-    def attend(query_LHK: Tensor, key_LHK: Tensor, value_LHK: Tensor) -> Tensor:
-        query_1HQK, key_1HMK, value_1HMK = (x_LHK.transpose(0, 1)[None] for x_LHK in (query_LHK, key_LHK, value_LHK))
-        return function(query_1HQK, key_1HMK, value_1HMK, block_mask=mask)[0].transpose(0, 1)
+    function: PyTorch's flex_attention; on a GPU it must be compiled
+    """
+    return functools.partial(_attend_to_blocks, function, block_mask(queries, keys, causal))
 
-    return attend
+
+def _attend_to_blocks(
+    function: Callable[..., Tensor], mask: flex.BlockMask, query_LHK: Tensor, key_LHK: Tensor, value_LHK: Tensor
+) -> Tensor:
+    query_1HQK, key_1HMK, value_1HMK = (x_LHK.transpose(0, 1)[None] for x_LHK in (query_LHK, key_LHK, value_LHK))
+    return function(query_1HQK, key_1HMK, value_1HMK, block_mask=mask)[0].transpose(0, 1)
 
 
 def block_mask(queries: Spans, keys: Spans, causal: bool) -> flex.BlockMask:
@@ -261,8 +303,3 @@ def block_mask(queries: Spans, keys: Spans, causal: bool) -> flex.BlockMask:
         mask_mod=may_attend,
         seq_lengths=(n_queries, n_keys),
     )
-
-
-@functools.cache
-def _compiled_flex() -> Callable[..., Tensor]:
-    return torch.compile(flex.flex_attention, dynamic=False)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
 from transformer_mt.data.packing import Layout
 from transformer_mt.errors import TmtError
 from transformer_mt.kernels.loss import LossSums, smoothed_cross_entropy
-from transformer_mt.kernels.packing import Spans, packed_hidden
+from transformer_mt.kernels.packing import Spans, packed_hidden, stream_hidden
 from transformer_mt.kernels.r_drop import consistent_cross_entropy
 from transformer_mt.model.transformer import Transformer
 
@@ -20,6 +22,12 @@ class TrainingStep(nn.Module):
         super().__init__()
         self.model = model
         self.smoothing, self.r_drop = smoothing, r_drop
+        self.stream_hidden: Callable[..., Tensor] = stream_hidden
+
+    def compile_model(self) -> None:
+        """Compile the model: once for rows of any shape, and once for streams, which have only one shape."""
+        self.model.compile(dynamic=True)
+        self.stream_hidden = torch.compile(stream_hidden, dynamic=False)
 
     def forward(
         self,
@@ -47,7 +55,7 @@ class TrainingStep(nn.Module):
             return self.model(source_BS, target_in_BT)
         source = Spans(layout.source_positions_S, layout.source_starts_X, layout.longest)
         target = Spans(layout.target_positions_T, layout.target_starts_X, layout.longest)
-        return packed_hidden(self.model, source_BS, target_in_BT, source, target)
+        return packed_hidden(self.model, source_BS, target_in_BT, source, target, hidden_of=self.stream_hidden)
 
 
 def failed_compilation(error: RuntimeError) -> TmtError | None:

@@ -53,9 +53,9 @@ class Trainer:
         self.epoch_updates = batches.updates(1)  # stored, because `batches` remembers only one epoch
         self.schedule = make_schedule(self.settings, config.model.d_model, self.epoch_updates)
         self.optimizer = Optimizer(model, self.settings, machine)
-        if config.runtime.compile:
-            model.compile(dynamic=True)
         step = TrainingStep(model, self.settings.label_smoothing, self.settings.r_drop)
+        if config.runtime.compile:
+            step.compile_model()
         parallel = self.world.parallel(step, machine.device)  # averages gradients over the processes
         self.gradients = Gradients(parallel, machine, self.optimizer.scaler.scale, events.say)
         self.losses = RunningLoss()
