@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transformer_mt.data.packing import Layout, Sentences, StreamSize, halved, joined, moved_to
+from transformer_mt.data.packing import Layout, Sentences, StreamSize, balanced, halved, joined, moved_to
 from transformer_mt.data.store import Counts, Store
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
@@ -230,19 +230,29 @@ class Batches:
         generator = np.random.default_rng([self.seed, epoch])
         pairs = epoch_pairs(self.parts, generator)
         source, target = self._lengths[0][pairs], self._lengths[1][pairs]
+        order = None
         if self.streams is not None:
-            batches = [pairs[part] for part in self.streams.fill(source, target)]
-        else:
-            if self.bucket_by_length:
-                order = by_length(source, target)
-                pairs, source, target = pairs[order], source[order], target[order]
-            batches = [pairs[part] for part in cut(np.maximum(source, target), self.size)]
+            order = balanced(source, target)
+        elif self.bucket_by_length:
+            order = by_length(source, target)
+        if order is not None:
+            pairs, source, target = pairs[order], source[order], target[order]
+        slices = (
+            cut(np.maximum(source, target), self.size) if self.streams is None else self.streams.fill(source, target)
+        )
+        batches = [pairs[part] for part in slices]
         generator.shuffle(batches)
         return batches
 
     def updates(self, epoch: int) -> int:
         """Optimizer steps in an epoch."""
         return -(-len(self.plan(epoch)) // (self.world * self.accumulate))
+
+    def padding(self, epoch: int) -> float:
+        """The share of padding in the source and target tokens of an epoch."""
+        places = sum(rows * (source + target) for rows, source, target in self.shapes(epoch))
+        real = sum(int(lengths[pairs].sum()) for pairs in self.plan(epoch) for lengths in self._lengths)
+        return 1 - real / places if places else 0.0
 
     def shapes(self, epoch: int) -> list[tuple[int, int, int]]:
         """Rows, source length and target length of each batch of the plan."""

@@ -22,7 +22,7 @@ from torch import Tensor
 from transformer_mt.data.store import Counts
 
 SPARE_PAIRS = 1.25  # room for this many times the mean number of pairs in a batch
-ROUND = 64  # the length of the shorter stream, and the number of pairs, are multiples of this
+ROUND = 8  # the length of the shorter stream, and the number of pairs, are multiples of this
 
 
 class Sentences(NamedTuple):
@@ -116,6 +116,20 @@ class StreamSize:
         positions = (torch.from_numpy(_positions(starts)) for starts in (source_starts, target_starts))
         starts = (torch.from_numpy(starts.astype(np.int32)) for starts in (source_starts, target_starts))
         return Layout(*positions, *starts, self.longest, len(source_lengths))
+
+
+def balanced(source_lengths: Counts, target_lengths: Counts) -> Counts:
+    """An order in which both streams of a batch become full at about the same time; else as random as before.
+
+    Pairs with more than the usual share of source tokens, and those with less, alternate so that neither gets ahead.
+    """
+    if not len(source_lengths):
+        return np.arange(0)
+    surplus = source_lengths / source_lengths.sum() - target_lengths / target_lengths.sum()
+    place = np.empty(len(surplus))
+    for part in (surplus >= 0, surplus < 0):
+        place[part] = np.abs(surplus[part]).cumsum()
+    return place.argsort(kind="stable")
 
 
 def halved(source_lengths: Counts, target_lengths: Counts, longest: int) -> tuple[int, StreamSize]:
