@@ -252,3 +252,4 @@ def test_an_emptied_stream_has_no_loss_and_a_gradient_of_zero() -> None:
     loss, nll, *gradients = losses_and_gradients(model_of("rotary"), packed(pairs()).emptied())
     assert loss == nll == 0
     assert all(not gradient.any() for gradient in gradients)
+    assert [half.tokens for half in packed(pairs()).emptied().halves()] == [0, 0]

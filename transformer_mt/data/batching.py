@@ -60,8 +60,8 @@ class Batch(NamedTuple):
         source_S[:n_source], target_out_T[:n_target] = source.ids, target.ids
         target_in_T[1:n_target] = target.ids[:-1]
         target_in_T[layout.target_starts_X[: layout.pairs].numpy()] = BOS
-        streams = (torch.from_numpy(stream_L)[None] for stream_L in (source_S, target_in_T, target_out_T))
-        return cls(*streams, torch.arange(n_target), layout)
+        source_1S, in_1T, out_1T = (torch.from_numpy(ids_L)[None] for ids_L in (source_S, target_in_T, target_out_T))
+        return cls(source_1S, in_1T, out_1T, torch.arange(n_target), layout)
 
     @property
     def tokens(self) -> int:
@@ -74,8 +74,9 @@ class Batch(NamedTuple):
         return len(self.source_BS) if self.layout is None else self.layout.pairs
 
     def to(self, device: torch.device) -> Batch:
+        source_BS, target_in_BT, target_out_BT, real_N = (moved_to(tensor, device) for tensor in self[:4])
         layout = None if self.layout is None else self.layout.to(device)
-        return Batch(*(moved_to(tensor, device) for tensor in self[:4]), layout)
+        return Batch(source_BS, target_in_BT, target_out_BT, real_N, layout)
 
     def halves(self) -> tuple[Batch, Batch]:
         """The first and the second half of the sentences. There must be at least two."""
@@ -87,16 +88,18 @@ class Batch(NamedTuple):
 
     def _stream_halves(self, layout: Layout) -> tuple[Batch, Batch]:
         """Two batches with streams of about half the length. Only they are shorter than other streams of a run."""
-        starts = [one[: layout.pairs + 1].long().numpy() for one in (layout.source_starts_X, layout.target_starts_X)]
-        lengths = [np.diff(one) for one in starts]
-        middle, size = halved(*lengths, layout.longest)
-        halves = []
-        for part in (slice(0, middle), slice(middle, layout.pairs)):
-            sides = []
-            for ids_1L, start, length in zip((self.source_BS, self.target_out_BT), starts, lengths, strict=True):
-                sides.append(Sentences(ids_1L[0, start[part.start] : start[part.stop]].numpy(), length[part]))
-            halves.append(Batch.packed(*sides, size))
-        return halves[0], halves[1]
+        source_starts, target_starts = layout.source_starts_X.long().numpy(), layout.target_starts_X.long().numpy()
+        first, size = halved(source_starts[: layout.pairs + 1], target_starts[: layout.pairs + 1], layout.longest)
+
+        def half(begin: int, end: int) -> Batch:
+            source, target = (
+                Sentences(ids_1L[0, starts[begin] : starts[end]].numpy(), np.diff(starts[begin : end + 1]))
+                for ids_1L, starts in ((self.source_BS, source_starts), (self.target_out_BT, target_starts))
+            )
+            batch = Batch.packed(source, target, size)
+            return batch if self.tokens else batch.emptied()
+
+        return half(0, first), half(first, layout.pairs)
 
     def emptied(self) -> Batch:
         """A batch of the same shape without real tokens, for processes that have no batch left."""
@@ -281,14 +284,13 @@ class Batches:
             sampled = [self._sample(int(pair), f"{place}-{row}") for row, pair in enumerate(pairs)]
             if self.streams is None:
                 return batch_of(*zip(*sampled, strict=True))
-            sides = [joined(side) for side in zip(*self._fitting(pairs, sampled, self.streams), strict=True)]
+            source, target = map(joined, zip(*self._fitting(pairs, sampled, self.streams), strict=True))
         elif self.streams is None:
             return assemble(self.store, pairs)
         else:
-            sides = [
-                Sentences(side.joined(pairs), side.lengths[pairs]) for side in (self.store.source, self.store.target)
-            ]
-        return Batch.packed(*sides, self.streams)
+            sides = self.store.source, self.store.target
+            source, target = (Sentences(side.joined(pairs), side.lengths[pairs]) for side in sides)
+        return Batch.packed(source, target, self.streams)
 
     def _fitting(self, pairs: Counts, sampled: list[SampledPair], size: StreamSize) -> list[SampledPair]:
         """Segmentations that fit into a stream: if all together are too long, the last ones are the stored ones."""

@@ -49,8 +49,8 @@ class Layout(NamedTuple):
     pairs: int
 
     def to(self, device: torch.device) -> Layout:
-        moved = (moved_to(tensor, device) for tensor in self[:4])
-        return Layout(*moved, self.longest, self.pairs)
+        source_positions_S, target_positions_T, source_X, target_X = (moved_to(one, device) for one in self[:4])
+        return Layout(source_positions_S, target_positions_T, source_X, target_X, self.longest, self.pairs)
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,14 @@ class StreamSize:
             _starts(lengths, tail, pieces, self.spans)
             for lengths, tail in zip((source_lengths, target_lengths), tails, strict=True)
         )
-        positions = (torch.from_numpy(_positions(starts)) for starts in (source_starts, target_starts))
-        starts = (torch.from_numpy(starts.astype(np.int32)) for starts in (source_starts, target_starts))
-        return Layout(*positions, *starts, self.longest, len(source_lengths))
+        return Layout(
+            torch.from_numpy(_positions(source_starts)),
+            torch.from_numpy(_positions(target_starts)),
+            torch.from_numpy(source_starts.astype(np.int32)),
+            torch.from_numpy(target_starts.astype(np.int32)),
+            self.longest,
+            len(source_lengths),
+        )
 
 
 def balanced(source_lengths: Counts, target_lengths: Counts) -> Counts:
@@ -132,13 +137,17 @@ def balanced(source_lengths: Counts, target_lengths: Counts) -> Counts:
     return place.argsort(kind="stable")
 
 
-def halved(source_lengths: Counts, target_lengths: Counts, longest: int) -> tuple[int, StreamSize]:
-    """Splits a batch: the number of pairs in its first half, and a size in which either half has room."""
-    middle = len(source_lengths) // 2
+def halved(source_starts: Counts, target_starts: Counts, longest: int) -> tuple[int, StreamSize]:
+    """Splits a batch: the number of pairs in its first half, and a size in which either half has room.
+
+    source_starts, target_starts: the start of each sentence, then the end of the last
+    """
+    pairs = len(source_starts) - 1
+    middle = pairs // 2
     source, target = (
-        rounded_up(max(lengths[:middle].sum(), lengths[middle:].sum())) for lengths in (source_lengths, target_lengths)
+        rounded_up(max(starts[middle], starts[-1] - starts[middle])) for starts in (source_starts, target_starts)
     )
-    return middle, StreamSize(source, target, len(source_lengths) - middle, longest)
+    return middle, StreamSize(source, target, pairs - middle, longest)
 
 
 def joined(sentences: Sequence[Sequence[int]]) -> Sentences:

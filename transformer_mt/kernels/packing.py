@@ -15,6 +15,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -111,9 +112,9 @@ def stream_hidden(
     """Hidden states [T, D] of one stream. All shapes stay the same from batch to batch, for torch.compile."""
     x_SD = _embed(model.source_embedding, source_S, source)
     inside = _SelfAttention(model.encoder.layers[0].self_attention, source, attends.source, dtype)
-    for layer in model.encoder.layers:
-        x_SD = layer.around_self_attention(x_SD, functools.partial(inside, layer.self_attention))
-        x_SD = layer.around_feed_forward(x_SD, layer.feed_forward)
+    for encoder_layer in model.encoder.layers:
+        x_SD = encoder_layer.around_self_attention(x_SD, functools.partial(inside, encoder_layer.self_attention))
+        x_SD = encoder_layer.around_feed_forward(x_SD, encoder_layer.feed_forward)
     memory_SD = model.encoder.final_norm(x_SD)
 
     x_TD = _embed(model.target_embedding, target_T, target)
@@ -167,7 +168,8 @@ def _rotary_tables(rotary: RotaryPositions, length: int, dtype: torch.dtype) -> 
     return torch.cat([cos_PI, cos_PI], dim=-1), torch.cat([-sin_PI, sin_PI], dim=-1)
 
 
-class _Memory(NamedTuple):
+@dataclass(frozen=True)
+class _Memory:
     """What a decoder layer needs of the source: keys and values [S, H, K], and the weight and bias of its queries."""
 
     key_SHK: Tensor
@@ -211,7 +213,7 @@ def attention_for(device: torch.device, dtype: torch.dtype, head_width: int) -> 
     )
     is_narrow = dtype in (torch.bfloat16, torch.float16) and head_width % 8 == 0 and head_width <= 256
     flash = find_flash() if has_flash and is_narrow else None
-    return functools.partial(flex_attention, compiled_flex()) if flash is None else flash
+    return flash or functools.partial(flex_attention, compiled_flex())
 
 
 def masked_attention(queries: Spans, keys: Spans, causal: bool) -> Attend:
@@ -225,11 +227,12 @@ def _attend_with_mask(mask_QM: Tensor, query_LHK: Tensor, key_LHK: Tensor, value
     return cpu_attention(query_1HQK, key_1HMK, value_1HMK, mask_QM)[0].transpose(0, 1)
 
 
-class FlashAttention(NamedTuple):
+@dataclass(frozen=True)
+class FlashAttention:
     """PyTorch's FlashAttention span by span, on CUDA GPUs in bfloat16 or float16. It has no dropout."""
 
-    everywhere: Callable[..., Tensor]
-    causal: Callable[..., Tensor]
+    everywhere: Callable[..., Any]
+    causal: Callable[..., Any]
 
     def __call__(self, queries: Spans, keys: Spans, causal: bool) -> Attend:
         where = queries.starts_X, keys.starts_X, queries.longest, keys.longest

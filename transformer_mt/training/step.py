@@ -52,7 +52,8 @@ class TrainingStep(nn.Module):
     def _hidden(self, source_BS: Tensor, target_in_BT: Tensor, layout: Layout | None) -> Tensor:
         """Hidden states [B, T, D] of rows, or of streams."""
         if layout is None:
-            return self.model(source_BS, target_in_BT)
+            rows: Tensor = self.model(source_BS, target_in_BT)
+            return rows
         source = Spans(layout.source_positions_S, layout.source_starts_X, layout.longest)
         target = Spans(layout.target_positions_T, layout.target_starts_X, layout.longest)
         return packed_hidden(self.model, source_BS, target_in_BT, source, target, hidden_of=self.stream_hidden)
