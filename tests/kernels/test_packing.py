@@ -79,7 +79,7 @@ def kernels(positions: str, packed: bool) -> int:
             flash, spans = find_flash(), Spans(rows.flatten(), starts, 128)
             assert flash is not None
             attends = Attends(flash(spans, spans, False), flash(spans, spans, True), flash(spans, spans, False))
-            hidden = stream_hidden(model, rows.flatten(), rows.flatten(), spans, spans, attends, torch.float32)
+            hidden = stream_hidden(model, rows.flatten(), rows.flatten(), spans, spans, attends)
         else:
             hidden = model(rows, rows)
         hidden.backward(torch.empty_like(hidden))

@@ -99,6 +99,16 @@ def test_hidden_states_equal_those_of_the_padded_batch(kind: str) -> None:
     assert_close(found, expected, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("kind", ["rotary", "no bias"])
+def test_streams_in_bfloat16_equal_padded_rows(kind: str) -> None:
+    """As with `precision: fast` on a CPU."""
+    model, rows, stream = model_of(kind, torch.float32), padded(pairs()), packed(pairs())
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        expected = model(rows.source_BS, rows.target_in_BT).flatten(0, 1)[rows.real_N]
+        found = packed_hidden(model, stream.source_BS, stream.target_in_BT, *spans_of(stream))[0, stream.real_N]
+    assert_close(found, expected, rtol=0.02, atol=0.02)
+
+
 def test_several_streams_of_the_same_layout_are_computed_together() -> None:
     model, stream = model_of("rotary"), packed(pairs())
     hidden = packed_hidden(model, stream.source_BS, stream.target_in_BT, *spans_of(stream))

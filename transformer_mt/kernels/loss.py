@@ -148,4 +148,5 @@ class GeneratorGradients:
 def matmul_dtype(hidden_ND: Tensor) -> torch.dtype:
     """The type of products: autocast's if it is on, else that of hidden."""
     kind = hidden_ND.device.type
-    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else hidden_ND.dtype
+    is_on = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    return torch.get_autocast_dtype(kind) if is_on else hidden_ND.dtype

@@ -87,16 +87,15 @@ def packed_hidden(
     attention:      how to attend; None: the fastest way on this device
     hidden_of:      `stream_hidden` or what torch.compile makes of it
     """
-    rows, weight = len(source_BS), model.generator.weight
-    source, target = source.repeated(rows), target.repeated(rows)
-    dtype = weight.dtype if uses_narrow_product(weight) else matmul_dtype(weight)  # of queries, keys and values
+    rows, source, target = len(source_BS), source.repeated(len(source_BS)), target.repeated(len(target_BT))
     if attention is None:
-        attention = attention_for(weight.device, dtype, model.config.d_model // model.config.n_heads)
+        weight = model.generator.weight
+        attention = attention_for(weight.device, matmul_dtype(weight), model.config.d_model // model.config.n_heads)
     attends = Attends(
         attention(source, source, False), attention(target, target, True), attention(target, source, False)
     )
     hidden_of = hidden_of or stream_hidden
-    hidden_TD = hidden_of(model, source_BS.flatten(), target_BT.flatten(), source, target, attends, dtype)
+    hidden_TD = hidden_of(model, source_BS.flatten(), target_BT.flatten(), source, target, attends)
     return hidden_TD.unflatten(0, (rows, -1))
 
 
@@ -107,10 +106,10 @@ def stream_hidden(
     source: Spans,
     target: Spans,
     attends: Attends,
-    dtype: torch.dtype,
 ) -> Tensor:
     """Hidden states [T, D] of one stream. All shapes stay the same from batch to batch, for torch.compile."""
     x_SD = _embed(model.source_embedding, source_S, source)
+    dtype = x_SD.dtype if uses_narrow_product(x_SD) else matmul_dtype(x_SD)  # of queries and keys
     inside = _SelfAttention(model.encoder.layers[0].self_attention, source, attends.source, dtype)
     for encoder_layer in model.encoder.layers:
         x_SD = encoder_layer.around_self_attention(x_SD, functools.partial(inside, encoder_layer.self_attention))
