@@ -20,7 +20,7 @@ from transformer_mt.corpora.text import parallel_files
 from transformer_mt.corpora.tmx import read_units
 from transformer_mt.corpora.workbook import HEADER_ROWS, open_sheets
 from transformer_mt.errors import TmtError, at
-from transformer_mt.files.lines import check_exists, check_head, guessed_encoding, read_lines
+from transformer_mt.files.lines import check_exists, check_head, guessed_encoding, is_utf_8, read_lines
 from transformer_mt.files.opening import DAMAGED, damaged, members, open_bytes
 from transformer_mt.text.language import is_known, language_of
 
@@ -113,23 +113,16 @@ def _check_mixture(lines: Sequence[bytes], file: Path) -> None:
     """Raises TmtError if some lines or columns are UTF-8 and others are not: no encoding reads all of them."""
     for parts, separators, most in (("lines", rb"\n", MIXED_LINES), ("cells", rb"[\t;,]", MIXED_CELLS)):
         found = [
-            (number, _is_utf_8(part))
+            (number, is_utf_8(part))
             for number, line in enumerate(lines, start=1)
             for part in re.split(separators, line)
             if not part.isascii()
         ]
-        wrong = [number for number, is_utf_8 in found if not is_utf_8]
+        wrong = [number for number, is_right in found if not is_right]
         if wrong and len(found) - len(wrong) > most * len(found):
             many = f"{len(wrong):,} of {len(found):,} {parts} with other letters than ASCII are not UTF-8"
             remedy = "Convert the files that it was made from to UTF-8 first:  iconv -f CP1252 -t UTF-8 OLD > NEW"
             raise TmtError(f"the file has {parts} in two encodings: {many}", place=at(file, wrong[0]), remedy=remedy)
-
-
-def _is_utf_8(part: bytes) -> bool:
-    with suppress(UnicodeDecodeError):
-        part.decode("utf-8")
-        return True
-    return False
 
 
 def common_encoding(files: Mapping[str | Path, tuple[str, Sequence[str]]]) -> str:

@@ -105,10 +105,10 @@ def _wrong_encoding(
     bad = error.object[error.start : error.start + 1].hex()
     others = f"; {len(numbers):,} of {last:,} lines are not" if len(numbers) > 1 else ""
     others += f" (also {', '.join(map(str, numbers[1:3]))}{', ...' if len(numbers) > 3 else ''})" if others else ""
-    is_utf_8 = encoding.lower().replace("_", "-") in ("utf-8", "utf8")
-    guess = guessed_encoding(sample) if is_utf_8 else _if_utf_8(sample)
+    expected_utf_8 = encoding.lower().replace("_", "-") in ("utf-8", "utf8")
+    guess = guessed_encoding(sample) if expected_utf_8 else "utf-8" if is_utf_8(sample) else None
     seems = f"These lines seem to be {guess}. " if guess else ""
-    guess = guess or ("cp1252" if is_utf_8 else "utf-8")
+    guess = guess or ("cp1252" if expected_utf_8 else "utf-8")
     key = f"name the encoding of the file in data.corpus, such as  encoding: {guess}"
     convert = f"convert it:  iconv -f {guess.upper()} -t UTF-8 OLD > NEW"
     otherwise = convert if not in_corpus else key if guess == "utf-8" else f"{key}  or {convert}"
@@ -119,11 +119,11 @@ def _wrong_encoding(
     )
 
 
-def _if_utf_8(sample: bytes) -> str | None:
+def is_utf_8(text: bytes) -> bool:
     with suppress(UnicodeDecodeError):
-        sample.decode("utf-8")
-        return "utf-8"
-    return None
+        text.decode("utf-8")
+        return True
+    return False
 
 
 def guessed_encoding(sample: bytes) -> str | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 
@@ -16,18 +14,17 @@ from transformer_mt.model.transformer import Transformer
 
 
 class TrainingStep(nn.Module):
-    """Model and loss in one module. r_drop: weight of the divergence between two passes; 0 means a single pass."""
+    """Model and loss in one module.
 
-    def __init__(self, model: Transformer, smoothing: float, r_drop: float = 0.0) -> None:
+    r_drop:   weight of the divergence between two passes; 0 means a single pass
+    compiled: whether to compile the loss on a GPU, and the model on streams
+    """
+
+    def __init__(self, model: Transformer, smoothing: float, r_drop: float = 0.0, compiled: bool = False) -> None:
         super().__init__()
         self.model = model
-        self.smoothing, self.r_drop = smoothing, r_drop
-        self.stream_hidden: Callable[..., Tensor] = stream_hidden
-
-    def compile_model(self) -> None:
-        """Compile the model: once for rows of any shape, and once for streams, which have only one shape."""
-        self.model.compile(dynamic=True)
-        self.stream_hidden = torch.compile(stream_hidden, dynamic=False)
+        self.smoothing, self.r_drop, self.compiled = smoothing, r_drop, compiled
+        self.stream_hidden = torch.compile(stream_hidden, dynamic=False) if compiled else stream_hidden
 
     def forward(
         self,
@@ -38,13 +35,15 @@ class TrainingStep(nn.Module):
         layout: Layout | None = None,
     ) -> LossSums:
         """Loss sums over the N real target tokens. Padding is removed before the generator, to save time."""
-        target_N, generator = target_out_BT.flatten()[real_N], self.model.generator
+        target_N, generator = target_out_BT.flatten().index_select(0, real_N), self.model.generator
         if not self.r_drop:
-            hidden_ND = self._hidden(source_BS, target_in_BT, layout).flatten(0, 1)[real_N]
-            return smoothed_cross_entropy(hidden_ND, generator.weight, generator.bias, target_N, self.smoothing)
+            hidden_ND = _rows(self._hidden(source_BS, target_in_BT, layout), real_N)
+            return smoothed_cross_entropy(
+                hidden_ND, generator.weight, generator.bias, target_N, self.smoothing, self.compiled
+            )
         # R-Drop: each sentence is twice in the batch, so that the two passes have different dropout
         hidden = self._hidden(torch.cat([source_BS, source_BS]), torch.cat([target_in_BT, target_in_BT]), layout)
-        one_ND, other_ND = (half.flatten(0, 1)[real_N] for half in hidden.chunk(2))
+        one_ND, other_ND = (_rows(half, real_N) for half in hidden.chunk(2))
         return consistent_cross_entropy(
             one_ND, other_ND, generator.weight, generator.bias, target_N, self.smoothing, self.r_drop
         )
@@ -59,6 +58,11 @@ class TrainingStep(nn.Module):
         return packed_hidden(self.model, source_BS, target_in_BT, source, target, hidden_of=self.stream_hidden)
 
 
+def _rows(hidden_BTD: Tensor, real_N: Tensor) -> Tensor:
+    """The hidden states [N, D] of real positions."""
+    return hidden_BTD.flatten(0, 1).index_select(0, real_N)  # the gradient of [real_N] would sort the indices
+
+
 def failed_compilation(error: RuntimeError) -> TmtError | None:
     """The error for the user if torch.compile raised this one; None if something else did."""
     if not type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
@@ -67,5 +71,5 @@ def failed_compilation(error: RuntimeError) -> TmtError | None:
     return TmtError(
         f"torch.compile failed: {first}",
         place="runtime.compile",
-        remedy="Set runtime.compile: false. On a CPU, compiling needs a C++ compiler and Python's headers.",
+        remedy="Set runtime.compile: false. Compiling needs Triton on a GPU, and a C++ compiler and Python's headers.",
     )

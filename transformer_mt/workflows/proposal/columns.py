@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
@@ -33,8 +32,8 @@ def sides_of(contents: Contents, file: Path, source: str | None, target: str | N
 
     source, target: languages that the user named; None: the first and the second column of sentences
     """
-    texts = [name for name in contents.columns if not _not_text(contents, name)]
-    sides = [Side(name, _language(contents, name)) for name in texts]
+    faults = {name: _not_text(contents, name) for name in contents.columns}
+    sides = [Side(name, _language(contents, name)) for name, fault in faults.items() if not fault]
     languages = {side.language for side in sides}
     if len(sides) == 2 and source and target and (len(languages) == 1 or not {source, target} & languages):
         return Side(sides[0].column, source), Side(sides[1].column, target)  # languages that are not recognised
@@ -43,7 +42,8 @@ def sides_of(contents: Contents, file: Path, source: str | None, target: str | N
     wanted = [code for code in (source, target) if code]
     missing = [code for code in wanted if code not in (side.language for side in sides)]
     chosen = [side for side in sides if side.language in wanted] if len(wanted) == 2 else sides
-    seen = _seen(contents, sides)
+    known = {side.column: side.language for side in sides}
+    seen = ", ".join(f"{name} ({known.get(name) or fault})" for name, fault in faults.items()) or "none"
     if len(sides) < 2 or missing:
         problem = f"no column of sentences is in {missing[0]}" if missing else "there are no two columns of sentences"
         remedy = f"Columns seen: {seen}. If a language is wrong, give both:  --source de --target en"
@@ -133,9 +133,3 @@ def _language(contents: Contents, name: str | int) -> str:
 
 def _looks_like(contents: Contents, name: str | int) -> str | None:
     return language_of(cell for cell in contents.columns[name][:CELLS] if not is_number(cell))
-
-
-def _seen(contents: Contents, sides: Sequence[Side]) -> str:
-    by_column = {side.column: side.language for side in sides}
-    seen = ((name, by_column.get(name) or _not_text(contents, name)) for name in contents.columns)
-    return ", ".join(f"{name} ({what})" for name, what in seen) or "none"
