@@ -72,6 +72,9 @@ class Config(Section):
                 problems.append(f"{needs} model.norm_kernel: fused and model.epsilon_on: variance")
             if self.runtime.precision == "float16":
                 problems.append(f"{needs} a runtime.precision of auto, bfloat16 or float32")
+        if self.training.packing and (self.model.attention_dropout or self.model.attention == "handmade"):
+            excluded = "needs model.attention: fused and model.attention_dropout: 0; its attention has no dropout"
+            problems.append(f"training.packing {excluded}")
         if problems:
             raise ValueError("\n".join(problems))
         return self

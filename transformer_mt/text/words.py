@@ -1,7 +1,8 @@
-"""Which word of a line each token belongs to, for any tokenizer. Words are separated by white space."""
+"""Words, which are separated by white space: counting them, and which one a token belongs to, for any tokenizer."""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
@@ -9,6 +10,29 @@ from itertools import accumulate
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.text.cleaning import clean_text
 from transformer_mt.text.codec import Segmenter
+
+
+class WordCount:
+    """Counts the words of a text that is written part by part, without reading it again.
+
+    before: number of words before the end of the text, without an unfinished one
+    """
+
+    def __init__(self) -> None:
+        self.total, self._is_inside = 0, False
+
+    @property
+    def before(self) -> int:
+        return self.total - self._is_inside
+
+    def add(self, text: str) -> None:
+        if text:
+            self.total += len(text.split()) - (self._is_inside and not text[0].isspace())
+            self._is_inside = not text[-1].isspace()
+
+    def strip(self) -> None:
+        """The white space at the end of the text is removed."""
+        self._is_inside = self.total > 0
 
 
 def words_of_tokens(
@@ -44,3 +68,26 @@ def _characters(text: str) -> int:
 
 def _has_letters(text: str) -> bool:
     return any(map(str.isalnum, text))
+
+
+def words_across(parts: Sequence[tuple[str, str]]) -> list[range]:
+    """For each word of a text, the positions of its words in another text.
+
+    parts: the two texts, part by part; parts that differ are a replacement
+    """
+    one, other = ("".join(texts) for texts in zip(*parts, strict=True)) if parts else ("", "")
+    places: list[tuple[int, int]] = []  # for each character of the first text, the characters of the other, inclusive
+    end = 0
+    for text, replaced in parts:
+        last = max(end + len(replaced) - 1, 0)
+        places += [(end + n,) * 2 if text == replaced else (end, last) for n in range(len(text))]
+        end += len(replaced)
+    number, n = -1, list[int]()  # for each character of the other text, its word or the one before it
+    for place, letter in enumerate(other):
+        number += not letter.isspace() and (place == 0 or other[place - 1].isspace())
+        n.append(max(number, 0))
+    found = []
+    for word in re.finditer(r"\S+", one):
+        spans = places[word.start() : word.end()]
+        found.append(range(n[spans[0][0]], n[spans[-1][1]] + 1) if n else range(0))
+    return found
