@@ -54,7 +54,7 @@ def test_a_correct_config_is_read(tmp_path: Path) -> None:
         ("model: {dropout: .nan}", "'model.dropout' is NaN, but must be a finite number"),
         ("model: {norm: before}", "'model.norm' is \"before\", but must be one of 'pre', 'post'"),
         ("model: 3", "'model' is 3, but must be a mapping of keys"),
-        ("runtime: {compile: yes}", "'runtime.compile' is \"yes\", but must be true or false"),
+        ("runtime: {compile: yes}", "'runtime.compile' is \"yes\", but must be true or false, or 'auto'"),
         ("decoding: {beam: 257}", "'decoding.beam' is 257, but must be at most 256"),
         ("decoding: {temperature: 0}", "'decoding.temperature' is 0, but must be at least 0.001"),
         ("modle: {}", "unknown key 'modle'; did you mean 'model'?"),

@@ -162,8 +162,10 @@ class RuntimeConfig(Section):
     threads: Annotated[int, Field(ge=0, le=1024)] = Field(
         0, description="CPU threads; 0: one per core, divided among the training processes of a machine"
     )
-    compile: bool = Field(
-        False, description="use torch.compile, which is for GPUs (on a CPU it is slower and needs a C++ compiler)"
+    compile: bool | Literal["auto"] = Field(
+        "auto",
+        description="train with torch.compile; auto: on CUDA GPUs, if a compiler works there (on a CPU it is slower and"
+        " needs a C++ compiler)",
     )
     tf32: bool = Field(True, description="CUDA: compute float32 matrix products in TF32, faster and less exact")
     tensorboard: bool = Field(False, description="also write TensorBoard events; needs: pip install tensorboard")

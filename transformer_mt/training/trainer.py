@@ -14,7 +14,7 @@ from transformer_mt.errors import INTERRUPTED, TmtError
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.reporting.events import Events
 from transformer_mt.reporting.table import duration
-from transformer_mt.runtime.device import Machine, random_states, restore_random_states, seed_everything
+from transformer_mt.runtime.device import Machine, compiles, random_states, restore_random_states, seed_everything
 from transformer_mt.runtime.weights import load_weights, named_weights
 from transformer_mt.training.average import averaged
 from transformer_mt.training.checkpoint import Checkpoint
@@ -54,9 +54,10 @@ class Trainer:
         self.epoch_updates = batches.updates(1)  # stored, because `batches` remembers only one epoch
         self.schedule = make_schedule(self.settings, config.model.d_model, self.epoch_updates)
         self.optimizer = Optimizer(model, self.settings, machine)
-        if config.runtime.compile:
-            model.compile(dynamic=True)
-        step = TrainingStep(model, self.settings.label_smoothing, self.settings.r_drop)
+        compiled = compiles(config.runtime, machine.device)
+        if compiled:
+            model.compile(dynamic=True)  # not the whole step: its shapes depend on the number of real tokens
+        step = TrainingStep(model, self.settings.label_smoothing, self.settings.r_drop, compiled)
         parallel = self.world.parallel(step, machine.device)  # averages gradients over the processes
         self.gradients = Gradients(parallel, machine, self.optimizer.scaler.scale, events.say)
         self.losses = RunningLoss()
