@@ -1,6 +1,7 @@
 """Counts the kernels that a training step launches on a GPU, without a GPU.
 
-    python scripts/count_kernels.py [--size base] [--optimizer adam muon] [--batch-tokens 25600] [--top 20] [--json]
+    python scripts/count_kernels.py [--size base] [--optimizer adam muon] [--batch-tokens 25600] [--positions rotary]
+        [--packing] [--top 20] [--json]
 
 The step is the one of `tmt train`: model, loss, backward and optimizer, eager, bfloat16, on fake tensors of the device
 "cuda", which have shapes and no numbers. A PyTorch without CUDA cannot run backward on them, so a C++ compiler builds a
@@ -122,6 +123,8 @@ def main() -> None:
     parser.add_argument("--optimizer", nargs="+", default=["adam"])
     parser.add_argument("--batch-tokens", type=int, default=25_600)
     parser.add_argument("--length", type=int, default=32, help="tokens of a sentence")
+    parser.add_argument("--positions", choices=["sinusoidal", "learned", "rotary"], default="sinusoidal")
+    parser.add_argument("--packing", action="store_true", help="the same sentences as streams, with FlashAttention")
     parser.add_argument("--top", type=int, default=20)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -186,6 +189,8 @@ def count(options: argparse.Namespace, optimizer_name: str) -> dict[str, Any]:
     """The kernels of forward, backward and optimizer, by operator, and the devices and types of the gradients."""
     from transformer_mt.config.schema import Config
     from transformer_mt.data.batching import Batch
+    from transformer_mt.data.packing import StreamSize, joined
+    from transformer_mt.kernels import packing
     from transformer_mt.kernels.build import parts_for
     from transformer_mt.model.transformer import Transformer
     from transformer_mt.runtime.device import Machine
@@ -198,7 +203,7 @@ def count(options: argparse.Namespace, optimizer_name: str) -> dict[str, Any]:
             "name": "count",
             "data": {"source": "en", "target": "de", "corpus": {"kind": "phrasebook"}},
             "tokenizer": {"kind": "character", "shared": True},
-            "model": {**SIZES[options.size], "tie_embeddings": "all"},
+            "model": {**SIZES[options.size], "tie_embeddings": "all", "positions": options.positions},
             "training": {"max_epochs": 1, "optimizer": optimizer_name},
         }
     )
@@ -206,6 +211,10 @@ def count(options: argparse.Namespace, optimizer_name: str) -> dict[str, Any]:
     ids = torch.randint(4, VOCABULARY, (sentences, options.length))
     ids[1::2, -1] = 0
     batch = Batch.of(ids, ids)
+    if options.packing:
+        rows = joined([row[row != 0].tolist() for row in ids])
+        batch = Batch.packed(rows, rows, StreamSize(ids.numel(), ids.numel(), len(ids), options.length))
+        packing.attention_for = lambda *_: packing.find_flash()  # no GPU is there to ask
     with FakeTensorMode(allow_non_fake_inputs=True):
         machine = Machine(torch.device("cuda:0"), torch.bfloat16)
         with machine.device:  # fake tensors cannot move

@@ -105,6 +105,18 @@ def test_a_problem_in_the_data_section(errors_of, before: str, after: str, messa
     assert problems[0].startswith(tuple(f"c.yaml:{line}: " for line in range(2, 6)))
 
 
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("model.attention_dropout=0.1", "training.packing needs model.attention: fused and model.attention_dropout: 0"),
+        ("model.attention=handmade", "training.packing needs model.attention: fused and model.attention_dropout: 0"),
+        ("training.batch_sentences=64", "packing measures batches in tokens; set batch_tokens instead"),
+    ],
+)
+def test_packing_excludes_what_its_attention_cannot_compute(errors_of, override: str, message: str) -> None:
+    assert any(message in line for line in errors_of(CORRECT, override, "training.packing=true"))
+
+
 def test_an_unknown_kind_is_named_as_in_the_file(errors_of) -> None:
     head, _ = errors_of(CORRECT.replace("{kind: sentencepiece}", "{kind: sentencepeice}"))
     assert head.startswith("c.yaml:6: 'tokenizer.kind' is 'sentencepeice', but must be one of spacy, ")

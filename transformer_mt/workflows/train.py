@@ -194,6 +194,7 @@ class TrainingJob:
             self.config.seed,
             parts=self.prepared.parts,
             bucket_by_length=settings.bucket_by_length,
+            packing=settings.packing,
             accumulate=settings.accumulate,
             rank=world.rank,
             world=world.size,
@@ -223,6 +224,12 @@ class TrainingJob:
         vocabulary = " and ".join(f"{size:,}" for size in sizes)
         events.say(f"model      {sum(p.numel() for p in model.parameters()):,} parameters; vocabulary {vocabulary}")
         events.say(f"machine    {machine.describe()}; a step needs about {-(-needed // 2**20):,} MiB")
+        if batches.streams is not None:
+            source, target = batches.streams.source, batches.streams.target
+            padding = f"{batches.padding(1):.1%} of them padding"
+            events.say(f"packing    streams of {source:,} source tokens and {target:,} target tokens, {padding}")
+            if machine.device.type != "cuda":
+                events.say("note       packing is made for CUDA GPUs; on this device it is slower than padded batches")
         for note in [*schedule_notes(config.training, updates), *gpu_notes(config, machine.device, updates)]:
             events.say(f"note       {note}")
         if not self.run.checkpoints.steps():
