@@ -62,6 +62,7 @@ class Variant:
 
 
 CUDNN_ON, CUDNN_OFF = (partial(torch.backends.cuda.enable_cudnn_sdp, on) for on in (True, False))
+PACKED = {"packing": True}
 
 
 VARIANTS = [
@@ -71,8 +72,11 @@ VARIANTS = [
     Variant("base, cuDNN attention on", {}, CUDNN_ON),
     Variant("base, cuDNN attention on, one shape", {"shapes": "fixed"}, CUDNN_ON),
     Variant("base, cuDNN attention off, one shape", {"shapes": "fixed"}, CUDNN_OFF),
+    Variant("base, packed", {"batching": PACKED}),
+    Variant("base, packed, compiled", {"batching": PACKED, "compile": True}),
     Variant("big", {"size": "big"}),
     Variant("big, compiled", {"size": "big", "compile": True}),
+    Variant("big, packed, compiled", {"size": "big", "batching": PACKED, "compile": True}),
     Variant("base, memory in fixed segments", {}, environment={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:False"}),
     Variant("base, sentences not sorted by length", {"batching": {"bucket_by_length": False}}),
     Variant("base, muon", {"optimizer": "muon"}),
@@ -92,12 +96,12 @@ def train(run: Run, variant: Variant) -> list[Row]:
         variant.before()
     device, marks = trainer.machine.device, []
     started = now(device)
-    update(trainer, 0)
+    update(trainer)
     first = now(device) - started
     for number in range(1, most):
         if number == warm_up:
             started = now(device)
-        update(trainer, number)
+        update(trainer)
         if number >= warm_up:
             marks.append(mark(device))
         if number % 10 == 9 and number > warm_up and now(device) - started > run.seconds:

@@ -43,10 +43,11 @@ def parity(run: Run, precision: str, optimizer: str, allowed: float) -> list[Row
 def losses(setting: Setting, updates: int) -> list[float]:
     """The mean loss of a token in each update."""
     trainer = trainer_of(setting)
-    sums = [update(trainer, number).nll for number in range(updates)]
+    for _ in range(updates):
+        update(trainer)
     plan, lengths = trainer.batches.plan(1), trainer.batches.store.target.lengths
-    tokens = [int(lengths[plan[number % len(plan)]].sum()) for number in range(updates)]
-    return [float(nll) / count for nll, count in zip(sums, tokens, strict=True)]
+    tokens = [int(lengths[plan[number]].sum()) for number in range(updates)]
+    return [nll / count for nll, count in zip(trainer.losses.table().nll, tokens, strict=True)]
 
 
 def largest_difference(found: list[float], expected: list[float]) -> float:
@@ -96,10 +97,11 @@ def write_losses(run: Run, optimizer: str, folder: Path, kind: str) -> None:
         trainer.model.load_state_dict(kept["weights"])
         trainer.optimizer.load(kept["moments"])
         restore_random_states(kept["random"], device)
-        first = KEPT
+        trainer.state.step = trainer.state.update = first = KEPT
     with file.open("w") as written:
         for number in range(first, 100_000 if kind == "killed" else LAST):
-            print(float(update(trainer, number).nll).hex(), file=written, flush=True)
+            update(trainer)
+            print(trainer.losses.table().nll[-1].hex(), file=written, flush=True)
             if kind == "killed" and number + 1 == KEPT:
                 weights, moments = trainer.model.state_dict(), trainer.optimizer.tensors()
                 write_tensors({"weights": weights, "moments": moments, "random": random_states(device)}, checkpoint)
