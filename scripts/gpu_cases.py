@@ -23,6 +23,7 @@ from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.training import RuntimeConfig
 from transformer_mt.decoding.batches import search
 from transformer_mt.decoding.request import Request
+from transformer_mt.kernels import packing
 from transformer_mt.runtime.device import peak_memory, set_up
 
 
@@ -61,7 +62,15 @@ class Variant:
     environment: dict[str, str] = field(default_factory=dict)
 
 
+STREAMS = {"batching": {"packing": True}}
 CUDNN_ON, CUDNN_OFF = (partial(torch.backends.cuda.enable_cudnn_sdp, on) for on in (True, False))
+
+
+def flex_for(device: torch.device, *_: object) -> packing.PackedAttention:
+    """FlexAttention for streams, although the GPU has FlashAttention. On a CPU it has no backward pass."""
+    if device.type == "cpu":
+        return packing.masked_attention
+    return partial(packing.flex_attention, packing.compiled_flex())
 
 
 VARIANTS = [
@@ -75,6 +84,9 @@ VARIANTS = [
     Variant("big, compiled", {"size": "big", "compile": True}),
     Variant("base, memory in fixed segments", {}, environment={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:False"}),
     Variant("base, sentences not sorted by length", {"batching": {"bucket_by_length": False}}),
+    Variant("base, streams", STREAMS),
+    Variant("base, streams, compiled", {**STREAMS, "compile": True}),
+    Variant("base, streams, FlexAttention", STREAMS, lambda: setattr(packing, "attention_for", flex_for)),
     Variant("base, muon", {"optimizer": "muon"}),
     Variant("base, batches of 4,096", {"batch_tokens": 4096}),
     Variant("base, batches of 65,536", {"batch_tokens": 65_536}),
@@ -163,6 +175,14 @@ CASES = [
     Case("parity", "float32", partial(parity, precision="float32", optimizer="adam", allowed=1e-4)),
     Case("parity", "bfloat16", partial(parity, precision="bfloat16", optimizer="adam", allowed=5e-3)),
     Case("parity", "float32, muon", partial(parity, precision="float32", optimizer="muon", allowed=1e-3)),
+    Case(
+        "parity", "float32, streams", partial(parity, precision="float32", optimizer="adam", allowed=1e-4, packing=True)
+    ),
+    Case(
+        "parity",
+        "bfloat16, streams",
+        partial(parity, precision="bfloat16", optimizer="adam", allowed=5e-3, packing=True),
+    ),
     *(Case("train", one.name, partial(train, variant=one)) for one in VARIANTS),
     *(Case("attention", name, partial(attention, backend=name)) for name in BACKENDS),
     Case("profile", "base", partial(profile, compiled=False)),
