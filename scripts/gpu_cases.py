@@ -23,6 +23,7 @@ from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.training import RuntimeConfig
 from transformer_mt.decoding.batches import search
 from transformer_mt.decoding.request import Request
+from transformer_mt.kernels import packing
 from transformer_mt.runtime.device import peak_memory, set_up
 
 
@@ -61,7 +62,13 @@ class Variant:
     environment: dict[str, str] = field(default_factory=dict)
 
 
+STREAMS = {"batching": {"packing": True}}
 CUDNN_ON, CUDNN_OFF = (partial(torch.backends.cuda.enable_cudnn_sdp, on) for on in (True, False))
+
+
+def use_flex() -> None:
+    """FlexAttention for streams, although the GPU has FlashAttention. On a CPU it has no backward pass."""
+    packing.find_flash = lambda: None
 
 
 VARIANTS = [
@@ -71,9 +78,13 @@ VARIANTS = [
     Variant("base, cuDNN attention on", {}, CUDNN_ON),
     Variant("base, cuDNN attention on, one shape", {"shapes": "fixed"}, CUDNN_ON),
     Variant("base, cuDNN attention off, one shape", {"shapes": "fixed"}, CUDNN_OFF),
+    Variant("base, streams", STREAMS),
+    Variant("base, streams, compiled", {**STREAMS, "compile": True}),
     Variant("big", {"size": "big"}),
     Variant("big, compiled", {"size": "big", "compile": True}),
+    Variant("big, streams, compiled", {**STREAMS, "size": "big", "compile": True}),
     Variant("base, memory in fixed segments", {}, environment={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:False"}),
+    Variant("base, streams, FlexAttention", STREAMS, use_flex),
     Variant("base, sentences not sorted by length", {"batching": {"bucket_by_length": False}}),
     Variant("base, muon", {"optimizer": "muon"}),
     Variant("base, batches of 4,096", {"batch_tokens": 4096}),
@@ -92,12 +103,12 @@ def train(run: Run, variant: Variant) -> list[Row]:
         variant.before()
     device, marks = trainer.machine.device, []
     started = now(device)
-    update(trainer, 0)
+    update(trainer)
     first = now(device) - started
     for number in range(1, most):
         if number == warm_up:
             started = now(device)
-        update(trainer, number)
+        update(trainer)
         if number >= warm_up:
             marks.append(mark(device))
         if number % 10 == 9 and number > warm_up and now(device) - started > run.seconds:
@@ -163,6 +174,14 @@ CASES = [
     Case("parity", "float32", partial(parity, precision="float32", optimizer="adam", allowed=1e-4)),
     Case("parity", "bfloat16", partial(parity, precision="bfloat16", optimizer="adam", allowed=5e-3)),
     Case("parity", "float32, muon", partial(parity, precision="float32", optimizer="muon", allowed=1e-3)),
+    Case(
+        "parity", "float32, streams", partial(parity, precision="float32", optimizer="adam", allowed=1e-4, packing=True)
+    ),
+    Case(
+        "parity",
+        "bfloat16, streams",
+        partial(parity, precision="bfloat16", optimizer="adam", allowed=5e-3, packing=True),
+    ),
     *(Case("train", one.name, partial(train, variant=one)) for one in VARIANTS),
     *(Case("attention", name, partial(attention, backend=name)) for name in BACKENDS),
     Case("profile", "base", partial(profile, compiled=False)),

@@ -189,13 +189,13 @@ def profile(run: Run, compiled: bool) -> list[Row]:
     updates, warm_up = (1, 1) if run.toy else (5, 5)
     trainer = trainer_of(run.setting(compile=compiled))
     device = trainer.machine.device
-    for number in range(warm_up):
-        update(trainer, number)
+    for _ in range(warm_up):
+        update(trainer)
     started = now(device)
     kinds = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if device.type == "cuda" else [])
     with profiler(activities=kinds, acc_events=True) as profiled:
-        for number in range(warm_up, warm_up + updates):
-            update(trainer, number)
+        for _ in range(updates):
+            update(trainer)
         wait_for(device)
     seconds = now(device) - started
     found = profiled.key_averages()
@@ -224,13 +224,13 @@ def profile(run: Run, compiled: bool) -> list[Row]:
 def waiting(run: Run) -> list[Row]:
     """Lines of code that make the CPU wait for the GPU during an update."""
     trainer = trainer_of(run.setting())
-    update(trainer, 0)
+    update(trainer)
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("always")
         if run.device == "cuda":
             torch.cuda.set_sync_debug_mode("warn")
-        for number in (1, 2):
-            update(trainer, number)
+        for _ in range(2):
+            update(trainer)
     places = [f"{one.filename}:{one.lineno}" for one in found if "synchroniz" in str(one.message)]
     rows = [{"kernel": f"wait at {place}", "calls": places.count(place) / 2} for place in dict.fromkeys(places)]
     return [{"update": "waits", "kernel": "all lines that wait", "calls": len(places) / 2}, *rows]

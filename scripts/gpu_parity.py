@@ -19,17 +19,17 @@ from torch import Tensor
 from transformer_mt.runtime.device import random_states, restore_random_states
 
 
-def parity(run: Run, precision: str, optimizer: str, allowed: float) -> list[Row]:
+def parity(run: Run, precision: str, optimizer: str, allowed: float, packing: bool = False) -> list[Row]:
     """The same updates from the same weights, on the CPU in float32 and on the device, without dropout."""
     updates, setting = 20, run.setting(size="small", vocabulary=8000, batch_tokens=2048, updates=20)
-    setting = replace(setting, optimizer=optimizer, dropout=0.0, tf32=False)
+    setting = replace(setting, optimizer=optimizer, dropout=0.0, tf32=False, batching={"packing": packing})
     expected = losses(replace(setting, device="cpu", precision="float32"), updates)
     found = losses(replace(setting, precision=precision), updates)
     difference = largest_difference(found, expected)
     return [
         {
             "optimizer": optimizer,
-            "on the GPU": precision,
+            "on the GPU": f"{precision}{', streams' if packing else ''}",
             "first loss": expected[0],
             "last": expected[-1],
             "last on the GPU": found[-1],
@@ -43,10 +43,11 @@ def parity(run: Run, precision: str, optimizer: str, allowed: float) -> list[Row
 def losses(setting: Setting, updates: int) -> list[float]:
     """The mean loss of a token in each update."""
     trainer = trainer_of(setting)
-    sums = [update(trainer, number).nll for number in range(updates)]
+    for _ in range(updates):
+        update(trainer)
     plan, lengths = trainer.batches.plan(1), trainer.batches.store.target.lengths
-    tokens = [int(lengths[plan[number % len(plan)]].sum()) for number in range(updates)]
-    return [float(nll) / count for nll, count in zip(sums, tokens, strict=True)]
+    tokens = [int(lengths[plan[number]].sum()) for number in range(updates)]
+    return [nll / count for nll, count in zip(trainer.losses.table().nll, tokens, strict=True)]
 
 
 def largest_difference(found: list[float], expected: list[float]) -> float:
@@ -96,10 +97,11 @@ def write_losses(run: Run, optimizer: str, folder: Path, kind: str) -> None:
         trainer.model.load_state_dict(kept["weights"])
         trainer.optimizer.load(kept["moments"])
         restore_random_states(kept["random"], device)
-        first = KEPT
+        trainer.state.step = trainer.state.update = first = KEPT
     with file.open("w") as written:
         for number in range(first, 100_000 if kind == "killed" else LAST):
-            print(float(update(trainer, number).nll).hex(), file=written, flush=True)
+            update(trainer)
+            print(trainer.losses.table().nll[-1].hex(), file=written, flush=True)
             if kind == "killed" and number + 1 == KEPT:
                 weights, moments = trainer.model.state_dict(), trainer.optimizer.tensors()
                 write_tensors({"weights": weights, "moments": moments, "random": random_states(device)}, checkpoint)

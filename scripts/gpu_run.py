@@ -53,7 +53,7 @@ class Run:
         given = replace(Setting(**changes), device=self.device)
         if not self.toy:
             return given
-        return replace(given, size="toy", vocabulary=200, batch_tokens=300, updates=4, threads=1, backend="eager")
+        return replace(given, size="toy", vocabulary=200, batch_tokens=300, updates=25, threads=1, backend="eager")
 
 
 def timed(work: Callable[[], object], device: torch.device, seconds: float) -> float:

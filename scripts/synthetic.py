@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -21,14 +21,11 @@ from transformer_mt.config.training import RuntimeConfig, TrainingConfig
 from transformer_mt.data.batching import Batches, BatchSize
 from transformer_mt.data.store import Side, Store
 from transformer_mt.kernels.build import build_model
-from transformer_mt.kernels.loss import LossSums
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import seed_everything, set_up
 from transformer_mt.text.vocabulary import EOS, MARKS
+from transformer_mt.training.interruption import StopSignal
 from transformer_mt.training.trainer import Trainer
-
-if TYPE_CHECKING:
-    from transformer_mt.reporting.events import Events
 
 MEDIAN, SPREAD, LONGEST, FIXED = 22, 0.6, 128, 26  # tokens of a sentence
 SHAPES = ("varied", "fixed")
@@ -47,7 +44,8 @@ class Setting:
     batch_tokens: int = 25_600
     shapes: str = "varied"
     optimizer: str = "adam"
-    batching: dict[str, Any] = field(default_factory=dict)  # more keys of `training` that `Batches` takes too
+    batching: dict[str, Any] = field(default_factory=dict)  # more keys of `training`, which `Batches` takes too
+    runtime: dict[str, Any] = field(default_factory=dict)  # more keys of `runtime`
     device: str = "cuda"
     precision: str = "auto"
     compile: bool = False
@@ -100,25 +98,28 @@ def trainer_of(setting: Setting, seed: int = 1) -> Trainer:
         compile=setting.compile,
         threads=setting.threads,
         tf32=setting.tf32,
+        **setting.runtime,
     )
-    machine = set_up(runtime)
     training = TrainingConfig(
-        optimizer=setting.optimizer, batch_tokens=setting.batch_tokens, max_epochs=1, **setting.batching
+        optimizer=setting.optimizer,
+        schedule="constant",
+        learning_rate=LEARNING_RATE,
+        warmup_steps=0,
+        batch_tokens=setting.batch_tokens,
+        max_epochs=1,
+        **setting.batching,
     )
     config: Any = SimpleNamespace(model=setting.model, training=training, runtime=runtime, seed=seed)
-    size = BatchSize(tokens=training.token_budget)
+    machine, size = set_up(runtime), BatchSize(tokens=training.token_budget)
     batches = Batches(RandomStore(setting, seed), size, seed, **setting.batching)
-    nothing: Any = None
-    model, events = random_model(setting, machine.device, seed).train(), SimpleNamespace(say=print)
-    return Trainer(config, model, batches, nothing, nothing, machine, cast("Events", events))
+    model = random_model(setting, machine.device, seed).train()
+    nothing, silent = cast(Any, None), cast(Any, SimpleNamespace(say=print, advance=lambda *_: None))
+    return Trainer(config, model, batches, nothing, nothing, machine, silent)
 
 
-def update(trainer: Trainer, number: int) -> LossSums:
-    """One optimizer step. number: from 0; after the last batch, it begins again with the first."""
-    batches = trainer.batches.update(1, number % trainer.batches.updates(1))
-    sums = trainer.gradients.add_up(batches, 1 / sum(batch.tokens for batch in batches))
-    trainer.optimizer.update(number + 1, LEARNING_RATE)
-    return sums
+def update(trainer: Trainer) -> None:
+    """The next optimizer step, as in `tmt train`."""
+    trainer._update(StopSignal(), trainer.batches.updates(trainer.state.epoch))
 
 
 def random_model(setting: Setting, device: torch.device, seed: int = 1) -> Transformer:

@@ -51,7 +51,7 @@ def test_every_measurement_runs_with_nothing_but_torch_and_numpy(tmp_path: Path)
     done = subprocess.run(command, env=environment(tmp_path), capture_output=True, text=True, timeout=150)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     measured = json.loads((tmp_path / "found.json").read_text())["measured"]
-    listed = subprocess.run([*command[:2], "--list"], env=environment(tmp_path), capture_output=True, text=True).stdout
+    listed = subprocess.run([*command[:3], "--list"], env=environment(tmp_path), capture_output=True, text=True).stdout
     assert [one["part"] for one in measured] == [line.split()[0] for line in listed.splitlines()[1:]]
     for one in measured:
         assert one["rows"], one

@@ -104,6 +104,6 @@ def gpu_loss(
         if grads is not None and more is not None:
             grads.hidden_ND[part] += more.hidden_ND[:real]
             grads.weight_VD.add_(more.weight_VD)
-            if grads.bias_V is not None:
+            if grads.bias_V is not None and more.bias_V is not None:
                 grads.bias_V.add_(more.bias_V)
     return smoothed, nll, grads

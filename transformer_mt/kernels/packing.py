@@ -167,7 +167,7 @@ def _rotary_tables(rotary: RotaryPositions, length: int, dtype: torch.dtype) -> 
     return torch.cat([cos_PI, cos_PI], dim=-1), torch.cat([-sin_PI, sin_PI], dim=-1)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # torch.compile (2.11) needs its hash before it has fields
 class _Memory:
     """What a decoder layer needs of the source: keys and values [S, H, K], and the weight and bias of its queries."""
 

@@ -69,7 +69,7 @@ class Trainer:
         self.damaged: set[int] = set()  # steps of damaged checkpoints, until they are written again
         self.learning_rate = 0.0
         self.is_late = 0.0  # above 0: the time is up
-        self.asked, self.next_question = (0, -math.inf), 0  # for `_ask_others`: step and time of the last question
+        self.asked, self.next_question = (0, -math.inf), 0.0  # for `_ask_others`: step and time of the last question
         self.loss_shown = -math.inf  # when the progress bar last got a loss
 
     def train(self) -> TrainState:
@@ -155,9 +155,8 @@ class Trainer:
         pace = (now - asked) / max(1, state.step - step)  # seconds for an update
         updates = min(ASK_EVERY, max(1, int(ASK_SECONDS / max(1e-9, pace))))
         late = time_is_up(state, self.settings)
-        own = [late, updates] if self.world.is_main else [0, 0]
-        stop.votes, self.is_late, updates = self.world.sums([stop.requested, *own])
-        self.next_question = state.step + int(updates)
+        own = [late, state.step + updates] if self.world.is_main else [0, 0]
+        stop.votes, self.is_late, self.next_question = self.world.sums([stop.requested, *own])
 
     def _scheduled_step(self) -> int:
         """The step number of the next update for the schedule.
