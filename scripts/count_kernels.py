@@ -1,13 +1,14 @@
 """Counts the kernels that a training step launches on a GPU, without a GPU.
 
     python scripts/count_kernels.py [--size base] [--optimizer adam muon] [--batch-tokens 25600] [--positions rotary]
-        [--packing] [--top 20] [--json]
+        [--weights bfloat16] [--packing] [--top 20] [--json]
 
 The step is the one of `tmt train`: model, loss, backward and optimizer, eager, bfloat16, on fake tensors of the device
 "cuda", which have shapes and no numbers. A PyTorch without CUDA cannot run backward on them, so a C++ compiler builds a
 stand-in for its device functions. Each operator that is not a view counts as one kernel; the fused and _foreach_
-operators count as what PyTorch splits them into. Some operators launch more than one kernel, such as the backward of an
-embedding, so the numbers are a lower bound. They do not say how fast a step is.
+operators count as what PyTorch splits them into. Some operators launch more than one kernel, such as the backward of
+an embedding, so the numbers are a lower bound. GB are the sizes of all operands and results: a tensor counts for each
+operator that reads or writes it, also if a cache holds it. Neither number says how fast a step is.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 VOCABULARY = 32_000
 GUARDED = "TMT_COUNT_KERNELS"  # set in the process that has the stand-in
@@ -71,15 +74,21 @@ REGISTER_CUDA_HOOKS(CUDAHooks);
 
 
 class KernelCount(TorchDispatchMode):
-    """Counts the kernels of the operators that run inside the block."""
+    """Counts the kernels of the operators that run inside the block, and the bytes of their operands and results."""
 
     def __init__(self) -> None:
         super().__init__()
         self.kernels: Counter[str] = Counter()
+        self.bytes = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.kernels[func.overloadpacket.__name__] += launches(func, args)
-        return func(*args, **(kwargs or {}))
+        number = launches(func, args)
+        self.kernels[func.overloadpacket.__name__] += number
+        result = func(*args, **(kwargs or {}))
+        if number:
+            leaves = tree_leaves((args, kwargs, result))
+            self.bytes += sum(one.numel() * one.itemsize for one in leaves if isinstance(one, Tensor))
+        return result
 
 
 def launches(func: Any, args: tuple[Any, ...]) -> int:
@@ -92,7 +101,12 @@ def launches(func: Any, args: tuple[Any, ...]) -> int:
         return 1
     lists = [argument for argument in args if isinstance(argument, list | tuple) and argument]
     tensors: list[Tensor] = lists[0]
-    layouts = ([(one.stride(), one.dtype) for one in many] for many in lists if isinstance(many[0], Tensor))
+    converts = name == "_foreach_copy_"  # the only one whose lists may differ in type
+    layouts = (
+        [(one.stride(), None if converts else one.dtype) for one in many]
+        for many in lists
+        if isinstance(many[0], Tensor)
+    )
     if name.startswith("_foreach_") and len({tuple(layout) for layout in layouts}) > 1:
         return len(tensors)  # PyTorch then takes one after the other
     depth = len([one for one in lists if isinstance(one[0], Tensor)])
@@ -124,6 +138,7 @@ def main() -> None:
     parser.add_argument("--batch-tokens", type=int, default=25_600)
     parser.add_argument("--length", type=int, default=32, help="tokens of a sentence")
     parser.add_argument("--positions", choices=["sinusoidal", "learned", "rotary"], default="sinusoidal")
+    parser.add_argument("--weights", choices=["float32", "bfloat16"], default="float32", help="runtime.weights")
     parser.add_argument("--packing", action="store_true", help="the same sentences as streams, with FlashAttention")
     parser.add_argument("--top", type=int, default=20)
     parser.add_argument("--json", action="store_true")
@@ -140,7 +155,7 @@ def main() -> None:
         return
     for name, kernels in counted.items():
         parts = ", ".join(f"{part} {kernels[part]:,}" for part in ("forward", "backward", "optimizer"))
-        print(f"{name}: {kernels['total']:,} kernels: {parts}")
+        print(f"{name}: {kernels['total']:,} kernels: {parts}; {kernels['gigabytes']:.1f} GB")
         for operator, number in list(kernels["operators"].items())[: options.top]:
             print(f"{number:6}  {operator}")
 
@@ -195,6 +210,7 @@ def count(options: argparse.Namespace, optimizer_name: str) -> dict[str, Any]:
     from transformer_mt.model.transformer import Transformer
     from transformer_mt.runtime.device import Machine
     from transformer_mt.training.gradients import Gradients
+    from transformer_mt.training.narrow_weights import NarrowCopy
     from transformer_mt.training.optimizer import Optimizer
     from transformer_mt.training.step import TrainingStep
 
@@ -221,22 +237,31 @@ def count(options: argparse.Namespace, optimizer_name: str) -> dict[str, Any]:
             parts = parts_for(config.model, machine.device)
             model = Transformer(config.model, VOCABULARY, VOCABULARY, parts=parts).train()
         optimizer = Optimizer(model, config.training, machine)
-        step = TrainingStep(model, config.training.label_smoothing)
-        gradients = Gradients(step, machine, optimizer.scaler.scale, print)
+        narrow = NarrowCopy(model) if options.weights == "bfloat16" else None
+        step = TrainingStep(narrow.model if narrow else model, config.training.label_smoothing)
+        computing = replace(machine, dtype=torch.float32) if narrow else machine
+        gradients = Gradients(step, computing, optimizer.scaler.scale, print)
         gradients.add_up([batch], 1 / batch.tokens)
+        if narrow:
+            narrow.move_gradients()
         optimizer.update(1, 1e-3)
         counted = {}
         with KernelCount() as kernels:
-            with machine.autocast():
+            with computing.autocast():
                 loss = step(*batch.to(machine.device))
             counted["forward"] = kernels.kernels.total()
             (loss.smoothed * (1 / batch.tokens)).backward()
             counted["backward"] = kernels.kernels.total() - counted["forward"]
-            kinds = {f"{one.grad.device} {one.grad.dtype}" for one in model.parameters()}
             before = kernels.kernels.total()
+            if narrow:
+                narrow.move_gradients()
+            kinds = {f"{one.grad.device} {one.grad.dtype}" for one in model.parameters()}
             optimizer.update(2, 1e-3)
+            if narrow:
+                narrow.round_weights()
             counted["optimizer"] = kernels.kernels.total() - before
-    counted |= {"total": kernels.kernels.total(), "operators": dict((+kernels.kernels).most_common())}
+    counted |= {"total": kernels.kernels.total(), "gigabytes": kernels.bytes / 1e9}
+    counted |= {"operators": dict((+kernels.kernels).most_common())}
     return {**counted, "gradients": sorted(kinds)}
 
 

@@ -86,6 +86,10 @@ VARIANTS = [
     Variant("base, memory in fixed segments", {}, environment={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:False"}),
     Variant("base, streams, FlexAttention", STREAMS, use_flex),
     Variant("base, sentences not sorted by length", {"batching": {"bucket_by_length": False}}),
+    Variant("base, bfloat16 weights", {"runtime": {"weights": "bfloat16"}}),
+    Variant(
+        "base, bfloat16 weights, streams, compiled", {**STREAMS, "runtime": {"weights": "bfloat16"}, "compile": True}
+    ),
     Variant("base, muon", {"optimizer": "muon"}),
     Variant("base, batches of 4,096", {"batch_tokens": 4096}),
     Variant("base, batches of 65,536", {"batch_tokens": 65_536}),

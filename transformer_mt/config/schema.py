@@ -67,14 +67,12 @@ class Config(Section):
                 f"data.max_length {self.data.max_length} is more than model.max_positions {self.model.max_positions}"
             )
         if self.runtime.weights == "bfloat16":
-            needs = "runtime.weights: bfloat16 needs"
             if self.model.norm_kernel == "handmade" or self.model.epsilon_on == "deviation":
-                problems.append(f"{needs} model.norm_kernel: fused and model.epsilon_on: variance")
+                problems.append(
+                    "runtime.weights: bfloat16 needs model.norm_kernel: fused and model.epsilon_on: variance"
+                )
             if self.runtime.precision == "float16":
-                problems.append(f"{needs} a runtime.precision of auto, bfloat16 or float32")
-        if self.training.packing and (self.model.attention_dropout or self.model.attention == "handmade"):
-            excluded = "needs model.attention: fused and model.attention_dropout: 0; its attention has no dropout"
-            problems.append(f"training.packing {excluded}")
+                problems.append("runtime.weights: bfloat16 needs a runtime.precision of auto, bfloat16 or float32")
         if problems:
             raise ValueError("\n".join(problems))
         return self
