@@ -73,6 +73,9 @@ class Config(Section):
                 )
             if self.runtime.precision == "float16":
                 problems.append("runtime.weights: bfloat16 needs a runtime.precision of auto, bfloat16 or float32")
+        if self.training.packing and (self.model.attention_dropout or self.model.attention == "handmade"):
+            excluded = "needs model.attention: fused and model.attention_dropout: 0; its attention has no dropout"
+            problems.append(f"training.packing {excluded}")
         if problems:
             raise ValueError("\n".join(problems))
         return self

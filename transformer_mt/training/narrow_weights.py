@@ -35,8 +35,9 @@ class NarrowCopy:
     def move_gradients(self) -> None:
         """Give the gradients of the copy to the original, in float32."""
         pairs = zip(self.original.parameters(), self.model.parameters(), strict=True)
-        moved = [(parameter, narrow.grad) for parameter, narrow in pairs if narrow.grad is not None]
-        for parameter, _ in moved:
-            parameter.grad = torch.empty_like(parameter)
-        torch._foreach_copy_([parameter.grad for parameter, _ in moved], [gradient for _, gradient in moved])
+        narrow = {parameter: copied.grad for parameter, copied in pairs if copied.grad is not None}
+        wide = [torch.empty_like(parameter) for parameter in narrow]
+        torch._foreach_copy_(wide, list(narrow.values()))
+        for parameter, gradient in zip(narrow, wide, strict=True):
+            parameter.grad = gradient
         self.model.zero_grad()
