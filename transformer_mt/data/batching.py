@@ -66,6 +66,18 @@ class Batch(NamedTuple):
         return self._replace(target_out_BT=torch.full_like(self.target_out_BT, PAD), real_N=self.real_N[:0])
 
 
+class UpdateSize(NamedTuple):
+    """The size of an update of all processes together; each of them computes the same numbers from the plan.
+
+    tokens:         target tokens to predict; None if segmentations are sampled: only their process knows them
+    source, target: positions of the largest batch on each side, with padding
+    """
+
+    tokens: int | None
+    source: int
+    target: int
+
+
 @dataclass(frozen=True)
 class BatchSize:
     """tokens: the longest side of a batch times its sentences is at most this; or the number of sentences."""
@@ -211,6 +223,15 @@ class Batches:
                 batch = batch_of(*zip(*sampled, strict=True))
             batches.append(batch if index < len(plan) else batch.emptied())
         return batches
+
+    def update_size(self, epoch: int, number: int) -> UpdateSize:
+        """The size of an update over all processes."""
+        each = self.world * self.accumulate
+        plan = self.plan(epoch)[number * each : (number + 1) * each]
+        lengths = self.store.target.lengths
+        tokens = sum(int(lengths[pairs].sum()) for pairs in plan) if self.sampler is None else None
+        source, target = (max(len(pairs) * int(side[pairs].max()) for pairs in plan) for side in self._lengths)
+        return UpdateSize(tokens, source, target)
 
     def _sample(self, pair: int, place: str) -> tuple[Sequence[int], Sequence[int]]:
         """A random segmentation of this pair; the stored one if that is too long.
