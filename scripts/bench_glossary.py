@@ -7,7 +7,8 @@
    them (IBM model 1 on the training files). Share that appears, BLEU and chrF without and with them.
 2. A glossary of --terms entries: frequent words of the source, each with a made-up translation of one to three words
    that the model does not write. Share that appears, time without and with it, lines without a hit.
-3. --cases lines with addresses, e-mail addresses, placeholders and numbers between their words: copied exactly once.
+3. --cases lines with addresses, e-mail addresses, placeholders and numbers between their words, some in brackets and
+   quotation marks: copied exactly once, and no other number in the translation.
 
 Seconds are those of the processor. With --threads above 1 they add up over the threads.
 """
@@ -33,6 +34,7 @@ from transformer_mt.decoding.terms import Term
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.files.lines import lines_of
 
+AROUND = ("X", "X", "X", "(X)", "[X]", '"X"', "„X“", "X,", "(X", "X/")  # what touches a copy
 FORMS = ("{noun}", "{adjective} {noun}", "{adjective} {noun} {noun}")
 
 
@@ -176,11 +178,11 @@ def _copies(translator: Translator, sources: Sequence[str], cases: int) -> None:
         for _ in range(draw.randint(1, 3)):
             copy = _copy(draw)
             if not any(copy in other or other in copy for other in [*copies, *words]):
-                words.insert(draw.randrange(len(words)), copy)
+                words.insert(draw.randrange(len(words)), draw.choice(AROUND).replace("X", copy))
                 copies.append(copy)
         lines.append(" ".join(words))
         expected.append(copies)
-    glossary = Glossary({"\0": "\0"})  # copies only
+    glossary = Glossary({})  # copies only
     texts, seconds = _timed(translator, lines, [glossary.terms(line) for line in lines])
     whole = r"(?<![\w/]){}(?!\w)"
     right = [
@@ -190,10 +192,22 @@ def _copies(translator: Translator, sources: Sequence[str], cases: int) -> None:
     _, free = _timed(translator, lines)
     total = sum(map(len, expected))
     print(f"copies: {sum(right)} of {cases} lines have each of their copies exactly once ({total} copies)")
+    others = sum(
+        bool(_numbers(text, copies)) and not _numbers(line, copies)
+        for line, text, copies in zip(lines, texts, expected, strict=True)
+    )
+    print(f"  {others} lines have another number, which their source has not")
     print(f"  {seconds:.1f} s instead of {free:.1f} s")
     for line, text, copies, good in zip(lines, texts, expected, right, strict=True):
         if not good:
             print(f"  wrong: {copies} in: {text} | {line}")
+
+
+def _numbers(text: str, copies: Sequence[str]) -> list[str]:
+    """The numbers outside the copies."""
+    for copy in sorted(copies, key=len, reverse=True):
+        text = text.replace(copy, " ")
+    return re.findall(r"\d+", text)
 
 
 def _copy(draw: random.Random) -> str:

@@ -1,6 +1,7 @@
 """Counts the kernels that a training step launches on a GPU, without a GPU.
 
-    python scripts/count_kernels.py [--size base] [--optimizer adam] [--batch-tokens 25600] [--top 20] [--json]
+    python scripts/count_kernels.py [--size base] [--optimizer adam muon] [--batch-tokens 25600] [--positions rotary]
+        [--packing] [--top 20] [--json]
 
 The step is the one of `tmt train`: model, loss, backward and optimizer, eager, bfloat16, on fake tensors of the device
 "cuda", which have shapes and no numbers. A PyTorch without CUDA cannot run backward on them, so a C++ compiler builds a
@@ -28,6 +29,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 VOCABULARY = 32_000
+GUARDED = "TMT_COUNT_KERNELS"  # set in the process that has the stand-in
 SIZES: dict[str, dict[str, Any]] = {
     "tiny": {"d_model": 128, "n_heads": 4, "d_ff": 256, "encoder_layers": 4, "decoder_layers": 4},
     "base": {},
@@ -69,7 +71,7 @@ REGISTER_CUDA_HOOKS(CUDAHooks);
 
 
 class KernelCount(TorchDispatchMode):
-    """Counts the kernels of the operators that run inside the block. devices: of their results."""
+    """Counts the kernels of the operators that run inside the block."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -118,28 +120,33 @@ def multi_tensor_launches(sizes: list[int], most: int) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--size", choices=SIZES, default="base")
-    parser.add_argument("--optimizer", default="adam")
+    parser.add_argument("--optimizer", nargs="+", default=["adam"])
     parser.add_argument("--batch-tokens", type=int, default=25_600)
     parser.add_argument("--length", type=int, default=32, help="tokens of a sentence")
+    parser.add_argument("--positions", choices=["sinusoidal", "learned", "rotary"], default="sinusoidal")
+    parser.add_argument("--packing", action="store_true", help="the same sentences as streams, with FlashAttention")
     parser.add_argument("--top", type=int, default=20)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    if "LD_PRELOAD" not in os.environ:
+    if not torch.backends.cuda.is_built() and GUARDED not in os.environ:
         with tempfile.TemporaryDirectory() as folder:
             guard = build_guard(Path(folder))
-            environment = {**os.environ, "LD_PRELOAD": str(guard)}
+            environment = {**os.environ, "LD_PRELOAD": str(guard), GUARDED: "1"}
             raise SystemExit(subprocess.run([sys.executable, *sys.argv], env=environment, check=False).returncode)
-    counted = count(options)
+    pretend_cuda()
+    counted = {name: count(options, name) for name in options.optimizer}
     if options.json:
         print(json.dumps(counted))
         return
-    print(f"{counted['total']:,} kernels: forward {counted['forward']:,}, backward {counted['backward']:,}, ", end="")
-    print(f"optimizer {counted['optimizer']:,}")
-    for name, number in list(counted["operators"].items())[: options.top]:
-        print(f"{number:6}  {name}")
+    for name, kernels in counted.items():
+        parts = ", ".join(f"{part} {kernels[part]:,}" for part in ("forward", "backward", "optimizer"))
+        print(f"{name}: {kernels['total']:,} kernels: {parts}")
+        for operator, number in list(kernels["operators"].items())[: options.top]:
+            print(f"{number:6}  {operator}")
 
 
 def build_guard(folder: Path) -> Path:
+    """A library that makes a PyTorch without CUDA accept CUDA tensors, as long as nothing reads their numbers."""
     source, library = folder / "guard.cpp", folder / "guard.so"
     source.write_text(GUARD, encoding="utf-8")
     root = Path(torch.__file__).parent
@@ -168,37 +175,50 @@ def attention_on_cuda(
     return torch.ops.aten._scaled_dot_product_efficient_attention(query, key, value, bias, True, dropout, causal)[0]
 
 
-def count(options: argparse.Namespace) -> dict[str, Any]:
+def pretend_cuda() -> None:
+    """Let the project's code run as on a GPU."""
+    from transformer_mt.kernels import build
+
+    build.fused_attention = attention_on_cuda
+    torch.cuda.amp.common.amp_definitely_not_available = lambda: False
+    torch.cuda.is_bf16_supported = lambda including_emulation=True: True
+    Tensor.pin_memory = lambda self: self
+
+
+def count(options: argparse.Namespace, optimizer_name: str) -> dict[str, Any]:
+    """The kernels of forward, backward and optimizer, by operator, and the devices and types of the gradients."""
     from transformer_mt.config.schema import Config
     from transformer_mt.data.batching import Batch
-    from transformer_mt.kernels import build
+    from transformer_mt.data.packing import StreamSize, joined
+    from transformer_mt.kernels import packing
+    from transformer_mt.kernels.build import parts_for
     from transformer_mt.model.transformer import Transformer
     from transformer_mt.runtime.device import Machine
     from transformer_mt.training.gradients import Gradients
     from transformer_mt.training.optimizer import Optimizer
     from transformer_mt.training.step import TrainingStep
 
-    build.fused_attention = attention_on_cuda
-    torch.cuda.amp.common.amp_definitely_not_available = lambda: False
-    torch.cuda.is_bf16_supported = lambda including_emulation=True: True
-    Tensor.pin_memory = lambda self: self
     config = Config.model_validate(
         {
             "name": "count",
             "data": {"source": "en", "target": "de", "corpus": {"kind": "phrasebook"}},
             "tokenizer": {"kind": "character", "shared": True},
-            "model": {**SIZES[options.size], "tie_embeddings": "all"},
-            "training": {"max_epochs": 1, "optimizer": options.optimizer},
+            "model": {**SIZES[options.size], "tie_embeddings": "all", "positions": options.positions},
+            "training": {"max_epochs": 1, "optimizer": optimizer_name},
         }
     )
     sentences = options.batch_tokens // options.length
     ids = torch.randint(4, VOCABULARY, (sentences, options.length))
     ids[1::2, -1] = 0
     batch = Batch.of(ids, ids)
+    if options.packing:
+        rows = joined([row[row != 0].tolist() for row in ids])
+        batch = Batch.packed(rows, rows, StreamSize(ids.numel(), ids.numel(), len(ids), options.length))
+        packing.attention_for = lambda *_: packing.find_flash()  # no GPU is there to ask
     with FakeTensorMode(allow_non_fake_inputs=True):
         machine = Machine(torch.device("cuda:0"), torch.bfloat16)
         with machine.device:  # fake tensors cannot move
-            parts = build.parts_for(config.model, machine.device)
+            parts = parts_for(config.model, machine.device)
             model = Transformer(config.model, VOCABULARY, VOCABULARY, parts=parts).train()
         optimizer = Optimizer(model, config.training, machine)
         step = TrainingStep(model, config.training.label_smoothing)
@@ -212,10 +232,12 @@ def count(options: argparse.Namespace) -> dict[str, Any]:
             counted["forward"] = kernels.kernels.total()
             (loss.smoothed * (1 / batch.tokens)).backward()
             counted["backward"] = kernels.kernels.total() - counted["forward"]
+            kinds = {f"{one.grad.device} {one.grad.dtype}" for one in model.parameters()}
             before = kernels.kernels.total()
             optimizer.update(2, 1e-3)
             counted["optimizer"] = kernels.kernels.total() - before
-    return {"total": kernels.kernels.total(), **counted, "operators": dict((+kernels.kernels).most_common())}
+    counted |= {"total": kernels.kernels.total(), "operators": dict((+kernels.kernels).most_common())}
+    return {**counted, "gradients": sorted(kinds)}
 
 
 if __name__ == "__main__":

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from transformer_mt.decoding.glossary import Glossary
+from transformer_mt.decoding.glossary import Glossary, GlossaryCount, _ends_word
 from transformer_mt.decoding.terms import Term
 from transformer_mt.errors import TmtError
 
@@ -26,7 +30,7 @@ def copied(line: str) -> list[str]:
         ("Hund\tdog\tnoun\n", "3 columns", 1),
         ("# comment\n\nHund\t\n", "translation is empty", 3),
         ("\tdog\n", "term is empty", 1),
-        ("Hund\tdog\nHund\tdog\nHund\thound\n", "another translation in line 1", 3),
+        ("Hund\tdog\nHund\tdog\nHund\thound\n", "another translation in .*terms.tsv:1", 3),
     ],
 )
 def test_a_malformed_row_is_refused_with_its_line(tmp_path: Path, content: str, problem: str, line: int) -> None:
@@ -87,3 +91,67 @@ def test_a_term_inside_an_address_stays_as_it_is() -> None:
         Term("https://hund.example/hund", "https://hund.example/hund"),
         Term("hund", "dog"),
     ]
+
+
+def test_brackets_belong_to_an_address_in_pairs() -> None:
+    assert copied("(https://a.example/{id}/b) https://a.example/f(x)[0], https://a.example/x{y}.") == [
+        *("https://a.example/{id}/b", "https://a.example/f(x)[0]", "https://a.example/x{y}")
+    ]
+
+
+def test_entries_from_python_are_checked_as_those_of_a_file() -> None:
+    wrong: list[tuple[Any, str]] = [
+        ({"": "x"}, "the term is empty"),
+        ({"Hund": " "}, "the translation is empty"),
+        ({"Hund": 3}, "type int is not text"),
+        ({None: "x"}, "None is not text"),
+        ({"ein\nHund": "x"}, "line break"),
+        ({"Hund": "\ud800"}, "surrogate"),
+        ("Hund", "not a dict"),
+    ]
+    for entries, problem in wrong:
+        with pytest.raises(TmtError, match=problem):
+            Glossary(entries)
+    with pytest.raises(TmtError, match="'hund' has another translation"):
+        Glossary({"Hund": "dog", "hund": "hound"}, ignore_case=True)
+    assert Glossary({}).terms("Hund {x}") == [Term("{x}", "{x}")]
+
+
+def test_a_large_glossary_with_one_first_letter_is_fast() -> None:
+    entries = {f"h{number} {'wort' if number % 2 else 'w'}": "x" for number in range(20_000)} | {"고양이": "cat"}
+    glossary, line = Glossary(entries), "h1 h77 wort hier h8 w 고양이에게 h7 hart und h9 heute"
+    start = time.process_time()
+    for _ in range(200):
+        found = glossary.terms(line)
+    assert time.process_time() - start < 1, "0.1 s; it took 5 s when entries were found by their first letter"
+    assert [term.source for term in found] == ["h77 wort", "h8 w", "고양이"]
+
+
+@settings(max_examples=60)
+@given(
+    st.dictionaries(st.text("ab 고가-", min_size=1, max_size=5).filter(str.strip), st.just("x"), max_size=8),
+    st.text("abAB 고가는-.", max_size=15),
+    st.booleans(),
+)
+def test_terms_are_those_of_a_plain_search(entries: dict[str, str], line: str, ignore_case: bool) -> None:
+    """Each term of the glossary at each start of a word, the longest first."""
+    glossary = Glossary(entries, ignore_case)
+    expected, end = [], 0
+    for start in range(len(line)):
+        if line[start].isspace() or (start and (line[start - 1].isalnum() or line[start - 1] == "_")):
+            continue
+        for term in sorted(entries, key=len, reverse=True):
+            stop = start + len(term)
+            if stop <= len(line) and glossary._same(term, line[start:stop], start) and _ends_word(term, line, stop):
+                if start >= end:
+                    expected.append(line[start:stop])
+                    end = stop
+                break
+    assert [term.source for term in glossary.terms(line)] == expected
+
+
+def test_counts() -> None:
+    count = GlossaryCount()
+    for line in ("Hund 7 {x}", "", "Hund"):
+        count.add(Glossary({"Hund": "hound"}).terms(line))
+    assert str(count) == "glossary: 2 terms and 2 copies in 2 lines"

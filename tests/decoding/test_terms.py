@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from transformer_mt.config.schema import Config
 from transformer_mt.decoding.glossary import Glossary
 from transformer_mt.decoding.model_directory import ModelDirectory
-from transformer_mt.decoding.request import Constraint
-from transformer_mt.decoding.terms import BoundLine, Required, Term, _reopened
+from transformer_mt.decoding.terms import Term, reopened
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError
 from transformer_mt.kernels.build import build_model
@@ -218,10 +217,4 @@ def test_a_quotation_touches_what_it_opens(models: dict[str, Translator]) -> Non
     ],
 )
 def test_a_bracket_that_closes_after_a_copy_opens_before_it(text: str, opener: str, expected: str) -> None:
-    assert _reopened(text, "#", opener) == expected
-
-
-def test_words_of_a_copy_outside_its_place_are_noticed() -> None:
-    bound = BoundLine("a 7 b", (Required(Constraint(((8, 9),)), ("https://a.example",), True, ("",)),))
-    assert not bound.left_over([5, 8, 9, 6])
-    assert bound.left_over([5, 8, 9, 6, 9])
+    assert reopened(text, "#", opener) == expected

@@ -412,6 +412,16 @@ def test_a_file_that_is_given_twice_is_read_once(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err.count("given twice, and read once") == 2
 
 
+def test_files_of_a_folder_that_are_not_read_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("folder").mkdir()
+    _table("folder/a.tsv", PAIRS["de", "en"])
+    for language, side in (("de", 0), ("en", 1)):
+        lines = "".join(f"{pair[side]}\n" for pair in PAIRS["de", "en"])
+        Path(f"folder/b.{language}").write_text(lines, encoding="utf-8")
+    assert propose_config("folder").pairs == 300
+    assert "folder: only the tables in it are read, not b.de | b.en" in capsys.readouterr().err
+
+
 def test_lines_that_end_with_cr_only() -> None:
     for name, separator in (("a.tsv", "\t"), ("a.csv", ",")):
         Path(name).write_text("".join(f'"{de}"{separator}"{en}"\r' for de, en in PAIRS["de", "en"]), encoding="utf-8")

@@ -73,8 +73,6 @@ def score(
 
 def _inputs(*files: Path) -> list[Path]:
     """The files; `-` is stdin. Raises TmtError if several are."""
-    from transformer_mt.files.system import IS_WINDOWS
-
     if files.count(_STDIN) > 1:
         raise TmtError("both files are stdin", place="--source - --target -", remedy="Name a file for one of them.")
     stdin = Path("/dev/stdin")  # not on Windows: there is no such file then

@@ -24,7 +24,7 @@ from transformer_mt.files.lines import BYTE_ORDER_MARK, read_lines
 from transformer_mt.files.system import BINARY, IS_WINDOWS
 
 if TYPE_CHECKING:
-    from transformer_mt.workflows.translate import GlossaryUse, Interpreter
+    from transformer_mt.workflows.translate import Glossary, Interpreter
 
 BATCH = 2048  # lines
 _PIECE = 1 << 16  # bytes read from a pipe at once
@@ -40,13 +40,16 @@ def translate_all(
     scores: bool,
     head: dict[str, Any] | None,
     split: bool,
-    glossary: GlossaryUse | None = None,
+    glossary: Glossary | None = None,
 ) -> None:
     """Read, translate and write batch by batch; notes and progress go to stderr.
 
     prefix: the start of every translation. scores: write them too. head: None for plain lines; otherwise the first
     keys of the JSON object that is written. split: lines of several sentences.
     """
+    from transformer_mt.workflows.translate import GlossaryCount
+
+    count = GlossaryCount()
     form = form_of(scores, translator.decoding.n_best) if head is None else None
     known = check_file(input_) if input_ is not None and input_.is_file() else None
     watched = known is not None and sys.stderr.isatty()
@@ -56,7 +59,7 @@ def translate_all(
         writer = Writer(stream, form, head or {})
         for batch in [text] if text else _batches(input_, known is not None, notes, translator):
             prefixes = [prefix] * len(batch) if prefix else None
-            terms = glossary.terms(batch) if glossary is not None else None
+            terms = [count.add(glossary.terms(line)) for line in batch] if glossary is not None else None
             answers = translator.translate(batch, prefixes, align=form is None, split=split, terms=terms)
             for line, translation in zip(batch, answers, strict=True):
                 writer.write(line, translation)
@@ -67,11 +70,11 @@ def translate_all(
         writer.close()
         notes.close()
         if glossary is not None:
-            print(f"tmt: {glossary}", file=sys.stderr)
+            print(f"tmt: {count}", file=sys.stderr)
 
 
 def write_document(
-    translator: Interpreter, document: Path, form: str | None, output: Path | None, used: GlossaryUse | None
+    translator: Interpreter, document: Path, form: str | None, output: Path | None, glossary: Glossary | None
 ) -> None:
     """Translate a document. document: `-` for stdin."""
     from transformer_mt.workflows.documents import decoded, translate_document
@@ -79,11 +82,13 @@ def write_document(
     source: str | Path = document
     if str(document) == "-":
         source = decoded(sys.stdin.buffer.read(), "stdin")
-    result = translate_document(source, translator, form, used.glossary if used is not None else None)
+    result = translate_document(source, translator, form, glossary)
     with opened(output) as stream:
         stream.write(result.text.encode("utf-8"))
     for number, note in result.notes:
         print(f"tmt: line {number}: {note}", file=sys.stderr)
+    if result.glossary is not None:
+        print(f"tmt: {result.glossary}", file=sys.stderr)
 
 
 def _batches(input_: Path | None, checked: bool, notes: Notes, translator: Interpreter) -> Iterator[list[str]]:

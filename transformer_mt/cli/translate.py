@@ -92,9 +92,9 @@ def translate(
     search |= {"temperature": temperature, "top_k": top_k, "top_p": top_p}
     computing = workflow.Computing(device, threads, seed, scored=scores or json)
     translator, folders = workflow.open_translator(model, search, computing, engine)
-    used = workflow.GlossaryUse(glossary, translator) if glossary is not None else None
+    terms = translator.glossary(glossary) if glossary is not None else None
     if document is not None:
-        write_document(translator, document, format_, output, used)
+        write_document(translator, document, format_, output, terms)
         return
     if attention is not None:
         first, *others = given if no_split else translator.sentences(given[0], prefix)
@@ -103,7 +103,7 @@ def translate(
         print(f"tmt: wrote {picture}{partial}", file=sys.stderr)
     names = [str(folder) for folder in folders]
     head = {"model": names if len(names) > 1 else names[0]} if json else None
-    translate_all(translator, given, input_, output, prefix, scores, head, not no_split, used)
+    translate_all(translator, given, input_, output, prefix, scores, head, not no_split, terms)
 
 
 def _check_usage(

@@ -40,6 +40,7 @@ def search(
     positions = min((model.max_positions for model in models if model.max_positions is not None), default=None)
     results: list[list[SearchResult]] = [[] for _ in requests]
     attention = attrgetter("attention_NS")
+    decoder, attentive = _decoder(models, method.needs_attention), _decoder(models, True)
     with torch.inference_mode():
         for batch in _batches(requests, method, decoding, positions):
             sources = [requests[index].source for index in batch]
@@ -56,9 +57,9 @@ def search(
             if bound.constraints:
                 needed = [requests[index].constraints for index in batch]
                 constraints = Constraints.of(needed, bound.joining, source_BS.shape[1], attention, device)
-            decoder = _decoder(models, method.needs_attention or constraints is not None)
+            step = (decoder if constraints is None else attentive).step
             cache = decoder.start(source_BS)
-            found = method.find(Sentences(decoder.step, cache, limits, sources, coverage, seed, scored, constraints))
+            found = method.find(Sentences(step, cache, limits, sources, coverage, seed, scored, constraints))
             for index, results_of_one in zip(batch, found, strict=True):
                 results[index] = results_of_one
     return results

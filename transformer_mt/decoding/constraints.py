@@ -26,7 +26,7 @@ from transformer_mt.decoding.step import Limits, pad
 from transformer_mt.kernels.top_candidates import top_candidates
 from transformer_mt.text.vocabulary import EOS, PAD
 
-_POINTING = 0.1  # the share of the attention to a term that becomes the probability of its first token
+_POINTING = 0.9  # times the squared attention to a term is the probability of its first token
 _GOING_ON = 0.9  # the probability of the next token of a term that has begun; also the most that terms get together
 _LIKELY = math.log(0.5)  # an end that is at least as likely
 PATIENCE = 5  # steps that a search goes on after the best hypothesis would have ended
@@ -56,6 +56,7 @@ class Constraints:
     lead_BP: Tensor  # the first tokens of each pattern that are only a space
     ways_BC: Tensor  # number of patterns of each constraint
     avoided_BA: Tensor  # ids that must not be written; PAD if a sentence has fewer
+    guarded_BP: Tensor  # the id after the lead of each pattern, if it may follow nothing else; else PAD
     spans_BCS: Tensor  # 1.0 at the places in the source that each constraint translates
     joining_J: Tensor  # ids that may not directly follow a pattern, because they would continue its last word
     met_BWC: Tensor  # how often each hypothesis has met each constraint
@@ -80,7 +81,7 @@ class Constraints:
         longest = max((len(ids) for some in flat for _, ids in some), default=1)
         n_sentences, n_patterns, n_constraints = len(flat), max(map(len, flat)), max(map(len, constraints))
         patterns_BPL = torch.full((n_sentences, n_patterns, longest), PAD)
-        lengths_BP, owner_BP, lead_BP = torch.zeros(3, n_sentences, n_patterns, dtype=torch.long)
+        lengths_BP, owner_BP, lead_BP, guarded_BP = torch.zeros(4, n_sentences, n_patterns, dtype=torch.long)
         needed_BC, sizes_BC, ways_BC = torch.zeros(3, n_sentences, n_constraints, dtype=torch.long)
         spans_BCS = torch.zeros(n_sentences, n_constraints, n_source)
         for sentence, some in enumerate(constraints):
@@ -91,7 +92,8 @@ class Constraints:
             for place, (owner, ids) in enumerate(flat[sentence]):
                 patterns_BPL[sentence, place, : len(ids)] = torch.tensor(ids)
                 lengths_BP[sentence, place], owner_BP[sentence, place] = len(ids), owner
-                lead_BP[sentence, place] = some[owner].lead
+                lead_BP[sentence, place] = lead = some[owner].lead
+                guarded_BP[sentence, place] = ids[-1] if some[owner].guarded and len(ids) == lead + 1 > 1 else PAD
         avoided_BA = pad([[index for one in some for index in one.avoided] for some in constraints], "cpu")
         ends_BPL = torch.arange(longest) == (lead_BP[:, :, None] - 1)
         tensors = {
@@ -103,6 +105,7 @@ class Constraints:
             "lead_BP": lead_BP,
             "ways_BC": ways_BC.clamp(min=1),
             "avoided_BA": avoided_BA,
+            "guarded_BP": guarded_BP,
             "spans_BCS": spans_BCS,
             "joining_J": torch.tensor(joining, dtype=torch.long),
             "met_BWC": torch.zeros_like(needed_BC)[:, None],
@@ -121,12 +124,13 @@ class Constraints:
 
         A part of the attention to the span of a constraint becomes the probability of its next token; the rest is left
         to the model's own words, as in a pointer-generator network (See et al. 2017, arXiv:1704.04368). So a term that
-        the model finds unlikely costs little in its right place. cache: after the step; has the attention
+        the model finds unlikely costs little in its right place. The attention is squared: where it is spread over
+        several words, it says little about the place. cache: after the step; has the attention
         """
         if self.attention is None:
             return log_p_NV
         attention_BWS = self.attention(cache).view(*self.met_BWC.shape[:2], -1)
-        share_BWC = _POINTING * torch.einsum("bws,bcs->bwc", attention_BWS, self.spans_BCS)
+        share_BWC = _POINTING * torch.einsum("bws,bcs->bwc", attention_BWS, self.spans_BCS).square()
         open_BWP = self._open()
         share_BWP = (share_BWC / self.ways_BC[:, None]).gather(2, self.owner_BP[:, None].expand_as(open_BWP)) * open_BWP
         begun_BWP = (self._progress() > self.lead_BP[:, None]) & ~self._completed().any(dim=2, keepdim=True) & open_BWP
@@ -147,8 +151,8 @@ class Constraints:
     def forbid(self, log_p_NV: Tensor, limits: Limits, n_steps: int) -> None:
         """Set log-probabilities [N, V] to minus infinity, in place, except where a prefix decides.
 
-        Forbidden are the end before all constraints are met, a pattern of a constraint that is met already, and tokens
-        that would change the last word of a pattern.
+        Forbidden are the end before all constraints are met, a pattern of a constraint that is met already, a guarded
+        token without its lead, and tokens that would change the last word of a pattern.
         """
         width = self.met_BWC.shape[1]
         open_BWP, length_BWP = self._open(), self._progress()
@@ -167,6 +171,8 @@ class Constraints:
         log_p_NV.scatter_(1, next_NP, next_log_p_NP)
         log_p_NV.scatter_(1, self.avoided_BA.repeat_interleave(width, dim=0), -math.inf)
         log_p_NV.scatter_(1, forbidden_BWP.flatten(0, 1), -math.inf)
+        led_BWP = self.ends_BWPL.gather(3, (self.lead_BP - 1).clamp(min=0)[:, None, :, None].expand(-1, width, -1, -1))
+        log_p_NV.scatter_(1, torch.where(led_BWP[..., 0], PAD, self.guarded_BP[:, None]).flatten(0, 1), -math.inf)
         log_p_NV[:, EOS].masked_fill_(~self._all_met(self.met_BWC).flatten(), -math.inf)
         if before_NV is not None:
             log_p_NV.copy_(torch.where(free_N[:, None], log_p_NV, before_NV))

@@ -8,13 +8,17 @@ arXiv:2004.14837): on the phrasebook, both have more errors.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from transformer_mt.text.words import words_across
+
 Weights = np.ndarray[Any, Any]
+Parts = Sequence[tuple[str, str]]
 Link = tuple[int, int]  # positions of a source word and of a target word, from 0
 
 
@@ -80,6 +84,13 @@ class ReferenceLoss(NamedTuple):
     tokens: int
     n_cut: int
 
+    @classmethod
+    def of(cls, scores: Iterable[PairScore]) -> ReferenceLoss:
+        total = cls(0.0, 0, 0)
+        for one in scores:
+            total = cls(total.nats - one.log_probability, total.tokens + len(one.tokens), total.n_cut + one.is_cut)
+        return total
+
 
 def aligned_tokens(weights_TS: Weights) -> list[int]:
     """For each target token, the source token with the most attention.
@@ -102,6 +113,20 @@ def aligned_words(
         return ()
     best_Y, best_X = weights_YX.argmax(axis=1), weights_YX.argmax(axis=0)
     return tuple((int(x), y) for y, x in enumerate(best_Y) if best_X[x] == y and weights_YX[y, x] > 0)
+
+
+def links_across(links: Sequence[Link], sources: Parts, targets: Parts) -> tuple[Link, ...]:
+    """Links between the words of two texts as links between those of two others.
+
+    sources, targets: the two texts of each side, part by part
+    """
+    found: dict[Link, None] = {}
+    of_sources, of_targets = words_across(sources), words_across(targets)
+    for source, target in links:
+        if source < len(of_sources) and target < len(of_targets):
+            one, other = of_sources[source], of_targets[target]
+            found |= dict.fromkeys(zip(one, other, strict=True) if len(one) == len(other) else product(one, other))
+    return tuple(found)
 
 
 def word_weights(

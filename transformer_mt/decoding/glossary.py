@@ -5,13 +5,14 @@ The file has two columns, separated by a tab: a term and its translation. Lines 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
 import regex
 
+from transformer_mt.decoding.given import checked_text
 from transformer_mt.decoding.terms import Term
 from transformer_mt.errors import TmtError, at
 from transformer_mt.files.lines import read_lines
@@ -26,6 +27,7 @@ _PARTICLES = regex.compile(
 )
 _HANGUL_END = regex.compile(r"\p{sc=Hangul}$")
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}_]")
+_FIRST_WORD = regex.compile(r"[\p{L}\p{M}\p{N}_]+|.", regex.DOTALL)
 _WORD_START = regex.compile(r"(?<![\p{L}\p{M}\p{N}_])\S")
 _REMEDY = "Write two columns with one tab between them: the term, and its translation."
 
@@ -36,43 +38,40 @@ class Glossary:
 
     entries:     translation of each term
     ignore_case: whether a term also matches in another case; otherwise only a first letter at the start of a line may
-                 be upper case instead of lower case
+                 be upper case instead of lower case. `Translator.glossary` knows what fits a model
+    Raises TmtError if an entry is not text, empty or of several lines, or if a term has two translations.
     """
 
-    entries: dict[str, str]
+    entries: Mapping[str, str]
     ignore_case: bool = False
-    _by_start: dict[str, list[str]] = field(init=False, repr=False, compare=False)
+    _by_text: dict[str, list[str]] = field(init=False, repr=False, compare=False)  # terms, by their text in lower case
+    _lengths: dict[str, list[int]] = field(init=False, repr=False, compare=False)  # of terms, by their first word
 
     def __post_init__(self) -> None:
-        by_start: dict[str, list[str]] = {}
-        for term in sorted(self.entries, key=len, reverse=True):
-            by_start.setdefault(term[0].lower(), []).append(term)
-        object.__setattr__(self, "_by_start", by_start)
+        if not isinstance(self.entries, Mapping):
+            raise TmtError(
+                "entries are not a dict", place="glossary", remedy='For example:  Glossary({"Hund": "hound"})'
+            )
+        rows = ((term, translation, "glossary") for term, translation in self.entries.items())
+        object.__setattr__(self, "entries", _checked(rows, self.ignore_case))
+        by_text, lengths = dict[str, list[str]](), dict[str, set[int]]()
+        for term in self.entries:
+            by_text.setdefault(term.lower(), []).append(term)
+            lengths.setdefault(_first_word(term, 0).lower(), set()).add(len(term))
+        object.__setattr__(self, "_by_text", by_text)
+        object.__setattr__(self, "_lengths", {word: sorted(some, reverse=True) for word, some in lengths.items()})
+
+    @classmethod
+    def of(cls, terms: Glossary | Mapping[str, str] | str | Path, ignore_case: bool) -> Glossary:
+        """A glossary from its entries or the path of its file; another one ignores case too if it must."""
+        if isinstance(terms, Glossary):
+            return replace(terms, ignore_case=True) if ignore_case and not terms.ignore_case else terms
+        return cls.load(terms, ignore_case) if isinstance(terms, (str, Path)) else cls(terms, ignore_case)
 
     @classmethod
     def load(cls, file: str | Path, ignore_case: bool = False) -> Glossary:
         """Raises TmtError, with the line, if a row is malformed, or if a term has two translations."""
-        entries: dict[str, str] = {}
-        first: dict[str, int] = {}
-        for number, row in read_lines(file, any_text=True):
-            if not row.strip() or row.startswith("#"):
-                continue
-            columns = [" ".join(column.split()) for column in row.split("\t")]
-            if len(columns) != 2:
-                raise TmtError(f"{len(columns)} columns, not 2", place=at(file, number), remedy=_REMEDY)
-            if not all(columns):
-                side = "translation" if columns[0] else "term"
-                raise TmtError(f"the {side} is empty", place=at(file, number), remedy=_REMEDY)
-            term, translation = columns
-            key = term.lower() if ignore_case else term
-            if entries.get(key, translation) != translation:
-                raise TmtError(
-                    f"'{term}' has another translation in line {first[key]}: '{entries[key]}'",
-                    place=at(file, number),
-                    remedy="Keep one of the two lines.",
-                )
-            entries[key] = translation
-            first.setdefault(key, number)
+        entries = _checked(_rows(Path(file)), ignore_case)
         if not entries:
             raise TmtError("the glossary has no terms", place=file, remedy=_REMEDY)
         return cls(entries, ignore_case)
@@ -90,16 +89,16 @@ class Glossary:
                 taken.append((start, end, target))
         return [Term(line[start:end], target) for start, end, target in sorted(taken)]
 
-    def terms_of(self, lines: Iterable[str]) -> Iterator[list[Term]]:
-        """The terms of each line."""
-        return map(self.terms, lines)
-
     def _matches(self, line: str) -> Iterator[tuple[int, int, str]]:
         """Start and end of entries, with their translations; of those that start at the same place, the longest."""
         for found in _WORD_START.finditer(line):
             start = found.start()
-            for term in self._by_start.get(found[0].lower(), ()):
-                end = start + len(term)
+            word = _first_word(line, start)
+            # A term of several words has the whole word; a Korean term may be the beginning of a word.
+            lengths = [*self._lengths.get(word.lower(), ()), *range(len(word) - 1, 0, -1)]
+            ends = (start + length for length in lengths if start + length <= len(line))
+            some = ((end, term) for end in ends for term in self._by_text.get(line[start:end].lower(), ()))
+            for end, term in some:
                 if self._same(term, line[start:end], start) and _ends_word(term, line, end):
                     yield start, end, self.entries[term]
                     break
@@ -108,6 +107,64 @@ class Glossary:
         if self.ignore_case:
             return text.lower() == term.lower()
         return text == term or (start == 0 and text == term[0].upper() + term[1:])
+
+
+@dataclass
+class GlossaryCount:
+    """The number of terms and copies that were found, and of the lines that have any."""
+
+    terms: int = 0
+    copies: int = 0
+    lines: int = 0
+
+    def add(self, terms: Sequence[Term]) -> Sequence[Term]:
+        """Count the terms of a line. Returns them."""
+        copies = sum(term.is_copy for term in terms)
+        self.copies += copies
+        self.terms += len(terms) - copies
+        self.lines += bool(terms)
+        return terms
+
+    def __str__(self) -> str:
+        counts = (self.terms, "term", "terms"), (self.copies, "copy", "copies"), (self.lines, "line", "lines")
+        terms, copies, lines = (f"{count:,} {one if count == 1 else more}" for count, one, more in counts)
+        return f"glossary: {terms} and {copies} in {lines}"
+
+
+def _rows(file: Path) -> Iterator[tuple[str, str, str]]:
+    """Term, translation and place of each row. Raises TmtError if a row does not have two columns."""
+    for number, row in read_lines(file, any_text=True):
+        if row.strip() and not row.startswith("#"):
+            columns = [" ".join(column.split()) for column in row.split("\t")]
+            if len(columns) != 2:
+                raise TmtError(f"{len(columns)} columns, not 2", place=at(file, number), remedy=_REMEDY)
+            yield columns[0], columns[1], at(file, number)
+
+
+def _checked(rows: Iterable[tuple[str, str, str]], ignore_case: bool) -> dict[str, str]:
+    """The entries. Raises TmtError, with its place, for what is no entry.
+
+    rows: term, translation, and where they come from
+    """
+    entries, first = dict[str, str](), dict[str, tuple[str, str]]()
+    for term, translation, place in rows:
+        for side, text in (("term", term), ("translation", translation)):
+            if not checked_text(text, place).strip():
+                raise TmtError(f"the {side} is empty", place=place, remedy="Each term needs a translation.")
+            if len(text.splitlines()) > 1:
+                raise TmtError(f"the {side} has a line break: {text!r}", place=place, remedy="Write it in one line.")
+        other, where = first.setdefault(term.lower() if ignore_case else term, (translation, place))
+        if other != translation:
+            raise TmtError(
+                f"'{term}' has another translation in {where}: '{other}'", place=place, remedy="Keep one of the two."
+            )
+        entries[term] = translation
+    return entries
+
+
+def _first_word(text: str, start: int) -> str:
+    found = _FIRST_WORD.match(text, start)
+    return found[0] if found is not None else ""
 
 
 def _ends_word(term: str, line: str, end: int) -> bool:

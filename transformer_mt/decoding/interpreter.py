@@ -7,22 +7,35 @@ files, prints and shows progress. Memory does not grow with the number of lines.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import replace
 from functools import cached_property
-from itertools import islice, repeat, zip_longest
+from itertools import chain, islice, repeat, tee, zip_longest
 from pathlib import Path
-from typing import ClassVar, overload
+from typing import ClassVar, cast, overload
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.schema import Config
-from transformer_mt.decoding.forced import Forced, Link, PairScore, ReferenceLoss, aligned_tokens, aligned_words
+from transformer_mt.decoding.computing import Computing as Computing
+from transformer_mt.decoding.forced import (
+    Forced,
+    Link,
+    PairScore,
+    ReferenceLoss,
+    aligned_tokens,
+    aligned_words,
+    links_across,
+)
+from transformer_mt.decoding.given import checked, for_each_line, prefix_for_each_line
+from transformer_mt.decoding.glossary import Glossary
 from transformer_mt.decoding.joining import join
 from transformer_mt.decoding.request import Request, SearchResult
 from transformer_mt.decoding.searches.base import make_search
-from transformer_mt.decoding.terms import UNKNOWN, Term, TermReader, spans_of_terms
+from transformer_mt.decoding.term_reader import Piece, TermReader
+from transformer_mt.decoding.term_tokens import UNKNOWN
+from transformer_mt.decoding.terms import Term, spans_of_terms
 from transformer_mt.decoding.translation import Hypothesis as Hypothesis
-from transformer_mt.decoding.translation import Source, Target, checked, note_of_unknown, without_search
+from transformer_mt.decoding.translation import Source, Target, note_of_unknown, without_search
 from transformer_mt.decoding.translation import Translation as Translation
 from transformer_mt.errors import TmtError
 from transformer_mt.text.cleaning import clean_text
@@ -32,27 +45,8 @@ from transformer_mt.text.vocabulary import EOS, MARKS, UNK
 from transformer_mt.text.words import words_of_tokens
 
 CHUNK = 2048  # lines that are read, sorted by length and translated together
-
-
-@dataclass(frozen=True)
-class Computing:
-    """Where and how an engine computes.
-
-    device:  auto, cpu, cuda or mps
-    threads: CPU threads; None: one for each core
-    seed:    of random samples
-    scored:  False lets greedy search skip the scores, which are then 0; this saves a tenth of its time
-    """
-
-    device: str = "auto"
-    threads: int | None = None
-    seed: int = 1
-    scored: bool = True
-
-    def __post_init__(self) -> None:
-        """Raises TmtError if `threads` is below 1."""
-        if self.threads is not None and self.threads < 1:
-            raise TmtError(f"threads must be 1 or more, not {self.threads}", remedy="For example:  --threads 2")
+MANY_TERMS = 5  # in a sentence; from here on, a note says that their order may be wrong
+Terms = Iterable[Sequence[Term]] | Sequence[Term] | Glossary | Mapping[str, str] | None
 
 
 class Interpreter(ABC):
@@ -96,7 +90,7 @@ class Interpreter(ABC):
         align: bool = False,
         *,
         split: bool = True,
-        terms: Iterable[Sequence[Term]] | None = None,
+        terms: Terms = None,
     ) -> Translation: ...
 
     @overload
@@ -108,7 +102,7 @@ class Interpreter(ABC):
         align: bool = False,
         *,
         split: bool = True,
-        terms: Iterable[Sequence[Term]] | None = None,
+        terms: Terms = None,
     ) -> Iterator[Translation]: ...
 
     def translate(
@@ -119,7 +113,7 @@ class Interpreter(ABC):
         align: bool = False,
         *,
         split: bool = True,
-        terms: Iterable[Sequence[Term]] | None = None,
+        terms: Terms = None,
     ) -> Translation | Iterator[Translation]:
         """The translation of a line, or of each line, in order. A line of white space has an empty translation.
 
@@ -130,33 +124,43 @@ class Interpreter(ABC):
         chunk_size: number of lines that are read before the first translation is returned
         align:      whether hypotheses have scores of their tokens, and alignments
         split:      whether a line may hold several sentences
-        terms:      for each line, in order, what its translation must contain
-        Raises TmtError if `lines` is not text, if a prefix is too long, or if a term is not in its line.
+        terms:      what translations must contain: a glossary or its entries, or the terms of each line, in their order
+        Raises TmtError if `lines` is not text, if a prefix is too long, if a term is not in its line, or if there are
+        fewer or more prefixes or lists of terms than lines.
         """
-        starts = repeat(prefixes or "") if prefixes is None or isinstance(prefixes, str) else iter(prefixes)
-        needed = iter(terms) if terms is not None else repeat(())
-        answers = self._translate(checked(lines), starts, needed, chunk_size, align, split)
-        return next(answers) if isinstance(lines, str) else answers
+        one_line = isinstance(lines, str)
+        n_lines = 1 if one_line else len(lines) if isinstance(lines, Sized) else None
+        given, starts = checked(lines), prefix_for_each_line(prefixes, n_lines)
+        needed: Iterator[Sequence[Term]] = repeat(())
+        if isinstance(terms, (Glossary, Mapping)):
+            given, again = tee(given)
+            needed = map(self.glossary(terms).terms, again)
+        elif terms is not None:
+            of_one = one_line and isinstance(terms, Sequence) and all(isinstance(term, Term) for term in terms)
+            of_each = cast("Iterable[Sequence[Term]]", [terms] if of_one else terms)
+            needed = for_each_line(of_each, "terms", n_lines)
+        answers = self._translate(zip(given, starts, needed, strict=False), chunk_size, align, split)
+        return next(answers) if one_line else answers
 
     def _translate(
-        self,
-        lines: Iterator[str],
-        starts: Iterator[str],
-        needed: Iterator[Sequence[Term]],
-        chunk_size: int,
-        align: bool,
-        split: bool,
+        self, given: Iterator[tuple[str, str, Sequence[Term]]], chunk_size: int, align: bool, split: bool
     ) -> Iterator[Translation]:
         """The work of `translate`. All sentences of a chunk of lines are searched together."""
-        while chunk := list(islice(lines, chunk_size)):
-            given = zip(chunk, islice(starts, len(chunk)), islice(needed, len(chunk)), strict=True)
-            parted = [list(self._parts(*one)) if split else [one] for one in given]
-            read = [[self._read(*part) for part in parts] for parts in parted]
-            answers = iter(self._answer([source for sources in read for source in sources if source.tokens], align))
-            for parts, sources in zip(parted, read, strict=True):
-                translated = [next(answers) if source.tokens else without_search(source) for source in sources]
-                texts = [text for text, _, _ in parts]
-                yield join(translated, texts, self.config.data.target, self.decoding.n_best, self.search.total)
+        while chunk := list(islice(given, chunk_size)):
+            parted = [list(self._parts(*one)) if split else [Piece(*one)] for one in chunk]
+            for parts, translated in zip(parted, self._translated(parted, align), strict=True):
+                yield self._join(parts, translated)
+
+    def _translated(self, parted: Sequence[Sequence[Piece]], align: bool) -> Iterator[list[Translation]]:
+        """The translations of the pieces of each line."""
+        read = [[self._read(*piece) for piece in some] for some in parted]
+        answers = iter(self._answer([source for sources in read for source in sources if source.tokens], align))
+        for sources in read:
+            yield [next(answers) if source.tokens else without_search(source) for source in sources]
+
+    def _join(self, parts: Sequence[Piece], translated: Sequence[Translation]) -> Translation:
+        texts = [part.line for part in parts]
+        return join(translated, texts, self.config.data.target, self.decoding.n_best, self.search.total)
 
     def sentences(self, line: str, prefix: str = "", terms: Sequence[Term] = ()) -> list[str]:
         """The parts of a line that are translated one by one. Joined, they are the line.
@@ -169,32 +173,41 @@ class Interpreter(ABC):
         n_first = len(sentences(prefix.strip(), data.target))
         return ["".join(found[:n_first]), *found[n_first:]]
 
-    def _parts(self, line: str, prefix: str, terms: Sequence[Term]) -> Iterator[tuple[str, str, Sequence[Term]]]:
+    def _parts(self, line: str, prefix: str, terms: Sequence[Term]) -> Iterator[Piece]:
         """The sentences of a line, each with its prefix and its terms."""
         spans, start = spans_of_terms(line, terms), 0
         for text in self.sentences(line, prefix, terms):
             end = start + len(text)
-            yield text, "" if start else prefix, [term for place, term in spans if start <= place < end]
+            yield Piece(text, "" if start else prefix, [term for place, term in spans if start <= place < end])
             start = end
+
+    def glossary(self, terms: Glossary | Mapping[str, str] | str | Path) -> Glossary:
+        """A glossary that fits this model: if its tokenizer ignores the case of the source, so does the glossary.
+
+        terms: a glossary, entries, or the path of a file
+        Raises TmtError if it is malformed, or if the search or the engine does not support terms.
+        """
+        assert self.terms
+        return Glossary.of(terms, self.config.source_tokenizer.case == "lower")
 
     @cached_property
     def terms(self) -> TermReader:
         """Raises TmtError if the search or the engine does not support terms."""
         if not self.constrains:
             raise TmtError(
-                "this engine does not support terms", remedy="Use --engine tmt with the folder of the run or model."
+                "this engine does not support terms", remedy="Use the engine tmt with the folder of the run or model."
             )
         if not self.search.constrained_rows:
-            raise TmtError("terms need a beam search", remedy="Remove --sample or --mbr, or add --beam 5 to --mbr.")
+            raise TmtError("terms need a beam search", remedy="Search with a beam (--beam 5), without samples.")
         return TermReader(self.config, self.source, self.target)
 
     def _read(self, line: str, prefix: str, terms: Sequence[Term] = ()) -> Source:
         """Clean a line, split it into tokens and look up their ids; note what is lost."""
-        bound = self.terms.read(line, terms) if terms else None
+        bound = self.terms.read(line, terms, prefix) if terms else None
         if bound is not None:
             if bound.answer is not None:
                 return Source(line, (), (), (), (), False, bound)
-            line = bound.line
+            line, prefix = bound.line, bound.prefix
         data, most, notes = self.config.data, self.max_length - 1, []
         tokens: list[str] = []
         if line.strip():
@@ -206,9 +219,12 @@ class Interpreter(ABC):
         unknown = [token for token, index in zip(tokens, ids, strict=True) if index == UNK and UNKNOWN not in token]
         if unknown:
             detokenize = self.source.segmenter.tokenizer.detokenize  # keeps the case of the word
-            notes.append(note_of_unknown([detokenize([token]) for token in unknown]))
+            words = [detokenize([token]) for token in unknown]
+            notes.append(note_of_unknown(words if bound is None else [bound.restored(word) for word in words]))
+        if sum(not term.is_copy for term in terms) >= MANY_TERMS:
+            notes.append(f"{MANY_TERMS} terms or more in a sentence: check that they are in the right places")
         start = self._prefix_ids(prefix)
-        if UNK in start:
+        if UNK in start and UNKNOWN not in prefix:
             notes.append(f"the prefix has tokens that the model does not know; it writes {MARKS[UNK]} for them")
         return Source(line, tuple(tokens), (*ids, EOS), start, tuple(notes), is_cut, bound)
 
@@ -225,34 +241,56 @@ class Interpreter(ABC):
         return tuple(ids)
 
     def _request(self, source: Source) -> Request:
-        if source.bound is None:
-            return Request(source.ids, source.prefix)
-        return Request(source.ids, source.prefix, source.bound.constraints, self.terms.joining)
+        bound = (source.bound.constraints, self.terms.tokens.joining) if source.bound is not None else ((), ())
+        return Request(source.ids, source.prefix, *bound)
 
     def _answer(self, sources: Sequence[Source], align: bool) -> list[Translation]:
         """Search, choose among the results, align those that need it, and write them as text."""
         found = self._search([self._request(source) for source in sources])
-        chosen = [self.search.choose(candidates, self.target.decode) for candidates in found]
+        kept = [self._correct(source, candidates) for source, candidates in zip(sources, found, strict=True)]
+        again = self._in_pieces([source for source, some in zip(sources, kept, strict=True) if not some], align)
+        chosen = [list(self.search.choose(some, self.target.decode)) if some else [] for some in kept]
         pairs = [(source, one) for source, best in zip(sources, chosen, strict=True) for one in best]
         replaces = self.decoding.replace_unknown
         needed = [index for index, (_, one) in enumerate(pairs) if one.ids and (align or (replaces and UNK in one.ids))]
         sides = [pairs[index][0].ids for index in needed], [pairs[index][1].ids for index in needed]
         forced = {needed[place]: one for place, one in self._force(*sides, scored=align, attentive=True)}
-        written = [self._write(*pair, forced.get(index), align) for index, pair in enumerate(pairs)]
-        hypotheses, answers = iter(written), []
+        written = (self._write(*pair, forced.get(index), align) for index, pair in enumerate(pairs))
+        answers = []
         for source, best in zip(sources, chosen, strict=True):
-            notes = source.notes
-            if source.bound is not None and (missing := source.bound.missing(best[0].ids)):
+            if not best:
+                answers.append(next(again))
+                continue
+            notes, (hypotheses, (missing, *_)) = source.notes, zip(*islice(written, len(best)), strict=True)
+            if missing:
                 notes = (*notes, f"without the term{'s' * (len(missing) > 1)} {', '.join(missing)}")
-            if source.bound is not None and source.bound.left_over(best[0].ids):
-                notes = (*notes, "beside the copies, the translation has a word that stands for one; check this line")
             if best[0].stopped:
                 notes = (*notes, f"the translation was stopped after {len(best[0].ids)} tokens")
-            answers.append(Translation(source.tokens, tuple(islice(hypotheses, len(best))), notes, source.is_cut))
+            answers.append(Translation(source.tokens, hypotheses, notes, source.is_cut))
         return answers
 
-    def _write(self, source: Source, found: SearchResult, forced: Forced | None, align: bool) -> Hypothesis:
-        """A search result as text. forced: None if neither alignments nor unknown words need it."""
+    def _correct(self, source: Source, candidates: Sequence[SearchResult]) -> Sequence[SearchResult]:
+        """The candidates with all terms, or else those with all copies. Empty: there is none, but pieces help."""
+        if source.bound is None:
+            return candidates
+        written = [self.terms.write(source.bound, one.ids) for one in candidates]
+        pairs = list(zip(candidates, written, strict=True))
+        whole = [one for one, text in pairs if text.correct and not text.missing]
+        usable = whole or [one for one, text in pairs if text.correct]
+        return usable if usable or source.bound.pieces else candidates
+
+    def _in_pieces(self, sources: Sequence[Source], align: bool) -> Iterator[Translation]:
+        """The translations of lines without stand-ins: piece by piece around the texts that would have them."""
+        bound = [source.bound for source in sources if source.bound is not None]
+        for one, translated in zip(bound, self._translated([one.pieces for one in bound], align), strict=True):
+            note = f"translated in pieces around {', '.join(one.replaced)}: the model did not place it well"
+            notes = dict.fromkeys([*chain.from_iterable(part.notes for part in translated), note])
+            yield replace(self._join(one.pieces, translated), notes=tuple(notes))
+
+    def _write(
+        self, source: Source, found: SearchResult, forced: Forced | None, align: bool
+    ) -> tuple[Hypothesis, Sequence[str]]:
+        """A search result as text, and the terms that it lacks. forced: None if nothing needs it."""
         tokens = tuple(self.target.vocabulary.tokens[token] for token in found.tokens)
         detokenize, alignment = self.source.segmenter.tokenizer.detokenize, list[int]()
         if forced is not None:
@@ -262,18 +300,18 @@ class Interpreter(ABC):
         if self.decoding.replace_unknown and alignment:
             places = [place for token, place in zip(found.ids, alignment, strict=True) if token == UNK]
             unknown = [detokenize([source.tokens[place]]) for place in places]
-        text = self._text(source, found.ids, unknown)
-        if forced is None or forced.log_probabilities is None:
-            empty = () if align else None
-            return Hypothesis(text, tokens, found.score, empty, empty, empty)
-        words = self._word_alignment(forced, source, tokens, self.target.decode(found.ids))
-        aligned = tuple(alignment[: len(tokens)])
-        return Hypothesis(text, tokens, found.score, aligned, tuple(forced.log_probabilities), words)
-
-    def _text(self, source: Source, ids: Sequence[int], unknown: Sequence[str] = ()) -> str:
-        if source.bound is None:
-            return self.target.decode(ids, unknown)
-        return self.terms.write(source.bound, ids, unknown)
+        text, missing = self.target.decode(found.ids, unknown), tuple[str, ...]()
+        result = Hypothesis(text, tokens, found.score, *([()] * 3 if align else []))
+        if forced is not None and forced.log_probabilities is not None:
+            links = self._word_alignment(forced, source, tokens, self.target.decode(found.ids))
+            scores = tuple(forced.log_probabilities)
+            result = Hypothesis(text, tokens, found.score, tuple(alignment[: len(tokens)]), scores, links)
+        if source.bound is not None:
+            written = self.terms.write(source.bound, found.ids, unknown)
+            words, missing = result.word_alignment, written.missing
+            words = words and links_across(words, source.bound.parts, written.parts)  # as the user sees them
+            result = replace(result, text=written.text, word_alignment=words)
+        return result, missing
 
     def _word_alignment(
         self, forced: Forced, source: Source, tokens: Sequence[str], text: str, clean: bool = False
@@ -359,8 +397,4 @@ class Interpreter(ABC):
 
     def reference_loss(self, sources: Sequence[str], references: Sequence[str]) -> ReferenceLoss:
         """The loss of the references, one for each source. Sources and references are cut to the longest length."""
-        total = ReferenceLoss(0.0, 0, 0)
-        for one in self.score(sources, references):
-            nats, tokens, n_cut = total
-            total = ReferenceLoss(nats - one.log_probability, tokens + len(one.tokens), n_cut + one.is_cut)
-        return total
+        return ReferenceLoss.of(self.score(sources, references))

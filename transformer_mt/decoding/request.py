@@ -24,6 +24,7 @@ class Constraint(NamedTuple):
     lead:     the first ids of a pattern that are only a space, so that a translation may begin after them
     sources:  the places in the source that these ids translate
     avoided:  ids that would write the same once more, in other ways
+    guarded:  whether its only id after the lead may follow nothing but the lead
     """
 
     patterns: tuple[tuple[int, ...], ...]
@@ -31,6 +32,7 @@ class Constraint(NamedTuple):
     lead: int = 0
     sources: tuple[int, ...] = ()
     avoided: tuple[int, ...] = ()
+    guarded: bool = False
 
 
 @dataclass(frozen=True)

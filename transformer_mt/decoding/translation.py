@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from transformer_mt.decoding.forced import Link
-from transformer_mt.decoding.terms import BoundLine
-from transformer_mt.errors import TmtError
+from transformer_mt.decoding.term_reader import BoundLine
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,27 +109,3 @@ def without_search(source: Source) -> Translation:
     """The translation of white space, or of a line of terms alone."""
     text = source.bound.answer or "" if source.bound is not None else ""
     return Translation((), (Hypothesis(text, (), 0.0, (), (), ()),))
-
-
-def checked(lines: str | Iterable[str]) -> Iterator[str]:
-    """The lines; a str is one line. Raises TmtError if they are not text: at once, or when a wrong line is read."""
-    remedy = 'Give one line as str, or an iterable of lines:  translate("...")  translate(["...", "..."])'
-    if isinstance(lines, str):
-        return iter([lines])
-    if isinstance(lines, (bytes, bytearray)):
-        raise TmtError("bytes are not text", remedy="Decode them first:  line.decode()")
-    if isinstance(lines, Path):
-        raise TmtError("a path is not text", place=lines, remedy="Read its lines first:  path.read_text().splitlines()")
-    if not isinstance(lines, Iterable):
-        raise TmtError(f"{_named(lines)} is not text", remedy=remedy)
-    return (_checked_line(number, line, remedy) for number, line in enumerate(lines, start=1))
-
-
-def _checked_line(number: int, line: object, remedy: str) -> str:
-    if not isinstance(line, str):
-        raise TmtError(f"{_named(line)} is not text", place=f"line {number}", remedy=remedy)
-    return line
-
-
-def _named(value: object) -> str:
-    return "None" if value is None else f"a value of type {type(value).__name__}"

@@ -105,18 +105,28 @@ def _wrong_encoding(
     bad = error.object[error.start : error.start + 1].hex()
     others = f"; {len(numbers):,} of {last:,} lines are not" if len(numbers) > 1 else ""
     others += f" (also {', '.join(map(str, numbers[1:3]))}{', ...' if len(numbers) > 3 else ''})" if others else ""
-    expected_utf_8 = encoding.lower().replace("_", "-") in ("utf-8", "utf8")
-    guess = guessed_encoding(sample) if expected_utf_8 else "utf-8" if is_utf_8(sample) else None
+    guess = _guessed(sample, encoding)
     seems = f"These lines seem to be {guess}. " if guess else ""
-    guess = guess or ("cp1252" if expected_utf_8 else "utf-8")
-    key = f"name the encoding of the file in data.corpus, such as  encoding: {guess}"
-    convert = f"convert it:  iconv -f {guess.upper()} -t UTF-8 OLD > NEW"
-    otherwise = convert if not in_corpus else key if guess == "utf-8" else f"{key}  or {convert}"
+    name = guess or ("cp1252" if _is_name_of_utf_8(encoding) else "utf-8")
+    key = f"name the encoding of the file in data.corpus, such as  encoding: {name}"
+    convert = f"convert it:  iconv -f {name.upper()} -t UTF-8 OLD > NEW"
+    otherwise = convert if not in_corpus else key if name == "utf-8" else f"{key}  or {convert}"
     return TmtError(
         f"the line is not {encoding.upper()}: byte 0x{bad} at position {error.start + 1}{others}",
         place=at(path, numbers[0] if numbers else last),
         remedy=f"{seems}If only a few lines are wrong, correct them. Otherwise {otherwise}",
     )
+
+
+def _is_name_of_utf_8(encoding: str) -> bool:
+    return encoding.lower().replace("_", "-") in ("utf-8", "utf8")
+
+
+def _guessed(sample: bytes, encoding: str) -> str | None:
+    """The encoding that lines which are not in this encoding seem to have."""
+    if _is_name_of_utf_8(encoding):
+        return guessed_encoding(sample)
+    return "utf-8" if is_utf_8(sample) else None
 
 
 def is_utf_8(text: bytes) -> bool:

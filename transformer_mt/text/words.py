@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
@@ -67,3 +68,26 @@ def _characters(text: str) -> int:
 
 def _has_letters(text: str) -> bool:
     return any(map(str.isalnum, text))
+
+
+def words_across(parts: Sequence[tuple[str, str]]) -> list[range]:
+    """For each word of a text, the positions of its words in another text.
+
+    parts: the two texts, part by part; parts that differ are a replacement
+    """
+    one, other = ("".join(texts) for texts in zip(*parts, strict=True)) if parts else ("", "")
+    places: list[tuple[int, int]] = []  # for each character of the first text, the characters of the other, inclusive
+    end = 0
+    for text, replaced in parts:
+        last = max(end + len(replaced) - 1, 0)
+        places += [(end + n,) * 2 if text == replaced else (end, last) for n in range(len(text))]
+        end += len(replaced)
+    number, n = -1, list[int]()  # for each character of the other text, its word or the one before it
+    for place, letter in enumerate(other):
+        number += not letter.isspace() and (place == 0 or other[place - 1].isspace())
+        n.append(max(number, 0))
+    found = []
+    for word in re.finditer(r"\S+", one):
+        spans = places[word.start() : word.end()]
+        found.append(range(n[spans[0][0]], n[spans[-1][1]] + 1) if n else range(0))
+    return found

@@ -43,7 +43,7 @@ class Gradients:
         while sums is None:
             parts = batches
             for _ in range(self.parts.bit_length() - 1):
-                parts = [half for part in parts for half in (part.halves() if len(part.source_BS) > 1 else [part])]
+                parts = [half for part in parts for half in (part.halves() if part.pairs > 1 else [part])]
             try:
                 sums = self._add_up(parts, factor, together)
             except RuntimeError as error:
@@ -78,7 +78,7 @@ class Gradients:
 
     def _all_fitted(self, fitted: bool, parts: list[Batch]) -> bool:
         """Whether the update fitted into the memory of all processes; if not, batches have twice as many parts now."""
-        is_single = all(len(part.source_BS) == 1 for part in parts)
+        is_single = all(part.pairs == 1 for part in parts)
         failed, cannot_split = self.world.sums([not fitted, not fitted and is_single])
         if not failed:
             return True

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -31,13 +32,13 @@ class Muon(torch.optim.Optimizer):
         self, matrices: Mapping[nn.Parameter, int], lr: float, weight_decay: float = 0.0, momentum: float = 0.95
     ) -> None:
         super().__init__(list(matrices), {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
-        self._stacked = dict(matrices)
+        self._stacked: dict[Any, int] = dict(matrices)
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """Update all parameters that have a gradient."""
         for group in self.param_groups:
-            by_shape: dict[tuple[int, int], list[nn.Parameter]] = defaultdict(list)
+            by_shape: dict[tuple[int, int], list[Tensor]] = defaultdict(list)
             for parameter in group["params"]:
                 if parameter.grad is not None:
                     rows, columns = parameter.shape
@@ -51,7 +52,7 @@ class Muon(torch.optim.Optimizer):
                     torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
                 torch._foreach_add_(parameters, [part_PRC.flatten(0, 1) for part_PRC in parts], alpha=-length)
 
-    def _momenta(self, parameters: list[nn.Parameter], momentum: float) -> list[Tensor]:
+    def _momenta(self, parameters: list[Tensor], momentum: float) -> list[Tensor]:
         """Nesterov momentum of each parameter: the latest gradient has more weight in it than in the running mean."""
         gradients, means = [], []
         for parameter in parameters:

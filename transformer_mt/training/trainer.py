@@ -14,7 +14,7 @@ from transformer_mt.errors import INTERRUPTED, TmtError
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.reporting.events import Events
 from transformer_mt.reporting.table import duration
-from transformer_mt.runtime.device import Machine, random_states, restore_random_states, seed_everything
+from transformer_mt.runtime.device import Machine, compiles, random_states, restore_random_states, seed_everything
 from transformer_mt.runtime.weights import load_weights, named_weights
 from transformer_mt.training.average import averaged
 from transformer_mt.training.checkpoint import Checkpoint
@@ -54,16 +54,17 @@ class Trainer:
         self.epoch_updates = batches.updates(1)  # stored, because `batches` remembers only one epoch
         self.schedule = make_schedule(self.settings, config.model.d_model, self.epoch_updates)
         self.optimizer = Optimizer(model, self.settings, machine)
-        if config.runtime.compile:
-            model.compile(dynamic=True)
-        step = TrainingStep(model, self.settings.label_smoothing, self.settings.r_drop)
+        compiled = compiles(config.runtime, machine.device)
+        if compiled:
+            model.compile(dynamic=True)  # not the whole step: its shapes depend on the number of real tokens
+        step = TrainingStep(model, self.settings.label_smoothing, self.settings.r_drop, compiled)
         parallel = self.world.parallel(step, machine.device)  # averages gradients over the processes
         self.gradients = Gradients(parallel, machine, self.optimizer.scaler.scale, events.say)
         self.losses = RunningLoss()
         self.damaged: set[int] = set()  # steps of damaged checkpoints, until they are written again
         self.learning_rate = 0.0
         self.is_late = 0.0  # above 0: the time is up
-        self.asked, self.next_question = (0, -math.inf), 0  # for `_ask_others`: step and time of the last question
+        self.asked, self.next_question = (0, -math.inf), 0.0  # for `_ask_others`: step and time of the last question
         self.loss_shown = -math.inf  # when the progress bar last got a loss
 
     def train(self) -> TrainState:
@@ -143,9 +144,8 @@ class Trainer:
         pace = (now - asked) / max(1, state.step - step)  # seconds for an update
         updates = min(ASK_EVERY, max(1, int(ASK_SECONDS / max(1e-9, pace))))
         late = time_is_up(state, self.settings)
-        own = [late, updates] if self.world.is_main else [0, 0]
-        stop.votes, self.is_late, updates = self.world.sums([stop.requested, *own])
-        self.next_question = state.step + int(updates)
+        own = [late, state.step + updates] if self.world.is_main else [0, 0]
+        stop.votes, self.is_late, self.next_question = self.world.sums([stop.requested, *own])
 
     def _scheduled_step(self) -> int:
         """The step number of the next update for the schedule.

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import codecs
 from bisect import bisect_left, insort
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer_mt.decoding.glossary import Glossary
+from transformer_mt.decoding.given import checked_text
+from transformer_mt.decoding.glossary import Glossary, GlossaryCount
 from transformer_mt.decoding.interpreter import Interpreter
-from transformer_mt.decoding.terms import Term
+from transformer_mt.decoding.terms import Term, spans_of_terms
 from transformer_mt.decoding.translation import Translation
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.lines import check_exists, guessed_encoding
 from transformer_mt.text.documents.base import Format
 from transformer_mt.text.documents.formats import FORMATS
 from transformer_mt.text.documents.markup import PlainBlock, place, rendered
+from transformer_mt.workflows.engines import load_model
+from transformer_mt.workflows.models import find_models
 
 _LACKING = "without the term"
 _BOM = "\ufeff"  # some editors write it at the start of a file; there it is no part of the text
@@ -28,34 +32,40 @@ class DocumentTranslation:
     text:   the whole document
     blocks: number of blocks that were translated
     notes:  what a user must know, each with the number of the line where its block begins
+    glossary: the number of its terms that were found; None without a glossary
     """
 
     text: str
     blocks: int
     notes: tuple[tuple[int, str], ...] = ()
+    glossary: GlossaryCount | None = None
 
 
 def translate_document(
     document: str | Path,
-    translator: Interpreter,
+    translator: Interpreter | str | Path,
     format: str | None = None,  # noqa: A002 (the name of the option)
-    glossary: Glossary | None = None,
+    glossary: Glossary | Mapping[str, str] | str | Path | None = None,
 ) -> DocumentTranslation:
     """Translate the text of a document. Code, addresses, tags and all other markup stay as they are, byte for byte.
 
-    document: the text as str, or its file as Path
-    format:   text, markdown or html; None: as the suffix of the file says
-    glossary: terms that the translation must contain
+    document:   the text as str, or its file as Path
+    translator: from `load`, or the folder of a run or model
+    format:     text, markdown or html; None: as the suffix of the file says
+    glossary:   terms that the translation must contain: a `Glossary`, a dict, or the path of a file
     Raises TmtError if the file is missing or not UTF-8, if the format is unknown, or if the search of the translator
     does not support a glossary.
     """
     form = format_of(document, format)
-    whole = document if isinstance(document, str) else _text_of(document)
+    whole = checked_text(document, "document") if isinstance(document, str) else _text_of(document)
+    if isinstance(translator, (str, Path)):
+        translator = load_model(find_models([Path(translator)]))
+    glossary, count = None if glossary is None else translator.glossary(glossary), GlossaryCount()
     text = whole.removeprefix(_BOM)
     blocks = form.blocks(text)
     signs = translator.terms is not None if glossary is not None else _has_terms(translator)
     plain = [PlainBlock(block, signs) for block in blocks]
-    needed = [_terms(one, glossary) for one in plain] if signs else None
+    needed = [_terms(one, glossary, count) for one in plain] if signs else None
     answers = translator.translate([one.text for one in plain], align=True, terms=needed)
     changes = _Changes(text)
     notes: list[tuple[int, str]] = []
@@ -72,7 +82,7 @@ def translate_document(
         else:
             changes.add(one.block.start, one.block.end, written)
     translated = whole[: len(whole) - len(text)] + changes.spliced(0, len(text))
-    return DocumentTranslation(translated, len(blocks), tuple(sorted([*notes, *lost])))
+    return DocumentTranslation(translated, len(blocks), tuple(sorted([*notes, *lost])), count if glossary else None)
 
 
 def format_of(document: str | Path, name: str | None) -> Format:
@@ -142,15 +152,13 @@ def _note_of_loss(plain: PlainBlock, answer: Translation) -> str:
     return f"its markup has no place in the translation, so it is left as it is: {plain.text[:40]}"
 
 
-def _terms(plain: PlainBlock, glossary: Glossary | None) -> list[Term]:
-    """The signs for code and the terms of the glossary, from left to right."""
-    found, end = [(plain.text.index(sign), Term(sign, sign)) for sign in plain.signs], 0
-    for term in glossary.terms(plain.text) if glossary is not None else ():
-        start = plain.text.index(term.source, end)
-        end = start + len(term.source)
-        if not any(sign in term.source for sign in plain.signs):
-            found.append((start, term))
-    return [term for _, term in sorted(found)]
+def _terms(plain: PlainBlock, glossary: Glossary | None, count: GlossaryCount) -> list[Term]:
+    """The signs for code and the terms of the glossary, from left to right; the latter are counted."""
+    spans = spans_of_terms(plain.text, glossary.terms(plain.text)) if glossary is not None else []
+    spans = [span for span in spans if not any(sign in span.term.source for sign in plain.signs)]
+    count.add([term for _, term in spans])
+    signs = [(plain.text.index(sign), Term(sign, sign)) for sign in plain.signs]
+    return [term for _, term in sorted([*signs, *spans])]
 
 
 def _notes(plain: PlainBlock, answer: Translation, text: str) -> list[str]:

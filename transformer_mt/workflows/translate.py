@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from transformer_mt.decoding.glossary import Glossary
+from transformer_mt.decoding.glossary import Glossary as Glossary
+from transformer_mt.decoding.glossary import GlossaryCount as GlossaryCount
 from transformer_mt.decoding.interpreter import Computing as Computing
 from transformer_mt.decoding.interpreter import Hypothesis as Hypothesis
 from transformer_mt.decoding.interpreter import Interpreter as Interpreter
 from transformer_mt.decoding.interpreter import Translation as Translation
-from transformer_mt.decoding.terms import Term
 from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import check_exists
 from transformer_mt.reporting.attention_map import check_which, plot_attention
@@ -45,32 +45,6 @@ def check_document(document: Path | None, form: str | None, others: Sequence[str
     if str(document) != "-":
         check_exists(document)
     format_of(document, form)
-
-
-class GlossaryUse:
-    """A glossary during the translation of many lines: finds their terms, and counts them."""
-
-    def __init__(self, file: Path, translator: Interpreter) -> None:
-        """Raises TmtError if the file is malformed, or if the translator does not support terms."""
-        assert translator.terms
-        self.glossary = Glossary.load(file, translator.config.source_tokenizer.case == "lower")
-        self.n_terms = self.n_copies = self.n_lines = 0
-
-    def terms(self, lines: Sequence[str]) -> list[list[Term]]:
-        """The terms of each line."""
-        found = [self.glossary.terms(line) for line in lines]
-        copies = [term.source == term.target for some in found for term in some]
-        self.n_copies += sum(copies)
-        self.n_terms += len(copies) - sum(copies)
-        self.n_lines += sum(map(bool, found))
-        return found
-
-    def __str__(self) -> str:
-        counts = ((self.n_terms, "term"), (self.n_copies, "copy"), (self.n_lines, "line"))
-        terms, copies, lines = (
-            f"{count:,} {name if count == 1 else name.replace('copy', 'copie') + 's'}" for count, name in counts
-        )
-        return f"glossary: {terms} and {copies} in {lines}"
 
 
 def load(

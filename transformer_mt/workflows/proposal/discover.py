@@ -13,6 +13,7 @@ from transformer_mt.corpora.aihub import SUFFIXES
 from transformer_mt.corpora.base import Corpus, Pair
 from transformer_mt.corpora.looking import Contents, common_encoding, contents_of
 from transformer_mt.corpora.parquet import open_parquet
+from transformer_mt.corpora.tables import listed
 from transformer_mt.errors import TmtError
 from transformer_mt.files.opening import COMPRESSED, open_bytes
 from transformer_mt.reporting.notes import note
@@ -78,16 +79,15 @@ def _expanded(paths: Sequence[Path]) -> list[Path]:
     """The paths, each once; instead of a folder that has tables, these."""
     found: dict[Path, Path] = {}
     for path in paths:
-        tables = sorted(one for one in path.iterdir() if _is_table(one)) if path.is_dir() else []
+        inside = [one for one in path.iterdir() if not one.name.startswith(("~$", "."))] if path.is_dir() else []
+        tables = sorted(one for one in inside if one.suffix.lower() in TABLES)
+        if tables and (others := sorted(one.name for one in inside if one not in tables)):
+            note(f"{path}: only the tables in it are read, not {listed(others)}")
         for one in tables or [path]:
             if one.resolve() in found:
                 note(f"{one}: given twice, and read once")
             found.setdefault(one.resolve(), one)
     return list(found.values())
-
-
-def _is_table(file: Path) -> bool:
-    return file.suffix.lower() in TABLES and not file.name.startswith(("~$", "."))
 
 
 def _two_texts(looked: list[tuple[Path, Contents]], texts: list[Path]) -> tuple[Path, Contents]:

@@ -1,0 +1,111 @@
+"""What is given in Python: every mistake is a TmtError that says where it is; glossaries fit the model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import transformer_mt as tmt
+from tests.decoding.test_terms import random_model
+from transformer_mt.cli import main
+from transformer_mt.decoding.terms import Term
+from transformer_mt.decoding.translator import Translator
+from transformer_mt.errors import TmtError
+from transformer_mt.text.words import words_across
+
+X = Term("a", "b")
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return random_model("words")
+
+
+@pytest.mark.parametrize(
+    ("call", "problem"),
+    [
+        (lambda t: t.translate("\ud800 a"), "surrogate"),
+        (lambda t: list(t.translate(["a", "b\udc80"])), "line 2: .*U\\+DC80"),
+        (lambda t: t.translate("a", "\ud800"), "prefixes: .*surrogate"),
+        (lambda t: t.translate("a", terms=[Term("a", "\ud800")]), "terms: .*surrogate"),
+        (lambda t: t.score("a", "\ud800"), "surrogate"),
+        (lambda t: tmt.translate_document("a \ud800", t, "text"), "document: .*surrogate"),
+        (lambda t: t.translate(["a", "b"], ["x"]), "prefixes: 1 for 2 lines"),
+        (lambda t: t.translate(["a"], ["x", "y"]), "prefixes: 2 for 1 line\n"),
+        (lambda t: t.translate(["a", "b"], terms=[[]]), "terms: 1 for 2 lines"),
+        (lambda t: t.translate("a", terms=[[], []]), "terms: 2 for 1 line\n"),
+        (lambda t: list(t.translate(iter("abc"), iter("xy"))), "prefixes: 2 for more lines"),
+        (lambda t: list(t.translate(iter("abc"), terms=iter([[], []]))), "terms: 2 for more lines"),
+        (lambda t: t.translate(["a"], 3), "prefixes: .*int is not a list"),
+        (lambda t: list(t.translate(["a"], [3])), "prefixes: .*int is not text"),
+        (lambda t: t.translate(["a"], terms=3), "terms: .*int is not a list"),
+        (lambda t: list(t.translate(["a"], terms=[X])), "'a' is not a Term"),
+        (lambda t: t.translate("a", terms=[[("a", "b")]]), "is not a Term"),
+        (lambda t: t.translate("a", terms=[Term("a", 3)]), "terms: .*int is not text"),
+        (lambda t: t.translate("a", terms={"a": ""}), "glossary: the translation is empty"),
+        (lambda t: t.glossary("nowhere.tsv"), "nowhere.tsv: no such file"),
+    ],
+)
+def test_mistakes_are_errors_that_say_where(translator: Translator, call: Callable[[Any], Any], problem: str) -> None:
+    with pytest.raises(TmtError, match=problem):
+        call(translator)
+
+
+def test_ways_to_give_prefixes_and_terms(translator: Translator) -> None:
+    line = "the cat sees"
+    expected = translator.translate(line, "near", terms=[[Term("cat", "house")]]).text
+    assert expected.startswith("near")
+    assert expected.count("house") == 1
+    for terms in ([Term("cat", "house")], tmt.Glossary({"cat": "house"}), {"cat": "house"}):
+        assert translator.translate(line, "near", terms=terms).text == expected
+        many = terms if not isinstance(terms, list) else cycle([terms])
+        assert [one.text for one in translator.translate(iter([line] * 3), cycle(["near"]), terms=many)] == [
+            expected
+        ] * 3
+
+
+def test_a_glossary_ignores_case_if_the_model_does(tmp_path: Path) -> None:
+    file = tmp_path / "terms.tsv"
+    file.write_text("Cat\thouse\n", encoding="utf-8")
+    lower, cased = random_model("words lower"), random_model("words")
+    for given in (tmt.Glossary.load(file), tmt.Glossary({"Cat": "house"}), {"Cat": "house"}, file, str(file)):
+        assert lower.glossary(given).terms("the CAT sees") == [Term("CAT", "house")]
+        assert cased.glossary(given).terms("the CAT sees") == []
+    assert "house" in lower.translate("the CAT sees", terms=tmt.Glossary.load(file)).text.lower()
+    for given in (tmt.Glossary.load(file), {"Cat": "house"}, file):
+        answer = tmt.translate_document("the CAT sees", lower, "text", given)
+        assert str(answer.glossary) == "glossary: 1 term and 0 copies in 1 line"
+    assert tmt.translate_document("the CAT sees", lower, "text").glossary is None
+
+
+def test_a_document_with_the_folder_of_a_model(tiny_model: Path) -> None:
+    answer = tmt.translate_document("a b\n\n7 c {x}\n", str(tiny_model), "text", {"b": "c"})
+    assert answer.text == tmt.translate_document("a b\n\n7 c {x}\n", tmt.load(tiny_model), "text", {"b": "c"}).text
+    assert str(answer.glossary) == "glossary: 1 term and 1 copy in 2 lines"
+
+
+def test_the_command_counts_the_terms_of_a_document(
+    tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.txt").write_text("a b\n", encoding="utf-8")
+    (tmp_path / "terms.tsv").write_text("b\tc\n", encoding="utf-8")
+    files = ["--document", str(tmp_path / "a.txt"), "--glossary", str(tmp_path / "terms.tsv")]
+    assert main.main(["translate", "--model", str(tiny_model), *files]) == 0
+    assert "tmt: glossary: 1 term and 0 copies in 1 line\n" in capsys.readouterr().err
+
+
+def test_words_across_a_replacement() -> None:
+    parts = [("see ", "see "), ("7", "{a}, {b} {c}"), (", ", ", "), ("9", "x"), ("s now", "s now")]
+    assert words_across(parts) == [range(1), range(1, 4), range(4, 5), range(5, 6)]
+    assert words_across([(one, other) for other, one in parts]) == [
+        range(1),
+        *[range(1, 2)] * 3,
+        range(2, 3),
+        range(3, 4),
+    ]
+    assert words_across([('"', '"'), (" ", ""), ("7", "{x}")]) == [range(1), range(1)]
+    assert words_across([]) == []
