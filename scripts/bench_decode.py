@@ -1,6 +1,6 @@
 """Measures decoding: sentences and output tokens per second, greedy and beam 5, with one thread and with all.
 
-    python scripts/bench_decode.py [--joey PYTHON]            random weights of size Tiny, forced length
+    python scripts/bench_decode.py [--joey PYTHON]            random weights, --size tiny or base, forced length
     python scripts/bench_decode.py --model runs/NAME/model --input sentences.txt [--ctranslate2 EXPORTED]
 
 Without a model, sentences are random ids and each translation has exactly --forced-length tokens, so all programs do
@@ -45,9 +45,10 @@ from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import keep_freed_memory
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK
 
-TINY = ModelConfig(
-    d_model=128, n_heads=4, d_ff=256, encoder_layers=4, decoder_layers=4, tie_embeddings="all", output_bias=False
-)
+SIZES = {
+    "tiny": {"d_model": 128, "n_heads": 4, "d_ff": 256, "encoder_layers": 4, "decoder_layers": 4},
+    "base": {"d_model": 512, "n_heads": 8, "d_ff": 2048, "encoder_layers": 6, "decoder_layers": 6},
+}
 BEAMS = (1, 5)
 JOEY_LIMIT, JOEY_POSITIONS = 100, 5000  # most tokens of a translation with a model; rows of its position table
 _SWAPPED = {PAD: UNK, UNK: PAD}  # JoeyNMT has these two ids in the other order
@@ -93,7 +94,8 @@ def _print_row(name: str, beam: int, threads: int, measured: Measured) -> None:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", type=Path, help="model folder; default: random weights of size Tiny")
+    parser.add_argument("--model", type=Path, help="model folder; default: random weights of --size")
+    parser.add_argument("--size", choices=SIZES, default="tiny", help="without --model: sizes of the model")
     parser.add_argument("--input", type=Path, help="with --model: a file of sentences")
     parser.add_argument("--ctranslate2", type=Path, help="with --model: the folder that `tmt export` wrote for it")
     parser.add_argument("--joey", type=Path, help="a Python with JoeyNMT installed")
@@ -110,6 +112,8 @@ def _arguments() -> argparse.Namespace:
         parser.error("--model and --input need each other")
     if options.input is not None and not options.input.is_file():
         parser.error(f"no such file: {options.input}")
+    if options.joey and options.size != "tiny":
+        parser.error("JoeyNMT is compared at --size tiny")
     if options.joey and not shutil.which(options.joey):
         parser.error(f"no such Python: {options.joey}")
     if options.ctranslate2 is not None and not is_exported(options.ctranslate2):
@@ -142,8 +146,8 @@ def _work(options: argparse.Namespace) -> Work:
             decoding = decoding.model_copy(update={"max_length_ratio": 0.0, "max_length_offset": JOEY_LIMIT})
         return Work(directory.model, sources, decoding, words, None, lines)
     torch.manual_seed(0)
-    parts = parts_for(TINY, "cpu")
-    model = Transformer(TINY, options.vocabulary, options.vocabulary, PAD, parts=parts).eval()
+    sizes = ModelConfig(**SIZES[options.size], tie_embeddings="all", output_bias=False)
+    model = Transformer(sizes, options.vocabulary, options.vocabulary, PAD, parts=parts_for(sizes, "cpu")).eval()
     shape = (options.sentences, SOURCE_TOKENS)
     sources = [[*row, EOS] for row in torch.randint(len(MARKS), options.vocabulary, shape).tolist()]
     forced = options.forced_length
@@ -157,7 +161,7 @@ def _engines(options: argparse.Namespace, work: Work, threads: int, folder: Path
     exported = options.ctranslate2
     if options.model is None:
         try:
-            exported = _random_ctranslate2(folder, work.words)
+            exported = _random_ctranslate2(folder, work)
         except ImportError:
             print("CTranslate2 is not installed (pip install ctranslate2), so it is not measured")
     if exported is not None:
@@ -219,13 +223,14 @@ def _exported(folder: Path, work: Work, threads: int, options: argparse.Namespac
     return translate
 
 
-def _random_ctranslate2(folder: Path, words: Sequence[str]) -> Path:
-    """A CTranslate2 model of size Tiny with random weights. Raises ImportError if CTranslate2 is not installed."""
+def _random_ctranslate2(folder: Path, work: Work) -> Path:
+    """A CTranslate2 model as large as ours, with random weights. Raises ImportError if CTranslate2 is not installed."""
     from ctranslate2.specs import TransformerSpec
     from ctranslate2.specs.model_spec import LayerSpec
 
-    spec = TransformerSpec.from_config((TINY.encoder_layers, TINY.decoder_layers), TINY.n_heads, pre_norm=True)
-    d_model, d_ff = TINY.d_model, TINY.d_ff
+    ours, words = work.model.config, work.words
+    spec = TransformerSpec.from_config((ours.encoder_layers, ours.decoder_layers), ours.n_heads, pre_norm=True)
+    d_model, d_ff = ours.d_model, ours.d_ff
     random = np.random.default_rng(0)
 
     sizes = {"/embeddings": len(words), "/projection": len(words), "/ffn/linear_0": d_ff}

@@ -9,9 +9,14 @@ peak memory, of ours in each --precision. JoeyNMT's dropout also applies to the 
 activations; ours does with --all-dropouts. Both count the tokens of a batch with padding, and JoeyNMT does not sort by
 length. The matrix peak is that of a product of large float32 matrices.
 
-    python scripts/bench_train.py --device cuda --size base --batch-tokens 25000 --precision bfloat16 [--compile]
+    python scripts/bench_train.py --synthetic [--shapes fixed] [--size base]
 
-measures ours on a GPU; the peak there is that of large bfloat16 matrices, so the share is the model FLOP utilisation.
+measures ours on random sentences: no corpus, no tokenizer. With `--shapes fixed`, all sentences have the same length.
+
+    python scripts/bench_train.py --synthetic --device cuda --size base --batch-tokens 25600 --precision auto
+
+measures ours on a GPU, where the peak is that of large bfloat16 matrices; `gpu_check.py` measures more. FLOPs are those
+of real tokens, with attention (`flops.py`): their share of the peak is the model FLOP utilisation.
 """
 
 from __future__ import annotations
@@ -27,14 +32,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
+from flops import SIZES, matrix_peak, model_sizes, tokens_and_flops, wait_for
+
+if TYPE_CHECKING:
+    from transformer_mt.training.trainer import Trainer
 
 WARM_UP = 20  # updates until memory is allocated and kernels are compiled
-SIZES = {
-    "tiny": {"d_model": 128, "n_heads": 4, "d_ff": 256, "encoder_layers": 4, "decoder_layers": 4, "dropout": 0.3},
-    "base": {"d_model": 512, "n_heads": 8, "d_ff": 2048, "encoder_layers": 6, "decoder_layers": 6, "dropout": 0.1},
-}
 
 
 def main() -> None:
@@ -68,7 +73,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=30, help=f"measured updates, after {WARM_UP} to warm up")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--batch-tokens", type=int, default=4096)
-    parser.add_argument("--vocabulary", type=int, default=10_000)
+    parser.add_argument("--vocabulary", type=int, help="tokens; default: 10,000, or 32,000 with --synthetic")
+    parser.add_argument("--synthetic", action="store_true", help="train on random sentences; needs no corpus")
+    parser.add_argument("--shapes", choices=["varied", "fixed"], help="lengths of random sentences; default: varied")
     parser.add_argument("--precision", nargs="+", default=["float32", "fast"], help="runtime.precision of ours")
     parser.add_argument("--size", choices=SIZES, default="tiny", help="of our model; JoeyNMT's is tiny")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="of ours; JoeyNMT trains on a CPU")
@@ -76,6 +83,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--compile", action="store_true", help="runtime.compile of ours")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.shapes and not options.synthetic:
+        parser.error("--shapes is for --synthetic: the sentences of a corpus have their own lengths")
+    if options.joey and options.synthetic:
+        parser.error("JoeyNMT trains on a corpus, not on random sentences; leave out --synthetic or --joey")
+    options.shapes = options.shapes or "varied"
+    options.vocabulary = options.vocabulary or (32_000 if options.synthetic else 10_000)
     if options.joey and (options.size, options.device) != ("tiny", "cpu"):
         parser.error("JoeyNMT is compared at --size tiny on --device cpu")
     if options.joey and not shutil.which(options.joey):
@@ -95,46 +108,67 @@ def run_ours(precision: str, environment: dict[str, str]) -> dict[str, float]:
 
 def measure_ours(options: argparse.Namespace) -> dict[str, float]:
     """The speed of updates as in `tmt train`, without validation and checkpoints."""
-    from transformer_mt.config.load import load_config
-    from transformer_mt.data.prepare import prepare
-    from transformer_mt.reporting.events import Events
-    from transformer_mt.runtime.device import peak_memory, set_up
-    from transformer_mt.training.run_directory import RunDirectory
-    from transformer_mt.workflows.train import TrainingJob
+    from transformer_mt.runtime.device import peak_memory
 
     with tempfile.TemporaryDirectory() as folder:
-        config = load_config(write_config(Path(folder), options))
-        machine, prepared, run = set_up(config.runtime), prepare(config), Path(folder) / "run"
-        trainer = TrainingJob(config, prepared, RunDirectory(run), machine, Events(run, silent=True)).trainer()
-        trainer.model.train()
-        batches, tokens, assembly, started = trainer.batches, 0.0, 0.0, 0.0
+        trainer = random_trainer(options) if options.synthetic else corpus_trainer(options, Path(folder))
+        device, batches, assembly, started = trainer.machine.device, trainer.batches, 0.0, 0.0
         for number in range(WARM_UP + options.steps):
             if number == WARM_UP:
-                wait_for(machine.device)
-                started, tokens, assembly = time.perf_counter(), 0, 0.0
+                wait_for(device)
+                started, assembly = time.perf_counter(), 0.0
             before = time.perf_counter()
             (batch,) = batches.update(1, number % batches.updates(1))
             assembly += time.perf_counter() - before
             trainer.gradients.add_up([batch], 1 / batch.tokens)
             trainer.optimizer.update(number + 1, 1e-4)
-            tokens += batch.tokens
-        wait_for(machine.device)
+        wait_for(device)
         seconds = time.perf_counter() - started
-        epoch = int(prepared.store("train").target.lengths.sum())
+        model, measured = trainer.model, range(WARM_UP, WARM_UP + options.steps)
+        tokens, flops = tokens_and_flops(batches, measured, model.config, model.generator.out_features)
+        epoch = int(batches.store.target.lengths.sum())
     return {
         "tokens_per_second": tokens / seconds,
         "assembly_share": assembly / seconds,
-        "seconds_an_epoch": epoch * seconds / tokens,
-        "peak_mib": peak_memory(machine.device) / 2**20,
-        "gflops": tokens / seconds * flops_a_token(config.model, len(prepared.codecs()[1])) / 1e9,
-        "peak_gflops": matrix_peak(machine.device),
+        "seconds_an_epoch": 0 if options.synthetic else epoch * seconds / tokens,
+        "peak_mib": peak_memory(device) / 2**20,
+        "gflops": flops / seconds / 1e9,
+        "peak_gflops": matrix_peak(device) / 1e9,
     }
 
 
-def wait_for(device: torch.device) -> None:
-    """Wait until the GPU has finished."""
-    if device.type == "cuda":
-        torch.cuda.synchronize()
+def corpus_trainer(options: argparse.Namespace, folder: Path) -> Trainer:
+    from transformer_mt.config.load import load_config
+    from transformer_mt.data.prepare import prepare
+    from transformer_mt.reporting.events import Events
+    from transformer_mt.runtime.device import set_up
+    from transformer_mt.training.run_directory import RunDirectory
+    from transformer_mt.workflows.train import TrainingJob
+
+    config = load_config(write_config(folder, options))
+    machine, prepared, run = set_up(config.runtime), prepare(config), folder / "run"
+    trainer = TrainingJob(config, prepared, RunDirectory(run), machine, Events(run, silent=True)).trainer()
+    trainer.model.train()
+    return trainer
+
+
+def random_trainer(options: argparse.Namespace) -> Trainer:
+    from synthetic import Setting, trainer_of
+
+    return trainer_of(
+        Setting(
+            size=options.size,
+            vocabulary=options.vocabulary,
+            batch_tokens=options.batch_tokens,
+            shapes=options.shapes,
+            device=options.device,
+            precision=options.precision[0],
+            compile=options.compile,
+            threads=options.threads,
+            all_dropouts=options.all_dropouts,
+            updates=WARM_UP + options.steps,
+        )
+    )
 
 
 def write_config(folder: Path, options: argparse.Namespace) -> Path:
@@ -147,7 +181,7 @@ def write_config(folder: Path, options: argparse.Namespace) -> Path:
             "prepared": str(folder / "prepared"),
         },
         "tokenizer": {"kind": "sentencepiece", "vocab_size": options.vocabulary, "shared": True},
-        "model": {**model_sizes(options), "tie_embeddings": "all"},
+        "model": {**model_sizes(options.size, options.all_dropouts), "tie_embeddings": "all"},
         "training": {"batch_tokens": options.batch_tokens, "max_epochs": 1},
         "runtime": {
             "device": options.device,
@@ -159,36 +193,6 @@ def write_config(folder: Path, options: argparse.Namespace) -> Path:
     file = folder / "config.yaml"
     file.write_text(json.dumps(values), encoding="utf-8")  # JSON is YAML
     return file
-
-
-def model_sizes(options: argparse.Namespace) -> dict[str, float]:
-    own = SIZES[options.size]
-    return own | {key: own["dropout"] for key in ("attention_dropout", "feed_forward_dropout") if options.all_dropouts}
-
-
-def flops_a_token(sizes: object, vocabulary: int) -> float:
-    """Floating-point operations of a step for one target token (and its source token): 6 per weight of a matrix.
-
-    Does not count the products of attention, which are below 3 % at these lengths.
-    """
-    d, f = sizes.d_model, sizes.d_ff  # type: ignore[attr-defined]
-    encoder = sizes.encoder_layers * (4 * d * d + 2 * d * f)  # type: ignore[attr-defined]
-    decoder = sizes.decoder_layers * (8 * d * d + 2 * d * f)  # type: ignore[attr-defined]
-    return 6.0 * (encoder + decoder + d * vocabulary)
-
-
-def matrix_peak(device: torch.device) -> float:
-    """GFLOP/s of a product of two large matrices, the best of ten: float32 on the threads in use, bfloat16 on a GPU."""
-    n, dtype = (2048, torch.float32) if device.type == "cpu" else (8192, torch.bfloat16)
-    a, b = (torch.randn(n, n, dtype=dtype, device=device) for _ in range(2))
-    best = 1e9
-    for _ in range(10):
-        wait_for(device)
-        started = time.perf_counter()
-        a @ b
-        wait_for(device)
-        best = min(best, time.perf_counter() - started)
-    return 2 * n**3 / best / 1e9
 
 
 def run_joey(options: argparse.Namespace, scratch: Path, environment: dict[str, str]) -> dict[str, float]:
@@ -295,14 +299,16 @@ def print_speeds(
     print(
         f"{options.size}, {options.device}{', compiled' if options.compile else ''}, threads {options.threads},"
         f" batch {options.batch_tokens} tokens, vocabulary {options.vocabulary:,}"
+        f"{f', random sentences, {options.shapes} lengths' if options.synthetic else ''}"
     )
     joey = median(theirs, "tokens_per_second") if theirs else None
     for precision, rows in ours.items():
         speed, gflops = median(rows, "tokens_per_second"), median(rows, "gflops")
         ratio = f"  {speed / joey:.1f} times JoeyNMT" if joey else ""
+        epoch = "" if options.synthetic else f"  {median(rows, 'seconds_an_epoch'):6,.0f} s per epoch"
         print(
-            f"transformer_mt  {precision:<8}  {speed:8,.0f} target tokens/s{ratio}"
-            f"  {median(rows, 'seconds_an_epoch'):6,.0f} s per epoch  peak {median(rows, 'peak_mib'):6,.0f} MiB"
+            f"transformer_mt  {precision:<8}  {speed:8,.0f} target tokens/s{ratio}{epoch}"
+            f"  peak {median(rows, 'peak_mib'):6,.0f} MiB"
             f"  {gflops:.0f} GFLOP/s, {gflops / median(rows, 'peak_gflops'):.0%} of the measured matrix peak"
             f"  batch assembly {median(rows, 'assembly_share'):.1%}"
         )

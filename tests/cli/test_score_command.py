@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -65,9 +67,65 @@ def test_what_it_refuses(tiny_model: Path, files: tuple[Path, Path], tmp_path: P
         (["--target", target, "-o", str(tmp_path)], "this is a folder, not a file"),
         (["--target", target, "-o", str(two), "--alignment", str(two)], "this file is given twice"),
         (["--target", target, "--alignment", str(tmp_path / "no" / "links")], "no such folder"),
+        (["--target", target, "--alignment", "-"], "-: this file is given twice"),
+        (["--source", "-", "--target", "-"], "both files are stdin"),
     ):
         assert main([*common, *options]) == 2
         assert message in capsys.readouterr().err
+
+
+@pytest.fixture
+def stdin() -> Iterator[Callable[[bytes], None]]:
+    """A function that makes some bytes the standard input of this process."""
+    before = os.dup(0)
+
+    def feed(content: bytes) -> None:
+        reader, writer = os.pipe()
+        os.write(writer, content)
+        os.close(writer)
+        os.dup2(reader, 0)
+        os.close(reader)
+
+    yield feed
+    os.dup2(before, 0)
+    os.close(before)
+
+
+def test_a_dash_is_stdin_or_stdout(
+    tiny_model: Path, files: tuple[Path, Path], tmp_path: Path, monkeypatch, stdin, capfdbinary
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    source, target = map(str, files)
+    common = ["score", "--model", str(tiny_model), "--target", target]
+    assert main([*common, "--source", source, "-o", "scores", "--alignment", "links"]) == 0
+    capfdbinary.readouterr()
+    stdin(files[0].read_bytes())
+    assert main([*common, "--source", "-", "-o", "-"]) == 0
+    assert capfdbinary.readouterr().out == Path("scores").read_bytes()
+    assert main([*common, "--source", source, "-o", "scores", "--alignment", "-"]) == 0
+    assert capfdbinary.readouterr().out == Path("links").read_bytes()
+    assert not Path("-").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("Öl\nfür alle\nab\n".encode("cp1252"), "iconv -f CP1252 -t UTF-8"),
+        ("hello all\nb\nab\n".encode("utf-16"), "iconv -f UTF-16 -t UTF-8"),
+    ],
+)
+def test_another_encoding_is_converted_and_not_configured(
+    tiny_model: Path, files: tuple[Path, Path], tmp_path: Path, capsys, content: bytes, said: str
+) -> None:
+    (tmp_path / "other").write_bytes(content)
+    source = ["--model", str(tiny_model), "--source", str(tmp_path / "other")]
+    assert main(["score", *source, "--target", str(files[1])]) == 2
+    scored = capsys.readouterr().err
+    assert main(["translate", *source[:2], "hello", "--glossary", source[3]]) == 2
+    assert main(["evaluate", "--hypothesis", source[3], "--reference", source[3]]) == 2
+    for told in (scored, capsys.readouterr().err):
+        assert said in told
+        assert "data.corpus" not in told
 
 
 def test_from_python(tiny_model: Path, files: tuple[Path, Path]) -> None:

@@ -22,6 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
         (["prepare", "my.yaml"], "Name the config with --config:  tmt prepare --config my.yaml"),
         (["train", "--config", "c.yaml", "--set", "seed=1", "name=b"], "Give --set before each KEY=VALUE:"),
         (["train", "--config=c.yaml", "seed=2"], "Give --set before each KEY=VALUE:"),
+        (["init", "files", "--data", "a.tsv", "b.tsv"], "Give --data before each file, or a folder with all of them:"),
+        (["init", "--data", "a.tsv", "pyproject.toml"], "tmt init files --data FILE --data FILE"),
         (["train", "-c", "c.yaml", "d.yaml"], "Error: Got unexpected extra argument(s) (d.yaml)"),
         (["train"], "To write one to start from:  tmt init quickstart"),
         (["train", "--cofnig", "c.yaml"], "Error: No such option: --cofnig (Possible options: --config)"),
@@ -36,7 +38,9 @@ ROOT = Path(__file__).resolve().parents[2]
 )
 def test_mistakes_get_a_remedy(arguments: list[str], remedy: str) -> None:
     command = [sys.executable, "-m", "transformer_mt.cli.main", *arguments]
-    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True
+    )
     assert done.returncode == 2
     assert remedy in done.stderr.splitlines()[-1]
 

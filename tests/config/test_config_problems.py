@@ -54,7 +54,7 @@ def test_a_correct_config_is_read(tmp_path: Path) -> None:
         ("model: {dropout: .nan}", "'model.dropout' is NaN, but must be a finite number"),
         ("model: {norm: before}", "'model.norm' is \"before\", but must be one of 'pre', 'post'"),
         ("model: 3", "'model' is 3, but must be a mapping of keys"),
-        ("runtime: {compile: yes}", "'runtime.compile' is \"yes\", but must be true or false"),
+        ("runtime: {compile: yes}", "'runtime.compile' is \"yes\", but must be true or false, or 'auto'"),
         ("decoding: {beam: 257}", "'decoding.beam' is 257, but must be at most 256"),
         ("decoding: {temperature: 0}", "'decoding.temperature' is 0, but must be at least 0.001"),
         ("modle: {}", "unknown key 'modle'; did you mean 'model'?"),
@@ -103,6 +103,18 @@ def test_a_problem_in_the_data_section(errors_of, before: str, after: str, messa
     problems = errors_of(CORRECT.replace(before, after))
     assert any(message in problem for problem in problems)
     assert problems[0].startswith(tuple(f"c.yaml:{line}: " for line in range(2, 6)))
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("model.attention_dropout=0.1", "training.packing needs model.attention: fused and model.attention_dropout: 0"),
+        ("model.attention=handmade", "training.packing needs model.attention: fused and model.attention_dropout: 0"),
+        ("training.batch_sentences=64", "packing measures batches in tokens; set batch_tokens instead"),
+    ],
+)
+def test_packing_excludes_what_its_attention_cannot_compute(errors_of, override: str, message: str) -> None:
+    assert any(message in line for line in errors_of(CORRECT, override, "training.packing=true"))
 
 
 def test_an_unknown_kind_is_named_as_in_the_file(errors_of) -> None:

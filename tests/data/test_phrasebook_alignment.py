@@ -6,20 +6,13 @@ from random import Random
 
 import pytest
 
-from transformer_mt.phrasebook import english, generate, generate_aligned, german, korean, pools
+from tests.data.phrasebook_words import ADJECTIVES, NOUNS, PLACES, SPOTS, TIMES, TOOLS, VERBS
+from transformer_mt.phrasebook import english, generate, generate_aligned, german, korean
 from transformer_mt.phrasebook.alignment import MARKS, links, marked
-from transformer_mt.phrasebook.lexicon import adverbs, places
 from transformer_mt.phrasebook.lexicon.beings import HE, NAMES, WE, YOU, I
 from transformer_mt.phrasebook.meaning import Meaning, Phrase
 from transformer_mt.phrasebook.sampling import Sampler
 
-NOUNS = {noun.ko: noun for noun in pools.NOUNS}
-VERBS = {verb.ko: verb for verb in reversed(pools.VERBS)}
-ADJECTIVES = {adjective.ko: adjective for fitted in pools.ADJECTIVES.values() for adjective in fitted}
-PLACES = {place.ko: place for place in places.PLACES}
-TIMES = {time.ko: time for time in adverbs.TIMES}
-TOOLS = {tool.ko: tool for tool in adverbs.TOOLS}
-SPOTS = {spot.ko: spot for spot in places.SPOTS}
 SAY = {"ko": korean.realise, "en": english.realise, "de": german.realise}
 BREAD = Phrase(NOUNS["빵"], count=2)
 
@@ -57,24 +50,25 @@ TRUTH = {
 }
 
 
-def words(sentence: str) -> list[str]:
-    return sentence.split(" ")
+def linked(case: str, source: str, target: str) -> tuple[set[str], set[str]]:
+    """The sure and the possible links of a sentence pair, as words."""
+    meaning = CASES[case]
+    ours, theirs = (SAY[language](meaning).split() for language in (source, target))
+    sure, possible = links(SAY[source](marked(meaning)), SAY[target](marked(meaning)))
+    found, others = ({f"{ours[i]}={theirs[j]}" for i, j in some} for some in (sure, possible))
+    return found, others
 
 
 @pytest.mark.parametrize(("case", "source", "target"), list(TRUTH))
 def test_sure_links_are_those_that_people_draw(case: str, source: str, target: str) -> None:
-    meaning = CASES[case]
-    ours, theirs = words(SAY[source](meaning)), words(SAY[target](meaning))
-    sure, possible = links(SAY[source](marked(meaning)), SAY[target](marked(meaning)))
-    assert {f"{ours[i]}={theirs[j]}" for i, j in sure} == set(TRUTH[case, source, target].split())
+    sure, possible = linked(case, source, target)
+    assert sure == set(TRUTH[case, source, target].split())
     assert sure <= possible
 
 
 def test_expressions_of_several_words_are_possible_links() -> None:
-    meaning = CASES["name and tool"]
-    ours, theirs = words(english.realise(meaning)), words(german.realise(meaning))
-    sure, possible = links(english.realise(marked(meaning)), german.realise(marked(meaning)))
-    assert {"at=um", "at=drei", "by=mit", "by=dem"} <= {f"{ours[i]}={theirs[j]}" for i, j in possible - sure}
+    sure, possible = linked("name and tool", "en", "de")
+    assert {"at=um", "at=drei", "by=mit", "by=dem"} <= possible - sure
 
 
 @pytest.mark.parametrize("language", ["ko", "en", "de"])
@@ -90,5 +84,5 @@ def test_aligned_pairs_are_the_corpus_and_every_word_exists() -> None:
     aligned = list(generate_aligned("de", "ko", "test", 300, 2))
     assert [(one.source, one.target) for one in aligned] == pairs
     for one in aligned:
-        assert all(i < len(words(one.source)) and j < len(words(one.target)) for i, j in one.possible)
+        assert all(i < len(one.source.split()) and j < len(one.target.split()) for i, j in one.possible)
     assert sum(len(one.sure) for one in aligned) > 3 * len(aligned)

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.data.phrasebook_words import ADJECTIVES, NOUNS, PLACES, SPOTS, TIMES, TOOLS, VERBS
 from transformer_mt.phrasebook import english, german, german_forms, korean, pools
-from transformer_mt.phrasebook.lexicon import adverbs, beings, entries, places
+from transformer_mt.phrasebook.lexicon import beings, entries
 from transformer_mt.phrasebook.lexicon.beings import HE, SHE, THEY, THIS, WE, WHO, YOU, I
 from transformer_mt.phrasebook.meaning import PLURAL, Meaning, Phrase
-
-NOUNS = {noun.ko: noun for noun in pools.NOUNS}
-VERBS = {verb.ko: verb for verb in reversed(pools.VERBS)}
-ADJECTIVES = {adjective.ko: adjective for fitted in pools.ADJECTIVES.values() for adjective in fitted}
-PLACES = {place.ko: place for place in places.PLACES}
-TIMES = {time.ko: time for time in adverbs.TIMES}
-SPOTS = {spot.ko: spot for spot in places.SPOTS}
 
 
 def both(meaning: Meaning) -> tuple[str, str]:
@@ -217,10 +211,9 @@ def test_there_is_and_to_have():
 def test_on_foot_by_bus_and_home():
     walk, ride = pools.VERBS[-8], pools.VERBS[-7]
     assert (walk.de.infinitive, ride.de.infinitive) == ("gehen", "fahren")
-    bus = next(tool for tool in adverbs.TOOLS if tool.en == "by bus")
     home = PLACES["집"]
     assert both(Meaning("action", I, "past", verb=walk, place=home)) == ("I went home.", "Ich bin nach Hause gegangen.")
-    assert both(Meaning("action", I, "past", verb=ride, place=PLACES["역"], tool=bus)) == (
+    assert both(Meaning("action", I, "past", verb=ride, place=PLACES["역"], tool=TOOLS["버스로"])) == (
         "I went to the station by bus.",
         "Ich bin mit dem Bus zum Bahnhof gefahren.",
     )

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.data.phrasebook_words import ADJECTIVES, NOUNS, VERBS
 from transformer_mt.phrasebook import hangul, korean, pools
 from transformer_mt.phrasebook.conjugation import Ending, be, conjugate, finish
 from transformer_mt.phrasebook.lexicon import adverbs
 from transformer_mt.phrasebook.lexicon.beings import WE, YOU, I
 from transformer_mt.phrasebook.meaning import PLURAL, Meaning, Phrase
-
-NOUNS = {noun.ko: noun for noun in pools.NOUNS}
-VERBS = {verb.ko: verb for verb in reversed(pools.VERBS)}
-ADJECTIVES = {adjective.ko: adjective for noun in pools.ADJECTIVES.values() for adjective in noun}
 
 
 def test_a_syllable_is_its_letters():

@@ -73,7 +73,7 @@ def test_every_note_of_the_source_is_on_the_page() -> None:
     page = _plain(PAGE.read_text(encoding="utf-8"))
     called = [*_calls("note", room="workflows"), *_calls("say", "_say"), *_calls("append", room="decoding")]
     sites = [(place, call) for place, call in called if re.search("note|say|notes.append$", ast.unparse(call.func))]
-    results = re.compile("f?['\"](?:run|data|model|machine|done|next|epoch)? {2}")
+    results = re.compile("f?['\"](?:run|data|packing|model|machine|done|next|epoch)? {2}")
     notes = [(place, call) for place, call in sites if call.args and not results.match(ast.unparse(call.args[0]))]
     found = [(place, text) for place, call in notes for text in _constants(call.args[0])]
     assert len(found) > 15

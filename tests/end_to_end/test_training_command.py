@@ -21,6 +21,7 @@ from transformer_mt.cli.average import average
 from transformer_mt.cli.train import train
 from transformer_mt.config.load import load_config
 from transformer_mt.data.prepare import prepare
+from transformer_mt.data.prepared import prepared_folder
 from transformer_mt.errors import TmtError
 from transformer_mt.training.state import TrainState
 from transformer_mt.training.trainer import Trainer
@@ -194,10 +195,23 @@ def test_the_best_candidate_is_shipped_and_all_are_recorded(numbers: Any, tmp_pa
     assert (report.model / WEIGHTS).read_bytes() == weights
 
     averaged = transformer_mt.average(tmp_path / "run", last=5)
-    assert averaged.steps == mean.steps, "the user decides"
-    before, now = sorted(averaged.compared, key=lambda one: one.names != ["before"])
+    assert (averaged.steps, averaged.replaced) == (mean.steps, False)
+    now, before = averaged.compared
     assert (before.bleu, now.bleu) == pytest.approx((best.bleu, mean.bleu))
     assert "tmt: compared on 40 validation sentences" in capfd.readouterr().err
+    assert (report.model / WEIGHTS).read_bytes() == weights, "the better model stays"
+    average(tmp_path / "run", last=5)
+    assert "unchanged, because the mean of steps" in capfd.readouterr().out
+    (tmp_path / "prepared").mkdir()
+    moved = shutil.move(prepared_folder(load_config(file)), tmp_path / "prepared")
+    with pytest.raises(TmtError, match="cannot be compared with the model of this run") as caught:
+        average(tmp_path / "run", last=5)
+    assert "--force" in caught.value.remedy
+    assert (report.model / WEIGHTS).read_bytes() == weights
+    assert transformer_mt.average(tmp_path / "run", last=5, force=True).replaced
+    assert (report.model / WEIGHTS).read_bytes() != weights, "the user decides"
+    shutil.move(moved, prepared_folder(load_config(file)))
+    assert transformer_mt.average(tmp_path / "run", last=1).replaced, "the last checkpoint scores higher than the mean"
 
 
 def test_a_changed_data_key_is_refused_before_anything_is_prepared(finished: Path, run: Path, tmp_path: Path):
@@ -221,12 +235,12 @@ def test_an_unknown_device_is_refused_before_anything_is_written(numbers: Any, t
 
 
 def test_average_writes_the_mean_of_the_last_checkpoints(run: Path, capfd):
-    average(run, last=2)
+    average(run, last=2, force=True)
     assert "mean of steps 11, 22" in capfd.readouterr().out
     parts = [load_file(run / "checkpoints" / f"step-00000{step}" / WEIGHTS) for step in (11, 22)]
     for name, tensor in load_file(run / "model" / WEIGHTS).items():
         torch.testing.assert_close(tensor, (parts[0][name] + parts[1][name]) / 2)
-    average(run, last=9)
+    average(run, last=9, force=True)
     assert "averaged only the newest 2 checkpoints" in capfd.readouterr().err
 
 
@@ -236,7 +250,7 @@ def test_average_keeps_other_files_in_the_model_folder(run: Path):
     (run / "model" / "served").mkdir()
     (run / "model" / "served" / "model.bin").write_bytes(b"exported")
     before = load_file(run / "model" / WEIGHTS)
-    average(run, last=2)
+    average(run, last=2, force=True)
     after = load_file(run / "model" / WEIGHTS)
     assert not all(torch.equal(before[name], after[name]) for name in before)
     assert (run / "model" / "NOTES.txt").read_text() == (run / "model" / ".gitattributes").read_text() == "mine"
@@ -246,14 +260,14 @@ def test_average_keeps_other_files_in_the_model_folder(run: Path):
 
 def test_average_leaves_out_an_old_best_checkpoint(run: Path, capfd):
     shutil.copytree(run / "checkpoints" / "step-0000011", run / "checkpoints" / "step-0000003")
-    average(run, last=9)
+    average(run, last=9, force=True)
     assert "mean of steps 11, 22" in capfd.readouterr().out
 
 
 def test_average_reports_a_damaged_checkpoint(run: Path, capfd):
     newest = run / "checkpoints" / "step-0000022" / WEIGHTS
     newest.write_bytes(newest.read_bytes()[:-1] + b"?")
-    average(run, last=1)
+    average(run, last=1, force=True)
     out, told = capfd.readouterr()
     assert "model: checkpoint of step 11\n" in out
     assert f"tmt: {newest} is damaged (its checksum differs): not averaged" in told
@@ -265,7 +279,7 @@ def test_average_leaves_out_a_checkpoint_with_an_unknown_state(run: Path, capfd)
     sums = [line.split("  ") for line in (newest / "SHA256SUMS").read_text().splitlines()]
     correct = [f"{hashlib.sha256((newest / name).read_bytes()).hexdigest()}  {name}\n" for _, name in sums]
     (newest / "SHA256SUMS").write_text("".join(correct))
-    average(run, last=2)
+    average(run, last=2, force=True)
     out, told = capfd.readouterr()
     assert "model: checkpoint of step 11\n" in out
     assert "keys are missing" in told
@@ -276,7 +290,7 @@ def test_average_leaves_out_a_damaged_checkpoint_in_the_middle(run: Path, capfd)
     shutil.copytree(checkpoints / "step-0000011", checkpoints / "step-0000005")
     older = checkpoints / "step-0000011" / WEIGHTS
     older.write_bytes(older.read_bytes()[:-1] + b"?")
-    average(run, last=2)
+    average(run, last=2, force=True)
     out, told = capfd.readouterr()
     assert "model: checkpoint of step 22\n" in out
     assert f"{older} is damaged (its checksum differs): not averaged" in told

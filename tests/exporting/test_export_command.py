@@ -39,6 +39,20 @@ def tmt(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[byte
 
 
 @pytest.fixture
+def altered(model: ModelDirectory, tmp_path: Path) -> Callable[..., Path]:
+    """A model folder with the weights of `model`, and other options of the search, or another name."""
+
+    def save(name: str = model.config.name, **decoding: object) -> Path:
+        update = {"name": name, "decoding": model.config.decoding.model_copy(update=decoding)}
+        folder = tmp_path / "altered"
+        config = model.config.model_copy(update=update)
+        save_model_directory(folder, config, named_weights(model.model), (model.source, model.target))
+        return folder
+
+    return save
+
+
+@pytest.fixture
 def source(tmp_path: Path) -> Path:
     file = tmp_path / "in.txt"
     file.write_text("".join(f"{line}\n" for line in SENTENCES))
@@ -127,22 +141,14 @@ def test_an_export_replaces_an_earlier_export_and_nothing_else(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "in.txt", "served"]
 
 
-def test_what_the_engines_do_differently_is_not_compared(tmt: Run, model: ModelDirectory, tmp_path: Path) -> None:
-    folder = tmp_path / "own"
-    decoding = model.config.decoding.model_copy(update={"no_repeat_ngram": 1})
-    config = model.config.model_copy(update={"decoding": decoding})
-    save_model_directory(folder, config, named_weights(model.model), (model.source, model.target))
-    code, _, error = tmt("export", "--model", folder, "--output", "out", "--sample", 60)
+def test_what_the_engines_do_differently_is_not_compared(tmt: Run, altered: Callable[..., Path]) -> None:
+    code, _, error = tmt("export", "--model", altered(no_repeat_ngram=1), "--output", "out", "--sample", 60)
     assert code == 0, error
     assert "compared with plain beam search" in error
 
 
-def test_a_search_that_the_export_does_not_have_is_named(tmt: Run, model: ModelDirectory, tmp_path: Path) -> None:
-    folder = tmp_path / "own"
-    decoding = model.config.decoding.model_copy(update={"coverage_penalty": 0.5})
-    config = model.config.model_copy(update={"decoding": decoding})
-    save_model_directory(folder, config, named_weights(model.model), (model.source, model.target))
-    code, _, error = tmt("export", "--model", folder, "--output", "out", "--sample", 5)
+def test_a_search_that_the_export_does_not_have_is_named(tmt: Run, altered: Callable[..., Path]) -> None:
+    code, _, error = tmt("export", "--model", altered(coverage_penalty=0.5), "--output", "out", "--sample", 5)
     assert code == 0, error
     assert (
         "the export cannot search as this model does: CTranslate2 does not support decoding.coverage_penalty" in error
@@ -150,13 +156,11 @@ def test_a_search_that_the_export_does_not_have_is_named(tmt: Run, model: ModelD
     assert tmt("translate", "--model", "out", "abc")[0] == 2
 
 
-def test_an_export_that_replaces_that_of_another_model_says_so(tmt: Run, model: ModelDirectory, tmp_path: Path) -> None:
-    folder = tmp_path / "other"
-    config = model.config.model_copy(update={"name": "other"})
-    save_model_directory(folder, config, named_weights(model.model), (model.source, model.target))
-    errors = [
-        tmt("export", "--model", one, "--output", "out", "--sample", 5)[2] for one in (model.folder, folder, folder)
-    ]
+def test_an_export_that_replaces_that_of_another_model_says_so(
+    tmt: Run, model: ModelDirectory, altered: Callable[..., Path]
+) -> None:
+    models = [model.folder, altered(name="other"), altered(name="other")]
+    errors = [tmt("export", "--model", one, "--output", "out", "--sample", 5)[2] for one in models]
     said = f"out: replaced the export of another model, {model.config.name}, by that of other"
     assert [said in error for error in errors] == [False, True, False]
 

@@ -16,7 +16,7 @@ import pytest
 import zstandard
 
 from transformer_mt.errors import TmtError
-from transformer_mt.files.lines import read_lines
+from transformer_mt.files.lines import guessed_encoding, read_lines
 
 LINES = [f"Zeile {number}: 안녕 \u2028 Grüße" for number in range(5_000)]
 TEXT = "".join(f"{line}\n" for line in LINES).encode()
@@ -73,6 +73,21 @@ def test_bad_utf8_is_reported_with_file_and_line(tmp_path: Path) -> None:
     assert "UTF-8" in error.message
     assert "0xb0" in error.message
     assert "iconv" in error.remedy
+
+
+def test_lines_that_end_with_cr_only_are_not_one_line(tmp_path: Path) -> None:
+    error = _error(_write(tmp_path, b"one\ttwo\rthree\tfour\r"))
+    assert "CR only" in error.message
+    assert "tr '\\r' '\\n'" in error.remedy
+    assert (
+        list(read_lines(_write(tmp_path, b"one\r\n"))) == list(read_lines(_write(tmp_path, b"one\r"))) == [(1, "one")]
+    )
+
+
+def test_latin_words_are_not_guessed_to_be_cyrillic() -> None:
+    """UTF-8 beside cp1252: read as cp1251, `möchte` has Latin and Cyrillic letters."""
+    assert guessed_encoding("Ich möchte schöne Äpfel\t".encode() * 9 + "schön".encode("cp1252")) is None
+    assert guessed_encoding("Собака спит у окна USB.\n".encode("cp1251") * 9) == "cp1251"
 
 
 @pytest.mark.parametrize("packer", PACKED)

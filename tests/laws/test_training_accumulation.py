@@ -11,6 +11,7 @@ from torch import Tensor
 
 from transformer_mt.data.batching import Batch
 from transformer_mt.errors import TmtError
+from transformer_mt.training.gradients import is_out_of_memory
 
 STEADY = {"dropout": 0.0}
 
@@ -88,6 +89,21 @@ def test_out_of_memory_splits_batches_and_changes_nothing_else(numbers: Any, tmp
     assert "out of memory: each batch is now computed in 2 parts" in error
     assert "in 4 parts; the update still uses all of it" in error
     assert "in 4 parts" in (tmp_path / "split" / "train.log").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", True),
+        ("cuDNN error: CUDNN_STATUS_ALLOC_FAILED", True),
+        ("CUDA error: out of memory", True),
+        ("DefaultCPUAllocator: can't allocate memory: you tried to allocate 4 bytes", True),
+        ("CUDA error: an illegal memory access was encountered", False),
+        ("mat1 and mat2 shapes cannot be multiplied", False),
+    ],
+)
+def test_libraries_that_allocate_themselves_run_out_of_memory_too(message: str, expected: bool):
+    assert is_out_of_memory(RuntimeError(message)) == expected
 
 
 def test_a_sentence_that_does_not_fit_ends_training_with_advice(numbers: Any, tmp_path: Path, monkeypatch):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 
@@ -113,3 +117,41 @@ def test_peak_memory_counts_memory_in_use():
     size = before + 50_000_000
     block = torch.ones(size // 4)
     assert peak_memory(CPU) >= block.numel() * 4
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch):
+    """As on a machine with one NVIDIA GPU, without variables for PyTorch's memory."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
+    monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation: True)
+    for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
+        monkeypatch.setenv(name, "")  # so that it is restored
+        monkeypatch.delenv(name)
+    kept = torch.backends.cuda.cudnn_sdp_enabled(), torch.backends.cuda.matmul.allow_tf32
+    yield
+    torch.backends.cuda.enable_cudnn_sdp(kept[0])
+    torch.backends.cuda.matmul.allow_tf32 = kept[1]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="PyTorch supports expandable segments on Linux")
+def test_a_gpu_is_prepared_for_batches_of_many_shapes(gpu, monkeypatch):
+    for name, value in (("PYTORCH_CUDA_ALLOC_CONF", "backend:native"), ("PYTORCH_ALLOC_CONF", "backend:native")):
+        monkeypatch.setenv(name, value)
+        set_up(RuntimeConfig(device="cuda"))
+        assert os.environ.get("PYTORCH_ALLOC_CONF", value) == value  # the user's own settings win
+        monkeypatch.delenv(name)
+    torch.backends.cuda.enable_cudnn_sdp(True)
+    assert set_up(RuntimeConfig(device="cuda", tf32=False)).dtype is torch.bfloat16
+    assert os.environ["PYTORCH_ALLOC_CONF"] == "expandable_segments:True"
+    assert not torch.backends.cuda.cudnn_sdp_enabled()
+    assert not torch.backends.cuda.matmul.allow_tf32
+
+
+def test_pytorch_reads_the_settings_of_its_memory_after_its_import():
+    """The variable is set when the device is known, long after the import of torch."""
+    read = "torch._C._accelerator_getAllocatorSettings()"
+    code = f"import os, torch; os.environ['PYTORCH_ALLOC_CONF'] = 'expandable_segments:True'; print({read})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "expandable_segments:True\n"

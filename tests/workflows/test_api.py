@@ -68,7 +68,7 @@ def test_evaluate_takes_a_path_or_files(trained: Any, tmp_path: Path) -> None:
 
 
 def test_average_replaces_the_model(trained: Any) -> None:
-    report = tmt.average(trained.run, last=2)
+    report = tmt.average(trained.run, last=2, force=True)
     assert len(report.steps) == 2
     assert report.model == trained.model
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import zipfile
 from collections.abc import Sequence
 from itertools import pairwise
@@ -15,6 +16,8 @@ from openpyxl import Workbook
 
 from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
+from transformer_mt.corpora.looking import contents_of
+from transformer_mt.data.batching import Batches, BatchSize
 from transformer_mt.data.prepare import prepare
 from transformer_mt.errors import TmtError
 from transformer_mt.phrasebook import generate
@@ -80,7 +83,7 @@ def test_the_proposal_is_a_config_with_reasons_that_prepare_accepts() -> None:
     assert config == proposal.config
     assert "tmt train --config my.yaml" in proposal.text
     assert "Korean and English have different letters" in " ".join(proposal.text.replace("#", "").split())
-    assert max(map(len, proposal.text.splitlines())) <= 150
+    assert max(map(len, proposal.text.splitlines())) <= 120
     splits = prepare(config).report.splits
     assert splits["validation"].pairs == splits["test"].pairs == held_out(300)
 
@@ -200,7 +203,7 @@ def test_several_files_are_one_corpus_if_they_have_the_same_form() -> None:
     mixed = propose_config([one, two, other]).config.data
     assert [corpus.kind for corpus in mixed.corpus] == ["tsv", "csv"]
     assert mixed.corpus[1].source_column == "German"
-    assert sum(corpus.split.test for corpus in mixed.corpus) == held_out(400)
+    assert [corpus.split.test for corpus in mixed.corpus] == [held_out(300), 0], "the pairs in the CSV are known"
     Path("folder").mkdir()
     Path(one).rename(Path("folder") / one)
     assert propose_config("folder").pairs == 200
@@ -296,6 +299,143 @@ def test_parallel_files_in_two_encodings_are_refused() -> None:
     assert "x.de is CP1252, x.ko is UTF-8" in _error("x.de", "x.ko").message
 
 
+def test_files_of_a_folder_or_an_archive_in_two_encodings_are_refused() -> None:
+    """Also if only the second pair of files has another encoding."""
+    Path("folder").mkdir()
+    for stem, encoding in (("1", "utf-8"), ("2", "cp1252")):
+        for side, language in enumerate(("de", "en")):
+            lines = (f"Schön: {pair[side]}\n" for pair in PAIRS["de", "en"])
+            Path(f"folder/{stem}.{language}").write_bytes("".join(lines).encode(encoding))
+    with zipfile.ZipFile("folder.zip", "w") as archive:
+        for file in Path("folder").iterdir():
+            archive.write(file, file.name)
+    for place in ("folder", "folder.zip"):
+        error = _error(place)
+        assert f"{place}/1.de is UTF-8, {place}/2.de is CP1252" in error.message
+        assert f"iconv -f CP1252 -t UTF-8 {place}/2.de" in error.remedy
+
+
+def test_encodings_that_read_the_same_text_are_one() -> None:
+    """German in cp1252 is German in cp1250, which Polish needs; a file in ASCII is in every encoding."""
+    polish, german = zip(*OTHERS["pl", "de"] * 10, strict=True)
+    for file, lines, encoding in (("x.pl", polish, "cp1250"), ("x.de", german, "cp1252")):
+        Path(file).write_bytes("".join(f"{n}. {line}\n" for n, line in enumerate(lines)).encode(encoding))
+    assert _corpus(propose_config(["x.pl", "x.de"])) == {"kind": "text", "encoding": "cp1250"}
+    Path("x.en").write_text("".join(f"{n}. This is a plain sentence.\n" for n in range(40)), encoding="ascii")
+    assert _corpus(propose_config(["x.pl", "x.en"])) == {"kind": "text", "encoding": "cp1250"}
+    Path("x.de").write_text(Path("x.de").read_text(encoding="cp1252"), encoding="utf-16")
+    assert "x.de is UTF-16" in _error("x.en", "x.de").message
+
+
+def test_columns_in_two_encodings_are_refused() -> None:
+    """As `paste` writes them from two files."""
+    rows = [f"Schön: {de}".encode("cp1252") + f"\tTrès beau: {en}\n".encode() for de, en in PAIRS["de", "en"]]
+    Path("a.tsv").write_bytes(b"".join(rows))
+    assert "cells in two encodings" in _error("a.tsv").message
+
+
+def test_exchanged_names_are_not_believed() -> None:
+    proposal = propose_config(_table("a.tsv", [("en", "de"), *PAIRS["de", "en"]]))
+    assert (_direction(proposal), _corpus(proposal)["source_column"]) == ("de-en", "en")
+    assert "the names are exchanged: en looks like German, and de like English" in " ".join(
+        text for _, text in proposal.summary
+    )
+    assert "names are exchanged" in " ".join(proposal.text.replace("#", "").split())
+    assert _direction(propose_config("a.tsv", "en", "de")) == "en-de"
+    for language, side in (("en", 0), ("de", 1)):
+        lines = "".join(f"{pair[side]}\n" for pair in PAIRS["de", "en"])
+        for file in (Path(f"x.{language}"), Path("folder", f"x.{language}")):
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(lines, encoding="utf-8")
+    proposal = propose_config(["x.en", "x.de"])
+    assert (_direction(proposal), _pairs_read(proposal)[0]) == ("de-en", PAIRS["de", "en"][0])
+    assert "Rename the files" in _error("folder").remedy, "the reader goes by their names"
+
+
+def test_each_entry_has_its_line_and_its_reasons() -> None:
+    first = _table("1.tsv", PAIRS["de", "en"][:100])
+    second = _table("2.tsv", [(en, de) for de, en in PAIRS["de", "en"][100:200]])
+    third = _table("3.csv", [("Zieltext", "Ausgangstext"), *PAIRS["de", "en"][200:]], ";")
+    proposal = propose_config([first, second, third])
+    assert [text for title, text in proposal.summary if title == "data"] == [
+        "1.tsv: tsv, columns 0 and 1",
+        "2.tsv: tsv, columns 1 and 0",
+        "3.csv: csv, columns Zieltext and Ausgangstext",
+    ]
+    assert sum("no header seen; first row: " in text for _, text in proposal.summary) == 2
+    assert "semicolons between the columns" in " ".join(proposal.text.replace("#", "").split())
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        *(("Satz", "Übersetzung"), ("Ausgangstext", "Zieltext"), ("phrase", "traduction"), ("source text", "Deutsch")),
+        *(("원문", "번역"), ("Englisch", "Koreanisch"), ("anglais", "coréen")),
+    ],
+)
+def test_headers_in_other_languages(names: tuple[str, str]) -> None:
+    """The sentences have no full stops, so only the words say that this is a header. pandas does not name the index."""
+    rows = [(en.rstrip(".?!"), ko.rstrip(".?!")) for ko, en in PAIRS["ko", "en"]]
+    file = _table("a.tsv", [("", *names), *((str(n), *row) for n, row in enumerate(rows, 10))])
+    found = contents_of(Path(file))
+    assert list(found.columns) == [0, *names]
+    assert list(zip(*(found.columns[name] for name in names), strict=True)) == rows
+
+
+@pytest.mark.parametrize("kind", ["tsv", "xlsx"])
+def test_columns_with_one_name_are_given_by_number(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [("text", "text"), *PAIRS["de", "en"]]
+    book = Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save("a.xlsx")
+    proposal = propose_config("a.xlsx" if kind == "xlsx" else _table("a.tsv", rows))
+    assert (_corpus(proposal)["source_column"], _corpus(proposal)["target_column"]) == (0, 1)
+    assert _pairs_read(proposal) == PAIRS["de", "en"], "the reader skips the header, and reports it"
+    assert "1 row skipped: it looks like a header: text | text" in capsys.readouterr().err
+
+
+def test_the_other_sheets_of_a_workbook_without_headers_are_named() -> None:
+    book = Workbook()
+    for sheet in (book.active, book.create_sheet("Talks")):
+        for row in PAIRS["de", "en"]:
+            sheet.append(row)
+    book.save("a.xlsx")
+    assert ("", "sheets that are not read: Talks") in propose_config("a.xlsx").summary
+
+
+def test_a_file_that_is_given_twice_is_read_once(capsys: pytest.CaptureFixture[str]) -> None:
+    file = _table("a.tsv", PAIRS["de", "en"])
+    proposal = propose_config([file, "./a.tsv", "."])
+    assert list(proposal.config.data.corpus[0].files) == [file]
+    assert proposal.pairs == 300
+    assert capsys.readouterr().err.count("given twice, and read once") == 2
+
+
+def test_files_of_a_folder_that_are_not_read_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("folder").mkdir()
+    _table("folder/a.tsv", PAIRS["de", "en"])
+    for language, side in (("de", 0), ("en", 1)):
+        lines = "".join(f"{pair[side]}\n" for pair in PAIRS["de", "en"])
+        Path(f"folder/b.{language}").write_text(lines, encoding="utf-8")
+    assert propose_config("folder").pairs == 300
+    assert "folder: only the tables in it are read, not b.de | b.en" in capsys.readouterr().err
+
+
+def test_lines_that_end_with_cr_only() -> None:
+    for name, separator in (("a.tsv", "\t"), ("a.csv", ",")):
+        Path(name).write_text("".join(f'"{de}"{separator}"{en}"\r' for de, en in PAIRS["de", "en"]), encoding="utf-8")
+        assert "the lines end with CR only" in _error(name).message
+
+
+def test_the_updates_of_an_epoch_are_those_of_the_training() -> None:
+    proposal = propose_config(_table("a.tsv", PAIRS["ko", "en"]))
+    (said,) = re.findall(r"about (\d+) updates in an epoch", proposal.text)
+    prepared, training = prepare(proposal.config), proposal.config.training
+    updates = Batches(prepared.store("train"), BatchSize(tokens=training.batch_tokens), seed=1).updates(1)
+    assert int(said) == pytest.approx(updates, abs=1)
+
+
 def test_empty_sides_are_not_pairs_and_repeated_sentences_are(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [("de", "en"), *PAIRS["de", "en"][:40] * 10, *[("", "nothing here")] * 9]
     proposal = propose_config(_table("a.tsv", rows))
@@ -309,6 +449,30 @@ def test_a_tmx_in_one_line_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None
     units = "".join(f"<tu>{variant('de', de)}{variant('en', en)}</tu>" for de, en in PAIRS["de", "en"])
     Path("a.tmx").write_text(f"<tmx><body>{units}</body></tmx>", encoding="utf-8")
     assert propose_config("a.tmx").pairs == 300
+
+
+def test_what_was_skipped_in_a_large_file_is_noted_and_not_counted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Though only its beginning is read."""
+    monkeypatch.setattr("transformer_mt.workflows.proposal.discover.MOST_READ", 100)
+    rows = [(*pair, "") if n % 30 else (*pair, "one", "too many") for n, pair in enumerate(PAIRS["de", "en"], 1)]
+    propose_config(_table("a.tsv", rows))
+    assert "3 rows skipped, looking at the first 100 pairs; `tmt prepare` reads all" in capsys.readouterr().err
+    unit = '<tu><tuv xml:lang="de"><seg>{}</seg></tuv><tuv xml:lang="{}"><seg>{}</seg></tuv></tu>'.format
+    units = "".join(unit(de, "en" if n % 2 else "en-US", en) for n, (de, en) in enumerate(PAIRS["de", "en"]))
+    mixed = "".join(unit(de, "fr" if n % 3 else "en", en) for n, (de, en) in enumerate(PAIRS["de", "en"] * 3))
+    for name, body, pairs in (("a", units, 300), ("b", mixed, 300)):
+        Path(f"{name}.tmx").write_text(f"<tmx><body>{body}</body></tmx>", encoding="utf-8")
+        assert propose_config(f"{name}.tmx", "de", "en").pairs == pytest.approx(pairs, abs=3)
+    assert "198 rows skipped" in capsys.readouterr().err
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    records = [{"de": de, "en": en if n % 4 else None} for n, (de, en) in enumerate(PAIRS["de", "en"])]
+    parquet.write_table(pyarrow.Table.from_pylist(records), "a.parquet")
+    proposal = propose_config("a.parquet")
+    assert (proposal.pairs, proposal.about) == (pytest.approx(225, abs=3), True)
 
 
 def test_a_large_file_is_estimated_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from transformer_mt.cli.options import STDOUT
 from transformer_mt.errors import TmtError
 from transformer_mt.files.replace import replaced_file
 
@@ -89,6 +90,9 @@ def check_outputs(inputs: Sequence[Path], outputs: Sequence[Path | None]) -> Non
     """Raises TmtError, before the work, if an output is a folder, an input or another output, or has no folder."""
     given: list[Path] = [file for file in inputs if file.exists()]
     for output in filter(None, outputs):
+        if output == STDOUT and STDOUT not in given:
+            given.append(output)
+            continue
         if output.is_dir():
             raise TmtError("this is a folder, not a file", place=output, remedy="Give the name of a file to write.")
         if not output.absolute().parent.is_dir():
@@ -104,8 +108,8 @@ def _same(output: Path, other: Path) -> bool:
 
 @contextmanager
 def opened(output: Path | None) -> Iterator[BinaryIO]:
-    """stdout, or a file that is written under a temporary name and renamed when the block succeeds."""
-    if output is None:
+    """stdout (None or `-`), or a file that is written under a temporary name and renamed when the block succeeds."""
+    if output in (None, STDOUT):
         yield sys.stdout.buffer
         return
     # Files that are already open (/dev/stdout, /dev/fd/63, ...) are written to, never replaced.

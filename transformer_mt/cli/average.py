@@ -12,10 +12,15 @@ from transformer_mt.cli.options import RunOption
 def average(
     run: RunOption = None,
     last: Annotated[int, typer.Option("--last", min=1, metavar="N", help="Number of checkpoints, newest first.")] = 5,
+    force: Annotated[bool, typer.Option("--force", help="Also replace a model that scores higher.")] = False,
 ) -> None:
-    """Average the last checkpoints of a run; the result replaces its model."""
+    """Average the last checkpoints of a run; the result replaces its model unless it scores lower."""
     from transformer_mt import average as work
 
-    report = work(run, last)
+    report = work(run, last, force)
     what = "checkpoint of step" if len(report.steps) == 1 else "mean of steps"
-    print(f"{report.model}: {what} {', '.join(map(str, report.steps))}")
+    made = f"{what} {', '.join(map(str, report.steps))}"
+    if report.replaced:
+        print(f"{report.model}: {made}")
+    else:
+        print(f"{report.model}: unchanged, because the {made} scores lower; to replace it in any case:  --force")

@@ -13,11 +13,10 @@ from typing import Annotated
 import typer
 
 from transformer_mt.cli.completion import configs as configs_to_copy
-from transformer_mt.cli.options import print_json
+from transformer_mt.cli.options import STDOUT, print_json
 from transformer_mt.errors import TmtError
 from transformer_mt.reporting.program import program_name, quoted
 
-STDOUT = Path("-")
 FIRST = ("quickstart", "multi30k-de-en", "multi30k-en-de", "aihub-ko-en", "files")
 
 
@@ -56,7 +55,8 @@ def init(
 ) -> None:
     """Write a commented config to start from."""
     if data and name not in ("", "files"):
-        raise TmtError("--data needs the config `files`", place="--data", remedy="Type:  tmt init files --data FILE")
+        remedy = f"Type:  tmt init files --data FILE{' --data FILE' * Path(name).exists()}"
+        raise TmtError(f"needs the config `files`, not `{name}`", place="--data", remedy=remedy)
     if not data and (source or target or minutes):
         raise TmtError("this option needs --data", remedy="Type:  tmt init files --data FILE --source de --target en")
     if not name and not data and schema:

@@ -153,6 +153,8 @@ def _report_usage(error: Any, arguments: list[str]) -> int:
             remedy = f"There are: {', '.join(COMMANDS)}."
     elif "unexpected extra argument" in message and "=" in message.rpartition("(")[2]:
         remedy = "Give --set before each KEY=VALUE:  --set training.max_epochs=5 --set seed=2"
+    elif "unexpected extra argument" in message and "--data" in others:
+        remedy = "Give --data before each file, or a folder with all of them:  --data a.tsv --data b.tsv"
     if remedy:
         print(wrapped(f"  {_as_called(remedy)}", columns_of(sys.stderr)), file=sys.stderr)
     return USER_FAULT

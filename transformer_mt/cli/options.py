@@ -14,6 +14,7 @@ import typer
 from transformer_mt.cli import completion
 from transformer_mt.errors import TmtError
 
+STDOUT = Path("-")
 SEED = 1  # default seed of sampling
 
 ConfigOption = Annotated[

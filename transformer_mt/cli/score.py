@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transformer_mt.cli.completion import engines
-from transformer_mt.cli.options import DeviceOption, ModelsOption, ThreadsOption
+from transformer_mt.cli.options import STDOUT, DeviceOption, ModelsOption, ThreadsOption
+from transformer_mt.errors import TmtError
 
 if TYPE_CHECKING:
     from transformer_mt.workflows.score import PairScore
 
-_SOURCE = "Source sentences, one a line."
+_STDIN = Path("-")
+_SOURCE = "Source sentences, one a line; - for stdin."
 _TARGET = "Their translations, line by line."
-_OUTPUT = "File to write; it appears once it is complete."
-_ALIGNMENT = "Also write word alignments to this file, in the Pharaoh format: 0-0 1-2."
+_OUTPUT = "File to write; it appears once it is complete. Default: stdout."
+_ALIGNMENT = "Also write word alignments to this file (- for stdout), in the Pharaoh format: 0-0 1-2."
 _GAIN = "Also write what the source adds, in nats per token: the best score to find wrong pairs."
 _PER_TOKEN = "Also write each token with its log-probability."
 _JSON = "Write one JSON object a line, with tokens, their scores, and notes."
@@ -48,7 +50,8 @@ def score(
     from transformer_mt.workflows.score import Computing, ScoreTotals, pharaoh
     from transformer_mt.workflows.score import score as work
 
-    check_outputs((source, target), (output, alignment))
+    source, target = _inputs(source, target)
+    check_outputs((source, target), (output or STDOUT, alignment))
     computing = Computing(device, threads)
     align = alignment is not None or json
     pairs = work(source, target, model or (), align=align, gain=gain, computing=computing, engine=engine)
@@ -66,6 +69,14 @@ def score(
         stream.flush()
     notes.close()
     print(f"tmt: {totals}", file=sys.stderr)
+
+
+def _inputs(*files: Path) -> list[Path]:
+    """The files; `-` is stdin. Raises TmtError if several are."""
+    if files.count(_STDIN) > 1:
+        raise TmtError("both files are stdin", place="--source - --target -", remedy="Name a file for one of them.")
+    stdin = Path("/dev/stdin")  # not on Windows: there is no such file then
+    return [stdin if file == _STDIN and stdin.exists() else file for file in files]
 
 
 def _as_row(one: PairScore, per_token: bool) -> str:

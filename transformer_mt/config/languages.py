@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-CODES = {  # English name and own name -> code
+CODES = {  # English name, own name and names in German, French, Spanish, Italian and Korean -> code
     "arabic": "ar", "bengali": "bn", "bulgarian": "bg", "catalan": "ca", "chinese": "zh", "mandarin": "zh",
     "croatian": "hr", "czech": "cs", "danish": "da", "dutch": "nl", "english": "en", "estonian": "et",
     "finnish": "fi", "french": "fr", "german": "de", "greek": "el", "hebrew": "he", "hindi": "hi",
@@ -17,6 +17,12 @@ CODES = {  # English name and own name -> code
     "deutsch": "de", "español": "es", "français": "fr", "italiano": "it", "nederlands": "nl", "polski": "pl",
     "português": "pt", "svenska": "sv", "русский": "ru", "українська": "uk", "中文": "zh", "日本語": "ja",
     "한국어": "ko", "국문": "ko", "영어": "en", "영문": "en", "일본어": "ja", "중국어": "zh", "독일어": "de",
+    "프랑스어": "fr", "스페인어": "es", "러시아어": "ru", "베트남어": "vi", "英語": "en", "韓国語": "ko", "英文": "en",
+    "englisch": "en", "französisch": "fr", "italienisch": "it", "japanisch": "ja", "koreanisch": "ko",
+    "niederländisch": "nl", "polnisch": "pl", "portugiesisch": "pt", "russisch": "ru", "schwedisch": "sv",
+    "spanisch": "es", "türkisch": "tr", "chinesisch": "zh", "allemand": "de", "anglais": "en", "chinois": "zh",
+    "coréen": "ko", "espagnol": "es", "néerlandais": "nl", "portugais": "pt", "russe": "ru", "alemán": "de",
+    "coreano": "ko", "francés": "fr", "inglés": "en", "inglês": "en", "inglese": "en", "tedesco": "de",
 }  # fmt: skip
 MISTAKEN = {  # codes of countries, which are used as codes of languages by mistake -> what was probably meant
     "cn": "zh", "cz": "cs", "dk": "da", "gr": "el", "jp": "ja", "kp": "ko", "kr": "ko", "ua": "uk", "vn": "vi",
@@ -29,7 +35,10 @@ _THREE_LETTERS = {
 _WORDS = {"am", "as", "be", "he", "is", "it", "no", "or", "so"}  # codes that are also frequent words
 _COLUMNS = (
     "source target src tgt trg reference ref hypothesis translation translated original sentence sentences text phrase"
-    " segment id sid no number index language lang col column 원문 번역문 원문장 번역 출발어 도착어 문장 번호"
+    " phrases segment segments id sid no number index language lang col column 원문 번역문 원문장 번역 출발어 도착어"
+    " 문장 번호 원본 원어 한글 satz sätze übersetzung ausgangstext zieltext quelltext quelle ziel ausgangssprache "
+    "zielsprache texte traduction cible frase frases texto oración traducción origen destino testo traduzione tradução"
+    " vertaling tłumaczenie текст перевод 原文 译文 翻译 訳文 翻訳"
 )
 COLUMN_NAMES = frozenset({*CODES, *CODES.values(), *_THREE_LETTERS, *_COLUMNS.split(), "cn", "jp", "kr"} - _WORDS)
 
@@ -44,8 +53,12 @@ def code_of(text: str) -> str | None:
 
 def meant_by(code: str) -> tuple[str, str]:
     """Name and code of the language that a code in MISTAKEN was meant for."""
-    meant = MISTAKEN[code]
-    return next(name for name, known in CODES.items() if known == meant).capitalize(), meant
+    return name_of(MISTAKEN[code]), MISTAKEN[code]
+
+
+def name_of(code: str) -> str:
+    """The English name of a language, or its code if it is not known."""
+    return next((name.capitalize() for name, known in CODES.items() if known == code), code)
 
 
 def two_letters(code: str) -> str:

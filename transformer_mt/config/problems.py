@@ -164,7 +164,8 @@ def value_problem(item: Mapping[str, Any]) -> str:
     if kind == "literal_error":
         names = str(context["expected"]).replace(" or ", ", ")
         is_mapping = isinstance(item.get("input"), dict)
-        wanted = f"must be {'only the name, which is ' if is_mapping else ''}one of {names}"
+        one = "one of " if "," in names else ""
+        wanted = f"must be {'only the name, which is ' if is_mapping else ''}{one}{names}"
     else:
         wanted = _WANTED[kind].format(**context) if kind in _WANTED else item["msg"][:1].lower() + item["msg"][1:]
         wanted = _PATTERNS.get(str(context.get("pattern")), wanted)

@@ -66,6 +66,9 @@ class Config(Section):
             problems.append(
                 f"data.max_length {self.data.max_length} is more than model.max_positions {self.model.max_positions}"
             )
+        if self.training.packing and (self.model.attention_dropout or self.model.attention == "handmade"):
+            excluded = "needs model.attention: fused and model.attention_dropout: 0; its attention has no dropout"
+            problems.append(f"training.packing {excluded}")
         if problems:
             raise ValueError("\n".join(problems))
         return self

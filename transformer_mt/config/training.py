@@ -67,6 +67,11 @@ class TrainingConfig(Section):
     bucket_by_length: bool = Field(
         True, description="put sentences of similar length into a batch: less padding, faster"
     )
+    packing: bool = Field(
+        False,
+        description="for CUDA GPUs: put sentences one behind the other into streams of constant length, in random"
+        " order, instead of padding them; batch_tokens is the length of the longer stream",
+    )
     accumulate: Positive = Field(
         1, description="batches that make one update; 4: like batches of four times the size, with less memory"
     )
@@ -128,6 +133,8 @@ class TrainingConfig(Section):
         problems: list[str] = schedule.problems(self)
         if self.batch_tokens is not None and self.batch_sentences is not None:
             problems.append("batch_tokens and batch_sentences cannot both be set; remove one of them")
+        if self.packing and self.batch_sentences is not None:
+            problems.append("packing measures batches in tokens; set batch_tokens instead of batch_sentences")
         if self.max_epochs is None and self.max_steps is None and self.max_minutes is None:
             problems.append("no limit is set; set max_epochs, max_steps or max_minutes")
         if self.monitor == "bleu" and self.bleu_sentences == 0:
@@ -162,8 +169,10 @@ class RuntimeConfig(Section):
     threads: Annotated[int, Field(ge=0, le=1024)] = Field(
         0, description="CPU threads; 0: one per core, divided among the training processes of a machine"
     )
-    compile: bool = Field(
-        False, description="use torch.compile, which is for GPUs (on a CPU it is slower and needs a C++ compiler)"
+    compile: bool | Literal["auto"] = Field(
+        "auto",
+        description="train with torch.compile; auto: on CUDA GPUs, if a compiler works there (on a CPU it is slower and"
+        " needs a C++ compiler)",
     )
     tf32: bool = Field(True, description="CUDA: compute float32 matrix products in TF32, faster and less exact")
     tensorboard: bool = Field(False, description="also write TensorBoard events; needs: pip install tensorboard")

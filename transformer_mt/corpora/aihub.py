@@ -70,7 +70,6 @@ class AihubCorpus(Corpus):
         return [file for given in self.options.files for file in _files_at(path_of(given))]
 
     def read(self, split: str) -> Iterator[Pair]:
-        self._skipped.clear()
         source, target = (_NAMES.get(code, (*_TRANSLATION, code)) for code in (self.source, self.target))
         names = source, target
         for file in self.sources():

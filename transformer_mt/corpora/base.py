@@ -98,7 +98,7 @@ class Corpus(ABC):
         """The pairs of a split, one by one, in the order of the files. Raises TmtError with file and line."""
 
     def skipped(self) -> list[SkippedRows]:
-        """The rows that the last complete reading of each file skipped, for the report."""
+        """The rows that the last reading of each file has skipped, for the report."""
         return list(self._skipped.values())
 
     def skip(self, rows: SkippedRows) -> None:

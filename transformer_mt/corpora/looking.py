@@ -20,16 +20,18 @@ from transformer_mt.corpora.text import parallel_files
 from transformer_mt.corpora.tmx import read_units
 from transformer_mt.corpora.workbook import HEADER_ROWS, open_sheets
 from transformer_mt.errors import TmtError, at
-from transformer_mt.files.lines import check_exists, check_head, guessed_encoding, read_lines
+from transformer_mt.files.lines import check_exists, check_head, guessed_encoding, is_utf_8, read_lines
 from transformer_mt.files.opening import DAMAGED, damaged, members, open_bytes
-from transformer_mt.text.language import language_of
+from transformer_mt.text.language import is_known, language_of
 
 SAMPLE_ROWS = 1_000
 SAMPLE_BYTES = 1 << 17
-MIXED_SHARE = 0.02  # of the lines of a file in another encoding may look like UTF-8 by chance
+TELLING_ROWS = 100  # of each file in a folder, to find a common encoding
+MIXED_LINES, MIXED_CELLS = 0.02, 0.2  # of those of a file in another encoding may look like UTF-8 by chance
 _CP1250 = {"pl", "cs", "sk", "hu", "sl", "hr", "ro"}  # languages that Windows writes in cp1250 and not in cp1252
 _CONTROL = bytes({*range(32)} - {*b"\t\n\r\f\x1a\x1b"})  # bytes that no text has
 _MARKS = ((codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+HEADER = "the first row is a header"
 _NAMES = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "vertical bars"}
 
 
@@ -69,12 +71,13 @@ def contents_of(file: Path) -> Contents:
     if head.startswith(b"PAR1"):
         return _parquet(file)
     encoding, note = encoding_of(head, file)
-    text = head.decode(encoding, "ignore").lstrip("\ufeff \t\r\n")
-    if text.startswith("<"):
+    text = head.decode(encoding, "ignore").removeprefix("\ufeff")
+    begin = text.lstrip()[:1]
+    if begin == "<":
         return _tmx(file)
     options, reasons = ({"encoding": encoding}, {"encoding": note}) if encoding != "utf-8" else ({}, {})
-    if text.startswith(("{", "[")):
-        return _json(file, text, encoding, options, reasons)
+    if begin in ("{", "["):
+        return _json(file, begin == "[", encoding, options, reasons)
     return _table(file, text, encoding, options, reasons)
 
 
@@ -107,40 +110,49 @@ def encoding_of(head: bytes, file: Path) -> tuple[str, str]:
 
 
 def _check_mixture(lines: Sequence[bytes], file: Path) -> None:
-    """Raises TmtError if some lines are UTF-8 and others are not: no encoding reads all of them."""
-    wrong, right = [], 0
-    for number, line in enumerate(lines, start=1):
-        if not line.isascii():
-            try:
-                line.decode("utf-8")
-                right += 1
-            except UnicodeDecodeError:
-                wrong.append(number)
-    if right > MIXED_SHARE * (right + len(wrong)):
-        many = f"{len(wrong):,} of {right + len(wrong):,} lines with other letters than ASCII are not UTF-8"
-        remedy = "Convert the files that it was made from to UTF-8 first:  iconv -f CP1252 -t UTF-8 OLD > NEW"
-        raise TmtError(f"the file has lines in two encodings: {many}", place=at(file, wrong[0]), remedy=remedy)
+    """Raises TmtError if some lines or columns are UTF-8 and others are not: no encoding reads all of them."""
+    for parts, separators, most in (("lines", rb"\n", MIXED_LINES), ("cells", rb"[\t;,]", MIXED_CELLS)):
+        found = [
+            (number, is_utf_8(part))
+            for number, line in enumerate(lines, start=1)
+            for part in re.split(separators, line)
+            if not part.isascii()
+        ]
+        wrong = [number for number, is_right in found if not is_right]
+        if wrong and len(found) - len(wrong) > most * len(found):
+            many = f"{len(wrong):,} of {len(found):,} {parts} with other letters than ASCII are not UTF-8"
+            remedy = "Convert the files that it was made from to UTF-8 first:  iconv -f CP1252 -t UTF-8 OLD > NEW"
+            raise TmtError(f"the file has {parts} in two encodings: {many}", place=at(file, wrong[0]), remedy=remedy)
 
 
 def common_encoding(files: Mapping[str | Path, tuple[str, Sequence[str]]]) -> str:
-    """The encoding of all files of a corpus, given the encoding and lines of each. Raises TmtError if they differ."""
-    telling = {file: one for file, (one, lines) in files.items() if one != "utf-8" or not all(map(str.isascii, lines))}
-    encodings = set(telling.values())
-    if len(encodings) > 1:
-        seen = ", ".join(f"{file} is {one.upper()}" for file, one in telling.items())
-        file, one = next((file, one) for file, one in telling.items() if one != "utf-8")
-        remedy = f"Convert them to UTF-8:  iconv -f {one.upper()} -t UTF-8 {Path(file).name} > NEW"
-        raise TmtError(f"the files have different encodings: {seen}", place=file, remedy=remedy)
-    return encodings.pop() if encodings else "utf-8"
+    """An encoding that reads all files of a corpus, given the encoding and lines of each.
+
+    Raises TmtError if there is none.
+    """
+    first = {one: file for file, (one, _) in reversed(list(files.items()))}
+    for common in sorted(first):
+        if all(_is_read_alike(line, one, common) for one, lines in files.values() for line in lines):
+            return common
+    seen = ", ".join(f"{file} is {one.upper()}" for one, file in reversed(first.items()))
+    other = next(one for one in reversed(first) if one != "utf-8")
+    remedy = f"Convert them to UTF-8:  iconv -f {other.upper()} -t UTF-8 {first[other]} > NEW"
+    raise TmtError(f"the files have different encodings: {seen}", place=first[other], remedy=remedy)
+
+
+def _is_read_alike(line: str, encoding: str, other: str) -> bool:
+    """Whether a line in one encoding is the same text in another, such as `schön` in cp1252 and cp1250."""
+    return encoding == other or line.encode(encoding, "replace").decode(other, "replace") == line
 
 
 def _table(file: Path, text: str, encoding: str, options: dict[str, Any], reasons: dict[str, str]) -> Contents:
     """A table with a separator between its columns, or a text with one sentence in each line."""
-    lines = [line for line in text.splitlines()[: SAMPLE_ROWS + 1] if line.strip()]
+    next(read_lines(file, encoding), None)  # raises if this is a tar archive, or if the lines end with CR only
+    lines = [line.removesuffix("\r") for line in text.split("\n", SAMPLE_ROWS + 1)[: SAMPLE_ROWS + 1] if line.strip()]
     lines = lines[:-1] if len(text) >= SAMPLE_BYTES // 2 and len(lines) > 1 else lines
     if not lines:
         raise TmtError("the file has only empty lines", place=file, remedy="Download or copy it again.")
-    delimiter = _delimiter(text, lines)
+    delimiter = _delimiter(lines)
     if delimiter is None:
         rows: list[Sequence[str]] = [[line] for line in lines]
         return Contents("text", options, _columns(rows, False), {}, reasons)
@@ -156,7 +168,7 @@ def _table(file: Path, text: str, encoding: str, options: dict[str, Any], reason
     return Contents(kind, options, _columns(rows, header), {}, {**reasons, "header": _header_note(rows, header)})
 
 
-def _delimiter(text: str, lines: list[str]) -> str | None:
+def _delimiter(lines: list[str]) -> str | None:
     """The separator that gives nearly all lines the same number of columns, or None."""
     shares = {}
     for delimiter in _NAMES:
@@ -165,7 +177,7 @@ def _delimiter(text: str, lines: list[str]) -> str | None:
             widths = Counter(line.count("\t") + 1 for line in lines)
         else:
             try:
-                widths = Counter(len(row) for row in csv.reader(text.splitlines(), delimiter=delimiter) if row)
+                widths = Counter(len(row) for row in csv.reader(lines, delimiter=delimiter) if row)
             except csv.Error:
                 continue
         if not widths:
@@ -189,10 +201,13 @@ def _is_quoted(lines: list[str]) -> bool:
 def _has_header(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row names the columns: by known words, or because only it has no numbers or full stops."""
     first = [cell.strip() for cell in rows[0]]
-    if len(rows) < 2 or not all(first) or len(set(first)) < len(first) or any(len(cell) > 40 for cell in first):
+    words = [cell for cell in first if re.search(r"\w", cell)]
+    if len(rows) < 2 or any(len(cell) > 40 for cell in first):
         return False
-    if is_header([cell for cell in first if not re.fullmatch(r"\W*", cell)]) or sum(is_header([c]) for c in first) > 1:
+    if (words and is_header(words)) or sum(is_header([cell]) for cell in words) > 1:
         return True
+    if not all(first) or len(set(first)) < len(first):
+        return False
     below = list(zip(*rows[1:], strict=True))
     ends = sum(cell.strip()[-1:] in tuple(".?!。？！") for cells in below for cell in cells) / (
         len(below) * (len(rows) - 1)
@@ -207,17 +222,20 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _header_note(rows: Sequence[Sequence[str]], header: bool) -> str:
-    return f"the first row is a header: {listed([cell.strip() for cell in rows[0]])}" if header else "no header"
+    first = listed([cell.strip() for cell in rows[0]])
+    return f"{HEADER}: {first}" if header else f"no header seen; first row: {first}"
 
 
 def _columns(rows: Sequence[Sequence[str]], header: bool) -> dict[str | int, list[str]]:
-    names: list[str | int] = [cell.strip() for cell in rows[0]] if header else list(range(len(rows[0])))
-    cells = [list(column) for column in zip(*rows[header:], strict=True)] or [[] for _ in names]
-    return dict(zip(names, cells, strict=True))
+    """By name; by number without a header, without a name, or if several columns have the same name."""
+    cells = [cell.strip() for cell in rows[0]] if header else []
+    names = [cells[n] if header and cells[n] and cells.count(cells[n]) == 1 else n for n in range(len(rows[0]))]
+    columns = [list(column) for column in zip(*rows[header:], strict=True)] or [[] for _ in names]
+    return dict(zip(names, columns, strict=True))
 
 
-def _json(file: Path, text: str, encoding: str, options: dict[str, Any], reasons: dict[str, str]) -> Contents:
-    if text.startswith("["):
+def _json(file: Path, is_list: bool, encoding: str, options: dict[str, Any], reasons: dict[str, str]) -> Contents:
+    if is_list:
         remedy = "Write one object a line (JSON lines). Files from AI Hub:  corpus: {kind: aihub, files: FILE}"
         raise TmtError("this JSON file is one list, which only the kind aihub reads", place=file, remedy=remedy)
     lines = ((number, line) for number, line in read_lines(file, encoding) if line.strip())
@@ -254,16 +272,21 @@ def _workbook(file: Path) -> Contents:
         start = next((n for n, row in enumerate(rows[:HEADER_ROWS]) if sum(map(bool, row)) >= width), 0)
         widest = max(map(len, rows[start:]))
         table = [[*row, *[""] * (widest - len(row))] for row in rows[start:]]
-        used = [n for n in range(widest) if table[0][n].strip()]
-        if width < 2 or len(used) < 2:
+        if width < 2 or sum(bool(cell.strip()) for cell in table[0]) < 2:
             continue
-        header = _has_header([[row[n] for n in used] for row in table])
-        if header:
-            columns = _columns([[row[n] for n in used] for row in table], header)
-            return Contents("xlsx", {}, columns, {}, {"header": _header_note([[table[0][n] for n in used]], True)})
-        return Contents("xlsx", {"sheet": title}, _columns(table, False), {}, {"header": "no header"})
+        header = _has_header(table)
+        columns = {name: cells for name, cells in _columns(table, header).items() if any(cells)}
+        reasons = {"header": _header_note([[cell for cell in table[0] if cell.strip()]], header)}
+        if sum(isinstance(name, str) for name in columns) >= 2:
+            return Contents("xlsx", {}, columns, {}, reasons)
+        others = [other for other, _ in open_sheets(file) if other != title]
+        return Contents("xlsx", {"sheet": title}, columns, {}, reasons | _not_read(others))
     remedy = f"Sheets in it: {listed(seen)}. A sheet needs a column for each language."
     raise TmtError("no sheet of this workbook is a table of sentence pairs", place=file, remedy=remedy)
+
+
+def _not_read(sheets: Sequence[str]) -> dict[str, str]:
+    return {"sheet": f"sheets that are not read: {listed(sheets)}"} if sheets else {}
 
 
 def _parquet(file: Path) -> Contents:
@@ -289,7 +312,7 @@ def _tmx(file: Path) -> Contents:
 def _archive(file: Path) -> Contents:
     """An archive with parallel files."""
     names = [name for name in members(file) if not name.startswith("__MACOSX/")]
-    with suppress(TmtError):
+    if zipfile.is_zipfile(file) and len(_files_by_language(file)) > 1:
         return _parallel(file)
     plain = [name for name in names if not name.lower().endswith((".md", ".xml", "license", "readme"))]
     if not zipfile.is_zipfile(file) or not plain:
@@ -300,22 +323,27 @@ def _archive(file: Path) -> Contents:
 
 def _parallel(place: Path) -> Contents:
     """A folder or an archive with files NAME.de and NAME.en."""
-    from transformer_mt.text.language import is_known
-
-    by_language = {code: files for code, files in parallel_files(place).items() if is_known(code)}
-    shared = Counter(stem for files in by_language.values() for stem in files)
-    pairs = {code: files for code, files in by_language.items() if any(shared[stem] > 1 for stem in files)}
-    if len(pairs) < 2:
+    by_language = _files_by_language(place)
+    if len(by_language) < 2:
         remedy = "Name the files NAME.de and NAME.en (with the codes of your languages), or give tables."
         raise TmtError("no files of two languages with the same name", place=place, remedy=remedy)
     columns: dict[str | int, list[str]] = {}
     looked: dict[str | Path, tuple[str, Sequence[str]]] = {}
-    for code, files in pairs.items():
-        first = next(file for stem, file in files.items() if shared[stem] > 1)
-        with open_bytes(first) as stream:
-            encoding, _ = encoding_of(stream.read(SAMPLE_BYTES), first)
-        columns[code] = [line for _, line in islice(read_lines(first, encoding), SAMPLE_ROWS)]
-        looked[first] = encoding, columns[code]
+    for code, files in by_language.items():
+        for file in files:
+            with open_bytes(file) as stream:
+                encoding, _ = encoding_of(stream.read(SAMPLE_BYTES), file)
+            lines = [line for _, line in islice(read_lines(file, encoding), SAMPLE_ROWS)]
+            looked[file] = encoding, sorted(lines, key=str.isascii)[:TELLING_ROWS]
+            columns.setdefault(code, lines)
     encoding = common_encoding(looked)
     options = {"encoding": encoding} if encoding != "utf-8" else {}
     return Contents("text", options, columns, {code: str(code) for code in columns})
+
+
+def _files_by_language(place: Path) -> dict[str, list[Path]]:
+    """The files in a folder or an archive that have a partner of the same name in another language."""
+    by_language = {code: files for code, files in parallel_files(place).items() if is_known(code)}
+    shared = Counter(stem for files in by_language.values() for stem in files)
+    pairs = {code: [files[stem] for stem in files if shared[stem] > 1] for code, files in by_language.items()}
+    return {code: files for code, files in pairs.items() if files}

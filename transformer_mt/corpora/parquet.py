@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field
-
 from transformer_mt.corpora.base import FilesCorpus, Pair
-from transformer_mt.corpora.tables import TableOptions, missing_column, reach
+from transformer_mt.corpora.tables import NamedColumnsOptions, TableOptions, missing_column, reach
 from transformer_mt.errors import TmtError, at, from_os_error
 from transformer_mt.files.lines import check_head
 
@@ -17,10 +15,8 @@ BATCH = 2_000  # rows
 
 
 class ParquetCorpus(FilesCorpus):
-    class Options(TableOptions):
+    class Options(NamedColumnsOptions, TableOptions):
         kind: Literal["parquet"]
-        source_column: str = Field("source", description="column of the source; a.b is the field b of the struct a")
-        target_column: str = Field("target", description="column of the target; a.b is the field b of the struct a")
 
     options: Options
 

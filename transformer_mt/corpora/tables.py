@@ -26,6 +26,7 @@ Row = tuple[int, Sequence[str]]  # the first line of the row, and the cells
 Skip = Callable[[SkippedRows], object]
 WRONG_SHARE = 0.05  # of the rows of a file may have another number of columns; with more, the file is refused
 FIRST_PLACES = 5  # of skipped rows
+_CORRECT_ROWS = "A separator or a line break stands inside a sentence, or a cell is missing. Correct these rows."
 _NAME_PARTS = re.compile(r"[^\W_]+")
 _SEPARATORS = (("\t", "kind: tsv"), (";", 'kind: csv and delimiter: ";"'), (",", "kind: csv"))
 
@@ -49,8 +50,8 @@ def csv_rows(file: Path, delimiter: str = ",", encoding: str = "utf-8") -> Itera
 def of_one_width(rows: Iterable[Row], file: Path, skip: Skip) -> Iterator[Row]:
     """The rows with the number of columns of the first row; empty cells at the end of a row do not count.
 
-    Other rows are skipped, because a separator or a line break may stand inside a sentence. Raises TmtError at the
-    first of them if they are more than WRONG_SHARE of all rows.
+    Other rows are skipped, because a separator or a line break may stand inside a sentence; `skip` gets their number so
+    far. Raises TmtError at the first of them if they are more than WRONG_SHARE of all rows.
     """
     width = total = wrong = 0
     first: list[tuple[int, Sequence[str]]] = []
@@ -62,30 +63,21 @@ def of_one_width(rows: Iterable[Row], file: Path, skip: Skip) -> Iterator[Row]:
         else:
             wrong += 1
             first += [(line, row)] if len(first) < FIRST_PLACES else []
-    if not wrong:
-        return
-    line, row = first[0]
+            such = f"the first row has {_columns(width)}, but they have others, such as {len(first[0][1])}"
+            skip(SkippedRows(str(file), wrong, such, _CORRECT_ROWS, tuple(at(file, line) for line, _ in first)))
     if wrong > WRONG_SHARE * total:
+        line, row = first[0]
         others = f"; {wrong:,} of {total:,} rows have another number of columns" if wrong > 1 else ""
         raise TmtError(
-            f"the row has {_columns(row)}, but the first row has {width}{others}",
+            f"the row has {_columns(len(row))}, but the first row has {width}{others}",
             place=at(file, line),
             remedy="Quote cells that contain the separator (kind: csv), and give every row the same number of columns."
             f" Cells found: {listed(row)}",
         )
-    skip(
-        SkippedRows(
-            str(file),
-            wrong,
-            f"the first row has {width} column{'s' * (width != 1)}, but they have others, such as {len(row)}",
-            "A separator or a line break stands inside a sentence, or a cell is missing. Correct these rows.",
-            tuple(at(file, line) for line, _ in first),
-        )
-    )
 
 
-def _columns(row: Sequence[str]) -> str:
-    return f"{len(row)} column{'s' * (len(row) != 1)}"
+def _columns(number: int) -> str:
+    return f"{number} column{'s' * (number != 1)}"
 
 
 def pick_columns(
@@ -104,14 +96,12 @@ def pick_columns(
         if max(source, target) >= len(row):
             _require_separator(row, at(file, line))
             raise TmtError(
-                f"the row has {_columns(row)}, so there is no column {max(source, target)} (counted from 0)",
+                f"the row has {_columns(len(row))}, so there is no column {max(source, target)} (counted from 0)",
                 place=at(file, line),
                 remedy=f"Check the separator and the keys source_column and target_column. Cells found: {listed(row)}",
             )
         if number == 0 and is_header((row[source], row[target])):
-            place = at(file, line)
-            names = f"source_column: {row[source].strip()}, target_column: {row[target].strip()}"
-            skip(SkippedRows(place, 1, f"it looks like a header: {listed(row)}", f"To name the columns: {names}"))
+            skip(header_skipped(row[source], row[target], at(file, line)))
             continue
         yield Pair(row[source], row[target], at(file, line))
 
@@ -120,6 +110,13 @@ def is_header(cells: Sequence[str]) -> bool:
     """Whether each of these cells is the name of a column, such as `de`, `German text` or `원문`."""
     parts = [_NAME_PARTS.findall(unicodedata.normalize("NFC", cell).casefold()) for cell in cells]
     return all(words and COLUMN_NAMES.issuperset(words) for words in parts)
+
+
+def header_skipped(source: str, target: str, place: str) -> SkippedRows:
+    """The report of a header that is skipped because the columns have only numbers. source, target: its cells."""
+    names = f"source_column: {source.strip()}, target_column: {target.strip()}"
+    remedy = f"To name the columns: {names}" if source.strip() != target.strip() else ""
+    return SkippedRows(place, 1, f"it looks like a header: {listed([source, target])}", remedy)
 
 
 def _require_separator(row: Sequence[str], place: str) -> None:
@@ -190,6 +187,11 @@ class ColumnsOptions(Section):
     target_column: Column = Field(1, description="column of the target: its number from 0, or its name in the header")
 
 
+class NamedColumnsOptions(Section):
+    source_column: str = Field("source", description="column or key of the source; a.b is the field b inside a")
+    target_column: str = Field("target", description="column or key of the target; a.b is the field b inside a")
+
+
 class TsvCorpus(FilesCorpus):
     class Options(ColumnsOptions, EncodedTableOptions):
         kind: Literal["tsv"]
@@ -217,10 +219,8 @@ class CsvCorpus(FilesCorpus):
 
 
 class JsonlCorpus(FilesCorpus):
-    class Options(EncodedTableOptions):
+    class Options(NamedColumnsOptions, EncodedTableOptions):
         kind: Literal["jsonl"]
-        source_column: str = Field("source", description="key of the source sentence; a.b reaches into a nested object")
-        target_column: str = Field("target", description="key of the target sentence; a.b reaches into a nested object")
 
     options: Options
 

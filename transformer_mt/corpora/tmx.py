@@ -35,12 +35,13 @@ class TmxCorpus(FilesCorpus):
         (file,) = files
         check_head(file)
         seen: Counter[str] = Counter()
-        incomplete, n_pairs = 0, 0
+        incomplete, n_pairs, reason = 0, 0, f"they have no sentence in {self.source} or {self.target}"
         for line, variants in read_units(file):
             seen.update(variants.keys())
             sources, targets = variants.get(self.source), variants.get(self.target)
             if not sources or not targets:
                 incomplete += 1
+                self.skip(SkippedRows(str(file), incomplete, reason))
                 continue
             for source, target in product(sources, targets):
                 n_pairs += 1
@@ -49,8 +50,6 @@ class TmxCorpus(FilesCorpus):
             found = ", ".join(f"{language} ({units:,} units)" for language, units in seen.most_common(12)) or "none"
             remedy = f"Set data.source and data.target to languages of the file: {found}."
             raise TmtError(f"no unit has the languages {self.source} and {self.target}", place=file, remedy=remedy)
-        if incomplete:
-            self.skip(SkippedRows(str(file), incomplete, f"they have no sentence in {self.source} or {self.target}"))
 
 
 def read_units(file: Path) -> Iterator[tuple[int, dict[str, list[str]]]]:

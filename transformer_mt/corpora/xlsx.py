@@ -9,9 +9,16 @@ from typing import Any, Literal
 from pydantic import Field
 
 from transformer_mt.corpora.base import FilesCorpus, Pair
-from transformer_mt.corpora.tables import ColumnsOptions, TableOptions, listed, missing_column
-from transformer_mt.corpora.workbook import HEADER_ROWS, Header, Row, open_sheets, titles, workbook_pairs
-from transformer_mt.errors import TmtError
+from transformer_mt.corpora.tables import (
+    ColumnsOptions,
+    TableOptions,
+    header_skipped,
+    is_header,
+    listed,
+    missing_column,
+)
+from transformer_mt.corpora.workbook import HEADER_ROWS, Header, Row, open_sheets, pair_of, titles, workbook_pairs
+from transformer_mt.errors import TmtError, at
 from transformer_mt.files.lines import check_head
 
 
@@ -31,7 +38,7 @@ class XlsxCorpus(FilesCorpus):
 
         def find(rows: Sequence[Row]) -> Header | None:
             headers.append(titles(rows))
-            return self._header(rows)
+            return self._header(rows, file)
 
         n_read = yield from workbook_pairs(file, find, self.skip, self.options.sheet)
         if not n_read:
@@ -44,11 +51,17 @@ class XlsxCorpus(FilesCorpus):
     def _named(self) -> bool:
         return isinstance(self.options.source_column, str) or isinstance(self.options.target_column, str)
 
-    def _header(self, rows: Sequence[Row]) -> Header | None:
-        """Both columns of a sheet: a header in its first rows, or numbers, which need none."""
+    def _header(self, rows: Sequence[Row], file: Path) -> Header | None:
+        """Both columns of a sheet: a header in its first rows, or numbers, which need none; one there is skipped."""
         columns = (self.options.source_column, self.options.target_column)
         if not self._named:
-            return Header(0, int(columns[0]), int(columns[1])) if any(any(row) for _, row in rows) else None
+            source, target = int(columns[0]), int(columns[1])
+            pairs = ((number, pair_of(row, Header(0, source, target), at(file, number))) for number, row in rows)
+            number, first = next(((number, one) for number, one in pairs if one.source and one.target), (0, None))
+            if first is not None and is_header(first[:2]):
+                self.skip(header_skipped(first.source, first.target, first.place))
+                return Header(number, source, target)
+            return Header(0, source, target) if any(any(row) for _, row in rows) else None
         for end, (_, row) in enumerate(rows, start=1):
             cells = [str(cell).strip() if cell is not None else "" for cell in row]
             if all(isinstance(column, int) or column in cells for column in columns):

@@ -16,11 +16,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from transformer_mt.data.packing import Layout, Sentences, StreamSize, balanced, halved, joined, moved_to
 from transformer_mt.data.store import Counts, Store
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
 GROWTH_PAIRS = 1000  # pairs that are segmented at random to estimate the lengths for the plans
-Sampler = Callable[[int, random.Random], tuple[Sequence[int], Sequence[int]]]  # pair number -> ids of both sides
+SampledPair = tuple[Sequence[int], Sequence[int]]  # ids of both sides, with end tokens
+Sampler = Callable[[int, random.Random], SampledPair]  # of a pair's number
 
 
 class Batch(NamedTuple):
@@ -30,12 +32,14 @@ class Batch(NamedTuple):
     target_in_BT:  start token, then the target
     target_out_BT: the target, then the end token
     real_N:        positions of the N real tokens in the flattened target_out, computed here so that no GPU waits for it
+    layout:        None: a sentence in each row. Else there is one row, a stream of all sentences
     """
 
     source_BS: Tensor
     target_in_BT: Tensor
     target_out_BT: Tensor
     real_N: Tensor
+    layout: Layout | None = None
 
     @classmethod
     def of(cls, source_BS: Tensor, target_out_BT: Tensor) -> Batch:
@@ -45,25 +49,73 @@ class Batch(NamedTuple):
         target_in_BT[:, 1:] = target_out_BT[:, :-1].masked_fill(target_out_BT[:, :-1] == EOS, PAD)
         return cls(source_BS, target_in_BT, target_out_BT, (target_out_BT.flatten() != PAD).nonzero()[:, 0])
 
+    @classmethod
+    def packed(cls, source: Sentences, target: Sentences, size: StreamSize) -> Batch:
+        """The batch of these sentences as two streams, each with end tokens."""
+        layout = size.lay_out(source.lengths, target.lengths)
+        n_source, n_target = len(source.ids), len(target.ids)
+        source_S, target_in_T, target_out_T = (
+            np.full(length, PAD, dtype=np.int64) for length in (size.source, size.target, size.target)
+        )
+        source_S[:n_source], target_out_T[:n_target] = source.ids, target.ids
+        target_in_T[1:n_target] = target.ids[:-1]
+        target_in_T[layout.target_starts_X[: layout.pairs].numpy()] = BOS
+        source_1S, in_1T, out_1T = (torch.from_numpy(ids_L)[None] for ids_L in (source_S, target_in_T, target_out_T))
+        return cls(source_1S, in_1T, out_1T, torch.arange(n_target), layout)
+
     @property
     def tokens(self) -> int:
         """The number of target tokens to predict, with end tokens."""
         return len(self.real_N)
 
+    @property
+    def pairs(self) -> int:
+        """The number of pairs of sentences."""
+        return len(self.source_BS) if self.layout is None else self.layout.pairs
+
     def to(self, device: torch.device) -> Batch:
-        if device.type != "cuda":
-            return Batch(*(tensor.to(device) for tensor in self))
-        return Batch(*(tensor.pin_memory().to(device, non_blocking=True) for tensor in self))
+        source_BS, target_in_BT, target_out_BT, real_N = (moved_to(tensor, device) for tensor in self[:4])
+        layout = None if self.layout is None else self.layout.to(device)
+        return Batch(source_BS, target_in_BT, target_out_BT, real_N, layout)
 
     def halves(self) -> tuple[Batch, Batch]:
         """The first and the second half of the sentences. There must be at least two."""
+        if self.layout is not None:
+            return self._stream_halves(self.layout)
         middle = len(self.source_BS) // 2
         first = Batch.of(self.source_BS[:middle], self.target_out_BT[:middle])
         return first, Batch.of(self.source_BS[middle:], self.target_out_BT[middle:])
 
+    def _stream_halves(self, layout: Layout) -> tuple[Batch, Batch]:
+        """Two batches with streams of about half the length. Only they are shorter than other streams of a run."""
+        source_starts, target_starts = layout.source_starts_X.long().numpy(), layout.target_starts_X.long().numpy()
+        first, size = halved(source_starts[: layout.pairs + 1], target_starts[: layout.pairs + 1], layout.longest)
+
+        def half(begin: int, end: int) -> Batch:
+            source, target = (
+                Sentences(ids_1L[0, starts[begin] : starts[end]].numpy(), np.diff(starts[begin : end + 1]))
+                for ids_1L, starts in ((self.source_BS, source_starts), (self.target_out_BT, target_starts))
+            )
+            batch = Batch.packed(source, target, size)
+            return batch if self.tokens else batch.emptied()
+
+        return half(0, first), half(first, layout.pairs)
+
     def emptied(self) -> Batch:
         """A batch of the same shape without real tokens, for processes that have no batch left."""
         return self._replace(target_out_BT=torch.full_like(self.target_out_BT, PAD), real_N=self.real_N[:0])
+
+
+class UpdateSize(NamedTuple):
+    """The size of an update of all processes together; each of them computes the same numbers from the plan.
+
+    tokens:         target tokens to predict; None if segmentations are sampled: only their process knows them
+    source, target: positions of the largest batch on each side, with padding
+    """
+
+    tokens: int | None
+    source: int
+    target: int
 
 
 @dataclass(frozen=True)
@@ -130,6 +182,7 @@ class Batches:
     out.
 
     parts:      size and weight of each corpus in the store; default: one part of weight 1
+    packing:    batches are streams of `size.tokens` tokens, of pairs in random order; else rows with padding
     sampler:    draws a segmentation for a pair; None: the stored ids are used
     max_length: longest segmentation that the sampler may give, in tokens
     """
@@ -142,6 +195,7 @@ class Batches:
         *,
         parts: Sequence[tuple[int, float]] | None = None,
         bucket_by_length: bool = True,
+        packing: bool = False,
         accumulate: int = 1,
         rank: int = 0,
         world: int = 1,
@@ -153,6 +207,7 @@ class Batches:
         self.bucket_by_length = bucket_by_length
         self.accumulate, self.rank, self.world = accumulate, rank, world
         self._lengths = self._expected_lengths()
+        self.streams = self._stream_size() if packing and len(store) else None
         self._plan: tuple[int, list[Counts]] = (-1, [])
 
     def _expected_lengths(self) -> tuple[Counts, Counts]:
@@ -168,6 +223,18 @@ class Batches:
             expected.append(np.minimum(np.ceil(lengths * growth), self.max_length).astype(np.int64))
         return expected[0], expected[1]
 
+    def _stream_size(self) -> StreamSize:
+        """The shape of all streams. From here on the plan counts at least the stored lengths, which always fit."""
+        stored = self.store.source.lengths, self.store.target.lengths
+        source, target = (np.maximum(*both) for both in zip(self._lengths, stored, strict=True))
+        self._lengths = source, target
+        weights = np.repeat([weight for _, weight in self.parts], [size for size, _ in self.parts])
+        assert self.size.tokens is not None, "the config needs batch_tokens for packing"
+        drawn = self.max_length if self.sampler is not None else 0
+        longest = max(drawn, int(source.max())), max(drawn, int(target.max()))
+        mean_source, mean_target = (float(np.average(lengths, weights=weights)) for lengths in self._lengths)
+        return StreamSize.of(self.size.tokens, mean_source, mean_target, longest)
+
     def plan(self, epoch: int) -> list[Counts]:
         """All batches of an epoch, of all processes, as arrays of pair numbers."""
         if self._plan[0] != epoch:
@@ -178,10 +245,17 @@ class Batches:
         generator = np.random.default_rng([self.seed, epoch])
         pairs = epoch_pairs(self.parts, generator)
         source, target = self._lengths[0][pairs], self._lengths[1][pairs]
-        if self.bucket_by_length:
+        order = None
+        if self.streams is not None:
+            order = balanced(source, target)
+        elif self.bucket_by_length:
             order = by_length(source, target)
+        if order is not None:
             pairs, source, target = pairs[order], source[order], target[order]
-        batches = [pairs[part] for part in cut(np.maximum(source, target), self.size)]
+        slices = (
+            cut(np.maximum(source, target), self.size) if self.streams is None else self.streams.fill(source, target)
+        )
+        batches = [pairs[part] for part in slices]
         generator.shuffle(batches)
         return batches
 
@@ -189,8 +263,16 @@ class Batches:
         """Optimizer steps in an epoch."""
         return -(-len(self.plan(epoch)) // (self.world * self.accumulate))
 
+    def padding(self, epoch: int) -> float:
+        """The share of padding in the source and target tokens of an epoch."""
+        places = sum(rows * (source + target) for rows, source, target in self.shapes(epoch))
+        real = sum(int(lengths[pairs].sum()) for pairs in self.plan(epoch) for lengths in self._lengths)
+        return 1 - real / places if places else 0.0
+
     def shapes(self, epoch: int) -> list[tuple[int, int, int]]:
-        """Sentences, source length and target length of each batch of the plan."""
+        """Rows, source length and target length of each batch of the plan."""
+        if self.streams is not None:
+            return [(1, self.streams.source, self.streams.target)] * len(self.plan(epoch))
         source, target = self._lengths
         return [(len(pairs), int(source[pairs].max()), int(target[pairs].max())) for pairs in self.plan(epoch)]
 
@@ -204,15 +286,47 @@ class Batches:
                 break
             # each process needs at least one batch in an update
             pairs = plan[index] if index < len(plan) else plan[-1][:1]
-            if self.sampler is None:
-                batch = assemble(self.store, pairs)
-            else:
-                sampled = [self._sample(int(pair), f"{epoch}-{index}-{row}") for row, pair in enumerate(pairs)]
-                batch = batch_of(*zip(*sampled, strict=True))
+            batch = self._assemble(pairs, f"{epoch}-{index}")
             batches.append(batch if index < len(plan) else batch.emptied())
         return batches
 
-    def _sample(self, pair: int, place: str) -> tuple[Sequence[int], Sequence[int]]:
+    def _assemble(self, pairs: Counts, place: str) -> Batch:
+        """These pairs as a batch. place: see `_sample`."""
+        if self.sampler is not None:
+            sampled = [self._sample(int(pair), f"{place}-{row}") for row, pair in enumerate(pairs)]
+            if self.streams is None:
+                return batch_of(*zip(*sampled, strict=True))
+            source, target = map(joined, zip(*self._fitting(pairs, sampled, self.streams), strict=True))
+        elif self.streams is None:
+            return assemble(self.store, pairs)
+        else:
+            sides = self.store.source, self.store.target
+            source, target = (Sentences(side.joined(pairs), side.lengths[pairs]) for side in sides)
+        return Batch.packed(source, target, self.streams)
+
+    def _fitting(self, pairs: Counts, sampled: list[SampledPair], size: StreamSize) -> list[SampledPair]:
+        """Segmentations that fit into a stream: if all together are too long, the last ones are the stored ones."""
+        totals = np.array([[len(source), len(target)] for source, target in sampled]).sum(axis=0)
+        for row in reversed(range(len(pairs))):
+            if size.has_room(*totals):
+                break
+            stored = self.store.source[pairs[row]], self.store.target[pairs[row]]
+            totals += [len(new) - len(old) for new, old in zip(stored, sampled[row], strict=True)]
+            sampled[row] = stored
+        return sampled
+
+    def update_size(self, epoch: int, number: int) -> UpdateSize:
+        """The size of an update over all processes."""
+        each = self.world * self.accumulate
+        plan = self.plan(epoch)[number * each : (number + 1) * each]
+        lengths = self.store.target.lengths
+        tokens = sum(int(lengths[pairs].sum()) for pairs in plan) if self.sampler is None else None
+        if self.streams is not None:
+            return UpdateSize(tokens, self.streams.source, self.streams.target)
+        source, target = (max(len(pairs) * int(side[pairs].max()) for pairs in plan) for side in self._lengths)
+        return UpdateSize(tokens, source, target)
+
+    def _sample(self, pair: int, place: str) -> SampledPair:
         """A random segmentation of this pair; the stored one if that is too long.
 
         place: seeds the draw; a pair can be in several batches of an epoch, and in several rows of a batch

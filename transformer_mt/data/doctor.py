@@ -11,10 +11,10 @@ from pydantic import TypeAdapter
 
 from transformer_mt.config.schema import Config
 from transformer_mt.corpora.base import Pair, SkippedRows
-from transformer_mt.data.languages import Languages, merge
+from transformer_mt.data.languages import PLACES, Languages, merge
 from transformer_mt.data.selection import Selection
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
-from transformer_mt.data.tokenising import EXAMPLES, Findings, evenly
+from transformer_mt.data.tokenising import Findings, evenly
 from transformer_mt.text.codec import Codec
 from transformer_mt.text.language import is_known
 from transformer_mt.text.vocabulary import MARKS, UNK
@@ -184,7 +184,7 @@ def _outliers(selection: Selection, findings: Findings) -> dict[str, Outliers]:
         counts += stream.counts.outliers
         for kind, some in stream.counts.places.items():
             places[kind] = [*places.get(kind, ()), *some]
-    return {kind: Outliers(count, places[kind][:EXAMPLES]) for kind, count in counts.items()}
+    return {kind: Outliers(count, places[kind][:PLACES]) for kind, count in counts.items()}
 
 
 def _foreign(selection: Selection) -> list[LanguageFigures]:

@@ -18,7 +18,7 @@ from transformer_mt.text.script import foreign_script
 FIRST_LINES, LATER_LINES = 500, 47  # each of the first lines, then one in 47: a prime, as data may be periodic
 MOST = 0.5  # of the pairs checked; if more have the same fault, the file is refused
 FEWEST_SWAPPED, FEWEST_NUMBERS = 3, 20
-PLACES = 5
+PLACES = 5  # of the first pairs of each kind of finding
 
 
 @dataclass

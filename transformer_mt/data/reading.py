@@ -18,13 +18,13 @@ import numpy as np
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.corpus import SplitConfig
 from transformer_mt.corpora.base import WHOLE, Pair
-from transformer_mt.data.languages import LanguageCheck, Languages, merge, require_sentences
+from transformer_mt.data.languages import PLACES, LanguageCheck, Languages, merge, require_sentences
 from transformer_mt.data.parallel import Progress, Workers, chunks
 from transformer_mt.text.cleaning import PairKeys, clean_text, fault_of_pair, keys_of_pair, wrongly_decoded
 
 KEYS = np.dtype([(name, "<u8") for name in PairKeys._fields])
 _BREAKS = re.compile(r"[\t\n\r]")  # scratch files separate fields by tabs and lines by line breaks
-EXAMPLES, PLACES = 3, 5  # pairs kept of each rule, and places of each kind of outlier
+EXAMPLES = 3  # pairs kept of each rule
 LANGUAGE, DECODED = "language", "decoded"  # a rule that drops pairs, and a kind of outlier
 _SURROGATES = re.compile("[\ud800-\udfff]")  # JSON can contain lone surrogates; UTF-8 cannot
 

@@ -105,6 +105,13 @@ class Side:
         ids: list[int] = self.ids[self.offsets[index] : self.offsets[index + 1]].tolist()
         return ids
 
+    def joined(self, rows: Counts) -> Counts:
+        """The ids of some sentences, one behind the other."""
+        lengths = self.lengths[rows]
+        moved = self.offsets[rows] - lengths.cumsum() + lengths  # from the place of a sentence here to that in the file
+        ids: Counts = self.ids[np.arange(lengths.sum()) + np.repeat(moved, lengths)].astype(np.int64)
+        return ids
+
     def gather(self, rows: Counts, width: int, padding: int) -> NDArray[np.int64]:
         """The ids of some sentences, padded: [len(rows), width]."""
         starts, ends = self.offsets[rows], self.offsets[rows + 1]

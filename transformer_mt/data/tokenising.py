@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from transformer_mt.config.schema import Config
+from transformer_mt.data.languages import PLACES
 from transformer_mt.data.parallel import Progress, Workers, chunks
 from transformer_mt.data.reading import Line
 from transformer_mt.data.selection import Selected, Selection
@@ -25,7 +26,6 @@ from transformer_mt.text.script import foreign_script
 from transformer_mt.text.vocabulary import EOS, MARKS
 
 SCRIPT = "script"  # kind of outlier: a sentence without any letter of its language
-EXAMPLES = 5  # places kept of each kind of outlier
 EXAMPLES_OF_CHUNK = 3  # pairs kept of each split, to be shown
 Item = TypeVar("Item")
 
@@ -103,7 +103,7 @@ class Findings:
         self.cut.update(other.cut)
         self.outliers.update(other.outliers)
         for kind, places in other.places.items():
-            self.places[kind] = [*self.places[kind], *places][:EXAMPLES]
+            self.places[kind] = [*self.places[kind], *places][:PLACES]
         for rule, numbers in other.dropped.items():
             self.dropped[rule] += numbers
         for split, pairs in other.examples.items():
@@ -134,7 +134,7 @@ class Tokenising:
                 outlier = fault if fault == LOPSIDED else SCRIPT if foreign and fault is None else None
                 if outlier is not None:
                     findings.outliers[outlier] += 1
-                    findings.places[outlier] = [*findings.places[outlier], line.place][:EXAMPLES]
+                    findings.places[outlier] = [*findings.places[outlier], line.place][:PLACES]
                 if fault is not None:
                     findings.dropped[fault].append(number)
                     continue

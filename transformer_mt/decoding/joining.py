@@ -9,6 +9,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from transformer_mt.decoding.translation import Hypothesis, Translation
+from transformer_mt.text.words import WordCount
 
 _WITHOUT_SPACES = frozenset({"ja", "zh", "yue"})  # languages without a space between sentences
 _TRIED = 8  # combinations for each one of an n-best list, because different ones may have the same text
@@ -62,17 +63,19 @@ def _separator(source: str, language: str) -> str:
 def _joined(parts: Sequence[_Part], choice: Sequence[int], total: Total) -> Hypothesis:
     """One hypothesis of the line. choice: for each sentence, the index of its hypothesis."""
     chosen = [part.translation.n_best[index] for part, index in zip(parts, choice, strict=True)]
-    text, alignment, words, read, token, word = "", list[int](), list[tuple[int, int]](), "", 0, 0
+    texts, alignment, words, token = list[str](), list[int](), list[tuple[int, int]](), 0
+    read, written = WordCount(), WordCount()
     for part, one in zip(parts, chosen, strict=True):
         alignment += [token + place for place in one.alignment or ()]
-        word, written = len(f"{read}x".split()) - 1, len(f"{text}x".split()) - 1  # of the first word of this sentence
-        words += [(word + source, written + target) for source, target in one.word_alignment or ()]
+        words += [(read.before + source, written.before + target) for source, target in one.word_alignment or ()]
         token += len(part.translation.source_tokens)
-        read, text = read + part.source, f"{text}{one.text}{part.after}"
+        texts += [one.text, part.after]
+        read.add(part.source)
+        written.add(one.text + part.after)
     scores = chain.from_iterable(one.token_scores or () for one in chosen)
     aligned = bool(chosen) and all(one.alignment is not None for one in chosen)
     return Hypothesis(
-        text.removesuffix(parts[-1].after) if parts else "",
+        "".join(texts[:-1]),
         tuple(chain.from_iterable(one.tokens for one in chosen)),
         total([one.score for one in chosen]) if chosen else 0.0,
         tuple(alignment) if aligned else None,

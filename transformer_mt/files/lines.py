@@ -22,23 +22,26 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 GUESS_BYTES = 1 << 15  # of wrong lines, from which their encoding is guessed
 WESTERN, OTHERS = ["cp1252", "cp1250"], ["cp949", "cp932", "gb18030", "big5", "cp1251", "cp1253"]
 WESTERN_RUN = 1.5  # mean number of bytes above 0x7f in a row; other scripts have more
+MIXED_WORDS = 0.1  # of words with Cyrillic or Greek letters may also have Latin ones
 LONGEST_LINE = 1 << 26  # bytes; a longer line is not a sentence, and a small archive can contain one of many GiB
 _PAGES = (b"<!doctype html", b"<html")
-_UTF_16 = "In a config, set  encoding: utf-16  in data.corpus. Or convert it:  iconv -f UTF-16 -t UTF-8 OLD > NEW"
+_UTF_16 = "Convert it:  iconv -f UTF-16 -t UTF-8 OLD > NEW"
 _NOT_TEXT = (  # the first bytes of files that are not plain text, what they are, and what to do
     (b"\x1f\x8b", "is compressed with gzip", "Name it .gz, or unpack it with `gunzip`."),
     (b"\xfd7zXZ\x00", "is compressed with xz", "Name it .xz, or unpack it with `unxz`."),
     (b"\x28\xb5\x2f\xfd", "is compressed with zstd", "Name it .zst, or unpack it with `unzstd`."),
-    (
-        b"PK\x03\x04",
-        "is a ZIP archive or a spreadsheet, not text",
-        "In a config, name the file inside it (corpus.zip/NAME), or read a spreadsheet with  kind: xlsx. Or unpack it.",
-    ),
-    (b"PAR1", "is a Parquet file, not text", "Read it with  kind: parquet."),
+    (b"PK\x03\x04", "is a ZIP archive or a spreadsheet, not text", "Unpack it, or save the spreadsheet as text."),
+    (b"PAR1", "is a Parquet file, not text", "Convert it to text."),
     (b"\xff\xfe", "is UTF-16, not UTF-8", _UTF_16),
     (b"\xfe\xff", "is UTF-16, not UTF-8", _UTF_16),
     (b"version https://git-lfs", "is a Git LFS pointer, not the data", "Fetch the data with `git lfs pull`."),
 )
+_IN_CONFIG = {  # what a config can do with such a file
+    b"PK\x03\x04": "In a config, name the file inside it (corpus.zip/NAME), or read it with  kind: xlsx. Or:",
+    b"PAR1": "In a config, read it with  kind: parquet. Or:",
+    b"\xff\xfe": "In a config, set  encoding: utf-16  in data.corpus. Or:",
+    b"\xfe\xff": "In a config, set  encoding: utf-16  in data.corpus. Or:",
+}
 
 
 def path_of(given: str | Path) -> Path:
@@ -54,13 +57,16 @@ def printable(argument: str | Path) -> str:
     return os.fsencode(argument).decode("utf-8", "replace")
 
 
-def read_lines(file: str | Path, encoding: str = "utf-8", any_text: bool = False) -> Iterator[tuple[int, str]]:
+def read_lines(
+    file: str | Path, encoding: str = "utf-8", any_text: bool = False, in_corpus: bool = True
+) -> Iterator[tuple[int, str]]:
     """Number (from 1) and text of each line, without its line break, in constant memory.
 
-    any_text: the file may be empty or a web page, because it is not part of a corpus
+    any_text:  the file may be empty or a web page, because it is not part of a corpus
+    in_corpus: whether the file is one of `data.corpus`, where a config can name its encoding; never with `any_text`
     Raises TmtError if the file is missing, empty, incomplete, damaged, a web page or not in this encoding.
     """
-    path, number = Path(file), 0
+    path, number, in_corpus = Path(file), 0, in_corpus and not any_text
     check_exists(path)
     if not any_text and (path.is_file() or archive_of(path)):  # a pipe can be read only once
         check_head(path)
@@ -73,20 +79,20 @@ def read_lines(file: str | Path, encoding: str = "utf-8", any_text: bool = False
         if number == 1:
             raw = raw.removeprefix(BYTE_ORDER_MARK)
             if not any_text:
-                _check_first(raw, path)
+                _check_first(raw, path, in_corpus)
         try:
             text = raw.decode(encoding)
         except UnicodeDecodeError as error:
             if number == 1:
-                _check_first(raw, path)  # its message is more specific
-            raise _wrong_encoding(error, encoding, path, chain([(number, raw)], lines)) from None
+                _check_first(raw, path, in_corpus)  # its message is more specific
+            raise _wrong_encoding(error, encoding, path, chain([(number, raw)], lines), in_corpus) from None
         yield number, text.removesuffix("\n").removesuffix("\r")
     if not number and not any_text:
         raise _empty(path)
 
 
 def _wrong_encoding(
-    error: UnicodeDecodeError, encoding: str, path: Path, lines: Iterable[tuple[int, bytes]]
+    error: UnicodeDecodeError, encoding: str, path: Path, lines: Iterable[tuple[int, bytes]], in_corpus: bool = True
 ) -> TmtError:
     """The error for a file in another encoding. lines: the first wrong one and all after it, with their numbers."""
     numbers, sample, last = [], b"", 0
@@ -99,24 +105,35 @@ def _wrong_encoding(
     bad = error.object[error.start : error.start + 1].hex()
     others = f"; {len(numbers):,} of {last:,} lines are not" if len(numbers) > 1 else ""
     others += f" (also {', '.join(map(str, numbers[1:3]))}{', ...' if len(numbers) > 3 else ''})" if others else ""
-    is_utf_8 = encoding.lower().replace("_", "-") in ("utf-8", "utf8")
-    guess = guessed_encoding(sample) if is_utf_8 else _if_utf_8(sample)
+    guess = _guessed(sample, encoding)
     seems = f"These lines seem to be {guess}. " if guess else ""
-    guess = guess or ("cp1252" if is_utf_8 else "utf-8")
-    convert = f"  or convert it:  iconv -f {guess.upper()} -t UTF-8 OLD > NEW" if guess != "utf-8" else ""
+    name = guess or ("cp1252" if _is_name_of_utf_8(encoding) else "utf-8")
+    key = f"name the encoding of the file in data.corpus, such as  encoding: {name}"
+    convert = f"convert it:  iconv -f {name.upper()} -t UTF-8 OLD > NEW"
+    otherwise = convert if not in_corpus else key if name == "utf-8" else f"{key}  or {convert}"
     return TmtError(
         f"the line is not {encoding.upper()}: byte 0x{bad} at position {error.start + 1}{others}",
         place=at(path, numbers[0] if numbers else last),
-        remedy=f"{seems}If only a few lines are wrong, correct them. Otherwise name the encoding of the file in"
-        f" data.corpus, such as  encoding: {guess}{convert}",
+        remedy=f"{seems}If only a few lines are wrong, correct them. Otherwise {otherwise}",
     )
 
 
-def _if_utf_8(sample: bytes) -> str | None:
+def _is_name_of_utf_8(encoding: str) -> bool:
+    return encoding.lower().replace("_", "-") in ("utf-8", "utf8")
+
+
+def _guessed(sample: bytes, encoding: str) -> str | None:
+    """The encoding that lines which are not in this encoding seem to have."""
+    if _is_name_of_utf_8(encoding):
+        return guessed_encoding(sample)
+    return "utf-8" if is_utf_8(sample) else None
+
+
+def is_utf_8(text: bytes) -> bool:
     with suppress(UnicodeDecodeError):
-        sample.decode("utf-8")
-        return "utf-8"
-    return None
+        text.decode("utf-8")
+        return True
+    return False
 
 
 def guessed_encoding(sample: bytes) -> str | None:
@@ -126,23 +143,31 @@ def guessed_encoding(sample: bytes) -> str | None:
     letters = re.findall(rb"[\x80-\xff]+", sample)
     is_western = len(b"".join(letters)) < WESTERN_RUN * len(letters)  # single letters with accents
     found = [one.encoding for one in from_bytes(sample, cp_isolation=WESTERN if is_western else OTHERS)]
-    best = next((name for name in found if name != "cp949" or _is_korean(sample)), None)
+    best = next((name for name in found if _is_plausible(sample, name)), None)
     if best is not None and is_western and best != WESTERN[0]:
         with suppress(UnicodeDecodeError):
             return WESTERN[0] if sample.decode(WESTERN[0]) == sample.decode(best) else best
     return best
 
 
-def _is_korean(sample: bytes) -> bool:
-    """Whether nearly all letters are in KS X 1001, as in real text; other encodings read as cp949 have rare ones."""
+def _is_plausible(sample: bytes, encoding: str) -> bool:
+    """Whether the letters are those of real text in this encoding.
+
+    Korean: nearly all are in KS X 1001. Cyrillic and Greek: hardly a word also has Latin letters.
+    """
+    if encoding in ("cp1251", "cp1253"):
+        words = [word for word in re.findall(r"[^\W\d_]+", sample.decode(encoding, "replace")) if not word.isascii()]
+        return sum(any(map(str.isascii, word)) for word in words) <= MIXED_WORDS * len(words)
+    if encoding != "cp949":
+        return True
     wide = [letter for letter in sample.decode("cp949", "replace") if not letter.isascii()]
     known = sum(len(letter.encode("euc_kr", "ignore")) == 2 for letter in wide)  # it spells others in eight bytes
     return known > 0.9 * len(wide)
 
 
 def lines_of(file: str | Path) -> list[str]:
-    """All lines at once. Raises TmtError as `read_lines` does."""
-    return [text for _, text in read_lines(file)]
+    """All lines at once of a file that is no corpus. Raises TmtError as `read_lines` does."""
+    return [text for _, text in read_lines(file, in_corpus=False)]
 
 
 def check_exists(file: Path) -> None:
@@ -194,7 +219,7 @@ def _empty(file: Path) -> TmtError:
     return TmtError("the file is empty", place=file, remedy="Download or copy it again.")
 
 
-def _check_first(line: bytes, path: Path) -> None:
+def _check_first(line: bytes, path: Path, in_corpus: bool) -> None:
     if is_web_page(line[:512]):
         raise web_page(path)
     if line[257:262] == b"ustar":
@@ -203,7 +228,11 @@ def _check_first(line: bytes, path: Path) -> None:
         )
     for magic, what, remedy in _NOT_TEXT:
         if line.startswith(magic):
-            raise TmtError(f"the file {what}", place=path, remedy=remedy)
+            in_config = f"{_IN_CONFIG[magic]} " if in_corpus and magic in _IN_CONFIG else ""
+            raise TmtError(f"the file {what}", place=path, remedy=in_config + remedy)
+    if b"\r" in line.strip() and not line.endswith(b"\n"):
+        remedy = "Save it with LF line ends, or convert it:  tr '\\r' '\\n' < OLD > NEW"
+        raise TmtError("the lines end with CR only, as on old Macs", place=path, remedy=remedy)
 
 
 def _raw_lines(path: Path) -> Iterator[bytes]:

@@ -14,19 +14,30 @@ Z = sum_v exp z_v, y the target token, and [v = y] is 1 for the target token and
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from transformer_mt.kernels.gpu_loss import MOST_ROWS, chunks, gpu_loss
 from transformer_mt.kernels.linear import narrowed_rows
 
-CPU_ROWS, GPU_ROWS = 256, 8192  # rows of logits at a time: they fit a CPU's cache, or fill a GPU
+CPU_ROWS = 256  # rows of logits at a time, which fit a CPU's cache
 
 
 def rows_at_a_time(device: torch.device) -> int:
-    return CPU_ROWS if device.type == "cpu" else GPU_ROWS
+    return CPU_ROWS if device.type == "cpu" else MOST_ROWS
+
+
+def logits_bytes(device: torch.device, dtype: torch.dtype, vocabulary: int, tokens: int, compiled: bool) -> int:
+    """Bytes of the logits of a chunk, and of what is made of them at the same time. dtype: of the products."""
+    if device.type == "cpu":
+        return 8 * vocabulary * min(tokens, CPU_ROWS)  # in float32, before and after
+    narrow = dtype.itemsize
+    of_each = 2 * narrow if compiled else narrow + 4 + (4 if narrow < 4 else 0)  # log-softmax: a float32 copy, a result
+    return of_each * vocabulary * next((rows for _, rows in chunks(tokens)), 0)
 
 
 class LossSums(NamedTuple):
@@ -41,17 +52,22 @@ class LossSums(NamedTuple):
 
 
 def smoothed_cross_entropy(
-    hidden_ND: Tensor, weight_VD: Tensor, bias_V: Tensor | None, target_N: Tensor, smoothing: float
+    hidden_ND: Tensor,
+    weight_VD: Tensor,
+    bias_V: Tensor | None,
+    target_N: Tensor,
+    smoothing: float,
+    compiled: bool = False,
 ) -> LossSums:
     """Loss of the generator, logits = hidden @ weight^T + bias, summed over N tokens, without padding.
 
-    hidden: [N, D]; weight: [V, D]; bias: [V] or None; target: ids [N]; smoothing: epsilon.
+    hidden: [N, D]; weight: [V, D]; bias: [V] or None; target: ids [N]; smoothing: epsilon; compiled: on a GPU, compile.
     Equals F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum").
     """
     dtype = matmul_dtype(hidden_ND)
-    with torch.autocast(hidden_ND.device.type, enabled=False):  # only the three large products are narrow
+    with exact(hidden_ND.device):  # only the three large products are narrow
         smoothed, nll = _ChunkedLoss.apply(
-            hidden_ND, weight_VD, bias_V, target_N, smoothing, dtype, torch.is_grad_enabled()
+            hidden_ND, weight_VD, bias_V, target_N, smoothing, dtype, torch.is_grad_enabled(), compiled
         )
     return LossSums(smoothed, nll)
 
@@ -69,30 +85,12 @@ class _ChunkedLoss(torch.autograd.Function):
         smoothing: float,
         dtype: torch.dtype,
         wants_gradients: bool,  # an argument, because gradients are always off inside forward
+        compiled: bool,
     ) -> tuple[Tensor, Tensor]:
-        w_VD = weight_VD.to(dtype)
-        b_V = None if bias_V is None else bias_V.to(dtype)
-        mean_D = weight_VD.mean(dim=0)
-        mean_bias = 0.0 if bias_V is None else bias_V.mean()
-        grads = GeneratorGradients(hidden_ND, weight_VD, bias_V) if wants_gradients else None
-        smoothed = torch.zeros((), device=hidden_ND.device)
-        nll = torch.zeros((), device=hidden_ND.device)
-        rows = rows_at_a_time(hidden_ND.device)
-        for start in range(0, len(target_N), rows):
-            h_nD, y_n = hidden_ND[start : start + rows], target_N[start : start + rows]
-            z_nV = F.linear(narrowed_rows(h_nD, dtype), w_VD, b_V)[: len(y_n)].float()
-            max_n1 = z_nV.amax(dim=1, keepdim=True)
-            z_y_n = z_nV.gather(1, y_n[:, None])[:, 0]
-            exp_nV = z_nV.sub_(max_n1).exp_()
-            sum_n1 = exp_nV.sum(dim=1, keepdim=True)
-            log_Z_n = (sum_n1.log() + max_n1)[:, 0]
-            mean_z_n = h_nD.float() @ mean_D.float() + mean_bias
-            nll += (log_Z_n - z_y_n).sum()
-            smoothed += (log_Z_n - (1 - smoothing) * z_y_n - smoothing * mean_z_n).sum()
-            if grads is not None:
-                grads.add(start, h_nD, w_VD, exp_nV, over_n1=sum_n1)  # softmax(z)
+        arguments = hidden_ND, weight_VD, bias_V, target_N, smoothing, dtype, wants_gradients
+        on_cpu = hidden_ND.device.type == "cpu"
+        smoothed, nll, grads = cpu_loss(*arguments) if on_cpu else gpu_loss(*arguments, compiled)
         if grads is not None:
-            grads.subtract_targets(hidden_ND, weight_VD, mean_D, target_N, smoothing)
             ctx.save_for_backward(grads.hidden_ND, grads.weight_VD, grads.bias_V)
         ctx.mark_non_differentiable(nll)
         return smoothed, nll
@@ -101,7 +99,41 @@ class _ChunkedLoss(torch.autograd.Function):
     def backward(ctx: Any, scale: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         hidden_ND, weight_VD, bias_V = ctx.saved_tensors
         of_bias_V = None if bias_V is None else bias_V * scale
-        return hidden_ND * scale, weight_VD * scale, of_bias_V, None, None, None, None
+        return hidden_ND * scale, weight_VD * scale, of_bias_V, None, None, None, None, None
+
+
+def cpu_loss(
+    hidden_ND: Tensor,
+    weight_VD: Tensor,
+    bias_V: Tensor | None,
+    target_N: Tensor,
+    smoothing: float,
+    dtype: torch.dtype,
+    wants_gradients: bool,
+) -> tuple[Tensor, Tensor, GeneratorGradients | None]:
+    """The sums `smoothed` and `nll` of N tokens, and gradients if wanted. dtype: of the products."""
+    w_VD = weight_VD.to(dtype)
+    b_V = None if bias_V is None else bias_V.to(dtype)
+    mean_D = weight_VD.mean(dim=0)
+    mean_bias = 0.0 if bias_V is None else bias_V.mean()
+    grads = GeneratorGradients(hidden_ND, weight_VD, bias_V) if wants_gradients else None
+    smoothed, nll = torch.zeros(()), torch.zeros(())
+    for start in range(0, len(target_N), CPU_ROWS):
+        h_nD, y_n = hidden_ND[start : start + CPU_ROWS], target_N[start : start + CPU_ROWS]
+        z_nV = F.linear(narrowed_rows(h_nD, dtype), w_VD, b_V)[: len(y_n)].float()
+        max_n1 = z_nV.amax(dim=1, keepdim=True)
+        z_y_n = z_nV.gather(1, y_n[:, None])[:, 0]
+        exp_nV = z_nV.sub_(max_n1).exp_()
+        sum_n1 = exp_nV.sum(dim=1, keepdim=True)
+        log_Z_n = (sum_n1.log() + max_n1)[:, 0]
+        mean_z_n = h_nD.float() @ mean_D.float() + mean_bias
+        nll += (log_Z_n - z_y_n).sum()
+        smoothed += (log_Z_n - (1 - smoothing) * z_y_n - smoothing * mean_z_n).sum()
+        if grads is not None:
+            grads.add(start, h_nD, w_VD, exp_nV, over_n1=sum_n1)  # softmax(z)
+    if grads is not None:
+        grads.subtract_targets(hidden_ND, weight_VD, mean_D, target_N, smoothing)
+    return smoothed, nll, grads
 
 
 class GeneratorGradients:
@@ -148,4 +180,11 @@ class GeneratorGradients:
 def matmul_dtype(hidden_ND: Tensor) -> torch.dtype:
     """The type of products: autocast's if it is on, else that of hidden."""
     kind = hidden_ND.device.type
-    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else hidden_ND.dtype
+    is_on = kind != "meta" and torch.is_autocast_enabled(kind)  # torch.compile (2.11) cannot ask what has autocast
+    return torch.get_autocast_dtype(kind) if is_on else hidden_ND.dtype
+
+
+def exact(device: torch.device) -> AbstractContextManager[object]:
+    """Operations in the type of their operands, without autocast (which the meta device does not have)."""
+    has_autocast = torch.amp.is_autocast_available(device.type)
+    return torch.autocast(device.type, enabled=False) if has_autocast else nullcontext()

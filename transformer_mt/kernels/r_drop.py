@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_mt.kernels.linear import narrowed_rows
-from transformer_mt.kernels.loss import GeneratorGradients, LossSums, matmul_dtype, rows_at_a_time
+from transformer_mt.kernels.loss import GeneratorGradients, LossSums, exact, matmul_dtype, rows_at_a_time
 
 
 def consistent_cross_entropy(
@@ -36,7 +36,7 @@ def consistent_cross_entropy(
     """
     hidden_2ND = torch.stack([one_ND, other_ND])
     dtype = matmul_dtype(hidden_2ND)
-    with torch.autocast(hidden_2ND.device.type, enabled=False):  # only the three large products are narrow
+    with exact(hidden_2ND.device):  # only the three large products are narrow
         smoothed, nll = _TwinLoss.apply(hidden_2ND, weight_VD, bias_V, target_N, smoothing, r_drop, dtype)
     return LossSums(smoothed, nll)
 

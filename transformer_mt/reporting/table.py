@@ -77,15 +77,14 @@ def sample_line(source: str, translation: str, reference: str, columns: int | No
     With few columns the source gets a line of its own. None: whole texts in one line.
     """
     indent, arrow = "       ", "  ->  "
+    room = max(30, (columns or 0) - len(indent) - len(arrow) - len("   ()"))
     if columns is None:
         source, translation, reference = (" ".join(text.split()) for text in (source, translation, reference))
-        return f"{indent}{source}{arrow}{translation}   ({reference})"
-    room = max(30, columns - len(indent) - len(arrow) - len("   ()"))
-    if columns < ONE_LINE:
-        source = shortened(source, columns - len(indent))
+    elif columns >= ONE_LINE:
+        source, translation, reference = _shared([source, translation, reference], room)
+    else:
+        source = shortened(source, columns - len(indent)) + f"\n{indent}"
         translation, reference = _shared([translation, reference], room)
-        return f"{indent}{source}\n{indent}{arrow}{translation}   ({reference})"
-    source, translation, reference = _shared([source, translation, reference], room)
     return f"{indent}{source}{arrow}{translation}   ({reference})"
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ctypes
 import os
 import random
+import sys
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import torch
@@ -61,13 +63,22 @@ def set_up(config: RuntimeConfig, world: World = ALONE) -> Machine:
         # torchrun sets 1 thread for each process
         torch.set_num_threads(max(1, cores() // world.local_size))
     if device.type == "cuda":
-        torch.cuda.set_device(device)
-        torch.backends.cuda.matmul.allow_tf32 = config.tf32
-        torch.backends.cudnn.allow_tf32 = config.tf32
+        set_up_cuda(device, config.tf32)
     elif device.type == "cpu":
         torch.set_flush_denormal(True)
         keep_freed_memory()
     return Machine(device, _dtype(config.precision, device), world)
+
+
+def set_up_cuda(device: torch.device, tf32: bool = True) -> None:
+    """Prepare PyTorch for batches of many shapes on a GPU. Must be called before the first tensor on it."""
+    if sys.platform == "linux" and "PYTORCH_CUDA_ALLOC_CONF" not in os.environ:  # the older name of the variable
+        # Without it, the memory of batches of many shapes fragments. PyTorch (from 2.11 on) reads it when it makes the
+        # first tensor on a GPU.
+        os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")
+    torch.backends.cuda.enable_cudnn_sdp(False)  # cuDNN's attention makes a new plan for each shape
+    torch.cuda.set_device(device)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
 
 
 def pick_device(name: str, local_rank: int = 0) -> torch.device:
@@ -91,6 +102,23 @@ def pick_device(name: str, local_rank: int = 0) -> torch.device:
             remedy=f"Start one process per GPU:  torchrun --nproc-per-node {torch.cuda.device_count()}",
         )
     return torch.device(name, local_rank)
+
+
+def compiles(config: RuntimeConfig, device: torch.device) -> bool:
+    """Whether training is compiled. `auto`: on a CUDA GPU, if a compiler works there."""
+    if config.compile == "auto":
+        return device.type == "cuda" and not compiler_problem(device)
+    return config.compile
+
+
+@cache
+def compiler_problem(device: torch.device) -> str:
+    """Why torch.compile fails on a device, in one line; "" if it works. Takes some seconds."""
+    try:
+        torch.compile(lambda x: x.exp().sum(), dynamic=False)(torch.zeros(64, device=device))
+    except Exception as error:  # packages and programs may be missing, too old, or not start
+        return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    return ""
 
 
 def _dtype(precision: str, device: torch.device) -> torch.dtype:

@@ -17,7 +17,7 @@ from typing import Any, NoReturn, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
 
 from transformer_mt.errors import INTERRUPTED, TmtError
 
@@ -105,7 +105,20 @@ class World:
         if self.size == 1:
             return module
         ids = [device.index] if device.type == "cuda" else None
-        return nn.parallel.DistributedDataParallel(module, device_ids=ids, gradient_as_bucket_view=True)
+        parallel = nn.parallel.DistributedDataParallel(module, device_ids=ids, gradient_as_bucket_view=True)
+        # The only buffers are tables of positions, which are the same everywhere. The argument of this name is
+        # deprecated since PyTorch 2.13, and the new name does not exist before.
+        parallel.broadcast_buffers = False
+        return parallel
+
+    def average(self, tensors: Sequence[Tensor]) -> None:
+        """Replace each tensor by its mean over all processes. All must have the same type and device."""
+        if self.size == 1:
+            return
+        flat = torch.cat([tensor.flatten() for tensor in tensors]).div_(self.size)
+        dist.all_reduce(flat)
+        parts = flat.split([tensor.numel() for tensor in tensors])
+        torch._foreach_copy_(list(tensors), [part.view_as(one) for part, one in zip(parts, tensors, strict=True)])
 
 
 ALONE = World()

@@ -6,22 +6,33 @@ from collections.abc import Iterator
 
 import regex
 
-# Of template engines (with spaces inside) and of programs. The limit keeps the search linear.
-TEMPLATE = r"\{\{.{1,300}?\}\}|\{%.{1,300}?%\}|<%.{1,300}?%>|\$?\{[^{}\s]*\}"
+# Hangul right after an address is a particle. Brackets are part of an address in pairs only.
+_ENDS = r"\s<>\"“”„«»`|()\[\]{}（）「」『』【】。、，！？\p{sc=Hangul}"
+_BRACKETS = [rf"\([^{_ENDS}]*\)", rf"\{{[^{_ENDS}]*\}}", rf"\[[^{_ENDS}]*\]"]
+# Of template engines (with spaces inside). The limit keeps the search linear.
+TEMPLATE = r"\{\{.{1,300}?\}\}|\{%.{1,300}?%\}|<%.{1,300}?%>"
 _PLACEHOLDER = (
-    rf"{TEMPLATE}"
+    rf"{TEMPLATE}|\$?\{{[^{{}}\s]*\}}"
     r"|%\([\w.]+\)[sdfr]|%(?:\d+\$)?[-+0]?\d*(?:\.\d+)?[sdifxr@](?![\p{L}\p{N}])"
 )
-_EMAIL = r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}"
-# Hangul right after an address is a particle. Punctuation at the end of an address belongs to the sentence. Brackets
-# belong to the address in pairs, as in https://a.example/{id}.
-_END = r"\s<>\"'“”„«»\p{sc=Hangul}"
-_IN_BRACKETS = rf"\([^{_END}()]*\)|\[[^{_END}\[\]]*\]|\{{[^{_END}{{}}]*\}}"
-_URL = (
-    rf"(?:https?|ftp)://(?:{_IN_BRACKETS}|[.,;:!?]*+[^{_END}(){{}}\[\].,;:!?]|[.,;:!?]++(?={_IN_BRACKETS}))++"
-    r"|(?<![\w.@-])www\.[\w.-]+\.[A-Za-z]{2,}(?:/[\w./?&=#%~+-]*[\w/])?"
-)
-_WHOLE = regex.compile(f"{_URL}|{_EMAIL}|{_PLACEHOLDER}", regex.V1)
+_EMAIL = r"(?<![\w.+@-])[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}"
+
+
+def copied(in_markup: bool = False) -> regex.Pattern[str]:
+    """A pattern of addresses of the web or e-mail, and of placeholders of programs.
+
+    in_markup: whether square brackets, and marks of emphasis at the end of an address, are markup
+    """
+    brackets = "|".join(_BRACKETS[:2] if in_markup else _BRACKETS)
+    sentence = r".,;:!?'’…" + "*_~" * in_markup  # at its end, these belong to the sentence
+    address = (
+        r"(?:(?<![A-Za-z0-9_])(?:https?|ftp)://|(?<![\w.@-])www\.(?=[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}))"
+        rf"(?:{brackets}|[^{_ENDS}])*(?:{brackets}|[^{_ENDS}{sentence}])"
+    )
+    return regex.compile(f"{address}|{_EMAIL}|{_PLACEHOLDER}", regex.V1)
+
+
+_WHOLE = copied()
 # Letters beside digits, as in MP3, make a word. 3만 is 30,000: such a number is translated with its unit.
 _UNIT = r"[십백천만억조]|\s[십백천만억조]+(?:원|명|개|달러)?(?![\p{L}\p{N}])"
 _NUMBER = regex.compile(

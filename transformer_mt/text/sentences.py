@@ -6,6 +6,7 @@ A rule looks at two neighbours that sentencex has separated, and decides whether
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import accumulate
 
@@ -71,8 +72,9 @@ def sentences(line: str, language: str, uncut: Iterable[tuple[int, int]] = ()) -
             pieces[number], pieces[number + 1] = piece[: item.start(2)], piece[item.start(2) :] + pieces[number + 1]
     if len(pieces) > 1 and not _LETTER.search(pieces[-1]):
         pieces[-2:] = ["".join(pieces[-2:])]
-    spans = list(uncut)
-    ends = [end for end in accumulate(map(len, pieces)) if not any(start < end < stop for start, stop in spans)]
+    spans = sorted(uncut)
+    starts, stops = [start for start, _ in spans], [0, *accumulate((stop for _, stop in spans), max)]
+    ends = [end for end in accumulate(map(len, pieces)) if stops[bisect_left(starts, end)] <= end]
     return [line[start:end] for start, end in zip([0, *ends], ends, strict=False)]
 
 

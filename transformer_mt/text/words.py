@@ -1,4 +1,4 @@
-"""Which word of a line each token belongs to, for any tokenizer. Words are separated by white space."""
+"""Words, which are separated by white space: counting them, and which one a token belongs to, for any tokenizer."""
 
 from __future__ import annotations
 
@@ -10,6 +10,29 @@ from itertools import accumulate
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.text.cleaning import clean_text
 from transformer_mt.text.codec import Segmenter
+
+
+class WordCount:
+    """Counts the words of a text that is written part by part, without reading it again.
+
+    before: number of words before the end of the text, without an unfinished one
+    """
+
+    def __init__(self) -> None:
+        self.total, self._is_inside = 0, False
+
+    @property
+    def before(self) -> int:
+        return self.total - self._is_inside
+
+    def add(self, text: str) -> None:
+        if text:
+            self.total += len(text.split()) - (self._is_inside and not text[0].isspace())
+            self._is_inside = not text[-1].isspace()
+
+    def strip(self) -> None:
+        """The white space at the end of the text is removed."""
+        self._is_inside = self.total > 0
 
 
 def words_of_tokens(

@@ -19,7 +19,7 @@ def reason_to_stop(state: TrainState, config: TrainingConfig) -> str:
         return ""  # the limits below end training only right after a validation
     if config.patience is not None and state.stale >= config.patience:
         return f"patience {config.patience} exhausted: no improvement in {state.stale} validations"
-    if config.max_minutes is not None and time_is_up(state, config):
+    if time_is_up(state, config):
         return f"max_minutes {config.max_minutes:g} reached"
     return ""
 

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 import torch
 from torch import Tensor, nn
 
-from transformer_mt.data.batching import Batch
+from transformer_mt.data.batching import Batch, UpdateSize
 from transformer_mt.errors import TmtError
 from transformer_mt.kernels.loss import LossSums
 from transformer_mt.runtime.device import Machine
@@ -17,33 +17,58 @@ from transformer_mt.runtime.device import Machine
 class Gradients:
     """Runs `step` (a TrainingStep, possibly compiled or parallel) forward and backward.
 
+    Several processes exchange their gradients during the backward pass. A process that runs out of memory would leave
+    the others waiting for its share. So an update that is larger than all before it is computed without an exchange:
+    the processes first tell each other whether it fitted, and then average the gradients, or all of them split their
+    batches.
+
     scale: scales the loss before backward, for float16. say: shows a line to the user.
     """
 
     def __init__(
         self, step: nn.Module, machine: Machine, scale: Callable[[Tensor], Tensor], say: Callable[[str], None]
     ) -> None:
-        self.step, self.machine, self.scale, self.say = step, machine, scale, say
+        self.step, self.machine, self.world, self.scale, self.say = step, machine, machine.world, scale, say
         self.parts = 1  # number of parts that each micro-batch is split into: a power of two
+        self._fitted = UpdateSize(0, 0, 0)  # positions of the largest batches so far that fitted into memory
 
-    def add_up(self, batches: list[Batch], factor: float) -> LossSums:
-        """Add the gradients of factor * sum(loss) to the parameters; returns the loss sums, detached."""
-        while True:
+    def add_up(self, batches: list[Batch], factor: float, size: UpdateSize | None = None) -> LossSums:
+        """Add the gradients of factor * sum(loss) to the parameters; returns the loss sums, detached.
+
+        size: of the update over all processes; only a single process may omit it
+        Raises TmtError if memory runs out in a batch that cannot be split.
+        """
+        together = self.world.size > 1 and size is not None and self._has_fitted(size)
+        sums = None
+        while sums is None:
             parts = batches
             for _ in range(self.parts.bit_length() - 1):
-                parts = [half for part in parts for half in (part.halves() if len(part.source_BS) > 1 else [part])]
+                parts = [half for part in parts for half in (part.halves() if part.pairs > 1 else [part])]
             try:
-                return self._add_up(parts, factor)
+                sums = self._add_up(parts, factor, together)
             except RuntimeError as error:
                 if not is_out_of_memory(error):
                     raise
-            self._halve_parts(parts)  # outside of `except`, where the error would keep the tensors of the failed step
+                if together:  # the others already wait for these gradients
+                    raise out_of_memory() from None
+            if not together and not self._all_fitted(sums is not None, parts):
+                sums = None  # outside of `except`, where the error would keep the tensors of the failed step
+        if not together:
+            self.world.average([one.grad for one in self.step.parameters() if one.grad is not None])
+            if size is not None:
+                self._fitted = UpdateSize(None, *map(max, self._fitted[1:], size[1:]))
+        return sums
 
-    def _add_up(self, parts: list[Batch], factor: float) -> LossSums:
+    def _has_fitted(self, size: UpdateSize) -> bool:
+        """Whether an update with batches of at least this size fitted into the memory of all processes."""
+        return size.source <= self._fitted.source and size.target <= self._fitted.target
+
+    def _add_up(self, parts: list[Batch], factor: float, together: bool) -> LossSums:
+        """together: the processes exchange gradients during the backward pass of the last part."""
         sums = []
         for number, batch in enumerate(parts, start=1):
             parallel = isinstance(self.step, nn.parallel.DistributedDataParallel)
-            is_local = parallel and number < len(parts)  # processes exchange gradients only with the last part
+            is_local = parallel and not (together and number == len(parts))
             with self.step.no_sync() if is_local else nullcontext():  # type: ignore[operator]
                 with self.machine.autocast():
                     loss = self.step(*batch.to(self.machine.device))
@@ -51,23 +76,31 @@ class Gradients:
             sums.append(torch.stack([loss.smoothed.detach(), loss.nll.detach()]))
         return LossSums(*torch.stack(sums).sum(dim=0))
 
-    def _halve_parts(self, parts: list[Batch]) -> None:
-        """Split each micro-batch into twice as many parts from now on. Raises TmtError if no part can be split."""
+    def _all_fitted(self, fitted: bool, parts: list[Batch]) -> bool:
+        """Whether the update fitted into the memory of all processes; if not, batches have twice as many parts now."""
+        is_single = all(part.pairs == 1 for part in parts)
+        failed, cannot_split = self.world.sums([not fitted, not fitted and is_single])
+        if not failed:
+            return True
         self.step.zero_grad()
-        parallel = isinstance(self.step, nn.parallel.DistributedDataParallel)
-        if parallel or all(len(part.source_BS) == 1 for part in parts):
-            raise out_of_memory()
+        if cannot_split:
+            self.world.exit_all(out_of_memory())
         if self.machine.device.type == "cuda":
             torch.cuda.empty_cache()
         self.parts *= 2
         self.say(f"out of memory: each batch is now computed in {self.parts} parts; the update still uses all of it")
+        return False
 
 
-_OUT_OF_MEMORY = ("allocate memory", "not enough memory", "out of memory")
+_OUT_OF_MEMORY = ("allocate memory", "not enough memory", "out of memory", "STATUS_ALLOC_FAILED")
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether memory ran out. CUDA has its own class for this error; CPUs and Apple GPUs raise a plain RuntimeError."""
+    """Whether memory ran out.
+
+    PyTorch's allocator for CUDA has its own class for this error. CPUs, Apple GPUs, cuBLAS and cuDNN, which allocate
+    themselves, raise a plain RuntimeError.
+    """
     return isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY)
 
 

@@ -19,8 +19,8 @@ NOTICE = "stopping after this step and saving a checkpoint; press Ctrl-C again t
 class StopSignal:
     """Inside the block, a signal requests that training stops; only a second Ctrl-C ends the process.
 
-    All processes stop together, as soon as one of them has received a signal. They exchange `votes`, the number of
-    processes with a signal, in each update.
+    All processes stop together, soon after one of them has received a signal. They exchange `votes`, the number of
+    processes with a signal; the caller decides how often.
 
     notice: printed on stderr when the signal arrives, because the step may take a while; empty prints nothing
     alone:  this is the only process, and needs no votes

@@ -6,8 +6,8 @@ from torch import nn
 
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.config.schema import Config
-from transformer_mt.kernels.loss import rows_at_a_time
-from transformer_mt.runtime.device import Machine
+from transformer_mt.kernels.loss import logits_bytes
+from transformer_mt.runtime.device import Machine, compiles
 
 FLOAT = 4  # bytes
 
@@ -25,9 +25,12 @@ def step_bytes(
     cast = weights * itemsize // FLOAT if itemsize < FLOAT else 0
     rows = sentences * (2 if config.training.r_drop else 1)
     vocabulary = int(model.generator.out_features)  # type: ignore[union-attr, arg-type]
-    logits = 2 * FLOAT * vocabulary * min(rows * target_length, rows_at_a_time(machine.device))
-    table = FLOAT * vocabulary * config.model.d_model  # gradient of the generator
     on_cpu = machine.device.type == "cpu"
+    compiled = compiles(config.runtime, machine.device) and not config.training.r_drop
+    logits = logits_bytes(machine.device, machine.dtype, vocabulary, rows * target_length, compiled)
+    table = FLOAT * vocabulary * config.model.d_model  # gradient of the generator
+    if not on_cpu:
+        table += table * itemsize // FLOAT  # of one chunk of logits
     activations = activation_bytes(config.model, rows, source_length, target_length, itemsize, on_cpu)
     return copies * weights + cast + activations + logits + table
 

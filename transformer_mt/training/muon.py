@@ -1,7 +1,8 @@
 """Muon: each matrix moves by the semi-orthogonal matrix nearest to its momentum (Jordan et al. 2024).
 
 See kellerjordan.github.io/posts/muon. PyTorch's Muon updates one matrix after the other. Here all matrices of one shape
-are orthogonalised together, and the stacked W^Q, W^K and W^V separately, as its authors advise.
+are orthogonalised together, and the stacked W^Q, W^K and W^V separately, as its authors advise. The _foreach_ functions
+update all matrices of a shape with one kernel on a GPU, and one after the other on a CPU.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -30,37 +32,38 @@ class Muon(torch.optim.Optimizer):
         self, matrices: Mapping[nn.Parameter, int], lr: float, weight_decay: float = 0.0, momentum: float = 0.95
     ) -> None:
         super().__init__(list(matrices), {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
-        self._stacked = dict(matrices)
+        self._stacked: dict[Any, int] = dict(matrices)
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """Update all parameters that have a gradient."""
         for group in self.param_groups:
-            by_shape: dict[tuple[int, int], list[nn.Parameter]] = defaultdict(list)
+            by_shape: dict[tuple[int, int], list[Tensor]] = defaultdict(list)
             for parameter in group["params"]:
                 if parameter.grad is not None:
                     rows, columns = parameter.shape
                     by_shape[rows // self._stacked[parameter], columns].append(parameter)
             for shape, parameters in by_shape.items():
-                momenta = [self._momentum(parameter, group["momentum"]) for parameter in parameters]
-                updates = orthogonalised(torch.cat(momenta)).split([len(momentum_PRC) for momentum_PRC in momenta])
+                momenta = self._momenta(parameters, group["momentum"])
+                updates = orthogonalised(torch.cat([one.view(-1, *shape) for one in momenta]))
+                parts = updates.split([self._stacked[parameter] for parameter in parameters])
                 length = group["lr"] * MATCHING_ADAM * math.sqrt(max(shape))  # of the step in each direction
-                for parameter, update_PRC in zip(parameters, updates, strict=True):
-                    parameter.mul_(1 - group["lr"] * group["weight_decay"])
-                    parameter.add_(update_PRC.reshape_as(parameter), alpha=-length)
+                if group["weight_decay"]:
+                    torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
+                torch._foreach_add_(parameters, [part_PRC.flatten(0, 1) for part_PRC in parts], alpha=-length)
 
-    def _momentum(self, parameter: nn.Parameter, momentum: float) -> Tensor:
-        """Nesterov momentum of the P matrices stacked in a parameter, [P, R, C].
-
-        The latest gradient has more weight in it than in the running mean.
-        """
-        state: dict[str, Tensor] = self.state[parameter]
-        gradient = parameter.grad
-        assert gradient is not None
-        if "momentum_buffer" not in state:
-            state["momentum_buffer"] = torch.zeros_like(gradient)
-        mean = state["momentum_buffer"].lerp_(gradient, 1 - momentum)
-        return gradient.lerp(mean, momentum).view(self._stacked[parameter], -1, gradient.shape[1])
+    def _momenta(self, parameters: list[Tensor], momentum: float) -> list[Tensor]:
+        """Nesterov momentum of each parameter: the latest gradient has more weight in it than in the running mean."""
+        gradients, means = [], []
+        for parameter in parameters:
+            gradient, state = parameter.grad, self.state[parameter]
+            assert gradient is not None
+            if "momentum_buffer" not in state:
+                state["momentum_buffer"] = torch.zeros_like(gradient)
+            gradients.append(gradient)
+            means.append(state["momentum_buffer"])
+        torch._foreach_lerp_(means, gradients, 1 - momentum)
+        return list(torch._foreach_lerp(gradients, means, momentum))
 
 
 def orthogonalised(matrices_MRC: Tensor) -> Tensor:
@@ -77,4 +80,5 @@ def orthogonalised(matrices_MRC: Tensor) -> Tensor:
         gram_MSS = x_MSL @ x_MSL.mT
         polynomial_MSS = torch.baddbmm(gram_MSS, gram_MSS, gram_MSS, beta=b, alpha=c)
         x_MSL = torch.baddbmm(x_MSL, polynomial_MSS, x_MSL, beta=a)
-    return (x_MSL if wide else x_MSL.mT).float()
+    x_MRC = x_MSL if wide else x_MSL.mT
+    return x_MRC.to(torch.float32, memory_format=torch.contiguous_format)  # copies only if it was narrow

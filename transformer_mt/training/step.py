@@ -5,32 +5,62 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from transformer_mt.data.packing import Layout
 from transformer_mt.errors import TmtError
 from transformer_mt.kernels.loss import LossSums, smoothed_cross_entropy
+from transformer_mt.kernels.packing import Spans, packed_hidden, stream_hidden
 from transformer_mt.kernels.r_drop import consistent_cross_entropy
 from transformer_mt.model.transformer import Transformer
 
 
 class TrainingStep(nn.Module):
-    """Model and loss in one module. r_drop: weight of the divergence between two passes; 0 means a single pass."""
+    """Model and loss in one module.
 
-    def __init__(self, model: Transformer, smoothing: float, r_drop: float = 0.0) -> None:
+    r_drop:   weight of the divergence between two passes; 0 means a single pass
+    compiled: whether to compile the loss on a GPU, and the model on streams
+    """
+
+    def __init__(self, model: Transformer, smoothing: float, r_drop: float = 0.0, compiled: bool = False) -> None:
         super().__init__()
         self.model = model
-        self.smoothing, self.r_drop = smoothing, r_drop
+        self.smoothing, self.r_drop, self.compiled = smoothing, r_drop, compiled
+        self.stream_hidden = torch.compile(stream_hidden, dynamic=False) if compiled else stream_hidden
 
-    def forward(self, source_BS: Tensor, target_in_BT: Tensor, target_out_BT: Tensor, real_N: Tensor) -> LossSums:
+    def forward(
+        self,
+        source_BS: Tensor,
+        target_in_BT: Tensor,
+        target_out_BT: Tensor,
+        real_N: Tensor,
+        layout: Layout | None = None,
+    ) -> LossSums:
         """Loss sums over the N real target tokens. Padding is removed before the generator, to save time."""
-        target_N, generator = target_out_BT.flatten()[real_N], self.model.generator
+        target_N, generator = target_out_BT.flatten().index_select(0, real_N), self.model.generator
         if not self.r_drop:
-            hidden_ND = self.model(source_BS, target_in_BT).flatten(0, 1)[real_N]
-            return smoothed_cross_entropy(hidden_ND, generator.weight, generator.bias, target_N, self.smoothing)
+            hidden_ND = _rows(self._hidden(source_BS, target_in_BT, layout), real_N)
+            return smoothed_cross_entropy(
+                hidden_ND, generator.weight, generator.bias, target_N, self.smoothing, self.compiled
+            )
         # R-Drop: each sentence is twice in the batch, so that the two passes have different dropout
-        hidden = self.model(torch.cat([source_BS, source_BS]), torch.cat([target_in_BT, target_in_BT]))
-        one_ND, other_ND = (half.flatten(0, 1)[real_N] for half in hidden.chunk(2))
+        hidden = self._hidden(torch.cat([source_BS, source_BS]), torch.cat([target_in_BT, target_in_BT]), layout)
+        one_ND, other_ND = (_rows(half, real_N) for half in hidden.chunk(2))
         return consistent_cross_entropy(
             one_ND, other_ND, generator.weight, generator.bias, target_N, self.smoothing, self.r_drop
         )
+
+    def _hidden(self, source_BS: Tensor, target_in_BT: Tensor, layout: Layout | None) -> Tensor:
+        """Hidden states [B, T, D] of rows, or of streams."""
+        if layout is None:
+            rows: Tensor = self.model(source_BS, target_in_BT)
+            return rows
+        source = Spans(layout.source_positions_S, layout.source_starts_X, layout.longest)
+        target = Spans(layout.target_positions_T, layout.target_starts_X, layout.longest)
+        return packed_hidden(self.model, source_BS, target_in_BT, source, target, hidden_of=self.stream_hidden)
+
+
+def _rows(hidden_BTD: Tensor, real_N: Tensor) -> Tensor:
+    """The hidden states [N, D] of real positions."""
+    return hidden_BTD.flatten(0, 1).index_select(0, real_N)  # the gradient of [real_N] would sort the indices
 
 
 def failed_compilation(error: RuntimeError) -> TmtError | None:
@@ -41,5 +71,5 @@ def failed_compilation(error: RuntimeError) -> TmtError | None:
     return TmtError(
         f"torch.compile failed: {first}",
         place="runtime.compile",
-        remedy="Set runtime.compile: false. On a CPU, compiling needs a C++ compiler and Python's headers.",
+        remedy="Set runtime.compile: false. Compiling needs Triton on a GPU, and a C++ compiler and Python's headers.",
     )

@@ -14,7 +14,7 @@ from transformer_mt.errors import INTERRUPTED, TmtError
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.reporting.events import Events
 from transformer_mt.reporting.table import duration
-from transformer_mt.runtime.device import Machine, random_states, restore_random_states, seed_everything
+from transformer_mt.runtime.device import Machine, compiles, random_states, restore_random_states, seed_everything
 from transformer_mt.runtime.weights import load_weights, named_weights
 from transformer_mt.training.average import averaged
 from transformer_mt.training.checkpoint import Checkpoint
@@ -30,6 +30,7 @@ from transformer_mt.training.step import TrainingStep, failed_compilation
 from transformer_mt.training.validation import Validation
 
 LOG_EVERY = 20  # updates between records in metrics.jsonl
+ASK_EVERY, ASK_SECONDS = 20, 1.0  # updates and seconds between questions whether a process must stop
 SHOW_LOSS_SECONDS = 1.0  # between updates of the loss in the progress bar; reading the loss makes the GPU wait
 
 
@@ -53,15 +54,17 @@ class Trainer:
         self.epoch_updates = batches.updates(1)  # stored, because `batches` remembers only one epoch
         self.schedule = make_schedule(self.settings, config.model.d_model, self.epoch_updates)
         self.optimizer = Optimizer(model, self.settings, machine)
-        if config.runtime.compile:
-            model.compile(dynamic=True)
-        step = TrainingStep(model, self.settings.label_smoothing, self.settings.r_drop)
+        compiled = compiles(config.runtime, machine.device)
+        if compiled:
+            model.compile(dynamic=True)  # not the whole step: its shapes depend on the number of real tokens
+        step = TrainingStep(model, self.settings.label_smoothing, self.settings.r_drop, compiled)
         parallel = self.world.parallel(step, machine.device)  # averages gradients over the processes
         self.gradients = Gradients(parallel, machine, self.optimizer.scaler.scale, events.say)
         self.losses = RunningLoss()
         self.damaged: set[int] = set()  # steps of damaged checkpoints, until they are written again
         self.learning_rate = 0.0
         self.is_late = 0.0  # above 0: the time is up
+        self.asked, self.next_question = (0, -math.inf), 0.0  # for `_ask_others`: step and time of the last question
         self.loss_shown = -math.inf  # when the progress bar last got a loss
 
     def train(self) -> TrainState:
@@ -113,17 +116,36 @@ class Trainer:
         """One optimizer step on the batches of all processes. updates: optimizer steps in this epoch."""
         started, state = time.monotonic(), self.state
         batches = self.batches.update(state.epoch, state.update)
-        late = self.world.is_main and time_is_up(state, self.settings)  # clocks differ
-        own_tokens = sum(batch.tokens for batch in batches)
-        tokens, stop.votes, self.is_late = self.world.sums([own_tokens, stop.requested, late])
-        sums = self.gradients.add_up(batches, self.world.size / max(1.0, tokens))
-        self.losses.add(Position(state.step + 1, state.epoch, state.update + 1), sums, int(tokens))
+        self._ask_others(stop)
+        size = self.batches.update_size(state.epoch, state.update)
+        tokens = size.tokens
+        if tokens is None:
+            tokens = int(self.world.sums([sum(batch.tokens for batch in batches)])[0])
+        sums = self.gradients.add_up(batches, self.world.size / max(1, tokens), size)
+        self.losses.add(Position(state.step + 1, state.epoch, state.update + 1), sums, tokens)
         if self.machine.device.type == "cpu" and self.world.size == 1:
             self._require_finite(self.losses.table())  # before the weights change; on a GPU this would wait
         self.learning_rate = self.schedule.rate(self._scheduled_step(), state.plateau)
         self.optimizer.update(state.step + 1, self.learning_rate)
         state.advance(updates, time.monotonic() - started)
         self._show(updates)
+
+    def _ask_others(self, stop: StopSignal) -> None:
+        """Find out whether a process got a signal, and whether the time is up for the main process: clocks differ.
+
+        A single process does so in each update. Several do it about once a second, and at least every ASK_EVERY
+        updates, because each exchange makes all processes wait for the slowest.
+        """
+        state, now = self.state, time.monotonic()
+        self.is_late = 0.0
+        if self.world.size > 1 and state.step < self.next_question:
+            return
+        (step, asked), self.asked = self.asked, (state.step, now)
+        pace = (now - asked) / max(1, state.step - step)  # seconds for an update
+        updates = min(ASK_EVERY, max(1, int(ASK_SECONDS / max(1e-9, pace))))
+        late = time_is_up(state, self.settings)
+        own = [late, state.step + updates] if self.world.is_main else [0, 0]
+        stop.votes, self.is_late, self.next_question = self.world.sums([stop.requested, *own])
 
     def _scheduled_step(self) -> int:
         """The step number of the next update for the schedule.

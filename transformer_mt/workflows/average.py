@@ -18,27 +18,33 @@ from transformer_mt.reporting.notes import note
 from transformer_mt.runtime.device import set_up
 from transformer_mt.runtime.weights import read_weights
 from transformer_mt.text.codec import load_codecs
-from transformer_mt.training.ending import Candidate
+from transformer_mt.training.ending import Candidate, best_of
 from transformer_mt.training.run_directory import FinalModel, RunDirectory
 from transformer_mt.workflows.candidates import Scorer
 from transformer_mt.workflows.models import default_model
 
+_IN_PYTHON = " (in Python: force=True)"
+
 
 @dataclass(frozen=True)
 class AverageReport:
-    """steps: of the averaged checkpoints; compared: this model and the one before it, on the validation split."""
+    """steps:    of the averaged checkpoints
+    compared: their mean and the model before, on the validation split; empty if there was nothing to compare
+    replaced: whether the mean is the model now; False if it scores lower
+    """
 
     model: Path
     steps: list[int]
     compared: Sequence[Candidate] = ()
+    replaced: bool = True
 
 
-def average(run: str | Path | None = None, last: int = 5) -> AverageReport:
+def average(run: str | Path | None = None, last: int = 5, force: bool = False) -> AverageReport:
     """Replace the model of a run by the mean of its last checkpoints, without damaged ones.
 
-    run: its folder; default: the run that finished last
-    Both models are compared on the validation split first, if its data is here; the new one is written in any case.
-    Raises TmtError if there is no usable checkpoint.
+    run:   its folder; default: the run that finished last
+    force: also replace a model that scores higher on the validation split, or that cannot be compared
+    Raises TmtError if there is no usable checkpoint, or if the two models cannot be compared.
     """
     run = default_model().parent if run is None else run
     if last < 1:
@@ -62,14 +68,21 @@ def average(run: str | Path | None = None, last: int = 5) -> AverageReport:
         note(f"averaged only the newest {newest}; training.keep_last decides how many a run keeps")
     codecs = load_codecs(directory.model) if directory.model.is_dir() else open_prepared(config).codecs()
     weights = directory.checkpoints.mean_weights(steps)
-    compared = _compared(directory, config, steps, weights)
+    compared = _compared(directory, config, steps, weights, force)
+    if compared and best_of(compared) is not compared[0] and not force:
+        return AverageReport(directory.model, steps, compared, replaced=False)
     save_model_directory(directory.model, config, weights, codecs)
     directory.record_final_model(FinalModel(steps, "average", compared=compared))
     return AverageReport(directory.model, steps, compared)
 
 
-def _compared(run: RunDirectory, config: Config, steps: list[int], weights: Mapping[str, Tensor]) -> list[Candidate]:
-    """The model that is written now, and the one that it replaces; empty if there is none, or without prepared data."""
+def _compared(
+    run: RunDirectory, config: Config, steps: list[int], weights: Mapping[str, Tensor], force: bool
+) -> list[Candidate]:
+    """The mean and the model that it would replace, with their scores; empty if there is no other model.
+
+    Raises TmtError without the prepared data; with `force`, that is a note.
+    """
     final = run.recorded_model()
     if final is None or not (run.model / WEIGHTS).is_file() or sorted(final.steps) == steps:
         return []
@@ -77,16 +90,14 @@ def _compared(run: RunDirectory, config: Config, steps: list[int], weights: Mapp
     try:
         scorer = Scorer(config, open_prepared(config), set_up(config.runtime))
     except TmtError as error:
-        note(f"not compared with the model before: {error.place}: {error.message}")
-        return []
+        if force:
+            note(f"not compared with the model before: {error.place}: {error.message}")
+            return []
+        remedy = f"{error.remedy}\n  To replace the model without a comparison:  --force{_IN_PYTHON}"
+        problem = f"{error.message}, so the mean cannot be compared with the model of this run"
+        raise TmtError(problem, place=error.place, remedy=remedy) from None
     weights_before = read_weights(run.model / WEIGHTS)
     note(f"compared on {scorer.describe()}")
     source, target = scorer.prepared.codecs()
     model = build_model(config, len(source), len(target), scorer.machine.device)
-    compared = scorer.compare([new, old], lambda one: weights if one is new else weights_before, model, note)
-    (new_bleu, new_loss), (old_bleu, old_loss) = ((one.bleu, one.loss or 0.0) for one in compared)
-    by_bleu = new_bleu is not None and old_bleu is not None and new_bleu != old_bleu
-    if (new_bleu or 0.0) < (old_bleu or 0.0) if by_bleu else new_loss > old_loss:
-        before = ", ".join(f"{step:,}" for step in final.steps)
-        note(f"the new model scores lower than the model before, which it replaces (checkpoint {before})")
-    return compared
+    return scorer.compare([new, old], lambda one: weights if one is new else weights_before, model, note)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+import codecs
+from bisect import bisect_left, insort
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from transformer_mt.decoding.interpreter import Interpreter
 from transformer_mt.decoding.terms import Term, spans_of_terms
 from transformer_mt.decoding.translation import Translation
 from transformer_mt.errors import TmtError, from_os_error
-from transformer_mt.files.lines import check_exists
+from transformer_mt.files.lines import check_exists, guessed_encoding
 from transformer_mt.text.documents.base import Format
 from transformer_mt.text.documents.formats import FORMATS
 from transformer_mt.text.documents.markup import PlainBlock, place, rendered
@@ -66,7 +67,7 @@ def translate_document(
     plain = [PlainBlock(block, signs) for block in blocks]
     needed = [_terms(one, glossary, count) for one in plain] if signs else None
     answers = translator.translate([one.text for one in plain], align=True, terms=needed)
-    changes: dict[tuple[int, int], str] = {}
+    changes = _Changes(text)
     notes: list[tuple[int, str]] = []
     lost: list[tuple[int, str]] = []
     for one, answer in sorted(
@@ -75,13 +76,12 @@ def translate_document(
         notes += [(one.block.line, note) for note in _notes(one, answer, text)]
         if answer.text == one.text:
             continue  # for example a name: its source stays as it is
-        written = _written(one, answer, text, changes)
+        written = _written(one, answer, changes)
         if written is None:
             lost.append((one.block.line, _note_of_loss(one, answer)))
         else:
-            changes[one.block.start, one.block.end] = written
-    mark = whole[: len(whole) - len(text)]
-    translated = mark + _spliced(text, 0, len(text), changes)
+            changes.add(one.block.start, one.block.end, written)
+    translated = whole[: len(whole) - len(text)] + changes.spliced(0, len(text))
     return DocumentTranslation(translated, len(blocks), tuple(sorted([*notes, *lost])), count if glossary else None)
 
 
@@ -120,6 +120,8 @@ def _text_of(file: Path) -> str:
 
 def decoded(data: bytes, place: str | Path) -> str:
     """The text of a document. Raises TmtError if it is not text in UTF-8."""
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise TmtError("the document is UTF-16", place=place, remedy="Convert it:  iconv -f UTF-16 -t UTF-8 OLD > NEW")
     if b"\0" in data:
         raise TmtError(
             "this is not a text file", place=place, remedy="Documents are plain text, Markdown or HTML, in UTF-8."
@@ -128,10 +130,11 @@ def decoded(data: bytes, place: str | Path) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
+        guess = guessed_encoding(data[error.start :]) or "cp1252"
         raise TmtError(
             f"the document is not UTF-8: byte 0x{data[error.start]:02x}",
             place=f"{place}:{line}",
-            remedy="Convert it from its encoding:  iconv -f CP1252 -t UTF-8 OLD > NEW",
+            remedy=f"Convert it from its encoding:  iconv -f {guess.upper()} -t UTF-8 OLD > NEW",
         ) from None
 
 
@@ -170,12 +173,12 @@ def _notes(plain: PlainBlock, answer: Translation, text: str) -> list[str]:
     return notes
 
 
-def _written(plain: PlainBlock, answer: Translation, text: str, changes: Mapping[tuple[int, int], str]) -> str | None:
+def _written(plain: PlainBlock, answer: Translation, changes: _Changes) -> str | None:
     """The source of a translated block; None if it has no translation, or if its markup cannot stand there."""
     if not answer.text:
         return None
     sources = {
-        index: piece.written or _spliced(text, piece.start, piece.end, changes)
+        index: piece.written or changes.spliced(piece.start, piece.end)
         for index, piece in enumerate(plain.block.pieces)
         if piece.kind != "text"
     }
@@ -187,14 +190,24 @@ def _written(plain: PlainBlock, answer: Translation, text: str, changes: Mapping
     return None
 
 
-def _spliced(text: str, start: int, end: int, changes: Mapping[tuple[int, int], str]) -> str:
-    """A part of the document, with the changes inside it. A change may contain smaller ones: it has them already."""
-    spans = sorted(changes, key=lambda span: (span[0], -span[1]))
-    parts, place = list[str](), start
-    for first, last in spans[bisect_left(spans, (start, 0)) :]:
-        if first >= end:
-            break
-        if first >= place and last <= end:
-            parts += [text[place:first], changes[first, last]]
-            place = last
-    return "".join([*parts, text[place:end]])
+class _Changes:
+    """The changes of a document. A change may contain smaller ones, which were added before it: it has them already."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._changes: list[tuple[int, int, str]] = []  # first character, negative end, new text; sorted
+
+    def add(self, start: int, end: int, written: str) -> None:
+        insort(self._changes, (start, -end, written))
+
+    def spliced(self, start: int, end: int) -> str:
+        """A part of the document, with the changes inside it."""
+        parts, place = list[str](), start
+        for index in range(bisect_left(self._changes, (start,)), len(self._changes)):
+            first, negative, written = self._changes[index]
+            if first >= end:
+                break
+            if first >= place and -negative <= end:
+                parts += [self._text[place:first], written]
+                place = -negative
+        return "".join([*parts, self._text[place:end]])

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from transformer_mt.config.languages import CODES
+import numpy as np
+
+from transformer_mt.config.languages import name_of
 from transformer_mt.config.schema import Config
 from transformer_mt.config.section import NAME
 from transformer_mt.config.training import RuntimeConfig
+from transformer_mt.corpora.looking import HEADER
+from transformer_mt.data.batching import BatchSize, by_length, cut
+from transformer_mt.data.store import Counts
 from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import path_of
 from transformer_mt.runtime.device import Machine, set_up
@@ -23,7 +28,6 @@ from transformer_mt.workflows.proposal.sizes import Sizes, held_out, sizes_for, 
 from transformer_mt.workflows.proposal.timing import seconds_an_update
 
 FEWEST = 20  # different pairs
-PADDING = 1.1  # tokens of a batch, with padding, for each token of its longer side
 VALIDATION = 2.0  # seconds for the validation, checkpoint and plots of an epoch
 
 
@@ -68,7 +72,7 @@ def propose_config(
         remedy = "A translator learns from thousands of pairs. Check that this is the file you meant."
         raise TmtError(f"only {count.different} different pairs were found", place=given[0], remedy=remedy)
     for entry, one in zip(found.entries, found.counts, strict=True):
-        part = max(1, round(held_out(count.different) * one.pairs / count.pairs))
+        part = round(held_out(count.different) * one.different / count.different) or int(one.different > 0)
         entry["split"] = {"validation": part, "test": part}
     return _Choice(_name(given[0]), found, count, set_up(RuntimeConfig())).proposal(minutes, file)
 
@@ -91,9 +95,11 @@ class _Choice:
     def proposal(self, minutes: float | None, file: str) -> Proposal:
         shared = same_script(*self.found.languages)
         sizes = sizes_for(self.count.different, shared, self.machine.device.type == "cuda")
-        sizes, pieces = self._fitting(sizes, shared)
-        training_pairs = self.count.different - 2 * held_out(self.count.different)
-        updates = max(1, round(training_pairs * max(pieces) * PADDING / sizes.batch_tokens))
+        sizes, lengths = self._fitting(sizes, shared)
+        pieces = (float(lengths[0].mean()), float(lengths[1].mean()))
+        longer = np.maximum(*lengths)[by_length(*lengths)]
+        share = (self.count.different - 2 * held_out(self.count.different)) / len(longer)
+        updates = max(1, round(len(cut(longer, BatchSize(tokens=sizes.batch_tokens))) * share))
         config = Config.model_validate(self._values(sizes, shared, updates))
         machine = set_up(config.runtime)
         vocabulary = (sizes.vocabulary, sizes.vocabulary)
@@ -115,8 +121,8 @@ class _Choice:
             (*self._summary(), ("model", self._model(sizes, shared)), ("training", f"{sizes.epochs} epochs: {time}")),
         )
 
-    def _fitting(self, sizes: Sizes, shared: bool) -> tuple[Sizes, tuple[float, float]]:
-        """The sizes with a vocabulary that the text allows, and the pieces of a mean sentence of both sides."""
+    def _fitting(self, sizes: Sizes, shared: bool) -> tuple[Sizes, tuple[Counts, Counts]]:
+        """The sizes with a vocabulary that the text allows, and the pieces of sentences of both sides."""
         sides = [[pair.source for pair in self.count.some], [pair.target for pair in self.count.some]]
         vocabulary = sizes.vocabulary
         characters = [len(set("".join(side))) for side in sides]
@@ -132,7 +138,7 @@ class _Choice:
                     raise
                 vocabulary = vocabulary * 3 // 4
         both = zip(sides, (trained[0], trained[-1]), strict=True)
-        source, target = (sum(len(one.tokenize(text)) + 1 for text in side) / len(side) for side, one in both)
+        source, target = (np.array([len(one.tokenize(text)) + 1 for text in side]) for side, one in both)
         return replace(sizes, vocabulary=vocabulary), (source, target)
 
     def _trained(self, sentences: Sequence[str], vocabulary: int) -> SentencepieceTokenizer:
@@ -185,21 +191,15 @@ class _Choice:
         self, sizes: Sizes, shared: bool, pieces: tuple[float, float], updates: int, time: str
     ) -> dict[str, str]:
         source, target = self.found.languages
-        pairs, reasons = (
-            f"{'about ' if self.count.about else ''}{self.count.different:,} different pairs",
-            self.found.reasons,
-        )
-        longest = max(pieces)
-        letters = f"{_language(source)} and {_language(target)}"
-        vocabulary = f"for {pairs}; a sentence has {longest:.0f} pieces on average"
-        return {
+        pairs = f"{'about ' if self.count.about else ''}{self.count.different:,} different pairs"
+        letters = f"{name_of(source)} and {name_of(target)}"
+        mean = f"{pieces[0]:.0f} pieces in {name_of(source)} and {pieces[1]:.0f} in {name_of(target)}"
+        vocabulary = f"for {pairs}; a mean sentence has {mean}"
+        return self._reasons() | {
             "name": f"the run is saved in runs/{self.name}",
             "seed": "change it for a second run with other random numbers",
-            "data.source": f"{_language(source)}. For the other direction, swap source and target, here and below",
-            "data.target": _language(target),
-            "data.corpus.kind": reasons.get("delimiter", ""),
-            "data.corpus.encoding": reasons.get("encoding", ""),
-            "data.corpus.source_column": reasons.get("header", ""),
+            "data.source": f"{name_of(source)}. For the other direction, swap source and target, here and below",
+            "data.target": name_of(target),
             "data.corpus.split": "pairs to choose the best model with, and to score it with; 5 % each, at most 1,000",
             "data.max_length": "longer training sentences, in pieces, are dropped",
             "tokenizer.vocab_size": vocabulary,
@@ -209,11 +209,25 @@ class _Choice:
             "model.d_model": f"the sizes fit {pairs}; more pairs allow more layers and wider ones",
             "model.dropout": "more for few pairs, against learning them by heart",
             "model.tie_embeddings": "" if shared else "the vocabularies are different",
-            "training.batch_tokens": f"{updates:,} updates in an epoch; less if memory runs out",
+            "training.batch_tokens": f"about {updates:,} updates in an epoch; less if memory runs out",
             "training.schedule": "the learning rate rises, and then falls to 0 in the last epoch",
             "training.warmup_steps": f"of about {updates * sizes.epochs:,} updates",
             "training.max_epochs": time,
             "runtime": "16-bit products (bfloat16) if the processor supports them",
+        }
+
+    def _reasons(self) -> dict[str, str]:
+        """Why the files are read as they are; those of an entry in a list stand beside it."""
+        if len(self.found.reasons) > 1:
+            return {f"data.corpus.{n}": "; ".join(reasons.values()) for n, reasons in enumerate(self.found.reasons)}
+        (reasons,) = self.found.reasons
+        exchanged, header = reasons.get("exchanged", ""), reasons.get("header", "")
+        return {
+            "data.corpus.kind": reasons.get("delimiter", ""),
+            "data.corpus.files": "" if header else exchanged,
+            "data.corpus.encoding": reasons.get("encoding", ""),
+            "data.corpus.sheet": reasons.get("sheet", ""),
+            "data.corpus.source_column": "; ".join(filter(None, (header, exchanged))),
         }
 
     def _head(self, file: str, time: str) -> str:
@@ -236,22 +250,23 @@ class _Choice:
 
     def _files(self) -> list[str]:
         """The files of all entries, as a user names them."""
-        found: list[str] = []
-        for entry in self.found.entries:
-            files = entry["files"]
-            found += files.values() if isinstance(files, dict) else [files] if isinstance(files, str) else files
-        return [str(one) for one in found]
+        return [file for entry in self.found.entries for file in _files_of(entry)]
 
     def _summary(self) -> tuple[tuple[str, str], ...]:
         source, target = self.found.languages
-        entry, first = self.found.entries[0], self.count.some[0]
-        columns = f", columns {entry['source_column']} and {entry['target_column']}" if "source_column" in entry else ""
-        encoding = f", {entry['encoding']}" if "encoding" in entry else ""
+        first, data = self.count.some[0], list[tuple[str, str]]()
+        for entry, reasons in zip(self.found.entries, self.found.reasons, strict=True):
+            form = [str(entry[key]) for key in ("kind", "encoding", "sheet") if key in entry]
+            if "source_column" in entry:
+                form.append(f"columns {entry['source_column']} and {entry['target_column']}")
+            data.append(("data", f"{', '.join(_files_of(entry))}: {', '.join(form)}"))
+            said = (reasons.get("exchanged"), reasons.get("sheet"), reasons.get("header"))
+            data += [("", reason) for reason in said if reason and not reason.startswith(HEADER)]
         number = f"{'about ' if self.count.about else ''}{self.count.pairs:,}"
         different = f", {self.count.different:,} different" if self.count.different != self.count.pairs else ""
         return (
-            ("data", f"{', '.join(self._files())}: {entry['kind']}{encoding}{columns}"),
-            ("languages", f"{_language(source)} ({source}) to {_language(target)} ({target})"),
+            *data,
+            ("languages", f"{name_of(source)} ({source}) to {name_of(target)} ({target})"),
             ("pairs", f"{number}{different}. The first one:"),
             (f"  {source}", first.source),
             (f"  {target}", first.target),
@@ -262,9 +277,9 @@ class _Choice:
         return f"{sizes.layers}+{sizes.layers} layers of width {sizes.width}, dropout {sizes.dropout}; {pieces}"
 
 
-def _language(code: str) -> str:
-    """The English name of a language, or its code."""
-    return next((name.title() for name, known in CODES.items() if known == code), code)
+def _files_of(entry: Mapping[str, Any]) -> list[str]:
+    files = entry["files"]
+    return list(files.values()) if isinstance(files, dict) else [files] if isinstance(files, str) else files
 
 
 def _plain_minutes(minutes: float) -> str:

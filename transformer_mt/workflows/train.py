@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from random import Random
 
+import torch
+
 from transformer_mt.config.load import ConfigLike, config_of
 from transformer_mt.config.schema import Config
 from transformer_mt.data.batching import Batches, BatchSize, Sampler
@@ -26,7 +28,7 @@ from transformer_mt.reporting.curves import PLOTS
 from transformer_mt.reporting.events import Events
 from transformer_mt.reporting.program import program_name, quoted
 from transformer_mt.reporting.table import duration
-from transformer_mt.runtime.device import Machine, seed_everything, set_up
+from transformer_mt.runtime.device import Machine, compiler_problem, seed_everything, set_up
 from transformer_mt.runtime.distributed import World, join_world
 from transformer_mt.training.ending import Candidate, best_of, candidates, reason
 from transformer_mt.training.gradients import is_out_of_memory
@@ -39,6 +41,9 @@ from transformer_mt.workflows.candidates import Scorer
 from transformer_mt.workflows.data_report import short_report
 from transformer_mt.workflows.evaluate import evaluate_splits
 from transformer_mt.workflows.prepare import prepare
+
+GPU_TOKENS = 32_768  # of a batch that keeps a large GPU busy
+GPU_UPDATES = 200  # in an epoch of such batches; with fewer, a smaller batch learns more from each epoch
 
 
 @dataclass(frozen=True)
@@ -129,6 +134,23 @@ def _open(run: RunDirectory, config: Config, prepared: Prepared, fresh: bool, pr
     return notes
 
 
+def gpu_notes(config: Config, device: torch.device, epoch_updates: int) -> list[str]:
+    """What slows down a training on a CUDA GPU, and what to change."""
+    if device.type != "cuda":
+        return []
+    notes, tokens = [], config.training.token_budget
+    if config.runtime.compile == "auto" and (problem := compiler_problem(device)):
+        notes.append(f"not compiled, so training is slower: {problem}. runtime.compile: false hides this note")
+    if tokens is not None and 2 * tokens <= GPU_TOKENS and epoch_updates * tokens >= GPU_UPDATES * GPU_TOKENS:
+        times = GPU_TOKENS / tokens
+        notes.append(
+            f"batches of {tokens:,} tokens are small for a GPU: try --set training.batch_tokens={GPU_TOKENS}, with"
+            f" warmup_steps divided by {times:g}, and a learning_rate up to {math.sqrt(times):.1f} times as high"
+            " (noam: by itself)"
+        )
+    return notes
+
+
 @dataclass(frozen=True)
 class TrainingJob:
     """One training: connects prepared data to a trainer, and its checkpoints to the final model."""
@@ -172,6 +194,7 @@ class TrainingJob:
             self.config.seed,
             parts=self.prepared.parts,
             bucket_by_length=settings.bucket_by_length,
+            packing=settings.packing,
             accumulate=settings.accumulate,
             rank=world.rank,
             world=world.size,
@@ -201,7 +224,13 @@ class TrainingJob:
         vocabulary = " and ".join(f"{size:,}" for size in sizes)
         events.say(f"model      {sum(p.numel() for p in model.parameters()):,} parameters; vocabulary {vocabulary}")
         events.say(f"machine    {machine.describe()}; a step needs about {-(-needed // 2**20):,} MiB")
-        for note in schedule_notes(config.training, updates):
+        if batches.streams is not None:
+            source, target = batches.streams.source, batches.streams.target
+            padding = f"{batches.padding(1):.1%} of them padding"
+            events.say(f"packing    streams of {source:,} source tokens and {target:,} target tokens, {padding}")
+            if machine.device.type != "cuda":
+                events.say("note       packing is made for CUDA GPUs; on this device it is slower than padded batches")
+        for note in [*schedule_notes(config.training, updates), *gpu_notes(config, machine.device, updates)]:
             events.say(f"note       {note}")
         if not self.run.checkpoints.steps():
             events.record("started", pairs=len(batches.store), updates=updates, device=machine.describe())

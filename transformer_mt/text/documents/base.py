@@ -6,13 +6,14 @@ A format finds the blocks. Everything else of the file, and all markup inside a 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
 import regex
 
-from transformer_mt.text.copies import TEMPLATE
+from transformer_mt.text.copies import copied
 
 # Elements of HTML inside a sentence, and those that are never translated.
 INLINE = frozenset(
@@ -25,12 +26,9 @@ CODE = frozenset(["code", "kbd", "math", "samp", "svg", "var"])
 Kind = Literal["text", "code", "mark", "open", "close"]
 Part = tuple[str, str]  # the kind of a piece, and text
 Write = Callable[[Sequence[Part]], "list[str] | None"]
-_END = r"\s<>\[\]`\"“”„«»\p{sc=Hangul}"  # as in `text.copies`, but an address also ends before markup
-ADDRESS = regex.compile(  # of the web or e-mail, and placeholders of programs
-    rf"(?<![\w@])(?:https?://|ftp://|www\.)(?:\([^()|{_END}]*\)|[^()|{_END}])*"
-    rf"(?:\([^()|{_END}]*\)|[^()|{_END}.,;:!?'’*_~])"
-    r"|(?<![\w.+@-])[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}|" + TEMPLATE
-)
+ADDRESS = copied(in_markup=True)
+_DEEPEST = 100  # levels of markup in a block: only broken pages have more, and are cut there
+_LINE_END = regex.compile(r"\r\n|\r|\n")
 _LETTER = regex.compile(r"\p{L}")
 
 
@@ -108,7 +106,7 @@ def blocks_of(pieces: Sequence[Piece], line: Callable[[int], int], write: Write)
     """
     pairs, stack = dict[int, int](), list[int]()
     for index, piece in enumerate(pieces):
-        if piece.kind == "open":
+        if piece.kind == "open" and len(stack) < _DEEPEST:
             stack.append(index)
         elif piece.kind == "close":
             same = [place for place in stack if pieces[place].text == piece.text]
@@ -118,13 +116,15 @@ def blocks_of(pieces: Sequence[Piece], line: Callable[[int], int], write: Write)
     while True:  # a pair around markup without a partner would be cut, too
         paired = {*pairs, *pairs.values()}
         alone = [n for n, piece in enumerate(pieces) if piece.kind in ("open", "close") and n not in paired]
-        if not (cut := [first for first, last in pairs.items() if any(first < n < last for n in alone)]):
+        if not (
+            cut := [first for first, last in pairs.items() if bisect_right(alone, first) < bisect_left(alone, last)]
+        ):
             break
         for first in cut:
             del pairs[first]
     blocks: list[Block] = []
     run: list[Piece] = []
-    ends = {n for n, piece in enumerate(pieces) if piece.kind in ("open", "close") and n not in paired}
+    ends = set(alone)
     for index, piece in enumerate(pieces):
         if index not in ends:
             run.append(piece)
@@ -147,6 +147,12 @@ def with_addresses(piece: Piece, source: str) -> Iterator[Piece]:
         yield piece
     elif place < piece.end:
         yield Piece("text", place, piece.end, source[place : piece.end])
+
+
+def line_numbers(text: str) -> Callable[[int], int]:
+    """A function that returns the number of the line of a character, counted from 1."""
+    starts = [match.end() for match in _LINE_END.finditer(text)]
+    return lambda place: bisect_right(starts, place) + 1
 
 
 def has_letters(text: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from html import escape, unescape
 from html.parser import HTMLParser
 
+from transformer_mt.text.copies import TEMPLATE
 from transformer_mt.text.documents.base import (
     CODE,
     INLINE,
@@ -15,7 +16,7 @@ from transformer_mt.text.documents.base import (
     Piece,
     Wrap,
     blocks_of,
-    has_letters,
+    line_numbers,
     with_addresses,
     writer,
 )
@@ -27,6 +28,7 @@ MARKS = frozenset(["img", "wbr", "input", "embed"])  # elements without an end, 
 _VOID = MARKS | frozenset(["area", "base", "br", "col", "hr", "link", "meta", "param", "source", "track"])
 _READ = frozenset({"alt", "title", "placeholder", "aria-label"})
 _ATTRIBUTE = re.compile(r"""([^\s=>/"'<]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s>"']+))?""")
+_TEMPLATE = re.compile(TEMPLATE)
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w:.-]*)")
 
 
@@ -42,10 +44,7 @@ class Html(Format):
 def html_blocks(text: str, start: int, end: int) -> list[Block]:
     """The blocks of a part of a document, in the order of their first characters."""
     blocks: list[Block] = []
-
-    def line(place: int) -> int:
-        return text.count("\n", 0, place) + 1
-
+    line = line_numbers(text)
     run: list[Piece] = []
     for piece in (*_pieces(text, start, end), None):
         if piece is None or piece.text == _BOUNDARY:
@@ -64,18 +63,21 @@ def _escaped(text: str) -> str:
 
 def attribute_blocks(text: str, tag: Piece, line: int) -> Iterator[Block]:
     """The blocks of a tag's attributes that people read. Nothing for a longer piece, such as a script."""
-    source = text[tag.start : tag.end]
+    source = _without_templates(text[tag.start : tag.end])
     head = _TAG.match(source)
     if head is None or head[1]:
         return
     for match in _ATTRIBUTE.finditer(source, head.end()):
-        value = match[2]
-        if value and match[1].lower() in _READ and value[0] in "\"'" and has_letters(value):
-            start = tag.start + match.start(2) + 1
-            quoted = Piece("text", start, start + len(value) - 2, unescape(value[1:-1]))
-            yield Block((quoted,), line, writer(escape))
+        if match[1].lower() in _READ and (match[2] or "")[:1] in ("'", '"'):
+            value = Piece("text", tag.start + match.start(2) + 1, tag.start + match.end(2) - 1)
+            yield from blocks_of(list(_texts(value, text)), lambda _: line, writer(escape))
         if match.end() < len(source) and source[match.end()] == ">":
             return
+
+
+def _without_templates(text: str) -> str:
+    """A text of the same length, with letters in place of the code of templates: tags inside it are part of it."""
+    return _TEMPLATE.sub(lambda match: "x" * len(match[0]), text)
 
 
 _BOUNDARY = "\0"  # text of a piece that separates blocks
@@ -83,7 +85,7 @@ _BOUNDARY = "\0"  # text of a piece that separates blocks
 
 def _pieces(text: str, start: int, end: int) -> Iterator[Piece]:
     """Text, tags and marks; what separates blocks is a mark with the text `_BOUNDARY`."""
-    events = iter(_Scanner(text[start:end]).events)
+    events = iter(_Scanner(_without_templates(text[start:end])).events)
     for kind, tag, first, last in events:
         piece = Piece("mark", start + first, start + last, _BOUNDARY)
         if kind == "text":

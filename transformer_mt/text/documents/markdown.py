@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from markdown_it import MarkdownIt
+from markdown_it.common.utils import unescapeAll
 from markdown_it.rules_inline import StateInline
 from markdown_it.rules_inline import text as read_text
 from markdown_it.token import Token
@@ -24,7 +25,8 @@ from transformer_mt.text.documents.base import (
     Piece,
     Wrap,
     blocks_of,
-    has_letters,
+    line_numbers,
+    with_addresses,
     writer,
 )
 from transformer_mt.text.documents.html import attribute_blocks, html_blocks
@@ -42,7 +44,7 @@ _SIGN = re.compile(r"\[\^[^\]\s]+\]:?|\{[#:.].*?\}")  # footnotes; attributes of
 _START = re.compile(rf"\[[ xX]\](?=\s)|{SIGN_OF_BLOCK}")
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)")
 _TITLE = re.compile(r"""\s("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\((?:[^()\\]|\\.)*\))\s*\)$""", re.S)
-_SPECIAL = re.compile(r"([\\`*_\[\]<>$~|&])")
+_SPECIAL = re.compile(r"([\\`*_\[\]<>$~|]|&(?=#?\w+;))")
 _BLOCK_START = re.compile(r"^(\s*)(?:([-+*#>=~`|:])|(\d+)([.)]))")
 
 
@@ -152,7 +154,8 @@ class _Reader:
         matter = _FRONT_MATTER.match(text)
         self.text, self.first = text, matter.end() if matter is not None else 0
         self.lines = [match.span() for match in _LINES.finditer(text, self.first)]
-        self.number = text.count("\n", 0, self.first) + 1  # of the first line
+        self.starts = [start for start, _ in self.lines]
+        self.line = line_numbers(text)
         self.env: dict[str, Any] = {}
 
     def blocks(self) -> Iterator[Block]:
@@ -197,7 +200,7 @@ class _Reader:
         """The blocks of a piece of HTML. where: the place of each of its characters in the document."""
         for block in html_blocks(content, 0, len(where) - 1) if where else ():
             pieces = tuple(one._replace(start=where[one.start], end=where[one.end - 1] + 1) for one in block.pieces)
-            moved = Block(pieces, self._line(pieces[0].start), block.write)
+            moved = Block(pieces, self.line(pieces[0].start), block.write)
             yield self._wrapped(moved) if block.wrap is not None else moved
 
     def _cell(self, content: str, line: int, column: int) -> list[int]:
@@ -213,10 +216,6 @@ class _Reader:
             places.append(place)
             place += 1
         return [*places, place]
-
-    def _line(self, place: int) -> int:
-        starts = [start for start, _ in self.lines]
-        return self.number + bisect_right(starts, place) - 1
 
     def _inline(self, content: str, children: list[Token], where: list[int], in_cell: bool) -> Iterator[Block]:
         """The blocks of a run of inline markup: cut at hard line breaks, and the texts of images and titles."""
@@ -234,7 +233,7 @@ class _Reader:
             yield from self._hidden(content, piece, where)
 
         for run in runs:
-            for block in blocks_of(run, self._line, self._write_escaped if in_cell or len(runs) > 1 else self._write):
+            for block in blocks_of(run, self.line, self._write_escaped if in_cell or len(runs) > 1 else self._write):
                 yield self._wrapped(block) if not in_cell else block
 
     def _write(self, parts: Sequence[Part], is_part: bool = False) -> list[str] | None:
@@ -277,28 +276,30 @@ class _Reader:
         at = where[piece.start]
         if piece.kind != "text" and source.startswith("<"):
             span = piece._replace(start=at, end=where[piece.end - 1] + 1)
-            yield from attribute_blocks(self.text, span, self._line(at))
+            yield from attribute_blocks(self.text, span, self.line(at))
             return
         title = _TITLE.search(source) if piece.kind != "text" and source.endswith(")") else None
         if title is not None and (piece.kind == "close" or source.startswith("![")):
             yield from self._plain(content, piece.start + title.start(1) + 1, piece.start + title.end(1) - 1, where)
-        alt = re.match(r"!\[([^\[\]\\`<&*_]*)\](?=[\[(])", source)
+        alt = re.match(r"!\[([^\[\]\\`<*_]*)\](?=[\[(])", source)
         if alt is not None and not source.endswith("[]"):
             yield from self._plain(content, piece.start + alt.start(1), piece.start + alt.end(1), where)
 
     def _plain(self, content: str, start: int, end: int, where: list[int]) -> Iterator[Block]:
-        text = content[start:end]
-        if has_letters(text) and "\n" not in text:
-            piece = Piece("text", where[start], where[end - 1] + 1, re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", text))
-            yield Block((piece,), self._line(where[start]), writer(_escaped_title))
+        if "\n" in content[start:end]:
+            return
+        pieces = [
+            piece._replace(start=where[piece.start], end=where[piece.end - 1] + 1, text=unescapeAll(piece.text))
+            for piece in with_addresses(Piece("text", start, end, content[start:end]), content)
+        ]
+        yield from blocks_of(pieces, self.line, writer(_escaped_title))
 
     def _wrapped(self, block: Block) -> Block:
         source = self.text[block.start : block.end]
         found = re.search(r"[ \t]*(\r\n|\r|\n)", source)
         if found is None:
             return block
-        starts = [start for start, _ in self.lines]
-        second = self.lines[bisect_right(starts, block.start + found.end() - 1)]
+        second = self.lines[bisect_right(self.starts, block.start + found.end() - 1)]
         rest = self.text[second[0] : second[1]]
         prefix = re.match(r"[ \t>]*", rest)
         width = max(map(len, source.splitlines()))
@@ -374,7 +375,7 @@ def _label(content: str, end: int) -> str:
 
 
 def _escaped_title(text: str) -> str:
-    return re.sub(r"([\\\[\]\"'()|<>`*_&])", r"\\\1", text)
+    return re.sub(r"([\\\[\]\"'()|<>`*_]|&(?=#?\w+;))", r"\\\1", text)
 
 
 def _guarded(match: re.Match[str]) -> str:

@@ -1,61 +1,149 @@
-"""Plain text: paragraphs, whose lines may be wrapped."""
+"""Plain text: paragraphs, which may be wrapped or quoted, items of lists, and tables."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+from unicodedata import east_asian_width
 
-from transformer_mt.text.documents.base import Block, Format, Piece, Wrap, has_letters, with_addresses, writer
+from transformer_mt.text.documents.base import ADDRESS, Block, Format, Piece, Wrap, has_letters, with_addresses, writer
 
-_LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|$)")
-_ITEM = re.compile(r"(?:[-*+•–·]|\d{1,3}[.)])\s+")
-_ENDS = re.compile(r"[.!?:;…。！？][\"'”’»“)\]]*$")
+_BREAKS = "\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
+_LINE = re.compile(rf"([^{_BREAKS}]*)(\r\n|[{_BREAKS}]|$)")
+_QUOTED = re.compile(r"(?:[ \t]*>)+")
+_ITEM = re.compile(r"(?:[-*+•–·]|\d{1,3}[.)]|\(?[a-zA-Z]\)|\(\d{1,3}\))\s+")
+_END_OF_SENTENCE = re.compile(r"[.!?…。！？][\"'”’»“)\]]*$")
+_BETWEEN_CELLS = re.compile(r"\t|[ \xa0]{3,}|(?<!\S)\|(?!\S)")
+_SPACE = "\ufeff \t\u3000\xa0"
+_NARROWEST, _WIDEST = 40, 160  # columns of text that somebody has wrapped
+
+
+class _Line(NamedTuple):
+    """A line with its text, or a cell of a line.
+
+    number:     from 1
+    start, end: of its text in the document
+    columns:    that the line takes
+    depth:      signs of quotation before it
+    indent:     characters of white space before the text
+    is_item:    whether it begins an item of a list
+    """
+
+    number: int
+    start: int
+    end: int
+    columns: int
+    depth: int
+    indent: int
+    is_item: bool
 
 
 class PlainText(Format):
-    """A paragraph ends at an empty line, another indentation, an item of a list, or a sentence on a short line."""
+    """A line goes on in the next one if the next word had no place in it; see `_goes_on`."""
 
     suffixes = (".txt", ".text")
 
     def blocks(self, text: str) -> list[Block]:
-        paragraphs: list[list[tuple[int, int, int]]] = []  # lines: number, first and last character
-        before = ""
-        for number, match in enumerate(_LINE.finditer(text), start=1):
-            line = match[1].strip("\ufeff \t\f\v\u3000\xa0")
-            start = match.start() + match[1].find(line) if line else match.start()
-            item = _ITEM.match(line)
-            if item is not None:
-                start += item.end()
-            if not has_letters(line):  # an empty line, or a rule
-                before = ""
-                continue
-            if not before or item is not None or _starts_new(before, match[1], paragraphs[-1]):
-                paragraphs.append([])
-            paragraphs[-1].append((number, start, match.start() + len(match[1].rstrip())))
-            before = match[1]
-        return [block for lines in paragraphs if (block := _block(text, lines)) is not None]
+        return [
+            block
+            for lines in _neighbours(text)
+            for paragraph in _paragraphs(lines, text)
+            if (block := _block(text, paragraph)) is not None
+        ]
 
 
-def _starts_new(before: str, line: str, paragraph: list[tuple[int, int, int]]) -> bool:
-    """Whether a line begins a new block: it is indented in another way, or the line before it ended early."""
-    indents = [len(one) - len(one.lstrip()) for one in (before, line)]
-    is_item = _ITEM.match(before.lstrip())
-    if indents[0] != indents[1] and len(paragraph) > 1:
-        return True
-    if indents[0] > indents[1] and is_item is None and len(paragraph) == 1:
-        return False  # the first line of a paragraph may be indented
-    room = max([len(line.rstrip()), *(end - start for _, start, end in paragraph)])
-    return bool(_ENDS.search(before.rstrip())) and len(before.rstrip()) + 1 + len(line.split()[0]) <= room
+def _neighbours(text: str) -> Iterator[list[_Line]]:
+    """Lines that may be a paragraph: neighbours with the same quotation and indentation. A cell is alone."""
+    lines, number = list[_Line](), 1
+    for match in _LINE.finditer(text):
+        quoted = _QUOTED.match(match[1])
+        after = match.start() + (quoted.end() if quoted else 0)
+        content = text[after : match.end(1)].strip(_SPACE)
+        start = text.index(content, after)
+        item = _ITEM.match(content)
+        first = start + (item.end() if item else 0)
+        line = _Line(
+            number,
+            first,
+            start + len(content),
+            _columns(match[1].rstrip()),
+            quoted[0].count(">") if quoted else 0,
+            start - after,
+            item is not None,
+        )
+        cells = _cells(text, first, line.end)
+        is_whole = cells == [(first, line.end)]
+        if lines and (not is_whole or line.is_item or not _fits(lines, line)):
+            yield lines
+            lines = []
+        if is_whole:
+            lines.append(line)
+        else:
+            yield from ([line._replace(start=start, end=end)] for start, end in cells)
+        if match[2] not in ("\n", "\r\n", "\r") and lines:
+            yield lines
+            lines = []
+        number += match[2] in ("\n", "\r\n", "\r")
 
 
-def _block(text: str, lines: list[tuple[int, int, int]]) -> Block | None:
+def _cells(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """The parts of a line with letters, between tabs and other signs of a table."""
+    ends = [match.span() for match in _BETWEEN_CELLS.finditer(text, start, end)]
+    cells = []
+    for first, last in zip([start, *(after for _, after in ends)], [*(before for before, _ in ends), end], strict=True):
+        content = text[first:last].strip(_SPACE)
+        if has_letters(content):
+            begin = text.index(content, first)
+            cells.append((begin, begin + len(content)))
+    return cells
+
+
+def _fits(lines: Sequence[_Line], line: _Line) -> bool:
+    """Whether a line may belong to the same paragraph. The first line may be indented in another way."""
+    return line.depth == lines[-1].depth and (line.indent == lines[-1].indent or len(lines) == 1)
+
+
+def _paragraphs(lines: Sequence[_Line], text: str) -> Iterator[list[_Line]]:
+    """Cut where lines end early. If most do, and no sentence ends, they are an address or a list: each stands alone."""
+    wrapped = [line.columns for line in lines if not ADDRESS.search(text, line.start, line.end)]
+    width = max([_NARROWEST, *wrapped])
+    joints = [_goes_on(text, line, following, width) for line, following in pairwise(lines)]
+    has_sentences = any(_END_OF_SENTENCE.search(text, line.start, line.end) for line in lines)
+    is_wrapped = width <= _WIDEST and (has_sentences or 2 * sum(joints) >= len(joints))
+    paragraph = [lines[0]]
+    for line, joined in zip(lines[1:], joints, strict=True):
+        if not (joined and is_wrapped):
+            yield paragraph
+            paragraph = []
+        paragraph.append(line)
+    yield paragraph
+
+
+def _goes_on(text: str, line: _Line, following: _Line, width: int) -> bool:
+    """Whether the next line belongs to the same paragraph.
+
+    Its first word had no place in this line, or it is written small and this line is at least half full.
+    """
+    word = text[following.start : following.end].split()[0]
+    return line.columns + 1 + _columns(word) > width or (word[0].islower() and 2 * line.columns >= width)
+
+
+def _columns(text: str) -> int:
+    """How wide a terminal writes a text: Hangul and Chinese characters take two columns."""
+    return len(text) if text.isascii() else sum(1 + (east_asian_width(one) in "WF") for one in text)
+
+
+def _block(text: str, lines: Sequence[_Line]) -> Block | None:
     pieces: list[Piece] = []
-    for (_, start, end), following in zip(lines, [*lines[1:], None], strict=True):
-        pieces += with_addresses(Piece("text", start, end, text[start:end]), text)
+    for line, following in zip(lines, [*lines[1:], None], strict=True):
+        pieces += with_addresses(Piece("text", line.start, line.end, text[line.start : line.end]), text)
         if following is not None:
-            pieces.append(Piece("text", end, following[1], " "))
+            pieces.append(Piece("text", line.end, following.start, " "))
     if not has_letters("".join(piece.text for piece in pieces)):
         return None
     wrap = None
     if len(lines) > 1:
-        wrap = Wrap(max(end - start for _, start, end in lines), text[lines[0][2] : lines[1][1]])
-    return Block(tuple(pieces), lines[0][0], writer(str), wrap)
+        wrap = Wrap(max(line.end - line.start for line in lines), text[lines[0].end : lines[1].start])
+    return Block(tuple(pieces), lines[0].number, writer(str), wrap)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
-from transformer_mt.config.languages import code_of
+from transformer_mt.config.languages import code_of, name_of
 from transformer_mt.corpora.looking import Contents
 from transformer_mt.errors import TmtError
-from transformer_mt.text.language import is_number, language_of
+from transformer_mt.text.language import is_number, language_of, same_language
 
 _ENOUGH = 20  # cells, to judge how often something occurs
 _LINK = re.compile(r"https?://|www\.")
@@ -31,8 +32,8 @@ def sides_of(contents: Contents, file: Path, source: str | None, target: str | N
 
     source, target: languages that the user named; None: the first and the second column of sentences
     """
-    texts = [name for name in contents.columns if not _not_text(contents, name)]
-    sides = [Side(name, _language(contents, name)) for name in texts]
+    faults = {name: _not_text(contents, name) for name in contents.columns}
+    sides = [Side(name, _language(contents, name)) for name, fault in faults.items() if not fault]
     languages = {side.language for side in sides}
     if len(sides) == 2 and source and target and (len(languages) == 1 or not {source, target} & languages):
         return Side(sides[0].column, source), Side(sides[1].column, target)  # languages that are not recognised
@@ -41,7 +42,8 @@ def sides_of(contents: Contents, file: Path, source: str | None, target: str | N
     wanted = [code for code in (source, target) if code]
     missing = [code for code in wanted if code not in (side.language for side in sides)]
     chosen = [side for side in sides if side.language in wanted] if len(wanted) == 2 else sides
-    seen = _seen(contents, sides)
+    known = {side.column: side.language for side in sides}
+    seen = ", ".join(f"{name} ({known.get(name) or fault})" for name, fault in faults.items()) or "none"
     if len(sides) < 2 or missing:
         problem = f"no column of sentences is in {missing[0]}" if missing else "there are no two columns of sentences"
         remedy = f"Columns seen: {seen}. If a language is wrong, give both:  --source de --target en"
@@ -55,6 +57,27 @@ def sides_of(contents: Contents, file: Path, source: str | None, target: str | N
         raise TmtError(f"both columns of sentences look like {first.language}", place=file, remedy=remedy)
     swapped = second.language == source or first.language == target
     return (second, first) if swapped else (first, second)
+
+
+def with_true_languages(contents: Contents, file: Path) -> Contents:
+    """The contents with the languages of their cells if the names of two columns are exchanged, and a reason.
+
+    Raises TmtError if the reader would follow the names: those in a TMX, and of the files in a folder or an archive.
+    """
+    named = {name: code for name in contents.columns if (code := _named_language(contents, name))}
+    looks = {name: _looks_like(contents, name) or "und" for name in named if not _not_text(contents, name)}
+    for one, other in combinations(looks, 2):
+        if same_language(named[one], named[other]):
+            continue
+        if same_language(looks[one], named[other]) and same_language(looks[other], named[one]):
+            is_one, is_other = name_of(looks[one]), name_of(looks[other])
+            said = f"the names are exchanged: {one} looks like {is_one}, and {other} like {is_other}"
+            if contents.kind in ("text", "tmx") and str(file) not in contents.columns:
+                remedy = "Rename the files." if contents.kind == "text" else "Correct the languages in the file."
+                raise TmtError(said, place=file, remedy=remedy)
+            languages = contents.languages | {one: named[other], other: named[one]}
+            return replace(contents, languages=languages, reasons=contents.reasons | {"exchanged": said})
+    return contents
 
 
 def _renamed(sides: list[Side], source: str | None, target: str | None) -> list[Side]:
@@ -105,11 +128,8 @@ def _named_language(contents: Contents, name: str | int) -> str | None:
 
 def _language(contents: Contents, name: str | int) -> str:
     """The language that the file or the name of the column gives, or that its cells look like."""
-    known = _named_language(contents, name)
-    return known or language_of(cell for cell in contents.columns[name][:CELLS] if not is_number(cell)) or "und"
+    return _named_language(contents, name) or _looks_like(contents, name) or "und"
 
 
-def _seen(contents: Contents, sides: Sequence[Side]) -> str:
-    by_column = {side.column: side.language for side in sides}
-    seen = ((name, by_column.get(name) or _not_text(contents, name)) for name in contents.columns)
-    return ", ".join(f"{name} ({what})" for name, what in seen) or "none"
+def _looks_like(contents: Contents, name: str | int) -> str | None:
+    return language_of(cell for cell in contents.columns[name][:CELLS] if not is_number(cell))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -15,10 +16,17 @@ IN_ONE_LINE = ("data.corpus.split", "data.corpus.files", "tokenizer.source", "to
 
 def config_text(values: Mapping[str, Any], comments: Mapping[str, str], head: str) -> str:
     """The YAML of a config. comments: by key, such as `model.dropout`; head: the lines at the top, without `#`."""
-    top = "".join(f"# {line}".rstrip() + "\n" for line in head.splitlines())
+    top = "".join(f"# {part}".rstrip() + "\n" for line in head.splitlines() for part in _wrapped(line))
     text = f"{top}\n" + "\n".join(_lines(values, comments, "", 0)) + "\n"
     assert parse_value(text) == values, "the text has the same values"
     return text
+
+
+def _wrapped(line: str) -> list[str]:
+    """A line of the head in lines that are not too long; those after the first are indented as its last column."""
+    margin = " " * (line.rfind("   ") + 3 if "   " in line.strip() else len(line) - len(line.lstrip()))
+    wrapper = textwrap.TextWrapper(WIDTH - 2, subsequent_indent=margin, break_long_words=False, break_on_hyphens=False)
+    return wrapper.wrap(line) or [""]
 
 
 def _lines(values: Mapping[str, Any], comments: Mapping[str, str], path: str, depth: int) -> Iterator[str]:
@@ -32,7 +40,8 @@ def _lines(values: Mapping[str, Any], comments: Mapping[str, str], path: str, de
             yield from _lines(value, comments, here, depth + 1)
         elif isinstance(value, list) and value and isinstance(value[0], Mapping):
             yield from _with_comment(f"{pad}{key}:", comment)
-            yield from (f"{pad}  - {_flow(item)}" for item in value)
+            for number, item in enumerate(value):
+                yield from _with_comment(f"{pad}  - {_flow(item)}", comments.get(f"{here}.{number}", ""))
         else:
             yield from _with_comment(f"{pad}{key}: {_flow(value)}", comment)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,11 @@ from transformer_mt.corpora.aihub import SUFFIXES
 from transformer_mt.corpora.base import Corpus, Pair
 from transformer_mt.corpora.looking import Contents, common_encoding, contents_of
 from transformer_mt.corpora.parquet import open_parquet
+from transformer_mt.corpora.tables import listed
 from transformer_mt.errors import TmtError
 from transformer_mt.files.opening import COMPRESSED, open_bytes
 from transformer_mt.reporting.notes import note
-from transformer_mt.workflows.proposal.columns import Side, sides_of
+from transformer_mt.workflows.proposal.columns import Side, sides_of, with_true_languages
 
 MOST_READ = 100_000  # pairs of a file; the number of pairs in a larger one is estimated
 MOST_KEPT = 10_000  # pairs, to measure lengths
@@ -35,12 +36,12 @@ class Count:
 
 @dataclass(frozen=True)
 class Found:
-    """entries: of data.corpus, with a count for each; languages: source and target; reasons: reasons, by key."""
+    """entries: of data.corpus, with a count and reasons, by key, for each; languages: source and target."""
 
     entries: list[dict[str, Any]]
     counts: list[Count]
     languages: tuple[str, str]
-    reasons: dict[str, str]
+    reasons: list[dict[str, str]]
 
     @property
     def total(self) -> Count:
@@ -56,37 +57,37 @@ def discover(paths: Sequence[Path], source: str | None, target: str | None) -> F
     if texts:
         looked = [_two_texts(looked, texts)]
     entries: list[dict[str, Any]] = []
-    reasons: dict[str, str] = {}
-    for path, found in looked:
+    reasons: list[dict[str, str]] = []
+    for path, named in looked:
+        found = with_true_languages(named, path)
         sides = sides_of(found, path, source, target)
         source, target = (side.language for side in sides)
-        _join(entries, _entry(path, found, sides))
-        reasons = {**found.reasons, **reasons}
+        entry = _entry(path, found, sides)
+        same = next((one for one in entries if {**one, "files": 0} == {**entry, "files": 0}), None)
+        if same is None or entry["kind"] == "text":
+            entries.append(entry)
+            reasons.append(found.reasons)
+        else:
+            same["files"] = [*([same["files"]] if isinstance(same["files"], str) else same["files"]), entry["files"]]
     assert source
     assert target
-    return Found(entries, [_count(entry, source, target) for entry in entries], (source, target), reasons)
-
-
-def _join(entries: list[dict[str, Any]], entry: dict[str, Any]) -> None:
-    """Add an entry, or its file to an entry with the same keys."""
-    same = next((one for one in entries if {**one, "files": 0} == {**entry, "files": 0}), None)
-    if same is None or entry["kind"] == "text":
-        entries.append(entry)
-    else:
-        same["files"] = [*([same["files"]] if isinstance(same["files"], str) else same["files"]), entry["files"]]
+    seen: set[int] = set()
+    return Found(entries, [_count(entry, source, target, seen) for entry in entries], (source, target), reasons)
 
 
 def _expanded(paths: Sequence[Path]) -> list[Path]:
-    """The paths; instead of a folder that has tables, these."""
-    found = []
+    """The paths, each once; instead of a folder that has tables, these."""
+    found: dict[Path, Path] = {}
     for path in paths:
-        tables = sorted(one for one in path.iterdir() if _is_table(one)) if path.is_dir() else []
-        found += tables or [path]
-    return found
-
-
-def _is_table(file: Path) -> bool:
-    return file.suffix.lower() in TABLES and not file.name.startswith(("~$", "."))
+        inside = [one for one in path.iterdir() if not one.name.startswith(("~$", "."))] if path.is_dir() else []
+        tables = sorted(one for one in inside if one.suffix.lower() in TABLES)
+        if tables and (others := sorted(one.name for one in inside if one not in tables)):
+            note(f"{path}: only the tables in it are read, not {listed(others)}")
+        for one in tables or [path]:
+            if one.resolve() in found:
+                note(f"{one}: given twice, and read once")
+            found.setdefault(one.resolve(), one)
+    return list(found.values())
 
 
 def _two_texts(looked: list[tuple[Path, Contents]], texts: list[Path]) -> tuple[Path, Contents]:
@@ -116,12 +117,15 @@ def _entry(path: Path, found: Contents, sides: tuple[Side, Side]) -> dict[str, A
     return {"kind": found.kind, "files": str(path), **found.options, **columns}
 
 
-def _count(entry: dict[str, Any], source: str, target: str) -> Count:
-    """Read a corpus as `prepare` will do. Raises TmtError with file and row for what cannot be read."""
+def _count(entry: dict[str, Any], source: str, target: str, seen: set[int]) -> Count:
+    """Read a corpus as `prepare` will do. Raises TmtError with file and row for what cannot be read.
+
+    seen: the hashes of the pairs in the corpora before; those of this one are added
+    """
     cls = choice("corpus", entry["kind"])
     corpus: Corpus = cls(cls.Options.model_validate(entry), source, target)
     corpus.fetch()
-    counted, seen, empty = Count(), set(), 0
+    counted, before, empty, last = Count(), len(seen), 0, None
     for pair in corpus.read(corpus.splits()[0]):
         if not (pair.source.strip() and pair.target.strip()):
             empty += 1
@@ -131,25 +135,32 @@ def _count(entry: dict[str, Any], source: str, target: str) -> Count:
         if len(counted.some) < MOST_KEPT:
             counted.some.append(pair)
         if counted.pairs >= MOST_READ and entry["kind"] != "xlsx":
-            counted = replace(counted, pairs=_estimate(corpus, pair, counted.pairs), about=entry["kind"] != "parquet")
+            last = pair
             break
+    read, different, more = counted.pairs, len(seen) - before, ""
+    if last is not None:
+        share = read / (read + empty + sum(rows.rows for rows in corpus.skipped()))
+        counted.pairs, counted.about = _estimate(corpus, last, read, share), entry["kind"] != "parquet" or share < 1
+        more = f", looking at the first {read:,} pairs; `tmt prepare` reads all"
+    counted.different = round(different * counted.pairs / max(1, read))
     if empty:
-        note(f"{', '.join(map(str, corpus.sources()))}: {empty:,} pairs with an empty side are not counted")
+        note(f"{', '.join(map(str, corpus.sources()))}: {empty:,} pairs with an empty side are not counted{more}")
     for rows in corpus.skipped():
-        note(f"{rows.place}: {rows.rows:,} row{'s' * (rows.rows != 1)} skipped: {rows.reason}. {rows.remedy}".rstrip())
-    counted.different = round(
-        len(seen) * max(1.0, counted.pairs / MOST_READ) if counted.pairs > MOST_READ else len(seen)
-    )
+        skipped = f"{rows.rows:,} row{'s' * (rows.rows != 1)} skipped{more}: {rows.reason}. {rows.remedy}"
+        note(f"{rows.place}: {skipped}".rstrip())
     return counted
 
 
-def _estimate(corpus: Corpus, last: Pair, read: int) -> int:
-    """The number of pairs, if `read` were found until `last`: by the lines of the files."""
+def _estimate(corpus: Corpus, last: Pair, read: int, share: float) -> int:
+    """The number of pairs, if `read` were found until `last`: by the rows, units or lines of the files.
+
+    share: of the rows or units until `last` that are pairs
+    """
     files = corpus.sources()[:: 2 if corpus.options.kind == "text" else 1]
     if corpus.options.kind == "parquet":
-        return sum(open_parquet(file).metadata.num_rows for file in files)
+        return max(read, round(share * sum(int(open_parquet(file).metadata.num_rows) for file in files)))
     if corpus.options.kind == "tmx":
-        return max(read, sum(_number_of(b"</tu>", file) for file in files))
+        return max(read, round(share * sum(_number_of(b"</tu>", file) for file in files)))
     name, _, line = last.place.rpartition(":")
     lines = {str(file): _number_of(b"\n", file) for file in files}
     before = list(lines).index(name)

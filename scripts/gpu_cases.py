@@ -1,0 +1,196 @@
+"""All measurements of gpu_check.py: functions from a `Run` to rows of a table, each called in a new process.
+
+To measure a change of the training step, add one line to `VARIANTS`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import torch
+from flops import matrix_peak, tokens_and_flops
+from gpu_kernels import BACKENDS, attention, machine, matrices, profile, waiting
+from gpu_parity import parity, resume
+from gpu_run import Row, Run, between, datasheet, mark, now
+from synthetic import RandomStore, random_model, trainer_of, update
+
+from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.config.training import RuntimeConfig
+from transformer_mt.decoding.batches import search
+from transformer_mt.decoding.request import Request
+from transformer_mt.kernels import packing
+from transformer_mt.runtime.device import peak_memory, set_up
+
+
+class Part(NamedTuple):
+    """weight: its share of the time, compared with the other parts."""
+
+    title: str
+    weight: float
+
+
+class Case(NamedTuple):
+    part: str
+    name: str
+    measure: Callable[[Run], list[Row]]
+
+
+PARTS = {
+    "machine": Part("what there is", 2),
+    "parity": Part("losses of 20 updates on the CPU and on the GPU", 8),
+    "train": Part("updates on random sentences; FLOPs of real tokens", 40),
+    "attention": Part("forward and backward, and what the first call with a new shape costs", 12),
+    "profile": Part("kernels of an update, slowest first", 8),
+    "decode": Part("translations of random sentences, as long as their sources", 14),
+    "matrices": Part("TFLOP/s of the products of an update, in bfloat16", 6),
+    "resume": Part("a training that is killed and continued, beside one that is not", 8),
+}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A way to train. before: sets switches of PyTorch, after the project has set its own. environment: variables."""
+
+    name: str
+    setting: dict[str, Any]
+    before: Callable[[], object] | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+STREAMS = {"batching": {"packing": True}}
+CUDNN_ON, CUDNN_OFF = (partial(torch.backends.cuda.enable_cudnn_sdp, on) for on in (True, False))
+
+
+def use_flex() -> None:
+    """FlexAttention for streams, although the GPU has FlashAttention. On a CPU it has no backward pass."""
+    packing.find_flash = lambda: None
+
+
+VARIANTS = [
+    Variant("base", {}),
+    Variant("base, compiled", {"compile": True}),
+    Variant("base, cuDNN attention off", {}, CUDNN_OFF),
+    Variant("base, cuDNN attention on", {}, CUDNN_ON),
+    Variant("base, cuDNN attention on, one shape", {"shapes": "fixed"}, CUDNN_ON),
+    Variant("base, cuDNN attention off, one shape", {"shapes": "fixed"}, CUDNN_OFF),
+    Variant("base, streams", STREAMS),
+    Variant("base, streams, compiled", {**STREAMS, "compile": True}),
+    Variant("big", {"size": "big"}),
+    Variant("big, compiled", {"size": "big", "compile": True}),
+    Variant("big, streams, compiled", {**STREAMS, "size": "big", "compile": True}),
+    Variant("base, memory in fixed segments", {}, environment={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:False"}),
+    Variant("base, streams, FlexAttention", STREAMS, use_flex),
+    Variant("base, sentences not sorted by length", {"batching": {"bucket_by_length": False}}),
+    Variant("base, muon", {"optimizer": "muon"}),
+    Variant("base, batches of 4,096", {"batch_tokens": 4096}),
+    Variant("base, batches of 65,536", {"batch_tokens": 65_536}),
+    Variant("base, float32 (TF32)", {"precision": "float32"}),
+]
+
+
+def train(run: Run, variant: Variant) -> list[Row]:
+    """Speed and memory. The first updates, which compile and allocate, are not in the speed."""
+    warm_up, most = (1, 3) if run.toy else (10, 90)
+    os.environ.update(variant.environment)  # PyTorch reads it with the first tensor on the GPU
+    setting = run.setting(**variant.setting)
+    trainer = trainer_of(setting)
+    if variant.before is not None:
+        variant.before()
+    device, marks = trainer.machine.device, []
+    started = now(device)
+    update(trainer)
+    first = now(device) - started
+    for number in range(1, most):
+        if number == warm_up:
+            started = now(device)
+        update(trainer)
+        if number >= warm_up:
+            marks.append(mark(device))
+        if number % 10 == 9 and number > warm_up and now(device) - started > run.seconds:
+            break
+    seconds = now(device) - started
+    gaps = [between(*pair) for pair in pairwise(marks)]
+    measured = range(warm_up, number + 1)
+    tokens, flops = tokens_and_flops(trainer.batches, measured, setting.model, setting.vocabulary)
+    peak = run.peak or matrix_peak(device)
+    official = datasheet(device)
+    return [
+        {
+            "variant": variant.name,
+            "tokens/s": tokens / seconds,
+            "ms": 1000 * seconds / len(marks),
+            "slowest ms": 1000 * max(gaps),
+            "first s": first,
+            "TFLOP/s": flops / seconds / 1e12,
+            "of measured peak %": 100 * flops / seconds / peak,
+            "MFU %": 100 * flops / seconds / official / 1e12 if official else None,
+            "GiB": peak_memory(device) / 2**30,
+            "reserved GiB": torch.cuda.max_memory_reserved() / 2**30 if device.type == "cuda" else None,
+            "graphs": torch._dynamo.utils.counters["stats"]["unique_graphs"] if setting.compile else None,
+        }
+    ]
+
+
+def decode(run: Run, beam: int, narrow: bool) -> list[Row]:
+    """Sentences a second. Random weights rarely choose the end token, so the length limit ends the translations."""
+    setting = replace(run.setting(), updates=8)
+    device = set_up(RuntimeConfig(device=run.device)).device
+    model = random_model(setting, device).eval()
+    if narrow:
+        model = model.to(torch.bfloat16)
+    store = RandomStore(setting)
+    requests = [Request(store.source[index]) for index in range(len(store))]
+    decoding = DecodingConfig(beam=beam, max_length_ratio=1.0, max_length_offset=1)
+    few, count = (4, 8) if run.toy else (256, 1024)
+    search([model], requests[:few], decoding)
+    while True:
+        started = now(device)
+        found = search([model], requests[:count], decoding)
+        seconds = now(device) - started
+        if seconds >= run.seconds / 2 or count >= len(requests):
+            break
+        count = min(len(requests), int(count * max(2, run.seconds / seconds)))
+    tokens = sum(len(results[0].ids) for results in found)
+    return [
+        {
+            "search": f"beam {beam}" if beam > 1 else "greedy",
+            "weights": "bfloat16" if narrow else "float32",
+            "sentences/s": len(found) / seconds,
+            "tokens/s": tokens / seconds,
+            "sentences": len(found),
+            "tokens a sentence": tokens / len(found),
+            "GiB": peak_memory(device) / 2**30,
+        }
+    ]
+
+
+CASES = [
+    Case("machine", "machine", machine),
+    Case("parity", "float32", partial(parity, precision="float32", optimizer="adam", allowed=1e-4)),
+    Case("parity", "bfloat16", partial(parity, precision="bfloat16", optimizer="adam", allowed=5e-3)),
+    Case("parity", "float32, muon", partial(parity, precision="float32", optimizer="muon", allowed=1e-3)),
+    Case(
+        "parity", "float32, streams", partial(parity, precision="float32", optimizer="adam", allowed=1e-4, packing=True)
+    ),
+    Case(
+        "parity",
+        "bfloat16, streams",
+        partial(parity, precision="bfloat16", optimizer="adam", allowed=5e-3, packing=True),
+    ),
+    *(Case("train", one.name, partial(train, variant=one)) for one in VARIANTS),
+    *(Case("attention", name, partial(attention, backend=name)) for name in BACKENDS),
+    Case("profile", "base", partial(profile, compiled=False)),
+    Case("profile", "base, compiled", partial(profile, compiled=True)),
+    Case("profile", "waits", waiting),
+    Case("decode", "greedy, float32", partial(decode, beam=1, narrow=False)),
+    Case("decode", "beam 5, float32", partial(decode, beam=5, narrow=False)),
+    Case("decode", "greedy, bfloat16", partial(decode, beam=1, narrow=True)),
+    Case("decode", "beam 5, bfloat16", partial(decode, beam=5, narrow=True)),
+    *(Case("matrices", size, partial(matrices, size=size)) for size in ("base", "big")),
+    *(Case("resume", kind, partial(resume, optimizer=kind)) for kind in ("adam", "muon")),
+]

@@ -1,0 +1,161 @@
+"""On an NVIDIA GPU: pytest -m gpu. PyTorch then reports each time that the program would wait for the GPU."""
+
+from __future__ import annotations
+
+import copy
+import random
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from transformer_mt.config.training import RuntimeConfig
+from transformer_mt.data.batching import UpdateSize
+from transformer_mt.decoding.batches import search
+from transformer_mt.decoding.incremental import IncrementalDecoder
+from transformer_mt.decoding.request import Request
+from transformer_mt.kernels.build import build_model
+from transformer_mt.runtime.device import Machine, set_up
+from transformer_mt.runtime.distributed import World
+from transformer_mt.text.vocabulary import EOS
+from transformer_mt.training.gradients import Gradients
+
+pytestmark = pytest.mark.gpu
+
+SMALL = {"d_model": 64, "n_heads": 4, "d_ff": 128, "encoder_layers": 2, "decoder_layers": 2}
+VOCABULARY = 300
+
+
+@pytest.fixture(params=["bfloat16", "float32"])
+def machine(request: pytest.FixtureRequest) -> Machine:
+    return set_up(RuntimeConfig(device="cuda", precision=request.param))
+
+
+@contextmanager
+def waiting(mode: str) -> Iterator[None]:
+    """What PyTorch does inside the block when the program would wait for the GPU: `error` or `warn`."""
+    torch.cuda.set_sync_debug_mode(mode)
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.fixture
+def training_of(make_training: Callable[..., Any]) -> Callable[[Any, Machine], Any]:
+    """Makes a training with the weights of seed 1."""
+
+    def make(config: Any, machine: Machine) -> Any:
+        torch.manual_seed(1)
+        return make_training(build_model(config, VOCABULARY, VOCABULARY, machine.device), config, machine)
+
+    return make
+
+
+@pytest.mark.parametrize("settings", [{}, {"optimizer": "muon"}, {"clip_norm": 1.0, "ema_decay": 0.99}])
+def test_training_never_waits(
+    settings: dict[str, Any],
+    machine: Machine,
+    training_of: Callable[..., Any],
+    make_config: Callable[..., Any],
+    make_batches: Callable[..., list[Any]],
+) -> None:
+    training, batches = training_of(make_config(SMALL, **settings), machine), make_batches(8, VOCABULARY)
+    training.update(1, batches[:1])  # allocates the state of the optimizer
+    with waiting("error"):
+        for number, batch in enumerate(batches[1:], start=2):
+            training.update(number, [batch])
+    assert all(0 < loss < float("inf") for loss in training.losses.table().nll)
+
+
+def test_validation_never_waits_for_a_batch(
+    machine: Machine,
+    training_of: Callable[..., Any],
+    make_config: Callable[..., Any],
+    make_batches: Callable[..., list[Any]],
+) -> None:
+    step = training_of(make_config(SMALL), machine).step.eval()
+    with waiting("error"), torch.inference_mode(), machine.autocast():
+        sums = [step(*batch.to(machine.device)).nll for batch in make_batches(4, VOCABULARY)]
+    assert torch.stack(sums).isfinite().all()
+
+
+def test_the_losses_and_gradients_are_those_of_a_cpu(
+    training_of: Callable[..., Any], make_config: Callable[..., Any], make_batches: Callable[..., list[Any]]
+) -> None:
+    config = make_config({**SMALL, "dropout": 0.0})
+    results = []
+    for device in ("cpu", "cuda"):
+        machine = set_up(RuntimeConfig(device=device, precision="float32", tf32=False))
+        training, losses = training_of(config, machine), []
+        for batch in make_batches(3, VOCABULARY):
+            sums = training.gradients.add_up([batch], 1 / batch.tokens)
+            losses.append([float(one) / batch.tokens for one in sums])
+        results.append((losses, [parameter.grad.cpu() for parameter in training.model.parameters()]))
+    assert_close(*results, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize(("beam", "most"), [(1, 1.5), (5, 10.0)])  # lower them when the searches wait less
+def test_how_often_a_search_waits(
+    beam: int,
+    most: float,
+    training_of: Callable[..., Any],
+    make_config: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config, steps = make_config(SMALL), 0
+    machine = set_up(RuntimeConfig(device="cuda", precision="float32", tf32=False))
+    model = training_of(config, machine).model.eval()
+    generator, step = random.Random(3), IncrementalDecoder.step
+    lengths = [generator.randint(3, 25) for _ in range(24)]
+    requests = [Request([*(generator.randint(4, VOCABULARY - 1) for _ in range(length)), EOS]) for length in lengths]
+
+    def counted(self: IncrementalDecoder, *arguments: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        return step(self, *arguments)
+
+    monkeypatch.setattr(IncrementalDecoder, "step", counted)
+    decoding = config.decoding.model_copy(update={"beam": beam})
+    search([model], requests, decoding)
+    steps = 0
+    with warnings.catch_warnings(record=True) as waits, waiting("warn"):
+        warnings.simplefilter("always")
+        found = search([model], requests, decoding)
+    assert len(waits) / steps <= most
+    on_cpu = search([copy.deepcopy(model).cpu()], requests, decoding)
+    same = sum(one[0].ids == other[0].ids for one, other in zip(found, on_cpu, strict=True))
+    assert same >= 22, "rounding may decide between two tokens"
+
+
+def test_one_process_through_nccl(
+    tmp_path: Path,
+    training_of: Callable[..., Any],
+    make_config: Callable[..., Any],
+    make_batches: Callable[..., list[Any]],
+) -> None:
+    """Both ways to exchange gradients: after the backward pass of a larger update, else during it."""
+    device = set_up(RuntimeConfig(device="cuda", precision="float32", tf32=False)).device
+    config, (batch,) = make_config({**SMALL, "dropout": 0.0}), make_batches(1, VOCABULARY)
+    size = UpdateSize(batch.tokens, batch.source_BS.numel(), batch.target_out_BT.numel())
+    store = f"file://{tmp_path / 'store'}"
+    torch.distributed.init_process_group("cpu:gloo,cuda:nccl", init_method=store, rank=0, world_size=1)
+    try:
+        world = World(size=2)  # a single process would not exchange anything
+        machine = Machine(device, torch.float32, world)
+        alone, training = training_of(config, Machine(device, torch.float32)), training_of(config, machine)
+        alone.gradients.add_up([batch], 1 / batch.tokens)
+        expected = [parameter.grad for parameter in alone.model.parameters()]
+        gradients = Gradients(world.parallel(training.step, device), machine, training.optimizer.scaler.scale, print)
+        for scale in (world.size, 1):  # `average` divides by the size of the world, DDP by that of the group
+            gradients.add_up([batch], scale / batch.tokens, size)
+            assert_close([parameter.grad for parameter in training.model.parameters()], expected)
+            training.model.zero_grad()
+        assert world.sums([3]) == [3]
+    finally:
+        torch.distributed.destroy_process_group()

@@ -1,0 +1,28 @@
+"""Addresses and placeholders: where they end, in a sentence and in a document with markup."""
+
+from __future__ import annotations
+
+import pytest
+
+from transformer_mt.text.copies import copied
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("(https://x.y/z), http://x.org/(y)!", ["https://x.y/z", "http://x.org/(y)"]),
+        ("http://x.org/a(b)c. https://x.y/{id}/b", ["http://x.org/a(b)c", "https://x.y/{id}/b"]),
+        ("`www.a.de` |http://x.y| www.html <me@x.org>", ["www.a.de", "http://x.y", "me@x.org"]),
+        ("한국 http://x.y/z에서 www.ex-ample.co.kr로", ["http://x.y/z", "www.ex-ample.co.kr"]),
+        ("'https://x.y/O'Brien' {{ a.b }} %s {% if x %}", ["https://x.y/O'Brien", "{{ a.b }}", "%s", "{% if x %}"]),
+    ],
+)
+def test_an_address_ends_where_the_sentence_goes_on(line: str, found: list[str]) -> None:
+    assert [match[0] for match in copied().finditer(line)] == found
+    assert [match[0] for match in copied(in_markup=True).finditer(line)] == found
+
+
+def test_brackets_and_emphasis_belong_to_markup_only_in_a_document() -> None:
+    assert [match[0] for match in copied().finditer("https://x.y/?a[0]=1_")] == ["https://x.y/?a[0]=1_"]
+    assert [match[0] for match in copied(in_markup=True).finditer("*https://x.y/a[^1]*")] == ["https://x.y/a"]
+    assert [match[0] for match in copied(in_markup=True).finditer("*https://x.y/a*")] == ["https://x.y/a"]

@@ -1,0 +1,59 @@
+"""What `tmt train` says about a slow training on a CUDA GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from transformer_mt.config.schema import Config
+from transformer_mt.workflows import train as train_module
+from transformer_mt.workflows.train import gpu_notes
+
+GPU = torch.device("cuda")
+
+
+def config_of(compiled: Any = "auto", **training: Any) -> Config:
+    return Config.model_validate(
+        {
+            "name": "notes",
+            "data": {"source": "en", "target": "de", "corpus": {"kind": "phrasebook"}},
+            "tokenizer": {"kind": "character"},
+            "training": {"max_epochs": 1, **training},
+            "runtime": {"compile": compiled},
+        }
+    )
+
+
+@pytest.fixture(autouse=True)
+def compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train_module, "compiler_problem", lambda device: "")
+
+
+def test_a_cpu_gets_no_notes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train_module, "compiler_problem", lambda device: "no compiler")
+    assert gpu_notes(config_of(), torch.device("cpu"), 100_000) == []
+
+
+def test_small_batches_of_a_large_corpus_are_noted_with_what_to_change() -> None:
+    (note,) = gpu_notes(config_of(), GPU, 10_000)
+    assert "batches of 4,096 tokens are small" in note
+    assert "--set training.batch_tokens=32768" in note
+    assert "warmup_steps divided by 8" in note
+    assert "learning_rate up to 2.8 times as high" in note
+
+
+@pytest.mark.parametrize(
+    ("training", "updates"),
+    [({}, 1000), ({"batch_tokens": 25_000}, 10_000), ({"batch_sentences": 64}, 10_000)],
+)
+def test_small_corpora_large_batches_and_batches_of_sentences_are_not_noted(training: dict[str, int], updates: int):
+    assert gpu_notes(config_of(**training), GPU, updates) == []
+
+
+def test_a_missing_compiler_is_noted_unless_compiling_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train_module, "compiler_problem", lambda device: "Cannot find a working triton installation")
+    (note,) = gpu_notes(config_of(), GPU, 100)
+    assert note.startswith("not compiled, so training is slower: Cannot find a working triton installation.")
+    assert gpu_notes(config_of(compiled=False), GPU, 100) == []
