@@ -273,13 +273,11 @@ class Interpreter(ABC):
         """The candidates with all terms, or else those with all copies. Empty: there is none, but pieces help."""
         if source.bound is None:
             return candidates
-        whole, usable = list[SearchResult](), list[SearchResult]()
-        for one in candidates:
-            written = self.terms.write(source.bound, one.ids)
-            (whole if written.correct and not written.missing else usable if written.correct else []).append(one)
-            if whole and self.decoding.n_best == 1 and self.search.proposer is self.search:
-                break  # it is the one that will be chosen
-        return whole or usable or ([] if source.bound.pieces else candidates)
+        written = [self.terms.write(source.bound, one.ids) for one in candidates]
+        pairs = list(zip(candidates, written, strict=True))
+        whole = [one for one, text in pairs if text.correct and not text.missing]
+        usable = whole or [one for one, text in pairs if text.correct]
+        return usable if usable or source.bound.pieces else candidates
 
     def _in_pieces(self, sources: Sequence[Source], align: bool) -> Iterator[Translation]:
         """The translations of lines without stand-ins: piece by piece around the texts that would have them."""
