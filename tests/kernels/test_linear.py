@@ -11,9 +11,13 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from transformer_mt.kernels.linear import CpuLinear, round_up_rows
+from transformer_mt.config.model import ModelConfig
+from transformer_mt.kernels.build import parts_for
+from transformer_mt.kernels.linear import CpuLinear, round_up_rows, store_by_columns
 from transformer_mt.kernels.loss import smoothed_cross_entropy
 from transformer_mt.kernels.r_drop import consistent_cross_entropy
+from transformer_mt.model.transformer import Transformer
+from transformer_mt.text.vocabulary import PAD
 
 
 def narrow() -> torch.autocast:
@@ -106,3 +110,17 @@ def test_batches_of_a_little_more_or_less_need_no_new_kernels(compute: Callable[
         shapes.append(products.shapes)
     assert shapes[0]
     assert all(one == shapes[0] for one in shapes)
+
+
+@pytest.mark.parametrize("tie", ["none", "all"])
+def test_weights_stored_by_columns_are_the_same_numbers(tie: str) -> None:
+    torch.manual_seed(1)
+    sizes = ModelConfig(d_model=16, n_heads=2, d_ff=32, encoder_layers=1, decoder_layers=1, tie_embeddings=tie)
+    model = Transformer(sizes, 40, 40, PAD, parts=parts_for(sizes, "cpu")).eval()
+    source_BS, target_BT = torch.randint(4, 40, (3, 7)), torch.randint(4, 40, (3, 5))
+    before, weights = model.generate_logits(model(source_BS, target_BT)), model.state_dict()
+    store_by_columns(model)
+    torch.testing.assert_close(model.generate_logits(model(source_BS, target_BT)), before)
+    assert all(torch.equal(weight, weights[name]) for name, weight in model.state_dict().items())
+    assert model.generator.weight.stride() == (1, 40), "by columns"
+    assert model.target_embedding.tokens.weight.stride() == (16, 1), "an embedding reads rows"

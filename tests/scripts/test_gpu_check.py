@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
@@ -37,9 +38,7 @@ PathFinder.find_spec = find_spec
 @pytest.fixture
 def gpu_check(monkeypatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(SCRIPTS))
-    import gpu_check
-
-    return gpu_check
+    return importlib.import_module("gpu_check")
 
 
 @pytest.mark.slow

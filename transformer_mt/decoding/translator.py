@@ -24,6 +24,7 @@ from transformer_mt.decoding.model_directory import ModelDirectory, load_model_d
 from transformer_mt.decoding.request import Request, SearchResult, batched
 from transformer_mt.decoding.step import pad
 from transformer_mt.errors import TmtError
+from transformer_mt.kernels.linear import store_by_columns
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import keep_freed_memory, pick_device
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS
@@ -91,6 +92,9 @@ class Translator(Interpreter):
         if not several:
             raise TmtError("no model is named", remedy="Give the folder of a model or of a run.")
         models = [load_model_directory(find_model(Path(folder)), device) for folder in several]
+        if device.type == "cpu":
+            for directory in models:
+                store_by_columns(directory.model)
         return cls(models, decoding, computing)
 
     def attention(self, line: str, target: Sequence[str] | None = None, prefix: str = "") -> AttentionMaps:

@@ -10,8 +10,8 @@ import codecs
 import difflib
 import os
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing, suppress
 from itertools import chain
 from pathlib import Path
 
@@ -74,19 +74,20 @@ def read_lines(
         for number, text in enumerate(_decoded(path, encoding), start=1):
             yield number, (text.removeprefix("\ufeff") if number == 1 else text).removesuffix("\n").removesuffix("\r")
         return
-    lines = enumerate(_raw_lines(path), start=1)
-    for number, raw in lines:
-        if number == 1:
-            raw = raw.removeprefix(BYTE_ORDER_MARK)
-            if not any_text:
-                _check_first(raw, path, in_corpus)
-        try:
-            text = raw.decode(encoding)
-        except UnicodeDecodeError as error:
+    with closing(_raw_lines(path)) as raw_lines:
+        lines = enumerate(raw_lines, start=1)
+        for number, raw in lines:
             if number == 1:
-                _check_first(raw, path, in_corpus)  # its message is more specific
-            raise _wrong_encoding(error, encoding, path, chain([(number, raw)], lines), in_corpus) from None
-        yield number, text.removesuffix("\n").removesuffix("\r")
+                raw = raw.removeprefix(BYTE_ORDER_MARK)
+                if not any_text:
+                    _check_first(raw, path, in_corpus)
+            try:
+                text = raw.decode(encoding)
+            except UnicodeDecodeError as error:
+                if number == 1:
+                    _check_first(raw, path, in_corpus)  # its message is more specific
+                raise _wrong_encoding(error, encoding, path, chain([(number, raw)], lines), in_corpus) from None
+            yield number, text.removesuffix("\n").removesuffix("\r")
     if not number and not any_text:
         raise _empty(path)
 
@@ -235,7 +236,7 @@ def _check_first(line: bytes, path: Path, in_corpus: bool) -> None:
         raise TmtError("the lines end with CR only, as on old Macs", place=path, remedy=remedy)
 
 
-def _raw_lines(path: Path) -> Iterator[bytes]:
+def _raw_lines(path: Path) -> Generator[bytes, None, None]:
     """Lines with their line breaks. Errors of the decompressors become a TmtError with the number of the line."""
     number = 0
     try:
@@ -255,13 +256,14 @@ def _raw_lines(path: Path) -> Iterator[bytes]:
 def _decoded(path: Path, encoding: str) -> Iterator[str]:
     """Lines with their line breaks, in an encoding that may write a line break in another way than UTF-8 (UTF-16)."""
     decoder, pending, number = codecs.getincrementaldecoder(encoding)(), "", 1
-    for raw in chain(_raw_lines(path), [None]):
-        try:
-            pending += decoder.decode(raw or b"", final=raw is None)
-        except UnicodeDecodeError as error:
-            raise _wrong_encoding(error, encoding, path, [(number, raw or b"")]) from None
-        *lines, pending = pending.split("\n")
-        yield from (f"{line}\n" for line in lines)
-        number += len(lines)
+    with closing(_raw_lines(path)) as raw_lines:
+        for raw in chain(raw_lines, [None]):
+            try:
+                pending += decoder.decode(raw or b"", final=raw is None)
+            except UnicodeDecodeError as error:
+                raise _wrong_encoding(error, encoding, path, [(number, raw or b"")]) from None
+            *lines, pending = pending.split("\n")
+            yield from (f"{line}\n" for line in lines)
+            number += len(lines)
     if pending:
         yield pending
