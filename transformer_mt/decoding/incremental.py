@@ -25,7 +25,7 @@ from transformer_mt.model.transformer import Transformer
 
 ENCODE_CHUNK_TOKENS = 1536  # source tokens, padding included, that a CPU encodes at once
 SPARE_STEPS = 4  # new cells have room for this many steps; then they are copied to a larger place
-GPU_SPARE_STEPS = 24  # the same where the host waits for the number of cells to copy
+GPU_SPARE_STEPS = 32  # the same where the host waits for the number of cells to copy
 MIN_KEYS = 16  # fewer keys are filled up to this number: a CPU's softmax is five times as slow on fewer
 
 

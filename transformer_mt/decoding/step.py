@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 import torch
@@ -108,8 +108,12 @@ class Limits:
 
     def select(self, sentences_B: Tensor) -> Limits:
         """The limits of these sentences."""
-        chosen = (one[sentences_B] for one in (self.shortest_B, self.longest_B, self.prefix_BP))
-        return Limits(*chosen, self.no_repeat_ngram, self.min_steps, self.max_steps)
+        return replace(
+            self,
+            shortest_B=self.shortest_B[sentences_B],
+            longest_B=self.longest_B[sentences_B],
+            prefix_BP=self.prefix_BP[sentences_B],
+        )
 
     def forbid(self, logits_NV: Tensor, tokens_NT: Tensor) -> None:
         """Set the logits [N, V] of tokens that may not follow tokens_NT [N, T] to minus infinity, in place.
