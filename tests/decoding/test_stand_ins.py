@@ -179,14 +179,15 @@ def test_a_quotation_mark_opens_if_none_is_open() -> None:
 
 
 def test_concentrated_attention_points_more_than_spread_attention() -> None:
-    bound = Constraints.of([[Constraint(((5,),), sources=(0,))]], (), 4, lambda cache: cache)
-    log_p = torch.full((1, 8), -100.0)
-    log_p[0, 4] = 0.0
-    for weight in (0.9, 0.3):
-        attention = torch.tensor([[weight, 1 - weight, 0.0, 0.0]])
-        pointed = bound.pointed(log_p.clone(), attention)[0].exp()
-        assert float(pointed[5]) == pytest.approx(0.9 * weight**2)
-        assert float(pointed.sum()) == pytest.approx(1.0)
+    for times, strength in ((1, 0.3), (3, 0.3), (4, 0.9)):
+        bound = Constraints.of([[Constraint(((5,),), times, sources=(0,))]], (), 4, lambda cache: cache)
+        log_p = torch.full((1, 8), -100.0)
+        log_p[0, 4] = 0.0
+        for weight in (0.9, 0.3):
+            attention = torch.tensor([[weight, 1 - weight, 0.0, 0.0]])
+            pointed = bound.pointed(log_p.clone(), attention)[0].exp()
+            assert float(pointed[5]) == pytest.approx(strength * weight**2)
+            assert float(pointed.sum()) == pytest.approx(1.0)
 
 
 def test_many_terms_in_a_sentence_are_noted(tiny_model: Path) -> None:

@@ -35,7 +35,7 @@ class Synchronisations(TorchFunctionMode):
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name, kwargs = getattr(function, "__name__", ""), kwargs or {}
-        self.count[name] += name in READING | SEARCHING | COPYING
+        self.count[name] += name in READING | SEARCHING or (name in COPYING and "device" in kwargs)
         if name in ("__getitem__", "__setitem__"):
             keys = args[1] if isinstance(args[1], tuple) else (args[1],)
             self.count["mask as index"] += any(isinstance(key, Tensor) and key.dtype is torch.bool for key in keys)

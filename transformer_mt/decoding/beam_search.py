@@ -22,10 +22,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_mt.decoding.constraints import PATIENCE, Constraints, Extensions
+from transformer_mt.decoding.hypotheses import Ended, Written, read
 from transformer_mt.decoding.request import SearchResult, length_penalty
-from transformer_mt.decoding.step import C, Limits, Step, coverage_penalty, too_many_idle
+from transformer_mt.decoding.step import C, Limits, Step, coverage_penalty, look_steps, too_many_idle, unfinished
 from transformer_mt.kernels.top_candidates import top_candidates
-from transformer_mt.text.vocabulary import BOS, EOS
+from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,10 @@ class BeamState(Generic[C]):
     tokens_BWT: Tensor  # [B, W, T]  ids of the live hypotheses, without the start token
     scores_BW: Tensor  # [B, W]      their log-probabilities; -inf: an empty place. All -inf: the sentence is finished
     coverage_BWS: Tensor | None  # [B, W, S]  attention that each source position has received; None without a penalty
-    bar_B: Tensor  # [B]             score of the n-th best hypothesis that is done; -inf if fewer are done
-    done: tuple[tuple[SearchResult, ...], ...]  # for each of the B sentences, the hypotheses that are done
+    best_BR: Tensor  # [B, n_best]   scores of the best hypotheses that are done, best first; -inf if fewer are done
+    n_done_B: Tensor  # [B]          number of hypotheses that are done
+    written: tuple[Written, ...]  # what each step wrote, also for sentences that have left the batch
+    ended: tuple[Ended, ...]  # the hypotheses that are done, also of sentences that have left the batch
     limits: Limits  # of the B sentences
     cache: C  # of B * W rows
     constraints: Constraints | None = None  # of the B sentences, and what the live hypotheses have met of them
@@ -79,8 +82,10 @@ class BeamState(Generic[C]):
             self.tokens_BWT[kept_B],
             self.scores_BW[kept_B],
             None if self.coverage_BWS is None else self.coverage_BWS[kept_B],
-            self.bar_B[kept_B],
-            tuple(self.done[index] for index in kept_B.tolist()),
+            self.best_BR[kept_B],
+            self.n_done_B[kept_B],
+            self.written,
+            self.ended,
             self.limits.select(kept_B),
             self.cache.select(kept_B),
             None if self.constraints is None else self.constraints.select(kept_B),
@@ -107,23 +112,26 @@ def beam_search(
         tokens_BWT=torch.empty(n_sentences, 1, 0, dtype=torch.long, device=device),
         scores_BW=torch.zeros(n_sentences, 1, device=device),
         coverage_BWS=None if coverage is None else coverage.start_BS[:, None, :],
-        bar_B=torch.full((n_sentences,), -math.inf, device=device),
-        done=((),) * n_sentences,
+        best_BR=torch.full((n_sentences, options.n_best), -math.inf, device=device),
+        n_done_B=torch.zeros(n_sentences, dtype=torch.long, device=device),
+        written=(),
+        ended=(),
         limits=limits,
         cache=cache,
         constraints=constraints,
     )
-    results: list[list[SearchResult]] = [[] for _ in range(n_sentences)]
     previous_N = torch.full_like(state.sentence_B, BOS)
-    while len(state.sentence_B):
+    for n_steps in range(1, limits.max_steps + 1):
         logits_NV, cache = step(previous_N, state.cache)
         if coverage is not None and state.coverage_BWS is not None:
             attention_BWS = coverage.attention(cache).unflatten(0, state.scores_BW.shape)
             state = replace(state, coverage_BWS=state.coverage_BWS + attention_BWS)
         state = _advance(replace(state, cache=cache), logits_NV, options)
-        state = _remove_finished(state, options, results)
+        state = _without_finished(state, options, look=n_steps % look_steps(device) == 0)
+        if not len(state.sentence_B):
+            break
         previous_N = state.tokens_BWT[:, :, -1].flatten()
-    return results
+    return read(state.written, state.ended, n_sentences)
 
 
 def _advance(state: BeamState[C], logits_NV: Tensor, options: BeamOptions) -> BeamState[C]:
@@ -153,6 +161,7 @@ def _advance(state: BeamState[C], logits_NV: Tensor, options: BeamOptions) -> Be
         state,
         tokens_BWT=torch.cat([state.tokens_BWT[place_B1, parent_BW], token_BW[:, :, None]], dim=2),
         scores_BW=scores_BW,
+        written=(*state.written, Written(state.sentence_B, parent_BW, token_BW)),
         coverage_BWS=None if state.coverage_BWS is None else state.coverage_BWS[place_B1, parent_BW],
         cache=state.cache.reorder((place_B1 * state.scores_BW.shape[1] + parent_BW).flatten()),
         constraints=None if state.constraints is None else state.constraints.advanced(parent_BW, token_BW),
@@ -176,59 +185,56 @@ def _collect_stuck(
     """
     possible_BX = extensions.scores_BX > -math.inf
     stuck_B = ~(possible_BX & ~incomplete_BX).any(dim=1) & (state.scores_BW[:, 0] > -math.inf)
-    stuck_B &= ~torch.tensor(list(map(bool, state.done)), device=stuck_B.device)
+    stuck_B &= state.n_done_B == 0
     first_X = torch.arange(options.beam, device=stuck_B.device) == 0
     state = _collect_done(state, extensions, incomplete_BX[:, : options.beam] & first_X & stuck_B[:, None], options)
-    done = list(state.done)
-    for index in stuck_B.nonzero()[:, 0].tolist():
-        if not done[index]:  # it has no extension at all
-            ids, log_probability = tuple(state.tokens_BWT[index, 0].tolist()), float(state.scores_BW[index, 0])
-            score = log_probability / float(length_penalty(len(ids), options.alpha))
-            done[index] = (SearchResult(ids, log_probability, score),)
-    return replace(state, done=tuple(done))
+    bare_B1 = (stuck_B & (state.n_done_B == 0))[:, None]  # they have no extension at all
+    length, log_p_B1 = state.tokens_BWT.shape[2], state.scores_BW[:, :1].masked_fill(~bare_B1, -math.inf)
+    score_B1, first_B1 = log_p_B1 / length_penalty(length, options.alpha), torch.zeros_like(bare_B1, dtype=torch.long)
+    return _with(state, Ended(length, state.sentence_B, first_B1, first_B1 + PAD, log_p_B1, score_B1))
 
 
 def _collect_done(state: BeamState[C], extensions: Extensions, ended_BW: Tensor, options: BeamOptions) -> BeamState[C]:
     """Add the extensions that ended, or reached the longest length, to the hypotheses that are done."""
-    places = (ended_BW & (extensions.scores_BX[:, : options.beam] > -math.inf)).nonzero()
-    if not len(places):
+    scores_BW, token_BW, parent_BW = (x_BX[:, : options.beam] for x_BX in extensions)
+    log_p_BW = scores_BW.masked_fill(~ended_BW, -math.inf)
+    if look_steps(log_p_BW.device) == 1 and not (log_p_BW > -math.inf).any():
         return state
-    sentence, place = places[:, 0], places[:, 1]
-    parent = extensions.parent_BX[sentence, place]
-    length = state.tokens_BWT.shape[2] + 1
-    ids = torch.cat([state.tokens_BWT[sentence, parent], extensions.tokens_BX[sentence, place, None]], dim=1)
-    log_probability = extensions.scores_BX[sentence, place]
-    score = log_probability / length_penalty(length, options.alpha)
+    length = state.tokens_BWT.shape[2]
+    score_BW = log_p_BW / length_penalty(length + 1, options.alpha)
     if state.coverage_BWS is not None:
-        score = score + coverage_penalty(state.coverage_BWS[sentence, parent], options.beta)
-    done, bar_B = [list(found) for found in state.done], state.bar_B.clone()
-    for index, *found in zip(*(x.tolist() for x in (sentence, ids, log_probability, score)), strict=True):
-        done[index].append(SearchResult(tuple(found[0]), found[1], found[2]))
-    for index in set(sentence.tolist()):
-        done[index].sort(key=lambda found: -found.score)
-        if len(done[index]) >= options.n_best:
-            bar_B[index] = done[index][options.n_best - 1].score
-    return replace(state, done=tuple(map(tuple, done)), bar_B=bar_B)
+        place_B1 = torch.arange(len(parent_BW), device=parent_BW.device)[:, None]
+        score_BW = score_BW + coverage_penalty(state.coverage_BWS[place_B1, parent_BW], options.beta)
+    return _with(state, Ended(length, state.sentence_B, parent_BW, token_BW, log_p_BW, score_BW))
 
 
-def _remove_finished(state: BeamState[C], options: BeamOptions, results: list[list[SearchResult]]) -> BeamState[C]:
-    """Once enough sentences are finished, write their results and remove them from the state."""
-    best_B = state.scores_BW.amax(dim=1)
-    enough_B = torch.tensor([len(found) >= options.beam for found in state.done], device=best_B.device)
+def _with(state: BeamState[C], ended: Ended) -> BeamState[C]:
+    """The state with more hypotheses that are done."""
+    best_BX = torch.cat([state.best_BR, ended.score_BW], dim=1)
+    return replace(
+        state,
+        best_BR=best_BX.topk(state.best_BR.shape[1], dim=1).values,
+        n_done_B=state.n_done_B + (ended.log_p_BW > -math.inf).sum(dim=1),
+        ended=(*state.ended, ended),
+    )
+
+
+def _without_finished(state: BeamState[C], options: BeamOptions, look: bool) -> BeamState[C]:
+    """End the search for finished sentences, and remove them if they are enough. look: whether to count them."""
+    best_B, bar_B = state.scores_BW.amax(dim=1), state.best_BR[:, -1]
+    enough_B = state.n_done_B >= options.beam
     if state.constraints is not None:
         # Hypotheses that meet constraints too early end first: wait for those that are better at the same length.
-        enough_B &= best_B / length_penalty(state.tokens_BWT.shape[2], options.alpha) <= state.bar_B
-        enough_B |= (state.constraints.late_B > PATIENCE) & (state.bar_B > -math.inf)
+        enough_B &= best_B / length_penalty(state.tokens_BWT.shape[2], options.alpha) <= bar_B
+        enough_B |= (state.constraints.late_B > PATIENCE) & (bar_B > -math.inf)
     finished_B = enough_B | (best_B == -math.inf)
     if options.early:
         # Log-probabilities only fall and the length penalty only grows: no live hypothesis can score more than this.
         limit_B = best_B / length_penalty(state.limits.longest_B, options.alpha)
-        finished_B = finished_B | (limit_B <= state.bar_B)
-    n_finished = int(finished_B.sum())
-    if not n_finished:
+        finished_B = finished_B | (limit_B <= bar_B)
+    n_finished = int(finished_B.sum()) if look else 0
+    if n_finished and too_many_idle(n_finished, len(finished_B)):
+        return state.select(unfinished(finished_B, n_finished))
+    if look and not n_finished:
         return state
-    if too_many_idle(n_finished, len(finished_B)):
-        for index in finished_B.nonzero()[:, 0].tolist():
-            results[int(state.sentence_B[index])] = list(state.done[index])
-        return state.select((~finished_B).nonzero()[:, 0])
     return replace(state, scores_BW=state.scores_BW.masked_fill(finished_B[:, None], -math.inf))

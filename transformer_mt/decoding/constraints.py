@@ -26,7 +26,8 @@ from transformer_mt.decoding.step import Limits, pad
 from transformer_mt.kernels.top_candidates import top_candidates
 from transformer_mt.text.vocabulary import EOS, PAD
 
-_POINTING = 0.9  # times the squared attention to a term is the probability of its first token
+_POINTING = 0.3  # times the squared attention to a term is the probability of its first token
+_POINTING_MANY, _MANY = 0.9, 4  # the same in a sentence that needs as many terms as this: otherwise they pile up
 _GOING_ON = 0.9  # the probability of the next token of a term that has begun; also the most that terms get together
 _LIKELY = math.log(0.5)  # an end that is at least as likely
 PATIENCE = 5  # steps that a search goes on after the best hypothesis would have ended
@@ -130,7 +131,8 @@ class Constraints:
         if self.attention is None:
             return log_p_NV
         attention_BWS = self.attention(cache).view(*self.met_BWC.shape[:2], -1)
-        share_BWC = _POINTING * torch.einsum("bws,bcs->bwc", attention_BWS, self.spans_BCS).square()
+        strength_B = torch.where(self.needed_BC.sum(dim=1) >= _MANY, _POINTING_MANY, _POINTING)
+        share_BWC = torch.einsum("bws,bcs->bwc", attention_BWS, self.spans_BCS).square() * strength_B[:, None, None]
         open_BWP = self._open()
         share_BWP = (share_BWC / self.ways_BC[:, None]).gather(2, self.owner_BP[:, None].expand_as(open_BWP)) * open_BWP
         begun_BWP = (self._progress() > self.lead_BP[:, None]) & ~self._completed().any(dim=2, keepdim=True) & open_BWP

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from transformer_mt.decoding.request import SearchResult, length_penalty
-from transformer_mt.decoding.step import C, Limits, Step, too_many_idle
+from transformer_mt.decoding.step import C, Limits, Step, look_steps, too_many_idle, unfinished
 from transformer_mt.kernels.top_candidates import top_candidates
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
@@ -41,7 +41,7 @@ def follow(
 
     Returns `width` results for each sentence.
     """
-    device, longest = limits.longest_B.device, int(limits.longest_B.max())
+    device, longest = limits.longest_B.device, limits.max_steps
     rows_N = torch.arange(len(limits.longest_B) * width, device=device)
     written_NT = torch.full((len(rows_N), longest), PAD, device=device)  # of all rows, removed ones too
     total_N = torch.zeros(len(rows_N), device=device)  # log-probabilities of all rows
@@ -57,12 +57,14 @@ def follow(
             newest_N = log_p_NV.gather(1, previous_N[:, None])[:, 0]
             total_N[rows_N] += newest_N.masked_fill(ended_N, 0.0)
         ended_N = ended_N | (previous_N == EOS) | (limits.longest_B <= n_steps + 1).repeat_interleave(width)
+        if (n_steps + 1) % look_steps(device):
+            continue
         finished_B = ended_N.view(-1, width).all(dim=1)
         n_finished = int(finished_B.sum())
         if n_finished == len(finished_B):
             break
         if n_finished and too_many_idle(n_finished, len(finished_B)):
-            kept_B = (~finished_B).nonzero()[:, 0]
+            kept_B = unfinished(finished_B, n_finished)
             cache, limits = cache.select(kept_B), limits.select(kept_B)
             rows_N, previous_N, ended_N = (
                 x_N.view(-1, width)[kept_B].flatten() for x_N in (rows_N, previous_N, ended_N)

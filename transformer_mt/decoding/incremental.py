@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_mt.decoding.attention_maps import attention_weights
+from transformer_mt.decoding.step import look_steps
 from transformer_mt.kernels.attention import attention_to_past
 from transformer_mt.model.layers import DecoderLayer
 from transformer_mt.model.masks import padding_mask
@@ -24,6 +25,7 @@ from transformer_mt.model.transformer import Transformer
 
 ENCODE_CHUNK_TOKENS = 1536  # source tokens, padding included, that a CPU encodes at once
 SPARE_STEPS = 4  # new cells have room for this many steps; then they are copied to a larger place
+GPU_SPARE_STEPS = 32  # the same where the host waits for the number of cells to copy
 MIN_KEYS = 16  # fewer keys are filled up to this number: a CPU's softmax is five times as slow on fewer
 
 
@@ -156,12 +158,20 @@ class DecoderCache(NamedTuple):
         return self.n_cells + width <= cells.capacity
 
     def _moved(self, n_families: int, width: int) -> DecoderCache:
-        """Copied to new cells with room for SPARE_STEPS steps, mostly without cells that no row may attend to."""
+        """Copied to new cells with room for some steps, mostly without cells that no row may attend to.
+
+        Where it would make the host wait, the others are left out only if the room is used up.
+        """
         example = self.memory[0].key_BHMK
         n_heads, head_width = example.shape[1], example.shape[3]
-        kept_GC, bias_G1WC = self._cells_in_use(n_families)
+        waits, room = look_steps(example.device) > 1, 0 if self.cells is None else self.cells.capacity
+        if waits and self.n_cells + width <= room:
+            kept_GC, bias_G1WC, capacity = self._all_cells(n_families), self.bias_G1WC, room
+        else:
+            kept_GC, bias_G1WC = self._cells_in_use(n_families)
+            spare = GPU_SPARE_STEPS if waits else SPARE_STEPS
+            capacity = max(kept_GC.shape[1] + spare * width, MIN_KEYS)
         n_cells = kept_GC.shape[1]
-        capacity = max(n_cells + SPARE_STEPS * width, MIN_KEYS)
         shape = (n_families, n_heads, capacity, head_width)
         places = tuple(KeyValue(example.new_zeros(shape), example.new_zeros(shape)) for _ in self.memory)
         if self.cells is not None:
@@ -178,11 +188,14 @@ class DecoderCache(NamedTuple):
         """Indices [G, C] of the cells that any row may attend to, and their bias. Families with fewer add others."""
         bias_G1WC = self.bias_G1WC
         if bias_G1WC is None:
-            return torch.arange(self.n_cells, device=self.memory[0].key_BHMK.device).expand(n_families, -1), None
+            return self._all_cells(n_families), None
         in_use_GC = bias_G1WC.amax(dim=(1, 2)) == 0
         order_GC = in_use_GC.to(torch.int8).argsort(dim=1, descending=True, stable=True)
         kept_GC = order_GC[:, : int(in_use_GC.sum(dim=1).max())]
         return kept_GC, bias_G1WC.gather(3, kept_GC[:, None, None].expand(-1, 1, bias_G1WC.shape[2], -1))
+
+    def _all_cells(self, n_families: int) -> Tensor:
+        return torch.arange(self.n_cells, device=self.memory[0].key_BHMK.device).expand(n_families, -1)
 
     def _in_cells(self, families_G: Tensor) -> Tensor:
         """Families of this cache as families of `cells`."""
@@ -204,11 +217,12 @@ class IncrementalDecoder:
         A CPU encodes chunks of sentences that fit its own cache, each without padding that no sentence of it needs.
         """
         n_sources, width = source_BS.shape
-        n_rows = max(ENCODE_CHUNK_TOKENS // width, 1) if source_BS.device.type == "cpu" else n_sources
+        on_cpu = source_BS.device.type == "cpu"
+        n_rows = max(ENCODE_CHUNK_TOKENS // width, 1) if on_cpu else n_sources
         memory: tuple[KeyValue, ...] = ()
         for first in range(0, n_sources, n_rows):
             rows = slice(first, first + n_rows)
-            longest = int((source_BS[rows] != self.model.padding).sum(dim=1).max())
+            longest = int((source_BS[rows] != self.model.padding).sum(dim=1).max()) if on_cpu else width
             memory_BSD = F.pad(self.model.encode(source_BS[rows, :longest])[0], (0, 0, 0, width - longest))
             layers = [layer.cross_attention.project_memory(memory_BSD) for layer in self.model.decoder.layers]
             if not memory:  # contiguous, unlike the projections, because every step reads it head by head

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from transformer_mt.decoding.greedy_search import follow
 from transformer_mt.decoding.request import SearchResult
-from transformer_mt.decoding.step import C, Limits, Step
+from transformer_mt.decoding.step import C, Limits, Step, upload
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,11 @@ def sample(
 
     seeds: one for each sentence. The reported log-probability is the model's, without temperature, top_k and top_p.
     """
-    device, longest = limits.longest_B.device, int(limits.longest_B.max())
-    chances = torch.zeros(len(seeds), samples, longest)
+    chances = torch.zeros(len(seeds), samples, limits.max_steps)
     for row, (seed, length) in enumerate(zip(seeds, limits.longest_B.tolist(), strict=True)):
         generator = torch.Generator().manual_seed(seed)
         chances[row, :, :length] = torch.rand(length, samples, generator=generator).T
-    chance_NT = chances.flatten(0, 1).to(device)
+    chance_NT = upload(chances.flatten(0, 1), limits.longest_B.device)
 
     def choose(logits_NV: Tensor, rows_N: Tensor, n_steps: int) -> Tensor:
         kept_NV = restrict(logits_NV / options.temperature, options.top_k, options.top_p)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 import torch
@@ -35,12 +35,30 @@ class Cache(Protocol):
 C = TypeVar("C", bound=Cache)
 Step = Callable[[Tensor, C], tuple[Tensor, C]]  # (previous_N, cache) -> (logits_NV, longer cache)
 
+LOOK_STEPS = {"cpu": 1}  # steps after which a search looks at numbers on a device of this type
+GPU_LOOK_STEPS = 8
+
+
+def look_steps(device: torch.device) -> int:
+    """After how many steps a search looks whether sentences have ended: 1 on a CPU, where looking is free.
+
+    A look makes the host wait for a GPU, which then waits for the host: it has no queue of kernels any more.
+    """
+    return LOOK_STEPS.get(device.type, GPU_LOOK_STEPS)
+
 
 def pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Tensor:
     """Ids [B, T], filled up with PAD on the right."""
     width = max(map(len, rows), default=0)
     padded = [[*row, *[PAD] * (width - len(row))] for row in rows]
-    return torch.tensor(padded, dtype=torch.long, device=device).view(len(rows), width)
+    return upload(torch.tensor(padded, dtype=torch.long).view(len(rows), width), device)
+
+
+def upload(values: Tensor, device: torch.device | str) -> Tensor:
+    """A tensor of the host on the device. The host does not wait for a GPU."""
+    if torch.device(device).type != "cuda":
+        return values.to(device)
+    return values.pin_memory().to(device, non_blocking=True)
 
 
 def coverage_penalty(coverage_S: Tensor, beta: float) -> Tensor:
@@ -60,6 +78,7 @@ class Limits:
     prefix_BP:       ids that a translation must begin with; PAD where any id is allowed
     no_repeat_ngram: no sequence of this many tokens may occur twice; 0: no limit
     min_steps:       the largest of shortest_B, as a Python number: later steps need no look at shortest_B
+    max_steps:       the largest of longest_B, as a Python number: after so many steps all translations are stopped
     """
 
     shortest_B: Tensor
@@ -67,6 +86,7 @@ class Limits:
     prefix_BP: Tensor
     no_repeat_ngram: int
     min_steps: int
+    max_steps: int
 
     @classmethod
     def of(
@@ -78,17 +98,22 @@ class Limits:
         device: torch.device | str = "cpu",
     ) -> Limits:
         return cls(
-            torch.tensor(list(shortest), device=device),
-            torch.tensor(list(longest), device=device),
+            upload(torch.tensor(list(shortest)), device),
+            upload(torch.tensor(list(longest)), device),
             pad(prefixes or [()] * len(longest), device),
             no_repeat_ngram,
             max(shortest, default=0),
+            max(longest, default=0),
         )
 
     def select(self, sentences_B: Tensor) -> Limits:
         """The limits of these sentences."""
-        shortest_B, longest_B = self.shortest_B[sentences_B], self.longest_B[sentences_B]
-        return Limits(shortest_B, longest_B, self.prefix_BP[sentences_B], self.no_repeat_ngram, self.min_steps)
+        return replace(
+            self,
+            shortest_B=self.shortest_B[sentences_B],
+            longest_B=self.longest_B[sentences_B],
+            prefix_BP=self.prefix_BP[sentences_B],
+        )
 
     def forbid(self, logits_NV: Tensor, tokens_NT: Tensor) -> None:
         """Set the logits [N, V] of tokens that may not follow tokens_NT [N, T] to minus infinity, in place.
@@ -126,3 +151,8 @@ def _forbid_repeats(logits_NV: Tensor, tokens_NT: Tensor, n: int) -> None:
 def too_many_idle(n_idle: int, n_all: int) -> bool:
     """Whether enough sentences are finished to make removing them worth a copy of the others."""
     return n_idle * 8 >= n_all
+
+
+def unfinished(finished_B: Tensor, n_finished: int) -> Tensor:
+    """The places of sentences that are not finished, in order. Their number is known, so no device has to be asked."""
+    return finished_B.to(torch.uint8).argsort(stable=True)[: len(finished_B) - n_finished]
