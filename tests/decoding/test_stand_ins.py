@@ -195,5 +195,5 @@ def test_many_terms_in_a_sentence_are_noted(tiny_model: Path) -> None:
     line = "a b c d e f"
     some = [Term(word, f"{word}x") for word in line.split()[:-1]]
     notes = translator.translate(line, terms=some).notes
-    assert any("5 terms or more" in note for note in notes)
-    assert not any("terms or more" in note for note in translator.translate(line, terms=some[:4]).notes)
+    assert any("3 terms or more" in note for note in notes)
+    assert not any("terms or more" in note for note in translator.translate(line, terms=some[:2]).notes)

@@ -45,7 +45,7 @@ from transformer_mt.text.vocabulary import EOS, MARKS, UNK
 from transformer_mt.text.words import words_of_tokens
 
 CHUNK = 2048  # lines that are read, sorted by length and translated together
-MANY_TERMS = 5  # in a sentence; from here on, a note says that their order may be wrong
+MANY_TERMS = 3  # in a sentence; from here on, a note says that their order may be wrong
 Terms = Iterable[Sequence[Term]] | Sequence[Term] | Glossary | Mapping[str, str] | None
 
 
