@@ -11,6 +11,8 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
+from transformer_mt.config.inheritance import CONFIG as CONFIG
+from transformer_mt.config.inheritance import with_inherited
 from transformer_mt.config.problems import find_problems
 from transformer_mt.config.schema import Config
 from transformer_mt.config.yaml_source import (
@@ -26,27 +28,28 @@ from transformer_mt.errors import TmtError
 
 ConfigLike = Config | str | Path
 SCORES = "scores.json"  # in the folder of a model: its scores
-CONFIG = "config.yaml"  # in the folder of a run, a model or an export: its config with all defaults
 
 
-def load_config(file: str | Path, overrides: str | Sequence[str] = ()) -> Config:
+def load_config(file: str | Path, overrides: str | Sequence[str] = (), run: Path | None = None) -> Config:
     """Read and check a config. overrides: `key.path=value`, the value in YAML.
 
+    With training.start_from, keys that the config leaves out may come from that model. run: see `with_inherited`
     Raises TmtError with all problems and their places.
     """
-    return _checked(read_yaml(file), overrides)
+    return _checked(read_yaml(file), overrides, run)
 
 
-def config_of(config: ConfigLike, overrides: str | Sequence[str] = ()) -> Config:
+def config_of(config: ConfigLike, overrides: str | Sequence[str] = (), run: Path | None = None) -> Config:
     """A Config, or the config in a file, with overrides. Raises TmtError as `load_config` does."""
     if not isinstance(config, Config):
-        return load_config(config, overrides)
+        return load_config(config, overrides, run)
     source = YamlSource(f"the config '{config.name}'", config.model_dump(mode="json"), {})
     return _checked(source, overrides) if overrides else config
 
 
-def _checked(source: YamlSource, overrides: str | Sequence[str]) -> Config:
+def _checked(source: YamlSource, overrides: str | Sequence[str], run: Path | None = None) -> Config:
     file, source = source, _apply(source, [overrides] if isinstance(overrides, str) else overrides)
+    source = with_inherited(source, run)
     problems = find_problems(source)
     if problems and overrides:
         own = set(find_problems(file))

@@ -76,9 +76,15 @@ class Config(Section):
         if self.training.packing and (self.model.attention_dropout or self.model.attention == "handmade"):
             excluded = "needs model.attention: fused and model.attention_dropout: 0; its attention has no dropout"
             problems.append(f"training.packing {excluded}")
+        if self.extends_vocabulary and self.training.start_from is None:
+            problems.append("tokenizer.extend needs training.start_from; otherwise raise the size of the vocabulary")
         if problems:
             raise ValueError("\n".join(problems))
         return self
+
+    @property
+    def extends_vocabulary(self) -> bool:
+        return bool(self.source_tokenizer.extend or self.target_tokenizer.extend)
 
     @property
     def source_tokenizer(self) -> OneTokenizer:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator
 
 from transformer_mt.config.choices import choice
-from transformer_mt.config.section import Positive, Section
+from transformer_mt.config.section import NonNegative, Positive, Section
 
 Case = Literal["keep", "lower", "true"]
 
@@ -25,6 +25,12 @@ class TokenizerConfig(Section):
     training_sentences: Positive = Field(
         1_000_000,
         description="at most this many training pairs train the tokenizer; fewer need less memory",
+    )
+
+    extend: NonNegative = Field(
+        0,
+        description="training.start_from: at most this many tokens of the new corpus are added to the vocabulary of"
+        " that model",
     )
 
     @field_validator("case", mode="before", json_schema_input_type=Case | Literal[True])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from pydantic import Field, model_validator
 
 from transformer_mt.config.choices import chosen, name_of
-from transformer_mt.config.section import NonNegative, Positive, Probability, Section
+from transformer_mt.config.section import Many, NonNegative, Positive, Probability, Section
 
 DEFAULT_BATCH_TOKENS = 4096
 
@@ -18,6 +18,16 @@ if not TYPE_CHECKING:
 
 
 class TrainingConfig(Section):
+    start_from: Annotated[str, Field(min_length=1)] | None = Field(
+        None,
+        description="folder of a model or run whose weights and tokenizers this training starts with (fine-tuning);"
+        " the sections `model` and `tokenizer` have its values, as far as they are left out; null: random weights",
+    )
+    freeze: Many[str] = Field(
+        (),
+        description="start_from: parts of the model that do not change, such as encoder, embeddings or"
+        " decoder.layers.0",
+    )
     optimizer: OptimizerName = Field(
         "adam",
         description="adam: as in the paper; adamw: with decoupled weight decay; muon: Muon for the matrices of the"
@@ -139,6 +149,8 @@ class TrainingConfig(Section):
             problems.append("no limit is set; set max_epochs, max_steps or max_minutes")
         if self.monitor == "bleu" and self.bleu_sentences == 0:
             problems.append("monitor: bleu needs bleu_sentences above 0")
+        if self.freeze and self.start_from is None:
+            problems.append("freeze needs start_from; without it, the frozen weights would stay random")
         if self.average == "best" and self.keep_best == 0:
             problems.append("average: best needs keep_best of at least 1")
         if problems:

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 from transformer_mt.config.schema import Config
 from transformer_mt.corpora.base import Pair, SkippedRows
 from transformer_mt.data.languages import PLACES, Languages, merge
+from transformer_mt.data.parent import ParentFigures
 from transformer_mt.data.selection import Selection
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
 from transformer_mt.data.tokenising import Findings, evenly
@@ -100,6 +101,7 @@ class DataReport:
     drops:        by rule: the first pairs that it dropped
     foreign:      files with sentences in another language than theirs; language: what the rule does with them
     unknown:      languages that cannot be recognised
+    parent:       the model whose tokenizers are used, with training.start_from
     seconds:      duration of preparing
     """
 
@@ -124,6 +126,7 @@ class DataReport:
     foreign: list[LanguageFigures] = field(default_factory=list)
     language: str = "off"
     unknown: list[str] = field(default_factory=list)
+    parent: ParentFigures | None = None
     seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
@@ -143,6 +146,7 @@ def report_of(
     codecs: Mapping[str, Codec],
     passed: Iterable[SkippedRows],
     seconds: float,
+    parent: ParentFigures | None = None,
 ) -> DataReport:
     """The report, from what the passes over the corpus have counted."""
     return DataReport(
@@ -174,6 +178,7 @@ def report_of(
         foreign=_foreign(selection),
         language=config.data.cleaning.language,
         unknown=_unknown(config, selection),
+        parent=parent,
         seconds=seconds,
     )
 

@@ -6,7 +6,7 @@ It does not read sentences again: a table for each side maps each number to its 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +21,15 @@ from transformer_mt.text.vocabulary import MARKS, Vocabulary
 
 
 def build_codecs(
-    segmenters: Mapping[str, Segmenter], words: Mapping[str, Counter[str]], shared: bool
+    segmenters: Mapping[str, Segmenter],
+    words: Mapping[str, Counter[str]],
+    shared: bool,
+    known: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Codec]:
-    """Codecs by side; the vocabulary comes from a subword tokenizer or from counts. shared: count both sides as one."""
+    """Codecs by side; the vocabulary comes from a subword tokenizer or from counts. shared: count both sides as one.
+
+    known: by side, a vocabulary whose words keep their ids; the config says how many words are added to it
+    """
     if shared:
         words = dict.fromkeys(SIDES, words[SOURCE] + words[TARGET])
     codecs: dict[str, Codec] = {}
@@ -35,8 +41,13 @@ def build_codecs(
             codecs[side] = Codec(segmenter, Vocabulary(inventory))
         else:
             assert isinstance(settings, WordsConfig)
-            counted = Vocabulary.count(words[side], settings.min_frequency, settings.max_size)
-            codecs[side] = Codec(segmenter, counted)
+            most = settings.max_size if known is None else None
+            vocabulary = Vocabulary.count(words[side], settings.min_frequency, most)
+            if known is not None:
+                old = set(known[side])
+                new = [word for word in vocabulary.tokens if word not in old]
+                vocabulary = Vocabulary([*known[side], *new[: settings.extend]])
+            codecs[side] = Codec(segmenter, vocabulary)
     return codecs
 
 

@@ -25,11 +25,14 @@ from transformer_mt.data.encoding import build_codecs, write_ids
 from transformer_mt.data.languages import LanguageCheck
 from transformer_mt.data.parallel import Progress as Progress
 from transformer_mt.data.parallel import Workers
-from transformer_mt.data.prepared import FORMAT, MANIFEST, Prepared, prepared_folder, settings_of
+from transformer_mt.data.parent import Parent
+from transformer_mt.data.prepared import FORMAT, MANIFEST, PARENT, Prepared, prepared_folder, settings_of
 from transformer_mt.data.reading import Cleaner, Stream, clean_stream
 from transformer_mt.data.selection import Selection
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
 from transformer_mt.data.tokenising import Tokenising, tokenise, train_segmenters
+from transformer_mt.data.trained_on import FILE as TRAINED_ON
+from transformer_mt.data.trained_on import TrainedOn
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.checksum import sha256_of
 from transformer_mt.files.lines import printable
@@ -38,9 +41,15 @@ from transformer_mt.files.replace import recover, replaced_folder
 from transformer_mt.text.codec import save_codecs
 
 
-def prepare(config: Config, force: bool = False, progress: Progress = lambda doing, pairs: None) -> Prepared:
+def prepare(
+    config: Config,
+    force: bool = False,
+    progress: Progress = lambda doing, pairs: None,
+    parent: Parent | None = None,
+) -> Prepared:
     """Prepare the data of a config, unless that was done before, and open it.
 
+    parent: the model whose tokenizers and vocabularies are used; None: they are learned from the corpus
     Raises TmtError for bad data (with file and line), for a full disk, and if the folder contains something else. The
     folder then stays as it was.
     """
@@ -52,7 +61,7 @@ def prepare(config: Config, force: bool = False, progress: Progress = lambda doi
         for options in config.data.corpus:
             corpora.append(options.corpus(options, config.data.source, config.data.target))
             corpora[-1].fetch()
-        fingerprint = _fingerprint(config, corpora)
+        fingerprint = _fingerprint(config, corpora, parent)
         if not force:
             with suppress(TmtError):
                 ready = Prepared.open(folder)
@@ -61,7 +70,7 @@ def prepare(config: Config, force: bool = False, progress: Progress = lambda doi
         _require_replaceable(folder, corpora)
         try:
             with replaced_folder(folder) as aside:
-                _Preparation(aside, config, corpora, fingerprint, progress).run()
+                _Preparation(aside, config, corpora, fingerprint, progress, parent).run()
         except OSError as error:
             error.filename = error.filename or str(folder)
             raise from_os_error(error, "writing prepared data") from None
@@ -82,6 +91,7 @@ class _Preparation:
     corpora: list[Corpus]
     fingerprint: str
     progress: Progress
+    parent: Parent | None
 
     def run(self) -> None:
         started, config, folder, scratch = time.monotonic(), self.config, self.folder, self.folder / "scratch"
@@ -90,17 +100,21 @@ class _Preparation:
             selection = Selection(list(self._read(scratch, workers)), config.data.cleaning)
             _require_pairs(selection)
             self.progress("learning tokenizers", selection.count("train"))
-            segmenters = train_segmenters(config, selection, folder)
+            learn = train_segmenters if self.parent is None else self.parent.segmenters
+            segmenters = learn(config, selection, folder)
             findings, numbers = tokenise(Tokenising(config, folder), selection, workers, self.progress)
         _require_pairs(selection)
         words = {side: findings.words["train", side] for side in SIDES}
-        codecs = build_codecs(segmenters, words, config.has_shared_vocabulary)
+        parent = self.parent
+        codecs = build_codecs(segmenters, words, config.has_shared_vocabulary, parent and parent.vocabularies)
         save_codecs((codecs[SOURCE], codecs[TARGET]), folder)
         write_ids(folder, selection, numbers, codecs, self.progress)
         self._write_texts(selection)
         skipped = [rows for corpus in self.corpora for rows in corpus.skipped()]
         seconds = round(time.monotonic() - started, 1)
-        report = report_of(config, selection, findings, codecs, skipped, seconds)
+        of_parent = None if parent is None else parent.figures(selection, codecs)
+        report = report_of(config, selection, findings, codecs, skipped, seconds, of_parent)
+        (folder / TRAINED_ON).write_bytes(TrainedOn.of(selection.hashes("train")).to_bytes())
         shutil.rmtree(scratch)
         self._write_manifest(selection, report)
 
@@ -153,13 +167,14 @@ def _require_pairs(selection: Selection) -> None:
             raise selection.nothing_left(split)
 
 
-def _fingerprint(config: Config, corpora: list[Corpus]) -> str:
+def _fingerprint(config: Config, corpora: list[Corpus], parent: Parent | None) -> str:
     """A hash of everything that the result depends on: settings, and size and modification time of the files."""
     files = [(file, file.stat()) for corpus in corpora for file in corpus.files()]
     settings = {
         "format": FORMAT,
         **settings_of(config),
         "files": [(str(file), status.st_size, status.st_mtime_ns) for file, status in files],
+        **({PARENT: parent.identity()} if parent is not None else {}),
     }
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 

@@ -3,6 +3,7 @@
 source/, target/     tokenizer and vocabulary of each side; only source/ if they are shared
 SPLIT/               a store of ids (`store`), and the text: raw in validation and test sets; cleaned in train, if
                      training segments it at random
+trained_on.safetensors   hashes of the training sentences; they travel with the model (`trained_on`)
 manifest.json        fingerprint of config and files, splits, parts with weights, and the report
 """
 
@@ -25,6 +26,7 @@ from transformer_mt.files.replace import recover
 from transformer_mt.text.codec import Codec, load_codecs
 
 MANIFEST = "manifest.json"
+PARENT = "parent"  # of the settings: whether the tokenizers are those of another model
 FORMAT = 1  # version of all files in the folder
 
 
@@ -158,10 +160,11 @@ def settings_of(config: Config) -> dict[str, Any]:
     data = config.data.model_dump(mode="json", exclude={"workers", "prepared"})
     if data["cleaning"]["language"] == CleaningConfig().language:  # data prepared before this key existed is up to date
         del data["cleaning"]["language"]
-    return {
-        "data": data,
-        "tokenizer": config.tokenizer.model_dump(mode="json"),
-    }
+    tokenizer = config.tokenizer.model_dump(mode="json")
+    for section in (tokenizer, tokenizer.get("source", {}), tokenizer.get("target", {})):
+        if section.get("extend") == 0:  # data prepared before this key existed is up to date
+            del section["extend"]
+    return {"data": data, "tokenizer": tokenizer, **({PARENT: True} if config.training.start_from else {})}
 
 
 def open_prepared(config: Config) -> Prepared:

@@ -91,7 +91,7 @@ class Selection:
         for stream, labels in zip(streams, self.labels, strict=True):
             if stream.split == WHOLE:
                 self._divide(stream, labels)
-        known = {split: self._hashes(split) for split in self.splits[1:]}
+        known = {split: self.hashes(split) for split in self.splits[1:]}
         self.leaks = {split: self._find_leaks(hashes) for split, hashes in known.items()}
         self.overlaps: list[dict[str, Any]] = [
             {"splits": [one, two], **{kind: int(np.isin(known[two][kind], known[one][kind]).sum()) for kind in SHARED}}
@@ -209,7 +209,7 @@ class Selection:
             shares[order[validation : validation + test]] = self._codes["test"]
         labels[remaining] = shares
 
-    def _hashes(self, split: str) -> dict[str, Hashes]:
+    def hashes(self, split: str) -> dict[str, Hashes]:
         """The hashes of all pairs of a split, by kind of leak."""
         code = self._codes[split]
         found = {kind: [np.zeros(0, np.uint64)] for kind in KINDS}

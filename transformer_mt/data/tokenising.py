@@ -41,20 +41,20 @@ def train_segmenters(config: Config, selection: Selection, folder: Path) -> dict
     """Learn tokenizers from the training split and save them; by side. A shared tokenizer is one object."""
     source = Segmenter(config.source_tokenizer, config.data.source)
     if config.has_shared_tokenizer:
-        sample = _sample(selection, max(1, source.config.training_sentences // 2))
+        sample = sample_of(selection, max(1, source.config.training_sentences // 2))
         source.train(side for line in sample for side in (line.source, line.target))
         segmenters = {SOURCE: source, TARGET: source}
     else:
         target = Segmenter(config.target_tokenizer, config.data.target)
-        source.train(line.source for line in _sample(selection, source.config.training_sentences))
-        target.train(line.target for line in _sample(selection, target.config.training_sentences))
+        source.train(line.source for line in sample_of(selection, source.config.training_sentences))
+        target.train(line.target for line in sample_of(selection, target.config.training_sentences))
         segmenters = {SOURCE: source, TARGET: target}
         target.save(folder / TARGET)
     source.save(folder / SOURCE)
     return segmenters
 
 
-def _sample(selection: Selection, most: int) -> Iterator[Line]:
+def sample_of(selection: Selection, most: int) -> Iterator[Line]:
     """At most `most` training pairs, evenly spaced over the corpus."""
     total, taken = selection.count("train"), 0
     for count, pair in enumerate(selection.selected("train"), start=1):

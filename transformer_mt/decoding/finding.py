@@ -6,10 +6,10 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
+from transformer_mt.config.runs import RUNS as RUNS
 from transformer_mt.errors import TmtError
 from transformer_mt.files.replace import recover
 
-RUNS = Path("runs")
 WEIGHTS = "model.safetensors"
 
 

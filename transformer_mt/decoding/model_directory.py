@@ -1,7 +1,8 @@
 """The model directory: one folder with all that translation needs, and no file that can run code.
 
 config.yaml          the config with all defaults filled in
-model.safetensors    the weights
+model.safetensors    the weights, and the digest of their vocabularies
+trained_on.safetensors   hashes of the training sentences (`data.trained_on`); older versions did not write it
 source/, target/     tokenizer and vocabulary of each side (`text.codec`); only source/ if both sides share one
 scores.json          what `tmt evaluate` measured; absent before
 """
@@ -22,10 +23,11 @@ from transformer_mt.errors import TmtError
 from transformer_mt.files.replace import recover, replaced_folder
 from transformer_mt.kernels.build import build_model
 from transformer_mt.model.transformer import Transformer
-from transformer_mt.runtime.weights import load_weights, read_weights, save_weights
-from transformer_mt.text.codec import SOURCE, TARGET, Codec, load_codecs, save_codecs
+from transformer_mt.runtime.weights import facts_of_weights, load_weights, read_weights, save_weights
+from transformer_mt.text.codec import SOURCE, TARGET, VOCABULARY, Codec, load_codecs, save_codecs, tokenizers_digest
 
-WEIGHTS = "model.safetensors"
+WEIGHTS, TRAINED_ON = "model.safetensors", "trained_on.safetensors"
+VOCABULARIES = "vocabularies"  # their digest, in the file of the weights
 OWN_FILES = (CONFIG, WEIGHTS, SCORES, SOURCE, TARGET, ".steps")  # .steps: a run's note of the averaged checkpoints
 
 
@@ -52,30 +54,55 @@ def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> Mo
     config = load_config(folder / CONFIG)
     source, target = load_codecs(folder)
     model = build_model(config, len(source), len(target), device)
-    load_weights(model, read_weights(folder / WEIGHTS), folder / WEIGHTS)
+    load_weights(model, read_model_weights(folder), folder / WEIGHTS)
     return ModelDirectory(folder, config, model.eval(), source, target)
 
 
+def read_model_weights(folder: Path) -> dict[str, Tensor]:
+    """The weights in a model directory. Raises TmtError if they belong to other tokenizers than those beside them."""
+    weights = read_weights(folder / WEIGHTS)
+    digest = facts_of_weights(folder / WEIGHTS).get(VOCABULARIES)  # older versions did not write it
+    if digest is not None and digest != vocabularies_digest(folder):
+        raise TmtError(
+            "these weights were trained with other vocabularies than those in this folder",
+            place=folder / WEIGHTS,
+            remedy="Copy the whole model folder again: weights and tokenizers belong together.",
+        )
+    return weights
+
+
+def vocabularies_digest(folder: Path) -> str:
+    """A hash that says what each id means."""
+    return tokenizers_digest(folder, VOCABULARY)
+
+
 def save_model_directory(
-    folder: Path, config: Config, weights: Mapping[str, Tensor], codecs: tuple[Codec, Codec]
+    folder: Path,
+    config: Config,
+    weights: Mapping[str, Tensor],
+    codecs: tuple[Codec, Codec],
+    trained_on: bytes | None = None,
 ) -> None:
     """Write a model directory. codecs: of source and target; the same object twice if they are shared.
 
+    trained_on: content of the file with that name; None: keep the file that is there
     Other files in an existing folder, such as an export or notes, are kept.
     Raises TmtError if the folder is the current one.
     """
     require_replaceable(folder)
     with replaced_folder(folder) as aside:
         for entry in folder.iterdir() if folder.is_dir() else ():
-            if entry.name in OWN_FILES:
+            if entry.name in OWN_FILES or (entry.name == TRAINED_ON and trained_on is not None):
                 continue
             if entry.is_dir() and not entry.is_symlink():  # copied, because a kill after moving it would lose it
                 shutil.copytree(entry, aside / entry.name, symlinks=True)
             else:
                 shutil.copy2(entry, aside / entry.name, follow_symlinks=False)
         (aside / CONFIG).write_text(dump_config(config), encoding="utf-8")
-        save_weights(weights, aside / WEIGHTS)
         save_codecs(codecs, aside)
+        save_weights(weights, aside / WEIGHTS, {VOCABULARIES: vocabularies_digest(aside)})
+        if trained_on is not None:
+            (aside / TRAINED_ON).write_bytes(trained_on)
 
 
 def require_replaceable(folder: Path) -> None:

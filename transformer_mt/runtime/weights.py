@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -23,10 +23,10 @@ def named_weights(model: nn.Module) -> dict[str, Tensor]:
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
-def save_weights(weights: Mapping[str, Tensor], file: Path) -> None:
-    """Write tensors to a safetensors file. Raises OSError if that fails."""
+def save_weights(weights: Mapping[str, Tensor], file: Path, facts: dict[str, str] | None = None) -> None:
+    """Write tensors to a safetensors file, and facts about them. Raises OSError if that fails."""
     try:
-        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, file)
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, file, facts)
     except SafetensorError as error:  # it wraps the error of the operating system
         code = re.search(r"os error (\d+)", str(error))
         raise OSError(int(code.group(1)) if code else errno.EIO, str(error), str(file)) from None
@@ -45,6 +45,12 @@ def read_weights(file: Path) -> dict[str, Tensor]:
         raise TmtError(f"not a readable safetensors file ({error})", place=file, remedy=remedy) from None
     except OSError as error:
         raise from_os_error(error, "reading weights") from None
+
+
+def facts_of_weights(file: Path) -> dict[str, str]:
+    """What `save_weights` wrote about the tensors; the file must be readable."""
+    with safe_open(file, framework="pt") as opened:
+        return dict(opened.metadata() or {})
 
 
 def load_weights(model: nn.Module, weights: Mapping[str, Tensor], place: str | Path) -> None:

@@ -11,6 +11,7 @@ import json
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from transformer_mt.config.schema import OneTokenizer
 from transformer_mt.errors import TmtError
+from transformer_mt.files.checksum import sha256_of
 from transformer_mt.text.casing import Casing
 from transformer_mt.text.tokenizers.base import Tokenizer
 from transformer_mt.text.vocabulary import EOS, MARKS, UNK, Vocabulary
@@ -73,10 +75,26 @@ class Segmenter:
         except ValidationError as error:
             first = error.errors()[0]
             raise ValueError(f"{SETTINGS}: {' '.join([*map(str, first['loc']), first['msg']])}") from None
-        segmenter = cls(config, settings["language"])
+        return cls.of(config, settings["language"], folder)
+
+    @classmethod
+    def of(cls, config: OneTokenizer, language: str, folder: Path) -> Segmenter:
+        """What was learned in a folder, with other settings. Raises OSError or ValueError if a file is damaged."""
+        segmenter = cls(config, language)
         segmenter.casing.load(folder)
         segmenter.tokenizer.load(folder)
         return segmenter
+
+
+def tokenizers_digest(folder: Path, files: str = "*") -> str:
+    """A hash of the tokenizers in a folder. files: a pattern; the vocabularies alone decide what each id means.
+
+    Raises OSError if a file cannot be read.
+    """
+    digest = sha256()
+    for file in sorted(file for side in (SOURCE, TARGET) for file in (folder / side).glob(files)):
+        digest.update(f"{file.parent.name}/{file.name} {sha256_of(file)}\n".encode())
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ class MovingAverage:
     @torch.no_grad()
     def update(self, model: nn.Module, step: int) -> None:
         decay = min(self.decay, (1 + step) / (10 + step))
-        current = [parameter.detach() for parameter in model.parameters()]
-        torch._foreach_lerp_(list(self.weights.values()), current, 1 - decay)
+        current = {name: one.detach() for name, one in model.named_parameters() if one.requires_grad}
+        torch._foreach_lerp_([self.weights[name] for name in current], list(current.values()), 1 - decay)
 
     def load(self, weights: Mapping[str, Tensor]) -> None:
         for name, tensor in self.weights.items():

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from transformer_mt.config.training import TrainingConfig
 from transformer_mt.training.state import TrainState
 
+PARENT = "parent"  # a candidate: the model that training started from
+
 
 def reason_to_stop(state: TrainState, config: TrainingConfig) -> str:
     """Why training ends, or "" if it continues. The reason starts with the config key of the limit."""
@@ -45,7 +47,7 @@ def time_is_up(state: TrainState, config: TrainingConfig) -> bool:
 class Candidate:
     """Checkpoints that may become the model: one, or several for their mean.
 
-    names: what these steps are: last, best, mean
+    names: what these steps are: last, best, mean, parent
     loss, bleu: on the validation split; None if not measured
     """
 
@@ -62,11 +64,16 @@ class Candidate:
 
 
 def candidates(state: TrainState, config: TrainingConfig, saved: Sequence[int]) -> list[Candidate]:
-    """The last checkpoint, the best, and the mean that the config configures; equal ones once. saved: their steps."""
+    """The last checkpoint, the best, the mean that the config configures, and the parent; equal ones once.
+
+    saved: their steps; the checkpoint of step 0 is the model that training started from, if there is one
+    """
     latest, best = state.latest(saved), [step for _, step in state.ranking if step in state.regular(saved)]
     averaged = {"none": [], "last": latest[-config.average_checkpoints :], "best": best[: config.average_checkpoints]}
     found: dict[tuple[int, ...], list[str]] = {}
-    for name, steps in (("last", latest[-1:]), ("best", best[:1]), ("mean", averaged[config.average])):
+    parent = [0] if 0 in saved else []
+    chosen = ("last", latest[-1:]), ("best", best[:1]), ("mean", averaged[config.average]), (PARENT, parent)
+    for name, steps in chosen:
         if steps:
             found.setdefault(tuple(sorted(steps)), []).append(name)
     return [Candidate(_without_mean_of_one(names), list(steps)) for steps, names in found.items()]

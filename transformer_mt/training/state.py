@@ -26,7 +26,8 @@ class TrainState:
     recent_*: sums since the last validation, for its line in the table
     window_*: sums since the last record of the loss in metrics.jsonl; `add_window` adds to them
     validated:      the step of the last validation
-    interrupted:    steps with a checkpoint only because of an interruption; they do not count for `keep_last`
+    interrupted:    steps with a checkpoint only because of an interruption, or 0 for the parent; they do not count for
+              `keep_last`
     recent:   steps of the newest other checkpoints; the settings say how many
     stopped:  why training ended; empty while it continues
     """
@@ -76,6 +77,14 @@ class TrainState:
     def latest_epoch(self) -> int:
         """The epoch of the last update."""
         return self.epoch if self.update else max(1, self.epoch - 1)
+
+    def start_from_parent(self) -> None:
+        """The checkpoint of step 0 is kept as the parent, and does not count for `keep_last` or a mean."""
+        self.interrupted.append(0)
+
+    @property
+    def has_parent(self) -> bool:
+        return 0 in self.interrupted
 
     def regular(self, steps: Sequence[int]) -> list[int]:
         """The steps whose checkpoints an uninterrupted run also has; all steps if there are none."""
@@ -128,7 +137,8 @@ class TrainState:
             self.plateau, self.plateau_stale, self.plateau_best, loss, config
         )
         kept = max(config.keep_best, config.average_checkpoints if config.average == "best" else 0)
-        self.ranking = sorted([*self.ranking, (monitored, self.step)])[:kept]
+        if self.step:  # the checkpoint of step 0 is kept anyway
+            self.ranking = sorted([*self.ranking, (monitored, self.step)])[:kept]
         self.validated = self.step
         self.recent_nll, self.recent_tokens, self.recent_seconds = 0.0, 0, 0.0
         return is_best

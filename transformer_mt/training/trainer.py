@@ -78,10 +78,13 @@ class Trainer:
         Raises TmtError: with exit code 130 after an interruption, when everything is saved; if the loss is not
         finite; if the memory is too small; if a checkpoint cannot be written.
         """
-        self._resume()
+        is_new = not self._resume()
         self.model.train()
         if self.narrow:
             self.narrow.round_weights()
+        if is_new and self.settings.start_from is not None:
+            self.state.start_from_parent()
+            self._validate()
         self.state.stopped = reason_to_stop(self.state, self.settings)
         if self.state.stopped:
             self.events.say("training is already complete")
@@ -278,7 +281,8 @@ class Trainer:
         self.damaged.discard(state.step)
         usable = [step for step in checkpoints.steps() if step <= state.step and step not in self.damaged]
         best = (step for _, step in state.ranking)
-        checkpoints.keep([state.step, *state.regular(usable)[-self.settings.kept_last :], *best])
+        kept = [state.step, *state.regular(usable)[-self.settings.kept_last :], *best]
+        checkpoints.keep([*kept, 0] if state.has_parent else kept)
 
     def _exit_interrupted(self) -> None:
         """End all processes after an interruption."""
@@ -292,8 +296,8 @@ class Trainer:
             )
         )
 
-    def _resume(self) -> None:
-        """Continue from the newest undamaged checkpoint, if there is one."""
+    def _resume(self) -> bool:
+        """Continue from the newest undamaged checkpoint. False if there is none."""
         seed_everything(self.config.seed + self.world.rank)
         checkpoint, problems = self.run.checkpoints.newest()
         self._require_same_checkpoint(checkpoint)
@@ -306,7 +310,7 @@ class Trainer:
         for problem in problems:
             self.events.say(f"{problem}; using the checkpoint before it")
         if checkpoint is None:
-            return
+            return False
         self._load(checkpoint)
         state, size = self.state, self.world.size
         if state.world != size:
@@ -320,6 +324,7 @@ class Trainer:
         self.events.say(
             f"resumed at step {state.step:,} (epoch {state.epoch}, {state.update:,} of {updates:,} updates done)"
         )
+        return True
 
     def _load(self, checkpoint: Checkpoint) -> None:
         """Restore state, weights, optimizer and random generators."""

@@ -58,6 +58,7 @@ def report_lines(report: DataReport, columns: int | None = None) -> list[str]:
         lines.append(f"vocabulary: {sizes[SOURCE]:,} tokens for both languages")
     else:
         lines.append("vocabularies: " + ", ".join(f"{sizes[side]:,} tokens {languages[side]}" for side in SIDES))
+    lines += [f"tokenizers: {reused}" for reused in _reused(report)]
     for split, examples in report.examples.items():
         lines += ["", f"pairs of {split}:"]
         for pair in examples:
@@ -78,6 +79,8 @@ def short_report(report: DataReport) -> Iterator[str]:
     kept = ", ".join(f"{figures.pairs:,} {split}" for split, figures in report.splits.items())
     rules = ", ".join(f"{count:,} {rule}" for rule, count in drops.items())
     yield f"pairs      {kept}" + (f"; dropped: {rules}" if rules else "")
+    for reused in _reused(report):
+        yield f"tokenizers {reused}"
     for pair in report.examples.get("train", ()):
         for side, text in zip(SIDES, pair, strict=True):
             yield f"{indent}{report.languages[side]}: {text}"
@@ -85,6 +88,38 @@ def short_report(report: DataReport) -> Iterator[str]:
         yield f"note       {remark.text}"
         for line in remark.lines:
             yield f"{indent}{line}"
+
+
+def _reused(report: DataReport) -> Iterator[str]:
+    """Where the tokenizers come from, with `training.start_from`."""
+    if (parent := report.parent) is None:
+        return
+    names = {SOURCE: ""} if report.shared_vocabulary else {side: f" {report.languages[side]}" for side in SIDES}
+    added = " and ".join(f"{parent.added[side]:,}{name}" for side, name in names.items())
+    more = f", with {added} new tokens of this corpus" if any(parent.added.values()) else ""
+    yield f"those of {parent.name}{more}"
+
+
+def seen_by_parent(report: DataReport) -> Iterator[Remark]:
+    """Sentences of validation and test sets that the parent was trained on."""
+    if (parent := report.parent) is None:
+        return
+    if not parent.complete:
+        unknown = f"what {parent.name} {'started from' if parent.known else 'was trained on'} is unknown"
+        evaluated = ", ".join(split for split in report.splits if split != "train")
+        yield Remark(
+            f"{unknown}: sentences of {evaluated} may have been among it",
+            "An older version of tmt wrote that model, or its trained_on.safetensors was removed.",
+        )
+    for split, seen in parent.seen.items():
+        shares = sorted({f"{share:.0%}" for share in parent.checked.values() if share < 1})
+        only = f" (of the {' and '.join(shares)} of all sentences that could be compared)" if shares else ""
+        if any(seen.values()):
+            both = f"{counted(seen[SOURCE], 'source')} and {counted(seen[TARGET], 'reference')} of {split}"
+            yield Remark(
+                f"{both}: {parent.name} was trained on the same sentences{only}: kept",
+                f"They raise the score on {split}; new sentences show how good the model is.",
+            )
 
 
 def _pairs_table(pairs: Mapping[str, PairCounts]) -> list[Line]:
@@ -133,6 +168,7 @@ def remarks(report: DataReport) -> Iterator[Remark]:
             yield Remark(f"whether sentences are {code} is not checked: this language cannot be recognised")
     for split, leaks in report.leaks.items():
         yield from _leaks(split, leaks, report.leaks_dropped)
+    yield from seen_by_parent(report)
     for overlap in report.overlaps:
         yield from _overlap(overlap)
     yield from _drops(report)

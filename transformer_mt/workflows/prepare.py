@@ -6,14 +6,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from transformer_mt.config.load import ConfigLike, config_of
+from transformer_mt.config.runs import RUNS
+from transformer_mt.config.schema import Config
 from transformer_mt.data.doctor import DataReport as DataReport
 from transformer_mt.data.doctor import Outliers as Outliers
 from transformer_mt.data.doctor import PairCounts as PairCounts
+from transformer_mt.data.parent import Parent
 from transformer_mt.data.prepare import Progress
 from transformer_mt.data.prepare import prepare as prepare_data
 from transformer_mt.data.prepared import Prepared
 from transformer_mt.reporting.bars import bar
 from transformer_mt.reporting.distributions import plot_lengths
+from transformer_mt.workflows.parents import parent_of
 
 
 def prepare(config: ConfigLike, force: bool = False) -> Prepared:
@@ -22,8 +26,14 @@ def prepare(config: ConfigLike, force: bool = False) -> Prepared:
     config: a Config or a YAML file. force: prepare again. The result has a `report` and a `folder`.
     Raises TmtError for wrong data (with file and line) and if writing fails; earlier prepared data is then unchanged.
     """
+    settings = config_of(config)
+    return prepare_with(settings, parent_of(settings, RUNS / settings.name), force)
+
+
+def prepare_with(config: Config, parent: Parent | None, force: bool = False) -> Prepared:
+    """The same for a checked config, with the tokenizers of a parent if there is one."""
     with _progress() as progress:
-        prepared = prepare_data(config_of(config), force, progress)
+        prepared = prepare_data(config, force, progress, parent)
     if not prepared.picture.exists():
         plot_lengths(prepared.lengths(), prepared.picture)
     return prepared

@@ -15,6 +15,7 @@ import torch
 from transformer_mt.config.load import ConfigLike, config_of
 from transformer_mt.config.schema import Config
 from transformer_mt.data.batching import Batches, BatchSize, Sampler
+from transformer_mt.data.parent import Parent, hashes_for_model
 from transformer_mt.data.prepare import samples_segmentations
 from transformer_mt.data.prepared import Prepared
 from transformer_mt.decoding.finding import RUNS
@@ -35,12 +36,15 @@ from transformer_mt.training.gradients import is_out_of_memory
 from transformer_mt.training.memory import step_bytes
 from transformer_mt.training.run_directory import FinalModel, RunDirectory, facts_of
 from transformer_mt.training.schedules.base import ends_with, schedule_notes
+from transformer_mt.training.starting import freeze
 from transformer_mt.training.state import TrainState
 from transformer_mt.training.trainer import Trainer
 from transformer_mt.workflows.candidates import Scorer
 from transformer_mt.workflows.data_report import short_report
 from transformer_mt.workflows.evaluate import evaluate_splits
-from transformer_mt.workflows.prepare import prepare
+from transformer_mt.workflows.parents import keep_parent, parent_of
+from transformer_mt.workflows.prepare import prepare_with
+from transformer_mt.workflows.starting import load_parent, require_trainable
 
 GPU_TOKENS = 32_768  # of a batch that keeps a large GPU busy
 GPU_UPDATES = 200  # in an epoch of such batches; with fewer, a smaller batch learns more from each epoch
@@ -83,7 +87,7 @@ def train(
     with join_world() as world:
         folder = None
         try:
-            settings = world.from_main(lambda: config_of(config, overrides))
+            settings = world.from_main(lambda: config_of(config, overrides, Path(run_dir) if run_dir else None))
             folder = Path(run_dir or RUNS / settings.name)
             return _train(settings, folder, fresh, world)
         except KeyboardInterrupt:
@@ -105,14 +109,16 @@ def _train(config: Config, folder: Path, fresh: bool, world: World) -> TrainRepo
     run = RunDirectory(folder)
     if not fresh:  # before the data is prepared, which may take long
         world.from_main(lambda: run.require_same(config))
-    prepared = world.from_main(lambda: prepare(config))
+    require_trainable(config)
+    parent = world.from_main(lambda: parent_of(config, folder, fresh))
+    prepared = world.from_main(lambda: prepare_with(config, parent))
     try:
-        notes = world.from_main(lambda: _open(run, config, prepared, fresh, world.size))
+        notes = world.from_main(lambda: _open(run, config, prepared, fresh, world.size, parent))
         events = Events(folder, not world.is_main, config.runtime.tensorboard, config.training.max_epochs)
         for note in [*notes, *(short_report(prepared.report) if prepared.is_new else ())]:
             events.say(note)
         with closing(events):
-            job = TrainingJob(config, prepared, run, machine, events)
+            job = TrainingJob(config, prepared, run, machine, events, parent)
             trainer = job.trainer()
             state = trainer.train()
             final = job.ship(trainer.model, state)
@@ -121,10 +127,14 @@ def _train(config: Config, folder: Path, fresh: bool, world: World) -> TrainRepo
         run.close()
 
 
-def _open(run: RunDirectory, config: Config, prepared: Prepared, fresh: bool, processes: int) -> list[str]:
+def _open(
+    run: RunDirectory, config: Config, prepared: Prepared, fresh: bool, processes: int, parent: Parent | None
+) -> list[str]:
     """Open the folder of the run. Returns notes for the user."""
     aside = run.move_aside() if fresh else None
     changed = run.open(config, facts_of([file.model_dump() for file in prepared.manifest.files], processes))
+    if parent is not None:
+        keep_parent(parent, run.folder)
     notes = [f"previous run moved to {aside}"] if aside is not None else []
     notes += [f"changed since the run started (old | new): {line}" for line in changed]
     end = ends_with(config.training)
@@ -160,6 +170,7 @@ class TrainingJob:
     run: RunDirectory
     machine: Machine
     events: Events
+    parent: Parent | None = None
 
     def trainer(self) -> Trainer:
         """A trainer for this job. Prints what it is going to train."""
@@ -172,11 +183,15 @@ class TrainingJob:
         return Scorer(self.config, self.prepared, self.machine)
 
     def model(self) -> Transformer:
-        """A new model, initialised with the seed. Raises TmtError if memory is too small for it."""
+        """A new model, initialised with the seed or from its parent. Raises TmtError if memory is too small for it."""
         seed_everything(self.config.seed)
         source, target = self.prepared.codecs()
         try:
-            return build_model(self.config, len(source), len(target), self.machine.device)
+            model = build_model(self.config, len(source), len(target), self.machine.device)
+            if self.parent is not None and not self.run.checkpoints.steps():
+                load_parent(model, self.config, self.parent, (source, target))
+            freeze(model, self.config.training.freeze)
+            return model
         except RuntimeError as error:
             if not is_out_of_memory(error):
                 raise
@@ -222,7 +237,12 @@ class TrainingJob:
             f"data       {len(batches.store):,} training pairs {config.data.direction}; {updates:,} updates per epoch"
         )
         vocabulary = " and ".join(f"{size:,}" for size in sizes)
-        events.say(f"model      {sum(p.numel() for p in model.parameters()):,} parameters; vocabulary {vocabulary}")
+        frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad)
+        fixed = f", {frozen:,} of them frozen" if frozen else ""
+        parameters = sum(p.numel() for p in model.parameters())
+        events.say(f"model      {parameters:,} parameters{fixed}; vocabulary {vocabulary}")
+        if self.parent is not None and not self.run.checkpoints.steps():
+            events.say(f"parent     weights and tokenizers of {self.parent.name}; step 0 is this model")
         events.say(f"machine    {machine.describe()}; a step needs about {-(-needed // 2**20):,} MiB")
         if batches.streams is not None:
             source, target = batches.streams.source, batches.streams.target
@@ -233,7 +253,8 @@ class TrainingJob:
         for note in [*schedule_notes(config.training, updates), *gpu_notes(config, machine.device, updates)]:
             events.say(f"note       {note}")
         if not self.run.checkpoints.steps():
-            events.record("started", pairs=len(batches.store), updates=updates, device=machine.describe())
+            started = {"pairs": len(batches.store), "updates": updates, "device": machine.describe()}
+            events.record("started", **started, **({"parent": self.parent.name} if self.parent else {}))
 
     def ship(self, model: Transformer, state: TrainState) -> FinalModel:
         """Write the final model: the best of the last checkpoint, the best one and the configured mean.
@@ -269,7 +290,8 @@ class TrainingJob:
 
     def _write_model(self, final: FinalModel) -> None:
         weights = self.run.checkpoints.mean_weights(final.steps)
-        save_model_directory(self.run.model, self.config, weights, self.prepared.codecs())
+        seen = hashes_for_model(self.prepared.folder, self.parent)
+        save_model_directory(self.run.model, self.config, weights, self.prepared.codecs(), seen)
         self.run.record_final_model(final)
 
     def finish(self, state: TrainState, final: FinalModel) -> TrainReport:
@@ -279,6 +301,8 @@ class TrainingJob:
         run.record_finish(state.step, final)
         steps = ", ".join(f"{step:,}" for step in final.steps)
         made = f"checkpoint of step {steps}" if len(final.steps) == 1 else f"mean of the checkpoints of steps {steps}"
+        if final.steps == [0]:
+            made = "the parent: no checkpoint of this run is better"
         kept = ", made by `tmt average` and kept" if final.by == "average" else ""
         why = f", {final.why}" if final.why else ""
         events.say(f"model      {run.model} ({made}{kept}{why})")

@@ -48,6 +48,17 @@ class Tokenizer(ABC):
         """All tokens in the order of their ids, if the tokenizer fixes them; else None."""
         return None
 
+    def extend(self, sentences: Iterable[str], most: int) -> list[str]:
+        """Learn at most `most` more tokens from sentences and return them, if `inventory` is fixed.
+
+        All other tokens keep their ids. Raises NotImplementedError if the kind cannot do that.
+        """
+        raise NotImplementedError
+
+    def parts(self, token: str) -> list[str]:
+        """The tokens that spell a text which is no token of this tokenizer; none if it has no smaller tokens."""
+        return []
+
     def save(self, folder: Path) -> None:  # noqa: B027
         """Write what `train` learned into an existing folder."""
 

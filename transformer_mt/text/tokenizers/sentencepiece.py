@@ -11,8 +11,10 @@ from __future__ import annotations
 import io
 import random
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -22,14 +24,14 @@ from transformer_mt.config.section import Probability
 from transformer_mt.config.tokenizer import TokenizerConfig
 from transformer_mt.errors import TmtError
 from transformer_mt.text.tokenizers.base import Tokenizer
+from transformer_mt.text.tokenizers.more_merges import SPACE, more_pieces, with_pieces
 from transformer_mt.text.tokenizers.morphemes import Morphemes
-from transformer_mt.text.tokenizers.subword_sampling import Drops, sample_bpe, sample_unigram
+from transformer_mt.text.tokenizers.subword_sampling import Drops, bpe_dropout, sample_bpe, sample_unigram
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK
 
 FILE = "sentencepiece.model"
 LONGEST = 16  # most characters in a piece
 _MARKS = frozenset(MARKS)
-SPACE = "▁"  # SentencePiece writes it at the start of a word
 
 
 class SentencepieceTokenizer(Tokenizer):
@@ -56,6 +58,8 @@ class SentencepieceTokenizer(Tokenizer):
         def _fits_together(self) -> SentencepieceTokenizer.Options:
             if self.shared and self.morphemes != "none":
                 raise ValueError("morphemes applies to Korean only, so shared cannot be true with it")
+            if self.extend and self.algorithm == "unigram":
+                raise ValueError("extend adds merges of pieces, which algorithm: unigram does not have")
             return self
 
         @property
@@ -145,6 +149,22 @@ class SentencepieceTokenizer(Tokenizer):
                 word = []
             (word if known else sampled).append(piece)  # unknown characters and byte pieces stay as they are
         return sampled + draw(word)
+
+    def extend(self, sentences: Iterable[str], most: int) -> list[str]:
+        """Continues BPE on these sentences. The old pieces keep their ids, and are merged before the new ones."""
+        words = Counter[tuple[str, ...]]()
+        for sentence in sentences:
+            pieces = self.tokenize(sentence)
+            starts = [place for place, piece in enumerate(pieces) if place == 0 or piece.startswith(SPACE)]
+            words.update(tuple(pieces[start:end]) for start, end in pairwise([*starts, len(pieces)]))
+        found = more_pieces(words, self.inventory(), most, LONGEST)
+        model = self._pieces.serialized_model_proto()
+        self._load(with_pieces(model, found, min(self._scores.values(), default=0.0) - 1))
+        return found
+
+    def parts(self, token: str) -> list[str]:
+        pieces = bpe_dropout(token, self._scores, Drops(0.0, random.Random(0)))
+        return [piece for piece in pieces if piece in self._scores]
 
     def detokenize(self, tokens: Sequence[str]) -> str:
         text = self._pieces.decode_pieces(list(tokens))

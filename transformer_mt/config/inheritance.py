@@ -1,0 +1,91 @@
+"""What a config with `training.start_from` leaves out: keys of `model` and `tokenizer` have the values of that model.
+
+A config that names other values is not changed here; `workflows.starting` refuses what does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from transformer_mt.config.model import ModelConfig
+from transformer_mt.config.runs import RUNS
+from transformer_mt.config.yaml_source import YamlSource, read_yaml
+from transformer_mt.errors import TmtError
+
+CONFIG = "config.yaml"  # in the folder of a run, a model or an export: its config with all defaults
+START = ("training", "start_from")
+
+
+def with_inherited(source: YamlSource, run: Path | None = None) -> YamlSource:
+    """The values of a config, with those that it takes from the model to start from.
+
+    run: folder of the run; default: runs/NAME. A run that has begun with this model keeps what it began with, so the
+    folder of the model is not read, and may be gone.
+    Raises TmtError if something is left out and there is no such model.
+    """
+    own, start = source.values, _start_of(source.values)
+    if start is None or not _lacks(own):
+        return source
+    begun = _values(run or RUNS / str(own.get("name")))
+    if begun is not None and _start_of(begun) == start:
+        parent = begun
+    else:
+        folder = Path(start).expanduser()
+        found = _values(folder / "model") or _values(folder)
+        if found is None and _section(own, "tokenizer") and _section(own, "model"):
+            return source  # a training looks for the folder again; the config of a finished model does not need it
+        if found is None:
+            raise TmtError(
+                f"'training.start_from': there is no model in {start}, so what this config leaves out of `model` and"
+                " `tokenizer` is unknown",
+                place=source.place(START),
+                remedy="Name the folder of a finished run, such as runs/NAME, or of a model.",
+            )
+        parent = found
+    given = own.get("model", {})
+    model = {key: value for key, value in _section(parent, "model").items() if key in ModelConfig.model_fields}
+    if model.get("positions") == "learned" and model.get("max_positions") is None:
+        model["max_positions"] = _section(parent, "data").get("max_length")  # rows of the table
+    inherited = {
+        "tokenizer": _tokenizer(_section(parent, "tokenizer"), own.get("tokenizer", {})),
+        "model": {**model, **given} if isinstance(given, Mapping) else given,
+    }
+    return YamlSource(source.file, {**own, **inherited}, source.lines)
+
+
+def _start_of(values: Mapping[str, Any]) -> str | None:
+    start = _section(values, "training").get("start_from")
+    return start if isinstance(start, str) and start else None
+
+
+def _section(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    section = values.get(name)
+    return section if isinstance(section, Mapping) else {}
+
+
+def _lacks(own: Mapping[str, Any]) -> bool:
+    """Whether a key of `model` is left out, or the tokenizer or a part of it. Complete configs need no other file."""
+    tokenizer = _section(own, "tokenizer")
+    sides = [_section(tokenizer, side) for side in ("source", "target")] if "source" in tokenizer else [tokenizer]
+    complete = all("kind" in side and "extend" in side for side in sides)
+    return not complete or not set(ModelConfig.model_fields) <= set(_section(own, "model"))
+
+
+def _values(folder: Path) -> dict[str, Any] | None:
+    return read_yaml(folder / CONFIG).values if (folder / CONFIG).is_file() else None
+
+
+def _tokenizer(parent: Mapping[str, Any], own: Any) -> Any:
+    """The tokenizer section: that of the parent, with the keys of this config. The parent's own extension is done."""
+    if not isinstance(own, Mapping):
+        return own
+    if "source" in parent:
+        parts = own if {"source", "target"} & set(own) else {"source": own, "target": own}
+        rest = {key: value for key, value in own.items() if key not in parts}
+        sides = {side: _tokenizer(_section(parent, side), parts.get(side, {})) for side in ("source", "target")}
+        return {**rest, **sides}
+    if own.get("kind", parent.get("kind")) != parent.get("kind"):
+        return own
+    return {**{key: value for key, value in parent.items() if key != "extend"}, **own}

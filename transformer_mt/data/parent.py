@@ -1,0 +1,120 @@
+"""What data is prepared with if a training starts from another model: its tokenizers, and what it was trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from transformer_mt.config.schema import Config
+from transformer_mt.data.selection import Selection
+from transformer_mt.data.store import SIDES, SOURCE, TARGET
+from transformer_mt.data.tokenising import sample_of
+from transformer_mt.data.trained_on import FILE, TrainedOn
+from transformer_mt.errors import TmtError
+from transformer_mt.files.checksum import sha256_of
+from transformer_mt.text.codec import Codec, Segmenter, load_codecs, tokenizers_digest
+
+
+@dataclass(frozen=True)
+class ParentFigures:
+    """For the report of `prepare`.
+
+    name:     the model, as the config names it
+    tokens:   of its vocabularies, by side; added: tokens that were learned from the new corpus
+    known:    whether it is known what the model was trained on; complete: and its own parents
+    seen:     for each split except train, its sentences that the model was trained on, by side
+    checked:  the share of the sentences that could be compared, by side
+    """
+
+    name: str
+    tokens: dict[str, int]
+    added: dict[str, int]
+    known: bool
+    complete: bool
+    seen: dict[str, dict[str, int]]
+    checked: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Parent:
+    """name: as the config names it; folder: of the model, or of the copy of its tokenizers in the run."""
+
+    name: str
+    folder: Path
+
+    @cached_property
+    def codecs(self) -> tuple[Codec, Codec]:
+        """Of source and target. Raises TmtError if a file is missing or damaged."""
+        return load_codecs(self.folder)
+
+    @property
+    def vocabularies(self) -> dict[str, list[str]]:
+        return {side: codec.vocabulary.tokens for side, codec in zip(SIDES, self.codecs, strict=True)}
+
+    @cached_property
+    def trained_on(self) -> TrainedOn | None:
+        return TrainedOn.read(self.folder)
+
+    def identity(self) -> list[str]:
+        """Hashes of what prepared data depends on."""
+        file = self.folder / FILE
+        try:
+            return [tokenizers_digest(self.folder), sha256_of(file) if file.exists() else ""]
+        except OSError as error:
+            remedy = "Copy the whole model folder again."
+            raise TmtError("a file of the model cannot be read", place=error.filename, remedy=remedy) from None
+
+    def segmenters(self, config: Config, selection: Selection, folder: Path) -> dict[str, Segmenter]:
+        """Its tokenizers by side, extended from the training split if the config says so; saves them.
+
+        A shared tokenizer is one object.
+        """
+        try:
+            source = Segmenter.of(config.source_tokenizer, config.data.source, self.folder / SOURCE)
+            if config.has_shared_tokenizer:
+                segmenters = {SOURCE: source, TARGET: source}
+            else:
+                target = Segmenter.of(config.target_tokenizer, config.data.target, self.folder / TARGET)
+                segmenters = {SOURCE: source, TARGET: target}
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            remedy = "Copy the whole model folder again."
+            raise TmtError(f"the tokenizer is damaged: {error}", place=self.folder, remedy=remedy) from None
+        for side, segmenter in {id(one): (side, one) for side, one in segmenters.items()}.values():
+            settings, tokenizer = segmenter.config, segmenter.tokenizer
+            if settings.extend and tokenizer.inventory() is not None:
+                lines = sample_of(selection, settings.training_sentences)
+                texts = (
+                    text
+                    for line in lines
+                    for text in ([line.source, line.target] if config.has_shared_tokenizer else [getattr(line, side)])
+                )
+                tokenizer.extend(map(segmenter.casing.apply, texts), settings.extend)
+        source.save(folder / SOURCE)
+        if segmenters[TARGET] is not source:
+            segmenters[TARGET].save(folder / TARGET)
+        return segmenters
+
+    def figures(self, selection: Selection, codecs: Mapping[str, Codec]) -> ParentFigures:
+        """What to report. codecs: the new ones, by side."""
+        tokens = dict(zip(SIDES, map(len, self.codecs), strict=True))
+        seen: dict[str, dict[str, int]] = {}
+        checked = dict.fromkeys(SIDES, 1.0)
+        trained_on = self.trained_on
+        for split in selection.splits[1:] if trained_on is not None else ():
+            hashes, seen[split] = selection.hashes(split), {}
+            for side in SIDES:
+                assert trained_on is not None
+                seen[split][side], checked[side] = trained_on.seen(side, hashes[side])
+        added = {side: len(codecs[side]) - tokens[side] for side in SIDES}
+        complete = trained_on is not None and trained_on.complete
+        return ParentFigures(self.name, tokens, added, trained_on is not None, complete, seen, checked)
+
+
+def hashes_for_model(prepared: Path, parent: Parent | None) -> bytes | None:
+    """What a model of this prepared data has been trained on, for its folder; None if an older version prepared it."""
+    own = TrainedOn.read(prepared)
+    if own is None:
+        return None
+    return (own if parent is None else own.with_parent(parent.trained_on)).to_bytes()

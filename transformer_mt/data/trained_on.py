@@ -1,0 +1,85 @@
+"""What a model was trained on, as hashes that travel with it: which sentences of another corpus has it seen?
+
+`trained_on.safetensors` has the sorted hashes (8 bytes each) of all different training sources and targets, including
+those of the models that it started from. They are the hashes by which leaks are found (`text.cleaning.keys_of_pair`):
+equal for sentences that differ only in case, spaces and punctuation. Two different sentences have the same hash with a
+probability of 2^-64.
+
+The file has at most MOST hashes a side, 16 MB in all: of larger corpora, the smallest ones. A hash that is not larger
+than the largest of them can still be decided exactly, and the share of such hashes is the share that is checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from transformer_mt.data.store import SIDES
+from transformer_mt.errors import TmtError
+
+FILE = "trained_on.safetensors"
+MOST = 1_000_000  # hashes a side
+Hashes = NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class TrainedOn:
+    """hashes: by side, sorted, each once. complete: False if a model that it started from has no such file."""
+
+    hashes: Mapping[str, Hashes]
+    complete: bool = True
+
+    @classmethod
+    def of(cls, hashes: Mapping[str, Hashes]) -> TrainedOn:
+        """From the hashes of all training sentences, by side, in any order."""
+        return cls({side: np.unique(hashes[side])[:MOST] for side in SIDES})
+
+    def with_parent(self, parent: TrainedOn | None) -> TrainedOn:
+        """What a model has seen that started from another one. None: what that one has seen is unknown."""
+        if parent is None:
+            return TrainedOn(self.hashes, complete=False)
+        both = {}
+        for side in SIDES:
+            one, other = self.hashes[side], parent.hashes[side]
+            limit = min(_limit(one), _limit(other))  # up to here, both are complete
+            both[side] = np.unique(np.concatenate([one[one <= limit], other[other <= limit]]))[:MOST]
+        return TrainedOn(both, self.complete and parent.complete)
+
+    def seen(self, side: str, hashes: Hashes) -> tuple[int, float]:
+        """How many of these sentences are among the training sentences, and the share that could be checked."""
+        known = self.hashes[side]
+        checked = hashes[hashes <= _limit(known)]
+        return int(np.isin(checked, known).sum()), float(_limit(known)) / 2.0**64 if len(known) >= MOST else 1.0
+
+    def to_bytes(self) -> bytes:
+        """The content of the file."""
+        return save({side: self.hashes[side] for side in SIDES}, {"complete": str(self.complete).lower()})
+
+    @classmethod
+    def read(cls, folder: Path) -> TrainedOn | None:
+        """From the folder of a model or of prepared data; None if an older version wrote it.
+
+        Raises TmtError if the file is damaged.
+        """
+        file = folder / FILE
+        try:
+            with safe_open(file, framework="np") as opened:
+                hashes = {side: opened.get_tensor(side) for side in SIDES}
+                complete = (opened.metadata() or {}).get("complete") == "true"
+        except FileNotFoundError:
+            return None
+        except (SafetensorError, OSError) as error:
+            remedy = "Copy it again from its original, or delete it; what this model was trained on is then unknown."
+            raise TmtError(f"not a readable safetensors file ({error})", place=file, remedy=remedy) from None
+        return cls(hashes, complete)
+
+
+def _limit(hashes: Hashes) -> np.uint64:
+    """The largest hash that can be decided."""
+    return np.uint64(2**64 - 1) if len(hashes) < MOST else np.uint64(hashes[-1])

@@ -1,0 +1,96 @@
+"""The model that a training starts from: finding it, whether it fits the config, and what the run keeps of it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from transformer_mt.config.load import CONFIG, differences, load_config
+from transformer_mt.config.schema import Config
+from transformer_mt.data.parent import Parent
+from transformer_mt.decoding.finding import find_model
+from transformer_mt.decoding.model_directory import TRAINED_ON
+from transformer_mt.errors import TmtError
+from transformer_mt.files.lines import path_of
+from transformer_mt.files.replace import replaced_folder
+from transformer_mt.reporting.table import aligned
+from transformer_mt.text.codec import SOURCE, TARGET
+
+KEPT = "parent"  # in the folder of the run: the parent's tokenizers and config, without weights
+FITTING = ("data.source", "data.target", "model.", "tokenizer.")  # keys that must be those of the parent, except
+FREE = (
+    *("model.dropout", "model.attention_dropout", "model.feed_forward_dropout", "model.attention"),
+    *("model.norm_kernel", "model.embedding_init", "model.max_positions"),  # the last is compared as it takes effect
+)
+FREE_OF_TOKENIZERS = ("extend", "sampling", "training_sentences", "min_frequency", "min_word_frequency")
+
+
+def parent_of(config: Config, run: Path, fresh: bool = False) -> Parent | None:
+    """The model that a config starts from; None if it starts from random weights.
+
+    run: a run that has begun keeps what it needs, so that the model may change or go. fresh: it begins again
+    Raises TmtError if there is no such model, or if it does not fit the config.
+    """
+    start = config.training.start_from
+    if start is None:
+        return None
+    kept = run / KEPT
+    if not fresh and (kept / CONFIG).is_file() and load_config(run / CONFIG).training.start_from == start:
+        folder = kept
+    else:
+        folder = find_parent(config)
+        if folder.resolve().is_relative_to(run.resolve()):
+            remedy = "Give the new run another name, so that the model it starts from stays as it is."
+            raise TmtError("this run would start from its own model", place="training.start_from", remedy=remedy)
+    require_fit(config, load_config(folder / CONFIG))
+    return Parent(start, folder)
+
+
+def find_parent(config: Config) -> Path:
+    """The model folder that training.start_from names. Raises TmtError if it has no model."""
+    folder = find_model(path_of(config.training.start_from or ""))
+    if not (folder / CONFIG).is_file():
+        remedy = "Name a run folder, such as runs/NAME, or its folder `model`, in training.start_from."
+        raise TmtError("not a model folder", place=folder, remedy=remedy)
+    return folder
+
+
+def require_fit(config: Config, parent: Config) -> None:
+    """Raises TmtError with a table of the keys whose values differ, if weights or tokenizers cannot be used."""
+    rows = [[" ".join(["", "", key]), *values.split(" | ")] for key, values in _misfits(config, parent)]
+    if config.model.positions == "learned" == parent.model.positions and config.max_positions != parent.max_positions:
+        rows.append(["  model.max_positions", str(parent.max_positions), str(config.max_positions)])
+    if not rows:
+        return
+    table = "\n  ".join(aligned([["  key", "model", "config"], *rows], "<<<"))
+    keys = [row[0].strip() for row in rows]
+    if any(key.startswith("data.") for key in keys):
+        remedy = f"This model translates {parent.data.direction}: choose a model for {config.data.direction}."
+    else:
+        remedy = "Remove these keys from the config, which then takes them from the model, or choose another model."
+    problem = f"the model in {config.training.start_from} does not fit this config:\n  {table}"
+    raise TmtError(problem, place="training.start_from", remedy=remedy)
+
+
+def _misfits(config: Config, parent: Config) -> list[tuple[str, str]]:
+    """The keys with other values, and both values as `parent | config`."""
+    found = []
+    for line in differences(parent, config):
+        key, _, values = line.partition(": ")
+        free = key in FREE or (key.startswith("tokenizer.") and key.rpartition(".")[2] in FREE_OF_TOKENIZERS)
+        if key.startswith(FITTING) and not free:
+            found.append((key, values))
+    return found
+
+
+def keep_parent(parent: Parent, run: Path) -> None:
+    """Copy what a begun run needs of its parent: prepared data can then be made again without it."""
+    if parent.folder == run / KEPT:
+        return
+    with replaced_folder(run / KEPT) as aside:
+        for name in (CONFIG, TRAINED_ON):
+            if (parent.folder / name).exists():
+                shutil.copy(parent.folder / name, aside / name)
+        for side in (SOURCE, TARGET):
+            if (parent.folder / side).is_dir():
+                shutil.copytree(parent.folder / side, aside / side)

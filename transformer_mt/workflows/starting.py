@@ -1,0 +1,54 @@
+"""The weights of a new model that starts from another one."""
+
+from __future__ import annotations
+
+import torch
+
+from transformer_mt.config.schema import Config
+from transformer_mt.data.parent import Parent
+from transformer_mt.data.store import SIDES, SOURCE, TARGET
+from transformer_mt.decoding.model_directory import WEIGHTS, read_model_weights, vocabularies_digest
+from transformer_mt.errors import TmtError
+from transformer_mt.kernels.build import build_model
+from transformer_mt.model.transformer import Transformer
+from transformer_mt.runtime.weights import load_weights
+from transformer_mt.text.codec import Codec
+from transformer_mt.text.vocabulary import MARKS
+from transformer_mt.training.run_directory import FRESH
+from transformer_mt.training.starting import freeze, require_new_rows_trained, with_new_rows
+from transformer_mt.workflows.parents import find_parent
+
+
+def require_trainable(config: Config) -> None:
+    """Check training.freeze before the data is prepared. Raises TmtError as `freeze` does."""
+    if config.training.freeze:
+        with torch.device("meta"):
+            model = build_model(config, len(MARKS), len(MARKS), "meta")
+        freeze(model, config.training.freeze)
+        extended = {SOURCE: config.source_tokenizer.extend, TARGET: config.target_tokenizer.extend}
+        require_new_rows_trained(model, extended)
+
+
+def load_parent(model: Transformer, config: Config, parent: Parent, codecs: tuple[Codec, Codec]) -> None:
+    """Give a model the weights of its parent, and rows for new tokens. codecs: of the new model.
+
+    Raises TmtError if the weights are missing or damaged, or if the parent has changed since the run began.
+    """
+    folder = find_parent(config)
+    if vocabularies_digest(folder) != vocabularies_digest(parent.folder):
+        raise TmtError(
+            "the model that this run started from has other vocabularies now",
+            place=folder,
+            remedy=f"Start again with {FRESH}, or bring the old model back.",
+        )
+    parts = {
+        side: [_ids_of_parts(old, token) for token in new.vocabulary.tokens[len(old) :]]
+        for side, old, new in zip(SIDES, parent.codecs, codecs, strict=True)
+    }
+    weights = with_new_rows(read_model_weights(folder), model, parts)
+    load_weights(model, weights, folder / WEIGHTS)
+
+
+def _ids_of_parts(codec: Codec, token: str) -> list[int]:
+    """The ids of the old tokens that spell a new one; none if there are none."""
+    return codec.vocabulary.encode(codec.segmenter.tokenizer.parts(token))
