@@ -18,23 +18,23 @@ CONFIG = "config.yaml"  # in the folder of a run, a model or an export: its conf
 START = ("training", "start_from")
 
 
-def with_inherited(source: YamlSource, run: Path | None = None) -> YamlSource:
+def with_inherited(source: YamlSource, run: Path | None = None, fresh: bool = False) -> YamlSource:
     """The values of a config, with those that it takes from the model to start from.
 
     run: folder of the run; default: runs/NAME. A run that has begun with this model keeps what it began with, so the
-    folder of the model is not read, and may be gone.
+    folder of the model is not read, and may be gone. fresh: it begins again
     Raises TmtError if something is left out and there is no such model.
     """
     own, start = source.values, _start_of(source.values)
     if start is None or not _lacks(own):
         return source
-    begun = _values(run or RUNS / str(own.get("name")))
+    begun = None if fresh else _values(run or RUNS / str(own.get("name")))
     if begun is not None and _start_of(begun) == start:
         parent = begun
     else:
         folder = Path(start).expanduser()
         found = _values(folder / "model") or _values(folder)
-        if found is None and _section(own, "tokenizer") and _section(own, "model"):
+        if found is None and {"kind", "source"} & set(_section(own, "tokenizer")):
             return source  # a training looks for the folder again; the config of a finished model does not need it
         if found is None:
             raise TmtError(

@@ -30,26 +30,32 @@ ConfigLike = Config | str | Path
 SCORES = "scores.json"  # in the folder of a model: its scores
 
 
-def load_config(file: str | Path, overrides: str | Sequence[str] = (), run: Path | None = None) -> Config:
+def load_config(
+    file: str | Path, overrides: str | Sequence[str] = (), run: Path | None = None, fresh: bool = False
+) -> Config:
     """Read and check a config. overrides: `key.path=value`, the value in YAML.
 
-    With training.start_from, keys that the config leaves out may come from that model. run: see `with_inherited`
+    With training.start_from, keys that the config leaves out may come from that model. run, fresh: see `with_inherited`
     Raises TmtError with all problems and their places.
     """
-    return _checked(read_yaml(file), overrides, run)
+    return _checked(read_yaml(file), overrides, run, fresh)
 
 
-def config_of(config: ConfigLike, overrides: str | Sequence[str] = (), run: Path | None = None) -> Config:
+def config_of(
+    config: ConfigLike, overrides: str | Sequence[str] = (), run: Path | None = None, fresh: bool = False
+) -> Config:
     """A Config, or the config in a file, with overrides. Raises TmtError as `load_config` does."""
     if not isinstance(config, Config):
-        return load_config(config, overrides, run)
+        return load_config(config, overrides, run, fresh)
     source = YamlSource(f"the config '{config.name}'", config.model_dump(mode="json"), {})
     return _checked(source, overrides) if overrides else config
 
 
-def _checked(source: YamlSource, overrides: str | Sequence[str], run: Path | None = None) -> Config:
+def _checked(
+    source: YamlSource, overrides: str | Sequence[str], run: Path | None = None, fresh: bool = False
+) -> Config:
     file, source = source, _apply(source, [overrides] if isinstance(overrides, str) else overrides)
-    source = with_inherited(source, run)
+    source = with_inherited(source, run, fresh)
     problems = find_problems(source)
     if problems and overrides:
         own = set(find_problems(file))

@@ -106,7 +106,8 @@ class _Preparation:
         _require_pairs(selection)
         words = {side: findings.words["train", side] for side in SIDES}
         parent = self.parent
-        codecs = build_codecs(segmenters, words, config.has_shared_vocabulary, parent and parent.vocabularies)
+        known = parent.vocabularies if parent is not None else None
+        codecs = build_codecs(segmenters, words, config.has_shared_vocabulary, known)
         save_codecs((codecs[SOURCE], codecs[TARGET]), folder)
         write_ids(folder, selection, numbers, codecs, self.progress)
         self._write_texts(selection)

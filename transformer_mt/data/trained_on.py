@@ -82,4 +82,5 @@ class TrainedOn:
 
 def _limit(hashes: Hashes) -> np.uint64:
     """The largest hash that can be decided."""
-    return np.uint64(2**64 - 1) if len(hashes) < MOST else np.uint64(hashes[-1])
+    largest: np.uint64 = hashes[-1] if len(hashes) >= MOST else np.uint64(2**64 - 1)
+    return largest

@@ -43,6 +43,7 @@ CHANGEABLE = (
     "data.workers",
     "data.prepared",
 )
+START = "training.start_from:"
 # These keys change the validation BLEU. If BLEU decides which checkpoint is best, they must not change.
 BLEU_KEYS = (
     "training.bleu_sentences",
@@ -239,11 +240,13 @@ class RunDirectory:
         fixed = BLEU_KEYS if config.training.monitor == "bleu" else ()
         refused = [line for line in changed if line.startswith(fixed) or not line.startswith(CHANGEABLE)]
         if refused:
+            only_at_start = any(line.startswith(START) for line in refused)
+            note = "A run reads training.start_from only at its start. " if only_at_start else ""
             raise TmtError(
                 "this folder contains a run with another config; these keys differ (value of the run | new value)\n    "
                 + "\n    ".join(refused),
                 place=self.folder,
-                remedy=f"Choose another --run-dir or name, restore the old values, or start again with {FRESH}"
+                remedy=f"{note}Choose another --run-dir or name, restore the old values, or start again with {FRESH}"
                 " (the previous run is moved to NAME.1).",
             )
         return changed

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from transformer_mt.config.load import CONFIG, load_config
 from transformer_mt.config.schema import Config
+from transformer_mt.data.parent import hashes_for_model
 from transformer_mt.data.prepared import open_prepared
 from transformer_mt.decoding.model_directory import WEIGHTS, save_model_directory
 from transformer_mt.errors import TmtError
@@ -22,6 +23,7 @@ from transformer_mt.training.ending import Candidate, best_of
 from transformer_mt.training.run_directory import FinalModel, RunDirectory
 from transformer_mt.workflows.candidates import Scorer
 from transformer_mt.workflows.models import default_model
+from transformer_mt.workflows.parents import parent_of
 
 _IN_PYTHON = " (in Python: force=True)"
 
@@ -66,12 +68,17 @@ def average(run: str | Path | None = None, last: int = 5, force: bool = False) -
     if len(steps) < last:
         newest = "checkpoint" if len(steps) == 1 else f"{len(steps)} checkpoints"
         note(f"averaged only the newest {newest}; training.keep_last decides how many a run keeps")
-    codecs = load_codecs(directory.model) if directory.model.is_dir() else open_prepared(config).codecs()
+    if directory.model.is_dir():
+        codecs, seen = load_codecs(directory.model), None  # the file that is there is kept
+    else:
+        prepared = open_prepared(config)
+        codecs = prepared.codecs()
+        seen = hashes_for_model(prepared.folder, parent_of(config, directory.folder))
     weights = directory.checkpoints.mean_weights(steps)
     compared = _compared(directory, config, steps, weights, force)
     if compared and best_of(compared) is not compared[0] and not force:
         return AverageReport(directory.model, steps, compared, replaced=False)
-    save_model_directory(directory.model, config, weights, codecs)
+    save_model_directory(directory.model, config, weights, codecs, seen)
     directory.record_final_model(FinalModel(steps, "average", compared=compared))
     return AverageReport(directory.model, steps, compared)
 

@@ -106,8 +106,11 @@ def _vocabulary_sizes(config: Config, file: Path, source: int | None, target: in
         prepared = [len(codec) for codec in open_prepared(config).codecs()]
     except TmtError:  # not prepared, or prepared with other settings
         prepared = [0, 0]
-    source = source or prepared[0] or config.source_tokenizer.size
-    target = target or prepared[1] or config.target_tokenizer.size
+    configured = config.source_tokenizer.size, config.target_tokenizer.size
+    if config.training.start_from is not None:  # vocabularies of another model, which may have been extended
+        configured = None, None
+    source = source or prepared[0] or configured[0]
+    target = target or prepared[1] or configured[1]
     if source and target:
         return source, target
     raise TmtError(

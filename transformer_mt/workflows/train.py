@@ -87,7 +87,7 @@ def train(
     with join_world() as world:
         folder = None
         try:
-            settings = world.from_main(lambda: config_of(config, overrides, Path(run_dir) if run_dir else None))
+            settings = world.from_main(lambda: config_of(config, overrides, Path(run_dir) if run_dir else None, fresh))
             folder = Path(run_dir or RUNS / settings.name)
             return _train(settings, folder, fresh, world)
         except KeyboardInterrupt:

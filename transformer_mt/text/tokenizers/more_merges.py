@@ -54,7 +54,7 @@ class _Merging:
 
     def best(self) -> tuple[str, str] | None:
         """The most frequent neighbours, the first in alphabetical order of equals; None if none is frequent."""
-        best = max(self.pairs.items(), key=lambda one: (one[1], one[0]), default=(None, 0))
+        best = min(self.pairs.items(), key=lambda one: (-one[1], one[0]), default=(None, 0))
         return best[0] if best[1] >= FEWEST else None
 
     def merge(self, pair: tuple[str, str]) -> None:
@@ -98,20 +98,11 @@ def with_pieces(model: bytes, pieces: Sequence[str], score: float) -> bytes:
     """A serialised SentencePiece model with more pieces at its end. score: of the first; each next has one less.
 
     Concatenated messages of protocol buffers are the message with all repeated fields, so nothing is parsed. A piece is
-    field 1 of the model: its text is field 1, its score field 2.
+    field 1 of the model: its text is field 1, its score field 2. A length below 128, such as that of 16 characters, is a byte.
     """
     added = bytearray(model)
     for number, piece in enumerate(pieces):
         text = piece.encode("utf-8")
-        message = b"\x0a" + _varint(len(text)) + text + b"\x15" + struct.pack("<f", score - number)
-        added += b"\x0a" + _varint(len(message)) + message
+        message = b"\x0a" + bytes([len(text)]) + text + b"\x15" + struct.pack("<f", score - number)
+        added += b"\x0a" + bytes([len(message)]) + message
     return bytes(added)
-
-
-def _varint(number: int) -> bytes:
-    """Seven bits in each byte, the lowest first; the eighth bit says that more follow."""
-    encoded = bytearray()
-    while number > 0x7F:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*encoded, number])

@@ -152,15 +152,16 @@ class SentencepieceTokenizer(Tokenizer):
 
     def extend(self, sentences: Iterable[str], most: int) -> list[str]:
         """Continues BPE on these sentences. The old pieces keep their ids, and are merged before the new ones."""
-        words = Counter[tuple[str, ...]]()
+        words, known = Counter[tuple[str, ...]](), set(self.inventory())
         for sentence in sentences:
-            pieces = self.tokenize(sentence)
+            found = self.tokenize(sentence)
+            pieces = [part for one in found for part in ([one] if one in known else one)]  # unknown characters
             starts = [place for place, piece in enumerate(pieces) if place == 0 or piece.startswith(SPACE)]
             words.update(tuple(pieces[start:end]) for start, end in pairwise([*starts, len(pieces)]))
-        found = more_pieces(words, self.inventory(), most, LONGEST)
+        new = more_pieces(words, known, most, LONGEST)
         model = self._pieces.serialized_model_proto()
-        self._load(with_pieces(model, found, min(self._scores.values(), default=0.0) - 1))
-        return found
+        self._load(with_pieces(model, new, min(self._scores.values(), default=0.0) - 1))
+        return new
 
     def parts(self, token: str) -> list[str]:
         pieces = bpe_dropout(token, self._scores, Drops(0.0, random.Random(0)))
