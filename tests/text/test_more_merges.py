@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,20 +44,19 @@ def test_old_ids_stay_and_new_pieces_shorten_new_text() -> None:
     assert sum(len(tokenizer.tokenize(text)) for text in NEW) < sum(len(old.tokenize(text)) for text in NEW)
     assert "é" in found
     assert "é" not in old.inventory()
-    assert all("".join(old.parts(piece)) in (piece, "") for piece in found if set(piece) <= set("▁abcdehimnorst"))
+    letters = {piece for piece in old.inventory() if len(piece) == 1}
+    spelled = [piece for piece in found if set(piece) <= letters]
+    assert spelled
+    assert all("".join(old.parts(piece)) == piece for piece in spelled)
 
 
-@given(st.lists(st.sampled_from(["the", "hatter", "chats", "mat", "théâtre", "1984!"]), min_size=1, max_size=6))
+@given(st.lists(st.sampled_from(["the", "hatter", "chats", "mat", "in", "chat", "trend"]), min_size=1, max_size=6))
 def test_extended_pieces_are_lossless_and_split_the_old_pieces_no_further(words: list[str]) -> None:
     text = " ".join(words)
     tokens = EXTENDED.tokenize(text)
     assert EXTENDED.detokenize(tokens) == text
-    ends = set()
-    for place, piece in enumerate(ORIGINAL.tokenize(text)):
-        ends.add(len("".join(ORIGINAL.tokenize(text)[: place + 1])))
-        assert piece
-    new_ends = {len("".join(tokens[: place + 1])) for place in range(len(tokens))}
-    assert new_ends <= ends
+    ends = list(accumulate(map(len, ORIGINAL.tokenize(text))))
+    assert set(accumulate(map(len, tokens))) <= set(ends)
 
 
 def test_the_same_text_gives_the_same_pieces() -> None:
@@ -67,7 +68,7 @@ def test_the_longest_pieces_are_written_correctly() -> None:
     tokenizer.extend(["ประเทศไทยเมืองหลวง " * 2] * 4, 60)
     found = [piece for piece in tokenizer.inventory() if len(piece.encode("utf-8")) > 40]
     assert found
-    assert tokenizer.tokenize("ประเทศไทยเมืองหลวง")[0] in found
+    assert set(found) & set(tokenizer.tokenize("ประเทศไทยเมืองหลวง"))
 
 
 EXTENDED, ORIGINAL = _trained(), _trained()

@@ -98,7 +98,7 @@ def with_pieces(model: bytes, pieces: Sequence[str], score: float) -> bytes:
     """A serialised SentencePiece model with more pieces at its end. score: of the first; each next has one less.
 
     Concatenated messages of protocol buffers are the message with all repeated fields, so nothing is parsed. A piece is
-    field 1 of the model: its text is field 1, its score field 2. A length below 128, such as that of 16 characters, is a byte.
+    field 1 of the model: its text is field 1, its score field 2. Lengths below 128 take one byte.
     """
     added = bytearray(model)
     for number, piece in enumerate(pieces):
