@@ -69,6 +69,14 @@ class FinalModel(NamedTuple):
     compared: Sequence[Candidate] = ()
     criterion: Mapping[str, Any] = {}
 
+    @property
+    def made_of(self) -> str:
+        """The checkpoints in words; that of step 0 is the model that training started from."""
+        if self.steps == [0]:
+            return "the parent: no checkpoint of this run is better"
+        steps = ", ".join(f"{step:,}" for step in self.steps)
+        return f"checkpoint of step {steps}" if len(self.steps) == 1 else f"mean of the checkpoints of steps {steps}"
+
     def to_json(self) -> dict[str, Any]:
         return {**self._asdict(), "compared": [asdict(one) for one in self.compared]}
 

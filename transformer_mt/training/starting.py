@@ -68,8 +68,9 @@ def require_new_rows_trained(model: Transformer, extended: Mapping[str, int]) ->
     for side, prefixes in TABLES.items():
         for name, parameter in model.named_parameters(remove_duplicate=False):
             if extended[side] and name.startswith(prefixes) and not parameter.requires_grad:
+                part = name.rpartition(".")[0]
                 raise TmtError(
-                    f"tokenizer.extend adds rows to {name.rpartition('.')[0]}, which training.freeze keeps as it is",
+                    f"tokenizer.extend adds rows to {part}, which training.freeze keeps as it is",
                     place="training.freeze",
                     remedy="Freeze other parts, or remove tokenizer.extend.",
                 )

@@ -299,13 +299,9 @@ class TrainingJob:
         run, events = self.run, self.events
         run.update_model_config(self.config)
         run.record_finish(state.step, final)
-        steps = ", ".join(f"{step:,}" for step in final.steps)
-        made = f"checkpoint of step {steps}" if len(final.steps) == 1 else f"mean of the checkpoints of steps {steps}"
-        if final.steps == [0]:
-            made = "the parent: no checkpoint of this run is better"
         kept = ", made by `tmt average` and kept" if final.by == "average" else ""
         why = f", {final.why}" if final.why else ""
-        events.say(f"model      {run.model} ({made}{kept}{why})")
+        events.say(f"model      {run.model} ({final.made_of}{kept}{why})")
         events.say(f"plots      {run.folder / PLOTS}")
         events.say(f"next       {program_name()} translate --model {quoted(run.folder)}")
         events.say(f"           {self._how_to_train_on(state)}")
