@@ -33,6 +33,18 @@ class TmtError(Exception):
         return f"{head}\n  {self.remedy}" if self.remedy else head
 
 
+def named(value: object) -> str:
+    """A value of the wrong type, in a message: None, or its type."""
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def checked_path(given: str | Path) -> Path:
+    """The path. Raises TmtError for what is neither text nor a path: callers in Python may give None."""
+    if not isinstance(given, (str, Path)):
+        raise TmtError(f"{named(given)} is not a path", remedy="Give a file or folder as str or Path.")
+    return Path(given)
+
+
 def at(file: str | Path, line: int) -> str:
     """`file:line`, which editors can open; lines are counted from 1."""
     return f"{file}:{line}"

@@ -155,6 +155,27 @@ def test_a_missing_column_is_reported_with_the_existing_ones(tmp_path: Path, kin
 
 
 @pytest.mark.parametrize("kind", ["tsv", "csv"])
+def test_a_name_of_two_columns_is_not_the_first_of_them(tmp_path: Path, kind: str) -> None:
+    file = _table(tmp_path, kind, [["id", "text", " text"], ["1", "eins", "one"]])
+    error = _error(_corpus(kind=kind, files=file, source_column="id", target_column="text"))
+    assert (error.place, error.message) == (f"{file}:1", "2 columns have the name 'text'")
+    assert error.remedy.endswith("1, 2")
+    assert _sides(_corpus(kind=kind, files=file, source_column=1, target_column=2)) == [("eins", "one")]
+
+
+@pytest.mark.parametrize("kind", ["tsv", "csv", "jsonl", "xlsx", "parquet"])
+def test_one_column_for_both_sides_is_refused(kind: str) -> None:
+    with pytest.raises(ValidationError, match="source_column and target_column are both 'text'"):
+        _corpus(kind=kind, files="a", source_column="text", target_column="text")
+
+
+def test_a_name_and_a_number_of_one_column_are_refused(tmp_path: Path) -> None:
+    file = _table(tmp_path, "tsv", [["German", "English"], ["eins", "one"]])
+    error = _error(_corpus(kind="tsv", files=file, source_column="English", target_column=1))
+    assert "both column 1" in error.message
+
+
+@pytest.mark.parametrize("kind", ["tsv", "csv"])
 def test_a_row_with_too_few_columns_is_reported_with_its_line(tmp_path: Path, kind: str) -> None:
     file = _table(tmp_path, kind, [["a", "b"], ["c", "d"], ["alone"]])
     error = _error(_corpus(kind=kind, files=file))

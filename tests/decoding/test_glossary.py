@@ -26,7 +26,7 @@ def copied(line: str) -> list[str]:
 @pytest.mark.parametrize(
     ("content", "problem", "line"),
     [
-        ("Hund\tdog\nKatze cat\n", "1 columns", 2),
+        ("Hund\tdog\nKatze cat\n", "1 column, not 2", 2),
         ("Hund\tdog\tnoun\n", "3 columns", 1),
         ("# comment\n\nHund\t\n", "translation is empty", 3),
         ("\tdog\n", "term is empty", 1),

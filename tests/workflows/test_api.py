@@ -145,7 +145,7 @@ def test_a_plain_script_prepares_with_several_workers(tmp_path: Path) -> None:
         (lambda model, folder: tmt.Translator.load([]), "no model is named"),
         (lambda model, folder: tmt.load(folder / "nothing"), "no such model folder"),
         (lambda model, folder: tmt.load(model, beams=3), "unknown setting 'beams'"),
-        (lambda model, folder: tmt.load(model, beam=0), "--beam is 0, but must be"),
+        (lambda model, folder: tmt.load(model, beam=0), "^beam is 0, but must be"),
         (lambda model, folder: tmt.load(model, engine="marian"), "unknown engine 'marian'"),
         (lambda model, folder: tmt.load(model, device="tpu"), "unknown device 'tpu'"),
         (lambda model, folder: tmt.Translator.load(model, computing=tmt.Computing("tpu")), "unknown device 'tpu'"),

@@ -352,6 +352,18 @@ def test_exchanged_names_are_not_believed() -> None:
     assert "Rename the files" in _error("folder").remedy, "the reader goes by their names"
 
 
+def test_a_column_in_another_language_than_it_is_said_to_be_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
+    table = _table("a.tsv", [("de", "en"), *PAIRS["de", "en"]])
+    propose_config(table)
+    assert "looks like" not in capsys.readouterr().err
+    assert _direction(propose_config(table, "en", "fr")) == "en-fr"
+    assert "a.tsv: column de looks like German, not French" in capsys.readouterr().err
+    for name, side in (("x.de", 0), ("x.en", 1)):
+        Path(name).write_text("".join(f"{pair[side]}\n" for pair in PAIRS["de", "en"]), encoding="utf-8")
+    assert _direction(propose_config(["x.de", "x.en"], "fr", "en")) == "fr-en"
+    assert "tmt: x.de looks like German, not French" in capsys.readouterr().err
+
+
 def test_each_entry_has_its_line_and_its_reasons() -> None:
     first = _table("1.tsv", PAIRS["de", "en"][:100])
     second = _table("2.tsv", [(en, de) for de, en in PAIRS["de", "en"][100:200]])

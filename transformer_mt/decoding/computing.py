@@ -23,6 +23,7 @@ class Computing:
     scored: bool = True
 
     def __post_init__(self) -> None:
-        """Raises TmtError if `threads` is below 1."""
-        if self.threads is not None and self.threads < 1:
-            raise TmtError(f"threads must be 1 or more, not {self.threads}", remedy="For example:  --threads 2")
+        """Raises TmtError if `threads` or `seed` is no whole number, or too small."""
+        for name, value, least in (("threads", self.threads, 1), ("seed", self.seed, 0)):
+            if value is not None and not (isinstance(value, int) and value >= least):
+                raise TmtError(f"{name} must be {least} or more, not {value!r}", remedy=f"For example:  --{name} 2")

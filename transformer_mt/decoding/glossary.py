@@ -137,7 +137,9 @@ def _rows(file: Path) -> Iterator[tuple[str, str, str]]:
         if row.strip() and not row.startswith("#"):
             columns = [" ".join(column.split()) for column in row.split("\t")]
             if len(columns) != 2:
-                raise TmtError(f"{len(columns)} columns, not 2", place=at(file, number), remedy=_REMEDY)
+                raise TmtError(
+                    f"{len(columns)} column{'s' * (len(columns) != 1)}, not 2", place=at(file, number), remedy=_REMEDY
+                )
             yield columns[0], columns[1], at(file, number)
 
 

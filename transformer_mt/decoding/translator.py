@@ -24,6 +24,7 @@ from transformer_mt.decoding.model_directory import ModelDirectory, load_model_d
 from transformer_mt.decoding.request import Request, SearchResult, batched
 from transformer_mt.decoding.step import pad
 from transformer_mt.errors import TmtError
+from transformer_mt.files.lines import paths_of
 from transformer_mt.kernels.linear import store_by_columns
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import keep_freed_memory, pick_device
@@ -88,10 +89,10 @@ class Translator(Interpreter):
             torch.set_num_threads(computing.threads)
         keep_freed_memory()
         device = pick_device(computing.device)
-        several = [folders] if isinstance(folders, (str, Path)) else folders
+        several = paths_of(folders)
         if not several:
             raise TmtError("no model is named", remedy="Give the folder of a model or of a run.")
-        models = [load_model_directory(find_model(Path(folder)), device) for folder in several]
+        models = [load_model_directory(find_model(folder), device) for folder in several]
         if device.type == "cpu":
             for directory in models:
                 store_by_columns(directory.model)

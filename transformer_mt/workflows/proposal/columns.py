@@ -12,7 +12,8 @@ from typing import NamedTuple
 from transformer_mt.config.languages import code_of, name_of
 from transformer_mt.corpora.looking import Contents
 from transformer_mt.errors import TmtError
-from transformer_mt.text.language import is_number, language_of, same_language
+from transformer_mt.reporting.notes import note
+from transformer_mt.text.language import is_known, is_number, language_of, same_language
 
 _ENOUGH = 20  # cells, to judge how often something occurs
 _LINK = re.compile(r"https?://|www\.")
@@ -129,6 +130,15 @@ def _named_language(contents: Contents, name: str | int) -> str | None:
 def _language(contents: Contents, name: str | int) -> str:
     """The language that the file or the name of the column gives, or that its cells look like."""
     return _named_language(contents, name) or _looks_like(contents, name) or "und"
+
+
+def note_other_languages(contents: Contents, file: Path, sides: tuple[Side, Side]) -> None:
+    """A note for each column whose sentences look like another language than the one that it was given."""
+    for column, language in sides:
+        found = _looks_like(contents, column)
+        if found and is_known(language) and not same_language(found, language):
+            where = str(file) if str(file) in contents.columns else f"{file}: column {column}"
+            note(f"{where} looks like {name_of(found)}, not {name_of(language)}; check --source and --target")
 
 
 def _looks_like(contents: Contents, name: str | int) -> str | None:
