@@ -145,6 +145,11 @@ def test_a_column_by_name_means_a_header(tmp_path: Path, kind: str, columns: tup
     assert next(corpus.read("all")).place == f"{file}:2"
 
 
+def test_a_name_in_decomposed_letters_is_the_same_name(tmp_path: Path) -> None:
+    file = _table(tmp_path, "csv", [["Satz", "U\u0308bersetzung"], ["eins", "one"]])
+    assert _sides(_corpus(kind="csv", files=file, source_column="Satz", target_column="Übersetzung")) == PAIRS[:1]
+
+
 @pytest.mark.parametrize("kind", ["tsv", "csv"])
 def test_a_missing_column_is_reported_with_the_existing_ones(tmp_path: Path, kind: str) -> None:
     file = _table(tmp_path, kind, [["German", "English"], ["a", "b"]])

@@ -9,10 +9,10 @@ import csv
 import difflib
 import json
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
+from unicodedata import normalize
 
 from pydantic import Field, field_validator, model_validator
 
@@ -111,7 +111,7 @@ def pick_columns(
 
 def is_header(cells: Sequence[str]) -> bool:
     """Whether each of these cells is the name of a column, such as `de`, `German text` or `원문`."""
-    parts = [_NAME_PARTS.findall(unicodedata.normalize("NFC", cell).casefold()) for cell in cells]
+    parts = [_NAME_PARTS.findall(normalize("NFC", cell).casefold()) for cell in cells]
     return all(words and COLUMN_NAMES.issuperset(words) for words in parts)
 
 
@@ -134,7 +134,7 @@ def find_column(header: Sequence[str], column: str | int, place: str) -> int:
     """The number of a column (from 0). Raises TmtError if no column has this name, or several have it."""
     if isinstance(column, int):
         return column
-    names = [name.strip() for name in header]
+    names, column = [normalize("NFC", name.strip()) for name in header], normalize("NFC", column)
     if column not in names:
         _require_separator(header, place)
         raise missing_column(column, names, place)

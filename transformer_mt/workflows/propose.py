@@ -270,8 +270,8 @@ class _Choice:
             *data,
             ("languages", f"{name_of(source)} ({source}) to {name_of(target)} ({target})"),
             ("pairs", f"{number}{different}. The first one:"),
-            (f"  {source}", first.source),
-            (f"  {target}", first.target),
+            (f"  {source}", " ".join(first.source.split())),
+            (f"  {target}", " ".join(first.target.split())),
         )
 
     def _model(self, sizes: Sizes, shared: bool) -> str:
