@@ -7,6 +7,7 @@ without its traceback. Every other exception is a bug in this package and keeps 
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 USER_FAULT = 2
@@ -40,7 +41,7 @@ def named(value: object) -> str:
 
 def checked_path(given: str | Path) -> Path:
     """The path. Raises TmtError for what is neither text nor a path: callers in Python may give None."""
-    if not isinstance(given, (str, Path)):
+    if not isinstance(given, (str, os.PathLike)):
         raise TmtError(f"{named(given)} is not a path", remedy="Give a file or folder as str or Path.")
     return Path(given)
 

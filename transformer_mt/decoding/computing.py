@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 
 from transformer_mt.errors import TmtError
 
@@ -25,5 +26,5 @@ class Computing:
     def __post_init__(self) -> None:
         """Raises TmtError if `threads` or `seed` is no whole number, or too small."""
         for name, value, least in (("threads", self.threads, 1), ("seed", self.seed, 0)):
-            if value is not None and not (isinstance(value, int) and value >= least):
+            if value is not None and not (isinstance(value, Integral) and value >= least):
                 raise TmtError(f"{name} must be {least} or more, not {value!r}", remedy=f"For example:  --{name} 2")
