@@ -18,6 +18,7 @@ from transformer_mt.cli.options import (
     ThemeOption,
     ThreadsOption,
     UtilityOption,
+    WeightsOption,
     picture_file,
 )
 from transformer_mt.errors import TmtError
@@ -74,6 +75,7 @@ def translate(
     threads: ThreadsOption = None,
     engine: Annotated[str, typer.Option(metavar="NAME", help=_ENGINE, autocompletion=engines)] = "tmt",
     device: DeviceOption = "auto",
+    weights: WeightsOption = "float32",
 ) -> None:
     """Translate sentences, one line out for each line in; or a document."""
     from transformer_mt.cli.streaming import translate_all, write_document
@@ -90,7 +92,7 @@ def translate(
     search["n_best"] = n_best if n_best is not None or json else 1  # one line out for each line in
     search |= {"replace_unknown": replace_unknown, "samples": samples, "utility": utility}
     search |= {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-    computing = workflow.Computing(device, threads, seed, scored=scores or json)
+    computing = workflow.Computing(device, threads, seed, scores or json, weights)
     translator, folders = workflow.open_translator(model, search, computing, engine)
     terms = translator.glossary(glossary) if glossary is not None else None
     if document is not None:

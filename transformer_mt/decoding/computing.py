@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from transformer_mt.errors import TmtError
 
+FLOAT32, BFLOAT16 = FORMATS = ("float32", "bfloat16")
+
 
 @dataclass(frozen=True)
 class Computing:
@@ -15,14 +17,20 @@ class Computing:
     threads: CPU threads; None: one for each core
     seed:    of random samples
     scored:  False lets greedy search skip the scores, which are then 0; this saves a tenth of its time
+    weights: number format of the engine tmt: float32, or for GPUs bfloat16; ctranslate2 takes that of the export
     """
 
     device: str = "auto"
     threads: int | None = None
     seed: int = 1
     scored: bool = True
+    weights: str = FLOAT32
 
     def __post_init__(self) -> None:
-        """Raises TmtError if `threads` is below 1."""
+        """Raises TmtError if `threads` is below 1, or if there is no such number format."""
         if self.threads is not None and self.threads < 1:
             raise TmtError(f"threads must be 1 or more, not {self.threads}", remedy="For example:  --threads 2")
+        if self.weights not in FORMATS:
+            raise TmtError(
+                f"unknown number format '{self.weights}'", place="--weights", remedy=f"Use {' or '.join(FORMATS)}."
+            )

@@ -57,6 +57,7 @@ def load(
     threads: int | None = None,
     seed: int = 1,
     engine: str = "tmt",
+    weights: str = "float32",
     **search: Any,
 ) -> Interpreter:
     """Load a model to translate and score with; `Translator`, or its counterpart for an exported model.
@@ -64,12 +65,13 @@ def load(
     models: a run or model folder, or several for an ensemble; default: the run that finished last
     n_best: number of different translations of a line
     engine: tmt or ctranslate2; an exported folder always uses ctranslate2
+    weights: float32, or for GPUs bfloat16, which rounds the weights
     search: other keys of `decoding`, such as method="mbr"; what is not given stays as the model's config says
     Raises TmtError if a folder has no model, if models do not fit together, or if a setting is wrong.
     """
     several = [models] if isinstance(models, (str, Path)) else models
     search |= {"beam": beam, "length_penalty": length_penalty, "n_best": n_best}
-    computing = Computing(device, threads, seed)
+    computing = Computing(device, threads, seed, weights=weights)
     return open_translator([Path(folder) for folder in several], search, computing, engine)[0]
 
 
