@@ -14,8 +14,10 @@ import torch
 import transformer_mt as tmt
 from transformer_mt.config.load import dump_config, load_config
 from transformer_mt.config.model import ModelConfig
+from transformer_mt.decoding import translator as translator_module
 from transformer_mt.decoding.computing import Computing
 from transformer_mt.decoding.incremental import IncrementalDecoder
+from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
 from transformer_mt.errors import TmtError
 from transformer_mt.exporting.ctranslate2 import load_engine
 from transformer_mt.kernels.build import parts_for
@@ -85,6 +87,29 @@ def test_a_score_says_that_the_weights_were_rounded(tiny_model: Path, tmp_path: 
     assert stored["weights"] == "bfloat16"
 
 
+def test_a_gpu_is_prepared_before_the_models_are_loaded_and_keeps_to_their_setting(
+    tiny_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else cuDNN's attention would make a new plan in every step, for products in bfloat16."""
+    exact = tmp_path / "exact"
+    shutil.copytree(tiny_model, exact)
+    config = load_config(exact / "config.yaml")
+    changed = config.model_copy(update={"runtime": config.runtime.model_copy(update={"tf32": False})})
+    (exact / "config.yaml").write_text(dump_config(changed), encoding="utf-8")
+    events = list[str]()
+
+    def load_on_cpu(folder: Path, device: object) -> ModelDirectory:
+        events.append("load")
+        return load_model_directory(folder)
+
+    monkeypatch.setattr(translator_module, "pick_device", lambda name: torch.device("cuda", 0))
+    monkeypatch.setattr(translator_module, "load_model_directory", load_on_cpu)
+    monkeypatch.setattr(translator_module, "set_up_cuda", lambda device, tf32=True: events.append(f"TF32 {tf32}"))
+    tmt.Translator.load(tiny_model)
+    tmt.Translator.load([tiny_model, exact])
+    assert events == ["TF32 True", "load", "TF32 True", "TF32 True", "load", "load", "TF32 False"]
+
+
 def test_what_does_not_support_rounded_weights_says_so(tiny_model: Path, tmp_path: Path) -> None:
     with pytest.raises(TmtError, match="unknown number format 'float8'"):
         Computing(weights="float8")
@@ -95,5 +120,5 @@ def test_what_does_not_support_rounded_weights_says_so(tiny_model: Path, tmp_pat
     config = load_config(folder / "config.yaml")
     handmade = config.model_copy(update={"model": config.model.model_copy(update={"norm_kernel": "handmade"})})
     (folder / "config.yaml").write_text(dump_config(handmade), encoding="utf-8")
-    with pytest.raises(TmtError, match="need model.norm_kernel: fused"):
+    with pytest.raises(TmtError, match=r"need model\.norm_kernel: fused"):
         tmt.Translator.load(folder, computing=ROUNDED)

@@ -28,7 +28,7 @@ from transformer_mt.errors import TmtError
 from transformer_mt.kernels.linear import store_by_columns
 from transformer_mt.kernels.narrow import round_to_bfloat16, supports_bfloat16
 from transformer_mt.model.transformer import Transformer
-from transformer_mt.runtime.device import keep_freed_memory, pick_device
+from transformer_mt.runtime.device import keep_freed_memory, pick_device, set_up_cuda
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS
 
 DEFAULT = Computing()
@@ -93,7 +93,11 @@ class Translator(Interpreter):
         several = [folders] if isinstance(folders, (str, Path)) else folders
         if not several:
             raise TmtError("no model is named", remedy="Give the folder of a model or of a run.")
+        if device.type == "cuda":
+            set_up_cuda(device)  # before the first tensor
         models = [load_model_directory(find_model(Path(folder)), device) for folder in several]
+        if device.type == "cuda":
+            set_up_cuda(device, all(directory.config.runtime.tf32 for directory in models))
         for directory in models:
             if computing.weights == BFLOAT16:
                 _round(directory)
