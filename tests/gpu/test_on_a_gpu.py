@@ -100,7 +100,7 @@ def test_the_losses_and_gradients_are_those_of_a_cpu(
     assert_close(*results, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize(("beam", "most"), [(1, 1.5), (5, 10.0)])  # lower them when the searches wait less
+@pytest.mark.parametrize(("beam", "most"), [(1, 0.3), (5, 0.3)])  # counted without a GPU: 0.2, in `test_search.py`
 def test_how_often_a_search_waits(
     beam: int,
     most: float,
