@@ -32,5 +32,5 @@ class Computing:
             raise TmtError(f"threads must be 1 or more, not {self.threads}", remedy="For example:  --threads 2")
         if self.weights not in FORMATS:
             raise TmtError(
-                f"unknown number format '{self.weights}'", place="--weights", remedy=f"Use {' or '.join(FORMATS)}."
+                f"unknown number format '{self.weights}'", place="--weights", remedy="Use float32 or bfloat16."
             )
