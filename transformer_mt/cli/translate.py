@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -103,9 +104,14 @@ def translate(
         picture = workflow.draw_attention(translator, first, prefix, attention, attention_of, theme)
         partial = f" of the first of {len(others) + 1} sentences; --no-split draws the line as one" if others else ""
         print(f"tmt: wrote {picture}{partial}", file=sys.stderr)
-    names = [str(folder) for folder in folders]
-    head = {"model": names if len(names) > 1 else names[0]} if json else None
+    head = {"model": _names(folders)} if json else None
     translate_all(translator, given, input_, output, prefix, scores, head, not no_split, terms)
+
+
+def _names(folders: Sequence[Path]) -> str | list[str]:
+    """The folder of a model, or the folders of an ensemble, for JSON."""
+    names = [str(folder) for folder in folders]
+    return names if len(names) > 1 else names[0]
 
 
 def _check_usage(
