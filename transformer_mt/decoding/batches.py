@@ -5,7 +5,7 @@ This file knows models, ids and `DecodingConfig`, not text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 
 import torch
@@ -65,40 +65,43 @@ def search(
         return method.find(Sentences(step, cache, limits, sources, coverage, seed, scored, constraints))
 
     with torch.inference_mode():
-        for batch in _batches(models, requests, method, decoding, positions):
-            for part, found in _in_parts(batch, find):
-                for index, results_of_one in zip(part, found, strict=True):
-                    results[index] = results_of_one
+        for batch, found in _in_parts(_batches(models, requests, method, decoding, positions), find):
+            for index, results_of_one in zip(batch, found, strict=True):
+                results[index] = results_of_one
     return results
 
 
 def _in_parts(
-    batch: Sequence[int], find: Callable[[Sequence[int]], list[list[SearchResult]]]
+    batches: Iterable[Sequence[int]], find: Callable[[Sequence[int]], list[list[SearchResult]]]
 ) -> Iterator[tuple[Sequence[int], list[list[SearchResult]]]]:
-    """The batch with what `find` finds; if memory runs out, its halves, and so on.
+    """Each batch with what `find` finds; if memory runs out, the parts of it, and of the batches after it.
 
     Raises TmtError if memory runs out in a single sentence.
     """
-    waiting = [batch]
-    while waiting:
-        part, found = waiting.pop(), None
-        try:
-            found = find(part)
-        except RuntimeError as error:
-            if not is_out_of_memory(error):
-                raise
-        if found is not None:
-            yield part, found
-        elif len(part) == 1:
-            raise TmtError(
-                "out of memory in a single sentence",
-                remedy="Use a smaller beam, fewer samples, shorter sentences, or another device: --device cpu.",
-            )
-        else:  # outside of `except`, where the error would keep the tensors of the failed search
-            if torch.cuda.is_available():
-                torch.cuda.empty_cache()
-            middle = len(part) // 2
-            waiting += [part[middle:], part[:middle]]
+    n_parts = 1
+    for batch in batches:
+        size = -(-len(batch) // n_parts)
+        waiting = [batch[start : start + size] for start in range(0, len(batch), size)]
+        while waiting:
+            part, found = waiting.pop(0), None
+            try:
+                found = find(part)
+            except RuntimeError as error:
+                if not is_out_of_memory(error):
+                    raise
+            if found is not None:
+                yield part, found
+            elif len(part) == 1:
+                raise TmtError(
+                    "out of memory in a single sentence",
+                    remedy="Use a smaller beam, fewer samples, shorter sentences, or another device: --device cpu.",
+                )
+            else:  # outside of `except`, where the error would keep the tensors of the failed search
+                if torch.cuda.is_available():
+                    torch.cuda.empty_cache()
+                half = -(-len(part) // 2)
+                n_parts = max(n_parts, -(-len(batch) // half))
+                waiting = [part[:half], part[half:], *waiting]
 
 
 def _decoder(models: Sequence[Transformer], with_attention: bool) -> IncrementalDecoder | Ensemble:
