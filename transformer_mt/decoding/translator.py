@@ -26,7 +26,7 @@ from transformer_mt.decoding.request import Request, SearchResult, batched
 from transformer_mt.decoding.step import pad
 from transformer_mt.errors import TmtError
 from transformer_mt.kernels.linear import store_by_columns
-from transformer_mt.kernels.narrow import round_to_bfloat16, supports_bfloat16
+from transformer_mt.kernels.narrow import round_to_bfloat16
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import keep_freed_memory, pick_device, set_up_cuda
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS
@@ -169,7 +169,7 @@ def _of_tokens(logits: Sequence[Tensor], out_BT: Tensor) -> list[list[float]]:
 
 def _round(directory: ModelDirectory) -> None:
     """Round the weights to bfloat16. Raises TmtError if the model does not support it."""
-    if not supports_bfloat16(directory.config.model):
+    if not directory.config.model.has_fused_norms:
         raise TmtError(
             "bfloat16 weights need model.norm_kernel: fused and model.epsilon_on: variance",
             place=directory.folder,

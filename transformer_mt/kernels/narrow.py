@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from torch import nn
 
-from transformer_mt.config.model import ModelConfig
 from transformer_mt.model.positions import SinusoidalPositions
 
 
@@ -18,8 +17,3 @@ def round_to_bfloat16(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, SinusoidalPositions):
             module.table_PD = module.table_PD.bfloat16()
-
-
-def supports_bfloat16(config: ModelConfig) -> bool:
-    """Whether the model's normalisations compute their sums in float32: the handmade ones do not."""
-    return config.norm_kernel == "fused" and config.epsilon_on == "variance"
