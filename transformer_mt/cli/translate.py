@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from transformer_mt.cli.options import (
     ThemeOption,
     ThreadsOption,
     UtilityOption,
+    WeightsOption,
     picture_file,
 )
 from transformer_mt.errors import TmtError
@@ -74,6 +76,7 @@ def translate(
     threads: ThreadsOption = None,
     engine: Annotated[str, typer.Option(metavar="NAME", help=_ENGINE, autocompletion=engines)] = "tmt",
     device: DeviceOption = "auto",
+    weights: WeightsOption = "float32",
 ) -> None:
     """Translate sentences, one line out for each line in; or a document."""
     from transformer_mt.cli.streaming import translate_all, write_document
@@ -90,7 +93,7 @@ def translate(
     search["n_best"] = n_best if n_best is not None or json else 1  # one line out for each line in
     search |= {"replace_unknown": replace_unknown, "samples": samples, "utility": utility}
     search |= {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-    computing = workflow.Computing(device, threads, seed, scored=scores or json)
+    computing = workflow.Computing(device, threads, seed, scores or json, weights)
     translator, folders = workflow.open_translator(model, search, computing, engine)
     terms = translator.glossary(glossary) if glossary is not None else None
     if document is not None:
@@ -101,9 +104,14 @@ def translate(
         picture = workflow.draw_attention(translator, first, prefix, attention, attention_of, theme)
         partial = f" of the first of {len(others) + 1} sentences; --no-split draws the line as one" if others else ""
         print(f"tmt: wrote {picture}{partial}", file=sys.stderr)
-    names = [str(folder) for folder in folders]
-    head = {"model": names if len(names) > 1 else names[0]} if json else None
+    head = {"model": _names(folders)} if json else None
     translate_all(translator, given, input_, output, prefix, scores, head, not no_split, terms)
+
+
+def _names(folders: Sequence[Path]) -> str | list[str]:
+    """The folder of a model, or the folders of an ensemble, for JSON."""
+    names = [str(folder) for folder in folders]
+    return names if len(names) > 1 else names[0]
 
 
 def _check_usage(

@@ -14,8 +14,8 @@ from transformer_mt.config.load import SCORES
 from transformer_mt.config.schema import Config
 from transformer_mt.config.section import LANGUAGE
 from transformer_mt.data.prepared import Prepared, prepared_folder
+from transformer_mt.decoding.computing import FLOAT32, Computing
 from transformer_mt.decoding.finding import find_model
-from transformer_mt.decoding.interpreter import Computing
 from transformer_mt.decoding.searches.base import option_of, search_name
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.examine import System, Words, examine
@@ -257,13 +257,18 @@ def _translate(translator: Translator, test_set: TestSet, with_loss: bool = Fals
         name, hypotheses = f"the model's {segmenter.config.kind} words", [one.tokens for one in translations]
         words = Words(name, hypotheses, [segmenter.tokenize(line) for line in test_set.references])
     text = "\n".join([*test_set.sources, *test_set.references]).encode("utf-8", "replace")
+    rounded = translator.weights if translator.weights != FLOAT32 else None
     return Output(
         [translation.text for translation in translations],
         words,
         loss,
         # The digest shows whether stored scores are of the same sentences.
-        {"decoding": translator.decoding.model_dump(mode="json"), "text": sha256(text).hexdigest()},
-        search_name(translator.decoding),
+        {
+            "decoding": translator.decoding.model_dump(mode="json"),
+            "weights": rounded,
+            "text": sha256(text).hexdigest(),
+        },
+        search_name(translator.decoding) + (f", {rounded} weights" if rounded else ""),
     )
 
 

@@ -29,10 +29,9 @@ from transformer_mt.reporting.curves import PLOTS
 from transformer_mt.reporting.events import Events
 from transformer_mt.reporting.program import program_name, quoted
 from transformer_mt.reporting.table import duration
-from transformer_mt.runtime.device import Machine, compiler_problem, seed_everything, set_up
+from transformer_mt.runtime.device import Machine, compiler_problem, is_out_of_memory, seed_everything, set_up
 from transformer_mt.runtime.distributed import World, join_world
 from transformer_mt.training.ending import Candidate, best_of, candidates, reason
-from transformer_mt.training.gradients import is_out_of_memory
 from transformer_mt.training.memory import step_bytes
 from transformer_mt.training.run_directory import FinalModel, RunDirectory, facts_of
 from transformer_mt.training.schedules.base import ends_with, schedule_notes

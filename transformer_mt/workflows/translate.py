@@ -59,6 +59,7 @@ def load(
     threads: int | None = None,
     seed: int = 1,
     engine: str = "tmt",
+    weights: str = "float32",
     **search: Any,
 ) -> Interpreter:
     """Load a model to translate and score with; `Translator`, or its counterpart for an exported model.
@@ -66,12 +67,13 @@ def load(
     models: a run or model folder, or several for an ensemble; default: the run that finished last
     n_best: number of different translations of a line
     engine: tmt or ctranslate2; an exported folder always uses ctranslate2
+    weights: number format: float32, or for GPUs bfloat16
     search: other keys of `decoding`, such as method="mbr"; what is not given stays as the model's config says
     Raises TmtError if a folder has no model, if models do not fit together, or if a setting is wrong.
     """
     search |= {"beam": beam, "length_penalty": length_penalty, "n_best": n_best}
     try:
-        return open_translator(paths_of(models), search, Computing(device, threads, seed), engine)[0]
+        return open_translator(paths_of(models), search, Computing(device, threads, seed, weights=weights), engine)[0]
     except TmtError as error:
         place, message, remedy = map(_as_arguments, (error.place, error.message, error.remedy))
         raise TmtError(message, place=place, remedy=remedy) from None
@@ -88,6 +90,7 @@ def _as_arguments(words: str) -> str:
         "threads",
         "seed",
         "engine",
+        "weights",
         *(name.replace("_", "-") for name in DecodingConfig.model_fields),
     ]
     return re.sub(rf"--({'|'.join(settings)})(?: (\d+)| (auto|tmt))?\b(?!-)", _as_argument, words)
