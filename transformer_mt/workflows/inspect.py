@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,22 @@ LETTERS_OF_PARAMETERS = {
     "generator.weight": "V D",
     "generator.bias": "V",
 }
+
+MEANINGS = (  # (a module's path, what happens there)
+    (r"", "ids"),
+    (r"\w+_embedding", "a vector for each token (sections 3.4, 3.5)"),
+    (r"encoder\..*\.self_attention", "source positions attend to source positions: Q = M = S (section 3.2)"),
+    (
+        r"decoder\..*\.self_attention",
+        "target positions attend to these and earlier ones: Q = M = T (section 3.2.3)",
+    ),
+    (r".*\.cross_attention", "target positions attend to source positions: Q = T, M = S (section 3.2.3)"),
+    (r".*\.around_.*", "residual connection, dropout and normalisation around it (section 3.1)"),
+    (r".*\.feed_forward", "two layers, the same at each position (section 3.3)"),
+    (r"encoder", "output of the stack: the memory that the decoder attends to"),
+    (r"decoder", "output of the stack"),
+    (r"generator", "a logit for each possible next token (section 3.4)"),
+)
 
 
 @dataclass(frozen=True)
@@ -168,6 +185,11 @@ def walk_of_shapes(model: Transformer, source_BS: Tensor, target_BT: Tensor) -> 
         sys.settrace(tracing)
         model.train(training)
     return walk.rows
+
+
+def meaning(path: str) -> str:
+    """What happens in the module of a `ShapeRow`, in a few words."""
+    return next(meaning for pattern, meaning in MEANINGS if re.fullmatch(pattern, path))
 
 
 class _Walk:

@@ -1,0 +1,157 @@
+"""What the page's tab "Inside" shows of a sentence: pieces, attention, the tree of the search, shapes, positions.
+
+Everything is read from the model that is served, in its thread, because reading attention replaces parts of its
+modules for a moment. This file makes plain objects for JSON; `app` says under which address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from transformer_mt.decoding.beam_tree import BeamTree
+from transformer_mt.decoding.request import length_penalty
+from transformer_mt.decoding.step import pad
+from transformer_mt.decoding.translator import AttentionMaps, Translator
+from transformer_mt.model.positions import LearnedPositions, SinusoidalPositions
+from transformer_mt.model.transformer import Transformer
+from transformer_mt.serving.limits import Refusal
+from transformer_mt.text.codec import Codec
+from transformer_mt.text.vocabulary import BOS, EOS
+from transformer_mt.workflows.inspect import meaning, walk_of_shapes
+
+BEAM = 8  # widest beam that a tree shows
+TOKENS = 120  # of a sentence: the maps of all heads grow with its square
+POSITIONS = 96  # rows of the table of positional encodings
+KINDS = {("encoder", "self_attention"): "encoder", ("decoder", "self_attention"): "decoder"}
+
+
+def look_inside(translator: Translator, text: str, beam: int) -> dict[str, Any]:
+    """Everything about the translation of a sentence. If the text has several, the first one.
+
+    Raises Refusal if the text has no words, or if the sentence is too long to be shown.
+    """
+    sentences = [one.strip() for one in translator.sentences(" ".join(text.split())) if one.strip()]
+    sentence = sentences[0] if sentences else ""
+    source = translator.read(sentence)
+    if not source.tokens:
+        raise Refusal(400, "the text has no words")
+    if len(source.ids) > TOKENS:
+        raise Refusal(413, f"the sentence has {len(source.ids)} tokens; at most {TOKENS} can be shown")
+    tree, greedy = translator.beam_tree(sentence, beam), translator.beam_tree(sentence, 1)
+    best = tree.nodes[tree.done[0]]
+    ids = tree.ids(tree.done[0])
+    ids = ids[:-1] if best.token == EOS else ids
+    seen = translator.attention(sentence, target=translator.target.vocabulary.decode(ids))
+    model = translator.models[0]
+    return {
+        "sentence": sentence,
+        "sentences": sentences,
+        "notes": list(source.notes),
+        "source_pieces": _pieces(translator.source, source.ids),
+        "target_pieces": _pieces(translator.target, [*ids, EOS]),
+        "text": translator.target.decode(ids),
+        "attention": _attention(seen),
+        "tree": _tree(tree, translator.target),
+        "greedy": _hypothesis(greedy, greedy.done[0], translator.target),
+        "shapes": _shapes(model, source.ids, ids),
+    }
+
+
+def describe_positions(model: Transformer) -> dict[str, Any]:
+    """How the model knows the order of tokens: its table of encodings, or why it has none.
+
+    `values` has a row for each position, and a column for each coordinate of the vector that is added.
+    """
+    kind, table = model.config.positions, model.source_embedding.positions
+    d_model = model.config.d_model
+    if isinstance(table, (SinusoidalPositions, LearnedPositions)):
+        rows = POSITIONS if model.max_positions is None else min(POSITIONS, model.max_positions)
+        with torch.inference_mode():
+            values = table(0, rows).float().cpu()
+        return {"kind": kind, "width": d_model, "scaled": model.config.scale_embeddings, "values": _rounded(values, 3)}
+    return {"kind": kind, "width": d_model // model.config.n_heads, "scaled": False, "values": None}
+
+
+def _pieces(codec: Codec, ids: Sequence[int]) -> list[dict[str, Any]]:
+    return [{"token": token, "id": index} for token, index in zip(codec.vocabulary.decode(ids), ids, strict=True)]
+
+
+def _attention(seen: AttentionMaps) -> list[dict[str, Any]]:
+    """One entry for each attention module, in the order in which the model computes them."""
+    found = []
+    for path, weights_HQM in seen.maps.items():
+        stack, _, layer, kind = path.split(".")
+        found.append(
+            {
+                "path": path,
+                "kind": KINDS.get((stack, kind), "cross"),
+                "layer": int(layer) + 1,
+                "rows": list(seen.rows[path]),
+                "columns": list(seen.columns[path]),
+                "heads": _rounded(weights_HQM, 4),
+            }
+        )
+    return found
+
+
+def _tree(tree: BeamTree, target: Codec) -> dict[str, Any]:
+    tokens = target.vocabulary.tokens
+    nodes = [
+        {
+            "parent": node.parent,
+            "token": tokens[node.token],
+            "step": node.step,
+            "log_p": round(node.log_p, 5),
+            "log_probability": round(node.log_probability, 5),
+            "fate": node.fate,
+            "score": None if node.score is None else round(node.score, 5),
+        }
+        for node in tree.nodes
+    ]
+    done = [_hypothesis(tree, place, target) for place in tree.done]
+    return {"beam": tree.beam, "length_penalty": tree.alpha, "nodes": nodes, "done": done}
+
+
+def _hypothesis(tree: BeamTree, place: int, target: Codec) -> dict[str, Any]:
+    """A result of the search. `penalty` divides its log-probability; a coverage penalty is also in its score."""
+    node, ids = tree.nodes[place], tree.ids(place)
+    assert node.score is not None
+    return {
+        "node": place,
+        "text": target.decode(ids),
+        "tokens": target.vocabulary.decode(ids),
+        "path": tree.path(place),
+        "log_probability": round(node.log_probability, 5),
+        "penalty": round(float(length_penalty(len(ids), tree.alpha)), 5),
+        "score": round(node.score, 5),
+        "stopped": node.token != EOS,
+    }
+
+
+def _shapes(model: Transformer, source: Sequence[int], target: Sequence[int]) -> list[dict[str, Any]]:
+    """Every tensor between the ids of this sentence and the logits."""
+    device = model.generator.weight.device
+    rows = walk_of_shapes(model, pad([source], device), pad([[BOS, *target]], device))
+    return [
+        {
+            "path": row.path,
+            "meaning": meaning(row.path),
+            "name": row.name,
+            "letters": list(row.letters),
+            "shape": list(row.shape),
+        }
+        for row in rows
+    ]
+
+
+def _rounded(values: Any, digits: int) -> Any:
+    """Nested lists of rounded numbers, from a tensor or an array of numpy."""
+    listed = values.tolist()
+
+    def short(one: Any) -> Any:
+        return [short(part) for part in one] if isinstance(one, list) else round(one, digits)
+
+    return short(listed)
