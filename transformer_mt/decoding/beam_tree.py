@@ -97,7 +97,7 @@ class RecordedBeam(Beam):
         recorded = replace(sentences, step=memory.step, cache=start, coverage=coverage, scored=True)
         found = super().find(recorded)
         nodes, done = memory.read(found[0], self.n_best, self.decoding.length_penalty)
-        self.tree = BeamTree(nodes, done, self.rows, self.decoding.length_penalty)
+        self.tree = BeamTree(tuple(nodes), tuple(done), self.rows, self.decoding.length_penalty)
         return found
 
 
@@ -157,7 +157,9 @@ class _Memory:
             yield from self._ids(node.parent)
             yield node.token
 
-    def read(self, found: Sequence[SearchResult], n_best: int, alpha: float) -> tuple[tuple[Node, ...], tuple[int, ...]]:
+    def read(
+        self, found: Sequence[SearchResult], n_best: int, alpha: float
+    ) -> tuple[tuple[Node, ...], tuple[int, ...]]:
         """All nodes, and those of the results."""
         nodes, done = list(self._nodes), list[int]()
         for result in found:
@@ -172,7 +174,7 @@ class _Memory:
         for rank, place in enumerate(left):
             in_beam = rank < self._beam and last < self._limits.max_steps
             nodes[place] = replace(nodes[place], fate="unfinished" if in_beam else "dropped")
-        return tuple(nodes), tuple(done)
+        return nodes, done
 
     def _is_over(self, nodes: Sequence[Node], step: int, n_best: int, alpha: float) -> bool:
         """Whether the search is finished after a step; on a GPU it notices this some steps later.

@@ -16,7 +16,8 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from transformer_mt.serving import libretranslate, translate_v1
+from transformer_mt.decoding.finding import RUNS
+from transformer_mt.serving import inside, libretranslate, runs, translate_v1
 from transformer_mt.serving.answers import error_response
 from transformer_mt.serving.keys import Keys
 from transformer_mt.serving.limits import Limits, RequestError
@@ -33,8 +34,10 @@ SECURITY = [
 ]  # fmt: skip
 
 
-def make_app(models: Models, limits: Limits | None = None, keys: Keys | None = None) -> Starlette:
-    """The ASGI application that serves these models.
+def make_app(
+    models: Models, limits: Limits | None = None, keys: Keys | None = None, runs_folder: Path = RUNS
+) -> Starlette:
+    """The ASGI application that serves these models, and shows the runs in a folder.
 
     It needs the lifespan protocol to stop its threads. `app.state.stopping` is an asyncio.Event that is set when the
     server begins to shut down: a response that would never end must end then.
@@ -55,6 +58,8 @@ def make_app(models: Models, limits: Limits | None = None, keys: Keys | None = N
     routes: list[BaseRoute] = [
         *translate_v1.routes(models, limits),
         *libretranslate.routes(models, limits),
+        *inside.routes(models, limits),
+        *runs.routes(runs_folder),
         Route("/", index, methods=["GET"]),
         Mount("/static", StaticFiles(directory=PAGE)),
     ]

@@ -1,15 +1,20 @@
 """What the page's tab "Inside" shows of a sentence: pieces, attention, the tree of the search, shapes, positions.
 
 Everything is read from the model that is served, in its thread, because reading attention replaces parts of its
-modules for a moment. This file makes plain objects for JSON; `app` says under which address.
+modules for a moment.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from transformer_mt.decoding.beam_tree import BeamTree
 from transformer_mt.decoding.request import length_penalty
@@ -17,29 +22,80 @@ from transformer_mt.decoding.step import pad
 from transformer_mt.decoding.translator import AttentionMaps, Translator
 from transformer_mt.model.positions import LearnedPositions, SinusoidalPositions
 from transformer_mt.model.transformer import Transformer
-from transformer_mt.serving.limits import Refusal
+from transformer_mt.serving.answers import json_response
+from transformer_mt.serving.limits import Limits, RequestError
+from transformer_mt.serving.models import Models, ServedModel
+from transformer_mt.serving.requests import Body, answered, read_json
 from transformer_mt.text.codec import Codec
 from transformer_mt.text.vocabulary import BOS, EOS
 from transformer_mt.workflows.inspect import meaning, walk_of_shapes
 
 BEAM = 8  # widest beam that a tree shows
+CHARACTERS = 2_000  # of a request
 TOKENS = 120  # of a sentence: the maps of all heads grow with its square
 POSITIONS = 96  # rows of the table of positional encodings
 KINDS = {("encoder", "self_attention"): "encoder", ("decoder", "self_attention"): "decoder"}
 
 
+Name = Annotated[str | None, Field(max_length=200)]
+
+
+class InsideRequest(Body):
+    """A sentence, and the model that translates it."""
+
+    text: str = Field(max_length=CHARACTERS, description="one sentence; of several, the first one is shown")
+    source: Name = None
+    target: Name = None
+    model: Name = None
+    beam: int | None = Field(None, ge=1, le=BEAM, description="width of the beam search; null: that of the model")
+
+
+def routes(models: Models, limits: Limits) -> list[Route]:
+    """What one sentence looks like inside a model, and the model's positional encodings."""
+
+    async def inside(request: Request) -> Response:
+        wanted = await read_json(request, InsideRequest, limits)
+        start = time.perf_counter()
+        model = models.find(wanted.source, wanted.target, wanted.model)
+        translator = _translator(model)
+        beam = wanted.beam or min(translator.decoding.beam, BEAM)
+        work = model.batcher.run(lambda: look_inside(translator, wanted.text, beam))
+        found = await answered(request, work, limits)
+        seconds = round(time.perf_counter() - start, 4)
+        named = {"model": model.name, "source": model.source, "target": model.target, "seconds": seconds}
+        return json_response({**named, **found})
+
+    async def positions(request: Request) -> Response:
+        model = models.of_name(request.path_params["name"])
+        translator = _translator(model)
+        found = await model.batcher.run(lambda: describe_positions(translator.models[0]))
+        return json_response({"model": model.name, **found})
+
+    return [
+        Route("/v1/inside", inside, methods=["POST"]),
+        Route("/v1/models/{name}/positions", positions, methods=["GET"]),
+    ]
+
+
+def _translator(model: ServedModel) -> Translator:
+    """Raises RequestError if this model's engine does not show its inside."""
+    if not isinstance(model.translator, Translator):
+        raise RequestError(400, "this model runs with CTranslate2, which does not show what happens inside")
+    return model.translator
+
+
 def look_inside(translator: Translator, text: str, beam: int) -> dict[str, Any]:
     """Everything about the translation of a sentence. If the text has several, the first one.
 
-    Raises Refusal if the text has no words, or if the sentence is too long to be shown.
+    Raises RequestError if the text has no words, or if the sentence is too long to be shown.
     """
     sentences = [one.strip() for one in translator.sentences(" ".join(text.split())) if one.strip()]
     sentence = sentences[0] if sentences else ""
     source = translator.read(sentence)
     if not source.tokens:
-        raise Refusal(400, "the text has no words")
+        raise RequestError(400, "the text has no words")
     if len(source.ids) > TOKENS:
-        raise Refusal(413, f"the sentence has {len(source.ids)} tokens; at most {TOKENS} can be shown")
+        raise RequestError(413, f"the sentence has {len(source.ids)} tokens; at most {TOKENS} can be shown")
     tree, greedy = translator.beam_tree(sentence, beam), translator.beam_tree(sentence, 1)
     best = tree.nodes[tree.done[0]]
     ids = tree.ids(tree.done[0])
@@ -53,6 +109,7 @@ def look_inside(translator: Translator, text: str, beam: int) -> dict[str, Any]:
         "source_pieces": _pieces(translator.source, source.ids),
         "target_pieces": _pieces(translator.target, [*ids, EOS]),
         "text": translator.target.decode(ids),
+        "vocabulary": {"source": len(translator.source), "target": len(translator.target)},
         "attention": _attention(seen),
         "tree": _tree(tree, translator.target),
         "greedy": _hypothesis(greedy, greedy.done[0], translator.target),

@@ -8,20 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
 from transformer_mt.config.load import CONFIG, load_config
 from transformer_mt.errors import TmtError
 from transformer_mt.reporting.curves import METRICS
 from transformer_mt.reporting.history import Follower, Record
-from transformer_mt.serving.limits import Refusal
+from transformer_mt.serving.answers import json_response
+from transformer_mt.serving.limits import RequestError
 
 STREAMS = 100  # most at the same time
 LOOK = 1.0  # seconds between two looks at a file
+HEARTBEAT = 15.0  # seconds without news, after which a comment shows that the stream is alive
 QUIET = 60.0  # seconds without a record, after which a run may have been stopped
 POINTS = 1500  # most of a training curve that are sent at once
 SHOWN = {  # what the page draws of each event
@@ -53,9 +60,9 @@ class Runs:
         return self._followers.setdefault(name, Follower(self.folder / name / METRICS)).records()
 
     def check(self, name: str) -> None:
-        """Raises Refusal if there is no such run. A name is only compared with those of the folders."""
+        """Raises RequestError if there is no such run. A name is only compared with those of the folders."""
         if name not in self._names():
-            raise Refusal(404, "no run has this name; GET /v1/runs lists them")
+            raise RequestError(404, "no run has this name; GET /v1/runs lists them")
 
     def _names(self) -> list[str]:
         with suppress(OSError):
@@ -91,35 +98,66 @@ class Runs:
         except (OSError, TmtError):
             return {"source": None, "target": None, "max_epochs": None}
 
-    async def events(self, name: str) -> AsyncIterator[dict[str, str]]:
-        """What happens in a run, from its beginning, until it is finished.
-
-        Raises Refusal at once, before the first event, if there are too many streams.
-        """
+    async def events(self, name: str, stopping: asyncio.Event) -> AsyncIterator[str]:
+        """What happens in a run, from its beginning until it is finished or the server stops."""
         self.streams += 1
         try:
             sent: list[Record] | None = None
-            state = ""
-            while True:
+            state, beat = "", time.monotonic()
+            while not stopping.is_set():
                 records = await asyncio.to_thread(self.records, name)
                 if sent is None or records[: len(sent)] != sent:
-                    yield _event("all", shown(thinned(records)))
+                    yield event("all", shown(thinned(records)))
                 elif len(records) > len(sent):
-                    yield _event("more", shown(records[len(sent) :]))
-                sent = records
-                if state != (state := state_of(records, time.time())):
-                    yield _event("state", self.summary(name, records))
+                    yield event("more", shown(records[len(sent) :]))
+                changed, sent = records is not sent, records
+                if changed or state != state_of(records, time.time()):
+                    summary = self.summary(name, records)
+                    state = summary["state"]
+                    yield event("state", summary)
                 if state == "finished":
-                    yield _event("end", {})
+                    yield event("end", {})
                     return
-                await asyncio.sleep(self.look)
+                if time.monotonic() - beat > HEARTBEAT:
+                    beat = time.monotonic()
+                    yield ": still here\n\n"
+                with suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(stopping.wait(), self.look)
         finally:
             self.streams -= 1
 
     def check_streams(self) -> None:
-        """Raises Refusal if there are too many streams."""
+        """Raises RequestError if there are too many streams."""
         if self.streams >= STREAMS:
-            raise Refusal(503, "too many pages follow runs at the moment", {"Retry-After": "10"})
+            raise RequestError(503, "too many pages follow runs at the moment", {"Retry-After": "10"})
+
+
+def routes(folder: Path, look: float = LOOK) -> list[Route]:
+    """The runs in a folder. look: seconds between two looks at a file."""
+    runs = Runs(folder, look)
+
+    async def list_runs(request: Request) -> Response:
+        return json_response({"runs": await asyncio.to_thread(runs.listed)})
+
+    async def show_run(request: Request) -> Response:
+        name = request.path_params["name"]
+        runs.check(name)
+        records = await asyncio.to_thread(runs.records, name)
+        return json_response({**runs.summary(name, records), "records": shown(thinned(records))})
+
+    async def follow_run(request: Request) -> Response:
+        name = request.path_params["name"]
+        runs.check(name)
+        runs.check_streams()
+        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+        stream = runs.events(name, request.app.state.stopping)
+        return StreamingResponse(stream, media_type="text/event-stream", headers=headers)
+
+    return [
+        Route("/v1/runs", list_runs, methods=["GET"]),
+        Route("/v1/runs/{name}", show_run, methods=["GET"]),
+        Route("/v1/runs/{name}/events", follow_run, methods=["GET"]),
+    ]
 
 
 def state_of(records: Sequence[Record], now: float) -> str:
@@ -140,11 +178,16 @@ def state_of(records: Sequence[Record], now: float) -> str:
 def shown(records: Sequence[Record]) -> list[Record]:
     """The records that the page draws, without the rest of their values."""
     return [
-        {"event": event, "step": record["step"], "epoch": record.get("epoch"), "time": record.get("time")}
-        | {key: record[key] for key in SHOWN[event] if key in record}
+        {"event": name, "step": record["step"], "epoch": record.get("epoch"), "time": record.get("time")}
+        | {key: _finite(record[key]) for key in SHOWN[name] if key in record}
         for record in records
-        if (event := record.get("event")) in SHOWN
+        if (name := record.get("event")) in SHOWN
     ]
+
+
+def _finite(value: Any) -> Any:
+    """None for a number that JSON does not have."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def thinned(records: Sequence[Record], most: int = POINTS) -> list[Record]:
@@ -160,5 +203,6 @@ def thinned(records: Sequence[Record], most: int = POINTS) -> list[Record]:
     return [kept.get(id(one), one) for one in records if one.get("event") != "step" or id(one) in kept]
 
 
-def _event(name: str, data: Mapping[str, Any] | Sequence[Any]) -> dict[str, str]:
-    return {"event": name, "data": json.dumps(data, ensure_ascii=False)}
+def event(name: str, data: Mapping[str, Any] | Sequence[Any]) -> str:
+    """A server-sent event. JSON has no line breaks, so the data is one line."""
+    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"

@@ -1,0 +1,121 @@
+// Figure 1 of the paper, drawn again: each box opens the tensors that this model computed for this sentence.
+
+import { h, rove, s, whole } from "./dom.js";
+import { heading } from "./parts.js";
+
+const [LEFT, RIGHT, WIDE] = [150, 402, 168];
+/** Boxes: what they are called, where they stand, which modules and tensors belong to them. # is the layer. */
+const BOXES = [
+  { name: "Source ids", x: LEFT, y: 622, kind: "ids", path: "", tensors: ["source", "padding_mask"] },
+  { name: "Embedding", x: LEFT, y: 576, kind: "embedding", path: "source_embedding", tensors: ["embedded"] },
+  { name: "+ positions", x: LEFT, y: 530, kind: "embedding", path: "source_embedding", tensors: ["positions", "sum"] },
+  { name: "Self-attention", x: LEFT, y: 462, kind: "attention", path: "encoder.layers.#.self_attention" },
+  { name: "Add & norm", x: LEFT, y: 424, kind: "norm", path: "encoder.layers.#.around_self_attention" },
+  { name: "Feed forward", x: LEFT, y: 370, kind: "forward", path: "encoder.layers.#.feed_forward" },
+  { name: "Add & norm", x: LEFT, y: 332, kind: "norm", path: "encoder.layers.#.around_feed_forward" },
+  { name: "Memory", x: LEFT, y: 262, kind: "ids", path: "encoder" },
+  { name: "Target ids", x: RIGHT, y: 622, kind: "ids", path: "", tensors: ["target"] },
+  { name: "Embedding", x: RIGHT, y: 576, kind: "embedding", path: "target_embedding", tensors: ["embedded"] },
+  { name: "+ positions", x: RIGHT, y: 530, kind: "embedding", path: "target_embedding", tensors: ["positions", "sum"] },
+  { name: "Masked self-attention", x: RIGHT, y: 462, kind: "attention", path: "decoder.layers.#.self_attention" },
+  { name: "Add & norm", x: RIGHT, y: 424, kind: "norm", path: "decoder.layers.#.around_self_attention" },
+  { name: "Cross-attention", x: RIGHT, y: 370, kind: "attention", path: "decoder.layers.#.cross_attention" },
+  { name: "Add & norm", x: RIGHT, y: 332, kind: "norm", path: "decoder.layers.#.around_cross_attention" },
+  { name: "Feed forward", x: RIGHT, y: 278, kind: "forward", path: "decoder.layers.#.feed_forward" },
+  { name: "Add & norm", x: RIGHT, y: 240, kind: "norm", path: "decoder.layers.#.around_feed_forward" },
+  { name: "Hidden states", x: RIGHT, y: 172, kind: "ids", path: "decoder" },
+  { name: "Linear", x: RIGHT, y: 126, kind: "embedding", path: "generator" },
+  { name: "Softmax", x: RIGHT, y: 80, kind: "norm", path: null },
+];
+const LETTERS = { B: "sentences", S: "source positions", T: "target positions", D: "model width", H: "heads", Q: "query positions", M: "positions attended to", K: "width of a head", F: "feed-forward width", V: "pieces in the vocabulary" };
+
+let chosen = 3;
+let layer = 0;
+
+export function draw(place, seen) {
+  const { shapes } = seen;
+  const depth = { encoder: layersOf(shapes, "encoder"), decoder: layersOf(shapes, "decoder") };
+  const most = Math.max(depth.encoder, depth.decoder);
+  layer = Math.min(layer, most - 1);
+  const isPre = shapes.some((one) => one.name === "normalized");
+  const panel = h("div", { class: "tensors", "aria-live": "polite" });
+  const svg = s("svg", { class: "figure", viewBox: "0 24 560 624", role: "radiogroup", "aria-label": "Parts of the Transformer" });
+  const show = () => {
+    svg.querySelectorAll(".box").forEach((box, index) => {
+      box.setAttribute("aria-checked", String(index === chosen));
+      box.setAttribute("tabindex", index === chosen ? "0" : "-1");
+    });
+    panel.replaceChildren(...tensors(BOXES[chosen], shapes, depth, isPre));
+  };
+  frame(svg, depth, shapes);
+  BOXES.forEach((box, index) => svg.append(boxOf(box, () => { chosen = index; show(); })));
+  rove(svg, ".box", { choose: (box) => box.dispatchEvent(new Event("click")) });
+  const select = h("select", { on: { change: () => { layer = Number(select.value); show(); } } }, Array.from({ length: most }, (_, index) => h("option", { value: index, selected: index === layer }, String(index + 1))));
+  place.replaceChildren(
+    ...heading("Shapes", "figure 1", "The paper's figure 1, with the tensors of this sentence. Choose a box: on the right are the tensors that its code makes, as ", h("code", {}, "tmt inspect --shapes"), " lists them."),
+    h("div", { class: "shapes" }, svg, h("div", {}, most > 1 ? h("label", { class: "quiet" }, "Layer ", select) : null, panel, legend(shapes))),
+  );
+  show();
+}
+
+const layersOf = (shapes, stack) => new Set(shapes.filter((one) => one.path.startsWith(`${stack}.layers.`)).map((one) => one.path.split(".")[2])).size;
+
+const rowsOf = (box, shapes, number) => (box.path === null ? [] : shapes.filter((one) => one.path === box.path.replace("#", String(number)) && (!box.tensors || box.tensors.includes(one.name))));
+
+function tensors(box, shapes, depth, isPre) {
+  const stack = box.path?.split(".")[0];
+  const number = Math.min(layer, (depth[stack] ?? 1) - 1);
+  const rows = rowsOf(box, shapes, number);
+  const where = box.path?.includes("#") ? `${stack}, layer ${number + 1}` : box.x === LEFT ? "encoder side" : "decoder side";
+  const notes = [];
+  if (box.kind === "norm" && box.path) notes.push(isPre ? "This model normalises before each sub-layer (pre-norm); the paper does it after the sum." : "The sum is normalised, as in the paper.");
+  if (box.name === "+ positions" && !rows.some((one) => one.name === "positions")) notes.push("This model adds no positions here: it rotates queries and keys instead (rotary positions).");
+  if (box.path === null) notes.push("The logits become probabilities. The search does this, not the model.");
+  return [
+    h("h3", {}, box.name, h("small", { class: "quiet" }, ` ${where}`)),
+    rows.length ? h("p", {}, `${rows[0].meaning[0].toUpperCase()}${rows[0].meaning.slice(1)}.`) : null,
+    ...notes.map((note) => h("p", {}, note)),
+    rows.length ? h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "tensor"), h("th", {}, "letters"), h("th", {}, "shape"))), h("tbody", {}, rows.map((one) => h("tr", {}, h("td", {}, h("code", {}, one.name)), h("td", {}, h("code", {}, `[${one.letters.join(", ")}]`)), h("td", { class: "shape" }, one.shape.map(whole).join(" × ")))))) : null,
+  ];
+}
+
+function legend(shapes) {
+  const sizes = {};
+  for (const one of shapes) one.letters.forEach((letter, index) => (sizes[letter] = one.shape[index]));
+  const some = Object.keys(LETTERS).filter((letter) => letter in sizes && !"QM".includes(letter));
+  return h("p", { class: "quiet small legend" }, some.map((letter, index) => [index ? ", " : "", h("b", {}, letter), ` = ${whole(sizes[letter])} ${LETTERS[letter]}`]), ". Q and M: positions that look, and that are looked at.");
+}
+
+function boxOf(box, choose) {
+  return s(
+    "g",
+    { class: `box ${box.kind}`, role: "radio", "aria-label": `${box.x === LEFT ? "Encoder" : "Decoder"}: ${box.name}`, on: { click: choose, keydown: (event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), choose()) } },
+    s("rect", { x: box.x - WIDE / 2, y: box.y - 15, width: WIDE, height: 30, rx: 6 }),
+    s("text", { x: box.x, y: box.y, "text-anchor": "middle", "dominant-baseline": "central" }, box.name),
+  );
+}
+
+/** Arrows, the boxes around the layers, and the shapes that flow. */
+function frame(svg, depth, shapes) {
+  const arrow = (...points) => svg.append(s("path", { class: "arrow", d: `M${points.map(([x, y]) => `${x} ${y}`).join("L")}` }));
+  svg.append(s("defs", {}, s("marker", { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, s("path", { d: "M0 0 8 4 0 8z" }))));
+  for (const [x, top, n] of [[LEFT, 306, depth.encoder], [RIGHT, 214, depth.decoder]]) {
+    svg.append(s("rect", { class: "stack", x: x - 108, y: top, width: 216, height: 490 - top, rx: 12 }), s("text", { class: "times", x: x + (x === LEFT ? -114 : 114), y: top + 26, "text-anchor": x === LEFT ? "end" : "start" }, `${n} ×`));
+  }
+  for (const x of [LEFT, RIGHT]) {
+    const ys = BOXES.filter((box) => box.x === x).map((box) => box.y);
+    ys.slice(1).forEach((y, index) => arrow([x, ys[index] - 15], [x, y + 16]));
+  }
+  for (const [x, side] of [[LEFT, -1], [RIGHT, 1]]) {
+    const some = BOXES.filter((box) => box.x === x && box.path?.includes("#"));
+    for (let index = 0; index < some.length; index += 2) {
+      const [below, norm] = [some[index].y + 24, some[index + 1].y];
+      arrow([x, below], [x + side * 98, below], [x + side * 98, norm], [x + side * (WIDE / 2 + 1), norm]);
+    }
+  }
+  arrow([LEFT + WIDE / 2, 262], [276, 262], [276, 370], [RIGHT - WIDE / 2 - 1, 370]);
+  arrow([RIGHT, 65], [RIGHT, 48]);
+  svg.append(s("text", { class: "flows", x: RIGHT, y: 40, "text-anchor": "middle" }, "probabilities of the next piece"));
+  const shapeOf = (path, name) => shapes.find((one) => one.path === path && one.name === name)?.shape.map(whole).join(" × ") ?? "";
+  svg.append(s("text", { class: "flows", x: LEFT - 8, y: 240, "text-anchor": "middle" }, shapeOf("encoder", "memory")), s("text", { class: "flows", x: RIGHT + WIDE / 2 + 6, y: 108, "text-anchor": "end" }, shapeOf("generator", "logits")), s("text", { class: "flows", x: RIGHT + WIDE / 2 + 6, y: 200, "text-anchor": "end" }, shapeOf("decoder", "hidden")));
+}
