@@ -2,7 +2,7 @@
 
 import { h, s, whole } from "./dom.js";
 
-const [WIDTH, HEIGHT] = [560, 260];
+const HEIGHT = 260;
 const [LEFT, RIGHT, TOP, BOTTOM] = [46, 14, 14, 30];
 
 /** Round numbers between two values, about `count` of them. */
@@ -25,9 +25,10 @@ export function ceiling(values) {
 
 /**
  * A chart. curves: { name, kind, points: [[x, y], ...], dots }, kind is a class.
- * unit: what the values are; top: the largest possible value.
+ * width: pixels that it may take; top: the largest possible value.
  */
-export function chart({ title, curves, top = Infinity, digits = 2 }) {
+export function chart({ title, curves, width, top = Infinity, digits = 2 }) {
+  const WIDTH = Math.max(280, Math.min(560, width));
   const all = curves.flatMap((one) => one.points);
   const figure = h("figure", { class: "chart" }, h("figcaption", {}, h("b", {}, title), " ", curves.map((one) => h("span", { class: `swatch ${one.kind}` }, one.name))));
   if (!all.length) {

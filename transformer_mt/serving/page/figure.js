@@ -3,7 +3,7 @@
 import { h, rove, s, whole } from "./dom.js";
 import { heading } from "./parts.js";
 
-const [LEFT, RIGHT, WIDE] = [150, 402, 168];
+const [LEFT, RIGHT, WIDE] = [146, 398, 176];
 /** Boxes: what they are called, where they stand, which modules and tensors belong to them. # is the layer. */
 const BOXES = [
   { name: "Source ids", x: LEFT, y: 622, kind: "ids", path: "", tensors: ["source", "padding_mask"] },
@@ -39,7 +39,7 @@ export function draw(place, seen) {
   layer = Math.min(layer, most - 1);
   const isPre = shapes.some((one) => one.name === "normalized");
   const panel = h("div", { class: "tensors", "aria-live": "polite" });
-  const svg = s("svg", { class: "figure", viewBox: "0 24 560 624", role: "radiogroup", "aria-label": "Parts of the Transformer" });
+  const svg = s("svg", { class: "figure", viewBox: "14 24 522 618", role: "radiogroup", "aria-label": "Parts of the Transformer" });
   const show = () => {
     svg.querySelectorAll(".box").forEach((box, index) => {
       box.setAttribute("aria-checked", String(index === chosen));
@@ -52,7 +52,7 @@ export function draw(place, seen) {
   rove(svg, ".box", { choose: (box) => box.dispatchEvent(new Event("click")) });
   const select = h("select", { on: { change: () => { layer = Number(select.value); show(); } } }, Array.from({ length: most }, (_, index) => h("option", { value: index, selected: index === layer }, String(index + 1))));
   place.replaceChildren(
-    ...heading("Shapes", "figure 1", "The paper's figure 1, with the tensors of this sentence. Choose a box: on the right are the tensors that its code makes, as ", h("code", {}, "tmt inspect --shapes"), " lists them."),
+    ...heading("Shapes", "figure 1", "The paper's figure 1, with the tensors of this sentence. Choose a box to see the tensors that its code makes, as ", h("code", {}, "tmt inspect --shapes"), " lists them."),
     h("div", { class: "shapes" }, svg, h("div", {}, most > 1 ? h("label", { class: "quiet" }, "Layer ", select) : null, panel, legend(shapes))),
   );
   show();
@@ -75,15 +75,15 @@ function tensors(box, shapes, depth, isPre) {
     h("h3", {}, box.name, h("small", { class: "quiet" }, ` ${where}`)),
     rows.length ? h("p", {}, `${rows[0].meaning[0].toUpperCase()}${rows[0].meaning.slice(1)}.`) : null,
     ...notes.map((note) => h("p", {}, note)),
-    rows.length ? h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "tensor"), h("th", {}, "letters"), h("th", {}, "shape"))), h("tbody", {}, rows.map((one) => h("tr", {}, h("td", {}, h("code", {}, one.name)), h("td", {}, h("code", {}, `[${one.letters.join(", ")}]`)), h("td", { class: "shape" }, one.shape.map(whole).join(" × ")))))) : null,
+    rows.length ? h("table", {}, h("thead", {}, h("tr", {}, h("th", {}, "tensor"), h("th", {}, "letters"), h("th", {}, "shape"))), h("tbody", {}, rows.map((one) => h("tr", {}, h("td", {}, h("code", {}, one.name)), h("td", { class: "shape" }, h("code", {}, `[${one.letters.join(", ")}]`)), h("td", { class: "shape" }, one.shape.map(whole).join(" × ")))))) : null,
   ];
 }
 
 function legend(shapes) {
   const sizes = {};
   for (const one of shapes) one.letters.forEach((letter, index) => (sizes[letter] = one.shape[index]));
-  const some = Object.keys(LETTERS).filter((letter) => letter in sizes && !"QM".includes(letter));
-  return h("p", { class: "quiet small legend" }, some.map((letter, index) => [index ? ", " : "", h("b", {}, letter), ` = ${whole(sizes[letter])} ${LETTERS[letter]}`]), ". Q and M: positions that look, and that are looked at.");
+  const some = Object.keys(LETTERS).filter((letter) => letter in sizes && !"BQM".includes(letter));
+  return h("p", { class: "quiet small legend" }, some.map((letter, index) => [index ? ", " : "", h("b", {}, letter), ` = ${whole(sizes[letter])} ${LETTERS[letter]}`]), ". B: one sentence. Q and M: positions that look, and that are looked at.");
 }
 
 function boxOf(box, choose) {
@@ -100,7 +100,7 @@ function frame(svg, depth, shapes) {
   const arrow = (...points) => svg.append(s("path", { class: "arrow", d: `M${points.map(([x, y]) => `${x} ${y}`).join("L")}` }));
   svg.append(s("defs", {}, s("marker", { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, s("path", { d: "M0 0 8 4 0 8z" }))));
   for (const [x, top, n] of [[LEFT, 306, depth.encoder], [RIGHT, 214, depth.decoder]]) {
-    svg.append(s("rect", { class: "stack", x: x - 108, y: top, width: 216, height: 490 - top, rx: 12 }), s("text", { class: "times", x: x + (x === LEFT ? -114 : 114), y: top + 26, "text-anchor": x === LEFT ? "end" : "start" }, `${n} ×`));
+    svg.append(s("rect", { class: "stack", x: x - 106, y: top, width: 212, height: 490 - top, rx: 12 }), s("text", { class: "times", x: x + (x === LEFT ? -110 : 110), y: top + 26, "text-anchor": x === LEFT ? "end" : "start" }, `${n} ×`));
   }
   for (const x of [LEFT, RIGHT]) {
     const ys = BOXES.filter((box) => box.x === x).map((box) => box.y);
@@ -117,5 +117,5 @@ function frame(svg, depth, shapes) {
   arrow([RIGHT, 65], [RIGHT, 48]);
   svg.append(s("text", { class: "flows", x: RIGHT, y: 40, "text-anchor": "middle" }, "probabilities of the next piece"));
   const shapeOf = (path, name) => shapes.find((one) => one.path === path && one.name === name)?.shape.map(whole).join(" × ") ?? "";
-  svg.append(s("text", { class: "flows", x: LEFT - 8, y: 240, "text-anchor": "middle" }, shapeOf("encoder", "memory")), s("text", { class: "flows", x: RIGHT + WIDE / 2 + 6, y: 108, "text-anchor": "end" }, shapeOf("generator", "logits")), s("text", { class: "flows", x: RIGHT + WIDE / 2 + 6, y: 200, "text-anchor": "end" }, shapeOf("decoder", "hidden")));
+  svg.append(s("text", { class: "flows", x: LEFT, y: 240, "text-anchor": "middle" }, shapeOf("encoder", "memory")), s("text", { class: "flows", x: RIGHT + 8, y: 106 }, shapeOf("generator", "logits")), s("text", { class: "flows", x: RIGHT + 8, y: 203 }, shapeOf("decoder", "hidden")));
 }

@@ -103,12 +103,13 @@ function drawRun() {
   const wasOpen = $("table")?.open ?? false;
   const validations = records.filter((one) => one.event === "validation");
   const bleu = of("validation", "bleu");
+  const width = $("run").clientWidth;
   const parts = [
     h("h2", {}, name, " ", summary ? h("small", { class: `state ${summary.state}` }, STATES[summary.state]) : null),
     summary ? h("p", { class: "explained" }, story()) : null,
     h("div", { class: "charts" },
-      chart({ title: "Loss, nats per token", curves: [{ name: "training", kind: "first", points: of("step", "loss") }, { name: "validation", kind: "second", points: of("validation", "loss"), dots: true }], digits: 3 }),
-      bleu.length ? chart({ title: "Greedy BLEU", curves: [{ name: "validation", kind: "second", points: bleu, dots: true }], top: 100 }) : null,
+      chart({ title: "Loss, nats per token", curves: [{ name: "training", kind: "first", points: of("step", "loss") }, { name: "validation", kind: "second", points: of("validation", "loss"), dots: true }], width, digits: 3 }),
+      bleu.length ? chart({ title: "Greedy BLEU", curves: [{ name: "validation", kind: "second", points: bleu, dots: true }], width, top: 100 }) : null,
     ),
     ...samples(validations),
     validations.length ? table(validations) : null,
