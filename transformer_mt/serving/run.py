@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import gc
 import logging
 import os
 import socket
@@ -160,6 +161,8 @@ class Server(uvicorn.Server):
 
 def run(app: Starlette, listening: socket.socket, limits: Limits) -> None:
     """Serve until SIGTERM or Ctrl-C; requests under way are answered first."""
+    gc.collect()
+    gc.freeze()  # the models and PyTorch stay; looking for garbage among them would take a third of a request's time
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # malformed requests are not worth a line each
     config = uvicorn.Config(
         app,
