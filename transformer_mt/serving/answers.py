@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from pydantic_core import to_json
 from starlette.responses import Response
 
 from transformer_mt.serving.limits import RequestError
@@ -13,9 +13,8 @@ JSON_UTF8 = "application/json; charset=utf-8"
 
 
 def json_response(value: Any, status: int = 200) -> Response:
-    """A value as JSON. Infinite scores, which JSON does not have, are not expected."""
-    body = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode("utf-8", "replace")
-    return Response(body, status, media_type=JSON_UTF8)
+    """A value as JSON. Numbers that JSON does not have, such as an infinite score, become null."""
+    return Response(to_json(value), status, media_type=JSON_UTF8)
 
 
 def error_response(error: RequestError) -> Response:

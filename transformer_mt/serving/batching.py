@@ -69,12 +69,14 @@ class _Job:
 class Batcher:
     """The queue of one model, and its thread.
 
-    queue:    the most items that wait or are being translated
-    observe:  is called with the number of items of each batch
+    work:    translates items; it is called in the thread of the model
+    queue:   the most items that wait or are being translated
+    observe: is called with the number of items of each batch
     """
 
-    def __init__(self, work: Work, queue: int, observe: Callable[[int], None] = lambda items: None) -> None:
-        self.work, self.queue, self.observe = work, queue, observe
+    def __init__(self, work: Work, queue: int) -> None:
+        self.work, self.queue = work, queue
+        self.observe: Callable[[int], None] = lambda items: None
         self.waiting = 0  # items of unanswered requests
         self._jobs: deque[_Job] = deque()
         self._wanted = 1  # requests that the next batch waits for

@@ -56,7 +56,7 @@ def read_keys(file: Path | None) -> Keys:
         return Keys()
     check_exists(file)
     keys = []
-    for number, line in read_lines(file):
+    for number, line in read_lines(file, any_text=True):
         key = line.strip()
         if not key or key.startswith("#"):
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -38,6 +38,14 @@ class ServedModel:
         return self.translator.config.data.target
 
     @property
+    def source_name(self) -> str:
+        return name_of(self.source)
+
+    @property
+    def target_name(self) -> str:
+        return name_of(self.target)
+
+    @property
     def direction(self) -> str:
         return f"{self.source}-{self.target}"
 
@@ -47,8 +55,8 @@ class ServedModel:
             "name": self.name,
             "source": self.source,
             "target": self.target,
-            "source_name": name_of(self.source),
-            "target_name": name_of(self.target),
+            "source_name": self.source_name,
+            "target_name": self.target_name,
             "engine": self.engine,
             "parameters": _parameters(self.translator),
             "beam": self.translator.decoding.beam,
@@ -77,9 +85,6 @@ class Models:
                         remedy="Rename one of the folders.",
                     )
 
-    def __iter__(self) -> Iterable[ServedModel]:
-        return iter(self.served)
-
     def find(self, source: str | None, target: str | None, name: str | None = None) -> ServedModel:
         """The model of a name or direction; what is None fits all. Raises RequestError if there is none."""
         for one in self.served:
@@ -105,7 +110,6 @@ def load_models(
     limits: Limits,
     computing: Computing | None = None,
     engine: str = "tmt",
-    observe: Callable[[int], None] = lambda items: None,
 ) -> Models:
     """Load models to serve. folders: of runs or models; None: of the run that finished last.
 
@@ -114,18 +118,16 @@ def load_models(
     served = []
     for folder in find_models(folders):
         translator = load_model([folder], None, computing, engine)
-        served.append(serve_translator(translator, limits, folder, observe=observe))
+        served.append(serve_translator(translator, limits, folder))
     return Models(served)
 
 
-def serve_translator(
-    translator: Interpreter, limits: Limits, folder: Path | None = None, observe: Callable[[int], None] = lambda _: None
-) -> ServedModel:
+def serve_translator(translator: Interpreter, limits: Limits, folder: Path | None = None) -> ServedModel:
     """A translator with its queue."""
     folder = (folder or Path(translator.folders[0])).resolve()
     name = folder.parent.name if folder.name == "model" else folder.name
     engine = "tmt" if hasattr(translator, "models") else "ctranslate2"
-    return ServedModel(name, folder, translator, engine, Batcher(Searches(translator), limits.queue, observe))
+    return ServedModel(name, folder, translator, engine, Batcher(Searches(translator), limits.queue))
 
 
 class Searches:

@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
+import anyio
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import from_json
 from starlette.requests import ClientDisconnect, Request
@@ -17,6 +18,7 @@ from transformer_mt.serving.limits import Limits, RequestError
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
 _SHOWN = 3  # problems of a body
 _FIELDS = 100  # most of a form
+_DISCARDED = 8  # times the longest body: so much is read, and discarded
 Result = TypeVar("Result")
 
 
@@ -35,21 +37,21 @@ async def read_body(request: Request, limits: Limits) -> bytes:
         413, f"the body of a request may have at most {limits.body:,} bytes", {"Connection": "close"}
     )
     length = request.headers.get("content-length", "0")
-    if not length.isascii() or not length.isdigit() or len(length) > 15 or int(length) > limits.body:
+    if not length.isascii() or not length.isdigit() or len(length) > 15 or int(length) > _DISCARDED * limits.body:
         raise too_large
 
-    async def collected() -> bytes:
-        body = bytearray()
+    body, seen = bytearray(), 0
+    with anyio.move_on_after(limits.seconds):
         async for piece in request.stream():
-            body += piece
-            if len(body) > limits.body:
+            seen += len(piece)
+            if seen > _DISCARDED * limits.body:
                 raise too_large
+            if seen <= limits.body:  # the rest is read and discarded, so that the client gets to read the answer
+                body += piece
+        if seen > limits.body:
+            raise too_large
         return bytes(body)
-
-    try:
-        return await asyncio.wait_for(collected(), limits.seconds)
-    except asyncio.TimeoutError:
-        raise RequestError(408, "the body of the request did not arrive in time", {"Connection": "close"}) from None
+    raise RequestError(408, "the body of the request did not arrive in time", {"Connection": "close"})
 
 
 async def read_json(request: Request, wanted: type[Wanted], limits: Limits) -> Wanted:
@@ -116,18 +118,16 @@ async def answered(request: Request, work: Coroutine[Any, Any, Result], limits: 
 
     The body of the request must have been read. Raises RequestError if it takes too long.
     """
-    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_disconnected(request))
-    try:
-        await asyncio.wait((task, gone), timeout=limits.seconds, return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return task.result()
-        if gone.done():
-            raise ClientDisconnect
-        raise RequestError(503, f"this takes longer than {limits.seconds:g} seconds", {"Retry-After": "10"})
-    finally:
-        for one in (task, gone):
-            if not one.done():
-                one.cancel()
+    with anyio.move_on_after(limits.seconds) as scope:
+        gone = asyncio.ensure_future(_disconnected(request))
+        gone.add_done_callback(lambda _: scope.cancel())
+        try:
+            return await work
+        finally:
+            gone.cancel()
+    if gone.done() and not gone.cancelled():
+        raise ClientDisconnect
+    raise RequestError(503, f"this takes longer than {limits.seconds:g} seconds", {"Retry-After": "10"})
 
 
 async def _disconnected(request: Request) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Annotated
 
@@ -21,6 +22,8 @@ from transformer_mt.serving.limits import BEAM, Limits, RequestError
 from transformer_mt.serving.models import Models, ServedModel
 from transformer_mt.serving.requests import Body, answered, read_json
 
+_SHORT = 2_000  # characters; longer texts are split into sentences in a thread, because it takes milliseconds
+_NOTHING = Translation((), (Hypothesis("", (), 0.0, (), (), ()),))  # of a blank line
 Text = Annotated[str, Field(description="one text; it may have several lines and sentences")]
 Code = Annotated[str | None, Field(max_length=16, description="ISO 639 code of a language")]
 BeamWidth = Annotated[int | None, Field(ge=1, le=BEAM, description="beam width; null: that of the model")]
@@ -111,24 +114,36 @@ class Line:
 
     def __init__(self, line: str, model: ServedModel, split: bool) -> None:
         self.core = line.strip()
-        before, _, after = line.partition(self.core) if self.core else (line, "", "")
-        self.before, self.after = before, after
-        self.sentences = model.translator.sentences(self.core) if split and self.core else [self.core]
+        self.before, _, self.after = line.partition(self.core) if self.core else (line, "", "")
+        self.sentences: list[str] = []
+        if self.core:
+            self.sentences = model.translator.sentences(self.core) if split else [self.core]
 
 
-def lines_of(texts: Sequence[str], model: ServedModel, limits: Limits, split: bool = True) -> list[list[Line]]:
-    """The lines of each text. Raises RequestError if there are too many characters or sentences."""
+def refuse_length(texts: Sequence[str], limits: Limits) -> None:
+    """Raises RequestError if the texts have too many characters, or if there are too many of them."""
     characters = sum(map(len, texts))
     if characters > limits.characters:
-        raise RequestError(
-            422, f"a request may have at most {limits.characters:,} characters; this one has {characters:,}"
-        )
-    parted = [[Line(line, model, split) for line in text.splitlines(keepends=True)] for text in texts]
-    sentences = sum(len(line.sentences) for lines in parted for line in lines)
-    if sentences > limits.sentences:
-        raise RequestError(
-            422, f"a request may have at most {limits.sentences:,} sentences; this one has {sentences:,}"
-        )
+        raise RequestError(422, f"a request may have at most {limits.characters:,} characters, not {characters:,}")
+    if len(texts) > limits.sentences:
+        raise RequestError(422, f"a request may have at most {limits.sentences:,} texts, not {len(texts):,}")
+
+
+def refuse_sentences(number: int, limits: Limits) -> None:
+    """Raises RequestError if there are too many sentences."""
+    if number > limits.sentences:
+        raise RequestError(422, f"a request may have at most {limits.sentences:,} sentences, not {number:,}")
+
+
+async def lines_of(texts: Sequence[str], model: ServedModel, limits: Limits, split: bool = True) -> list[list[Line]]:
+    """The lines of each text. Raises RequestError if there are too many characters or sentences."""
+
+    def lines() -> list[list[Line]]:
+        return [[Line(line, model, split) for line in text.splitlines(keepends=True)] for text in texts]
+
+    refuse_length(texts, limits)
+    parted = lines() if sum(map(len, texts)) < _SHORT else await asyncio.to_thread(lines)
+    refuse_sentences(sum(len(line.sentences) for some in parted for line in some), limits)
     return parted
 
 
@@ -138,14 +153,15 @@ async def translate_lines(
     """The translation of each line of each text."""
     items = [Item(sentence) for lines in parted for line in lines for sentence in line.sentences]
     found = iter(await model.batcher.translate(items, settings))
-    config, total = model.translator.config.data, model.translator.search.total
-    return [
-        [
-            join(list(islice(found, len(line.sentences))), line.sentences, config.target, settings.n_best, total)
-            for line in lines
-        ]
-        for lines in parted
-    ]
+    return [[_line_translation(line, found, model, settings.n_best) for line in lines] for lines in parted]
+
+
+def _line_translation(line: Line, found: Iterator[Translation], model: ServedModel, n_best: int) -> Translation:
+    """The translation of a line from the next ones of its sentences."""
+    if not line.sentences:
+        return _NOTHING
+    some, target = list(islice(found, len(line.sentences))), model.translator.config.data.target
+    return join(some, line.sentences, target, n_best, model.translator.search.total)
 
 
 def joined(lines: Sequence[Line], texts: Sequence[str]) -> str:
@@ -161,7 +177,7 @@ def routes(models: Models, limits: Limits) -> list[Route]:
         start = time.perf_counter()
         model = models.find(wanted.source, wanted.target, wanted.model)
         texts = [wanted.text] if isinstance(wanted.text, str) else wanted.text
-        parted = lines_of(texts, model, limits, wanted.split)
+        parted = await lines_of(texts, model, limits, wanted.split)
         settings = Settings(wanted.beam, wanted.n_best, wanted.align)
         found = await answered(request, translate_lines(model, parted, settings), limits)
         answer = TranslateAnswer(
