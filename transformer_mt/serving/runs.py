@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +171,7 @@ def state_of(records: Sequence[Record], now: float) -> str:
     if records[-1].get("event") == "finished":
         return "finished"
     times = [one["time"] for one in records if isinstance(one.get("time"), (int, float))]
-    pauses = [after - before for before, after in zip(times[-200:], times[-199:], strict=False)]
+    pauses = [after - before for before, after in pairwise(times[-200:])]
     pause = now - (times[-1] if times else 0.0)
     return "training" if pause < max(QUIET, 3 * min(max(pauses, default=0.0), 3600.0)) else "quiet"
 

@@ -65,7 +65,7 @@ rove(document.querySelector("[role=tablist]"), "[role=tab]");
 addEventListener("hashchange", () => show(location.hash.slice(1), { push: false }));
 document.addEventListener("visibilitychange", () => VIEWS[current()].shown(!document.hidden));
 onReturn(() => translate.hasModels() || load());
-translate.start({ look: (text, model) => { inside.open(text, model); show("inside"); $("tab-inside").focus(); }, changed: inside.use });
+translate.start({ look: (text, model) => { inside.open(text, model); show("inside"); $("tab-inside").focus(); }, changed: inside.use, load });
 inside.start();
 runs.start();
 colours();

@@ -38,7 +38,7 @@ export function draw(place, seen) {
   const most = Math.max(depth.encoder, depth.decoder);
   layer = Math.min(layer, most - 1);
   const isPre = shapes.some((one) => one.name === "normalized");
-  const panel = h("div", { class: "tensors", "aria-live": "polite" });
+  const panel = h("div", { class: "tensors", tabindex: 0, role: "group", "aria-label": "Tensors of the chosen part" });
   const svg = s("svg", { class: "figure", viewBox: "14 24 522 618", role: "radiogroup", "aria-label": "Parts of the Transformer" });
   const show = () => {
     svg.querySelectorAll(".box").forEach((box, index) => {

@@ -152,6 +152,6 @@ function samples(validations) {
 function table(validations) {
   const cell = (value, digits) => h("td", { class: "number" }, typeof value === "number" ? value.toFixed(digits) : "–");
   const rows = validations.map((one) => h("tr", { class: one.best ? "best" : "" }, h("td", { class: "number" }, String(one.epoch ?? "")), h("td", { class: "number" }, whole(one.step)), cell(one.train_loss, 3), cell(one.loss, 3), cell(one.perplexity, 2), cell(one.bleu, 2), h("td", {}, one.best ? "best so far" : "")));
-  const heads = ["epoch", "step", "train loss", "valid loss", "perplexity", "greedy BLEU", ""];
-  return h("details", { id: "table" }, h("summary", {}, "All validations"), h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "All validations" }, h("table", {}, h("thead", {}, h("tr", {}, heads.map((text) => h("th", { class: text ? "number" : "" }, text)))), h("tbody", {}, rows))));
+  const heads = ["epoch", "step", "train loss", "valid loss", "perplexity", "greedy BLEU"];
+  return h("details", { id: "table" }, h("summary", {}, "All validations"), h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "All validations" }, h("table", {}, h("thead", {}, h("tr", {}, heads.map((text) => h("th", { class: "number" }, text)), h("td", {}))), h("tbody", {}, rows))));
 }

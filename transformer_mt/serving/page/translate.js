@@ -119,7 +119,11 @@ async function translate() {
   asking?.abort();
   clearTimeout(again);
   const text = $("text").value;
-  if (!model || !text.trim()) {
+  if (!model) {
+    hooks.load(); // it failed before, perhaps for want of a key
+    return;
+  }
+  if (!text.trim()) {
     asking = null;
     answer = null;
     say($("problem"));
@@ -193,7 +197,8 @@ function drawAlternatives() {
   const best = some[0]?.score ?? 0;
   const rows = some.map((one, index) => {
     const is = index === line.chosen;
-    const bar = h("progress", { max: 1, value: Math.exp(Math.min(0, one.score - best)), "aria-hidden": "true", tabindex: -1 });
+    const bar = h("span", { class: "bar", "aria-hidden": "true" });
+    bar.style.setProperty("--share", String(Math.exp(Math.min(0, one.score - best))));
     return h(
       "button",
       { class: "hypothesis", role: "radio", "aria-checked": String(is), tabindex: is ? 0 : -1, on: { click: () => pick(index) } },

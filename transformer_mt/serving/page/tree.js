@@ -21,7 +21,7 @@ export function draw(place, seen, model) {
   const button = (label, text, press, extra = {}) => h("button", { class: "icon", "aria-label": label, on: { click: press }, ...extra }, text);
   const play = button("Play the search", "▶", () => (playing ? stop() : run()), { id: "play" });
   const told = h("p", { class: "told", "aria-live": "polite" });
-  const beam = h("div", { class: "in-beam" });
+  const beam = h("div", { class: "in-beam", tabindex: 0, role: "group", "aria-label": "Hypotheses after this step" });
 
   const stop = () => {
     clearInterval(playing);
@@ -129,7 +129,7 @@ function tell(told, place, seen, model, step, last) {
   if (step === last) sentences.push(ending(tree, live.length));
   told.textContent = sentences.join(" ");
   const rows = [...done, ...live].map((node) => h("tr", { class: node.fate === "done" ? "done" : "" }, h("td", { lang: model.target }, textOf(tree, node.index) || "(start)"), h("td", {}, node.fate === "done" ? "ended" : "in the beam"), h("td", { class: "number" }, logarithm(node.log_probability))));
-  place.replaceChildren(h("table", {}, h("caption", { class: "sr" }, `Hypotheses after step ${step}`), h("thead", {}, h("tr", {}, h("th", {}, "after this step"), h("th", {}, ""), h("th", { class: "number" }, "log-probability"))), h("tbody", {}, rows)));
+  place.replaceChildren(h("table", {}, h("caption", { class: "sr" }, `Hypotheses after step ${step}`), h("thead", {}, h("tr", {}, h("th", {}, "after this step"), h("th", {}, "state"), h("th", { class: "number" }, "log-probability"))), h("tbody", {}, rows)));
 }
 
 /** Why the search stopped. */
