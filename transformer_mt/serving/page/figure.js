@@ -29,6 +29,16 @@ const BOXES = [
 ];
 const LETTERS = { B: "sentences", S: "source positions", T: "target positions", D: "model width", H: "heads", Q: "query positions", M: "positions attended to", K: "width of a head", F: "feed-forward width", V: "pieces in the vocabulary" };
 
+/** With pre-norm, the normalisation stands below its sub-layer, and the sum above both. */
+function boxesOf(isPre) {
+  if (!isPre) return BOXES;
+  return BOXES.map((box, index) => {
+    const [below, above] = [BOXES[index - 1], BOXES[index + 1]];
+    if (box.kind === "norm" && box.path) return { ...box, name: "Norm", y: below.y };
+    return box.path?.includes("#") ? { ...box, y: above.y } : box;
+  });
+}
+
 let chosen = 3;
 let layer = 0;
 
@@ -38,21 +48,22 @@ export function draw(place, seen) {
   const most = Math.max(depth.encoder, depth.decoder);
   layer = Math.min(layer, most - 1);
   const isPre = shapes.some((one) => one.name === "normalized");
+  const boxes = boxesOf(isPre);
   const panel = h("div", { class: "tensors", tabindex: 0, role: "group", "aria-label": "Tensors of the chosen part" });
-  const svg = s("svg", { class: "figure", viewBox: "14 24 522 618", role: "radiogroup", "aria-label": "Parts of the Transformer" });
+  const svg = s("svg", { class: "figure", viewBox: "2 24 536 620", role: "radiogroup", "aria-label": "Parts of the Transformer" });
   const show = () => {
     svg.querySelectorAll(".box").forEach((box, index) => {
       box.setAttribute("aria-checked", String(index === chosen));
       box.setAttribute("tabindex", index === chosen ? "0" : "-1");
     });
-    panel.replaceChildren(...tensors(BOXES[chosen], shapes, depth, isPre));
+    panel.replaceChildren(...tensors(boxes[chosen], shapes, depth, isPre));
   };
-  frame(svg, depth, shapes);
-  BOXES.forEach((box, index) => svg.append(boxOf(box, () => { chosen = index; show(); })));
+  frame(svg, boxes, depth, shapes, isPre);
+  boxes.forEach((box, index) => svg.append(boxOf(box, () => { chosen = index; show(); })));
   rove(svg, ".box", { choose: (box) => box.dispatchEvent(new Event("click")) });
   const select = h("select", { on: { change: () => { layer = Number(select.value); show(); } } }, Array.from({ length: most }, (_, index) => h("option", { value: index, selected: index === layer }, String(index + 1))));
   place.replaceChildren(
-    ...heading("Shapes", "figure 1", "The paper's figure 1, with the tensors of this sentence. Choose a box to see the tensors that its code makes, as ", h("code", {}, "tmt inspect --shapes"), " lists them."),
+    ...heading("Shapes", "figure 1", "Figure 1 of the paper, as this model has it, with the tensors of this sentence. Choose a box to see the tensors that its code makes, as ", h("code", {}, "tmt inspect --shapes"), " lists them."),
     h("div", { class: "shapes" }, svg, h("div", {}, most > 1 ? h("label", { class: "quiet" }, "Layer ", select) : null, panel, legend(shapes))),
   );
   show();
@@ -68,7 +79,7 @@ function tensors(box, shapes, depth, isPre) {
   const rows = rowsOf(box, shapes, number);
   const where = box.path?.includes("#") ? `${stack}, layer ${number + 1}` : box.x === LEFT ? "encoder side" : "decoder side";
   const notes = [];
-  if (box.kind === "norm" && box.path) notes.push(isPre ? "This model normalises before each sub-layer (pre-norm); the paper does it after the sum." : "The sum is normalised, as in the paper.");
+  if (box.kind === "norm" && box.path) notes.push(isPre ? "This model normalises what a sub-layer reads (pre-norm). In the paper's figure, the sum above the sub-layer is normalised." : "The sum is normalised, as in the paper.");
   if (box.name === "+ positions" && !rows.some((one) => one.name === "positions")) notes.push("This model adds no positions here: it rotates queries and keys instead (rotary positions).");
   if (box.path === null) notes.push("The logits become probabilities. The search does this, not the model.");
   return [
@@ -96,26 +107,28 @@ function boxOf(box, choose) {
 }
 
 /** Arrows, the boxes around the layers, and the shapes that flow. */
-function frame(svg, depth, shapes) {
+function frame(svg, boxes, depth, shapes, isPre) {
   const arrow = (...points) => svg.append(s("path", { class: "arrow", d: `M${points.map(([x, y]) => `${x} ${y}`).join("L")}` }));
   svg.append(s("defs", {}, s("marker", { id: "tip", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, s("path", { d: "M0 0 8 4 0 8z" }))));
-  for (const [x, top, n] of [[LEFT, 306, depth.encoder], [RIGHT, 214, depth.decoder]]) {
-    svg.append(s("rect", { class: "stack", x: x - 106, y: top, width: 212, height: 490 - top, rx: 12 }), s("text", { class: "times", x: x + (x === LEFT ? -110 : 110), y: top + 26, "text-anchor": x === LEFT ? "end" : "start" }, `${n} ×`));
+  for (const [x, top, n] of [[LEFT, 298, depth.encoder], [RIGHT, 206, depth.decoder]]) {
+    svg.append(s("rect", { class: "stack", x: x - 106, y: top, width: 212, height: 492 - top, rx: 12 }), s("text", { class: "times", x: x + (x === LEFT ? -110 : 110), y: top + 26, "text-anchor": x === LEFT ? "end" : "start" }, `${n} ×`));
   }
   for (const x of [LEFT, RIGHT]) {
-    const ys = BOXES.filter((box) => box.x === x).map((box) => box.y);
+    const ys = boxes.filter((box) => box.x === x).map((box) => box.y).sort((a, b) => b - a);
     ys.slice(1).forEach((y, index) => arrow([x, ys[index] - 15], [x, y + 16]));
   }
   for (const [x, side] of [[LEFT, -1], [RIGHT, 1]]) {
-    const some = BOXES.filter((box) => box.x === x && box.path?.includes("#"));
-    for (let index = 0; index < some.length; index += 2) {
-      const [below, norm] = [some[index].y + 24, some[index + 1].y];
-      arrow([x, below], [x + side * 98, below], [x + side * 98, norm], [x + side * (WIDE / 2 + 1), norm]);
+    const ys = boxes.filter((box) => box.x === x && box.path?.includes("#")).map((box) => box.y).sort((a, b) => b - a);
+    for (let index = 0; index < ys.length; index += 2) {
+      const [from, to] = [ys[index] + 21, isPre ? ys[index + 1] - 24 : ys[index + 1]];
+      arrow([x, from], [x + side * 98, from], [x + side * 98, to], [x + side * (isPre ? 8 : WIDE / 2 + 1), to]);
+      if (isPre) svg.append(s("circle", { class: "sum", cx: x, cy: to, r: 7 }), s("path", { class: "sum", d: `M${x - 4} ${to}h8M${x} ${to - 4}v8` }));
     }
   }
-  arrow([LEFT + WIDE / 2, 262], [276, 262], [276, 370], [RIGHT - WIDE / 2 - 1, 370]);
+  const cross = boxes.find((box) => box.name === "Cross-attention").y;
+  arrow([LEFT + WIDE / 2, 262], [272, 262], [272, cross], [RIGHT - WIDE / 2 - 1, cross]);
   arrow([RIGHT, 65], [RIGHT, 48]);
   svg.append(s("text", { class: "flows", x: RIGHT, y: 40, "text-anchor": "middle" }, "probabilities of the next piece"));
   const shapeOf = (path, name) => shapes.find((one) => one.path === path && one.name === name)?.shape.map(whole).join(" × ") ?? "";
-  svg.append(s("text", { class: "flows", x: LEFT, y: 240, "text-anchor": "middle" }, shapeOf("encoder", "memory")), s("text", { class: "flows", x: RIGHT + 8, y: 106 }, shapeOf("generator", "logits")), s("text", { class: "flows", x: RIGHT + 8, y: 203 }, shapeOf("decoder", "hidden")));
+  svg.append(s("text", { class: "flows", x: LEFT, y: 240, "text-anchor": "middle" }, shapeOf("encoder", "memory")), s("text", { class: "flows", x: RIGHT + 8, y: 106 }, shapeOf("generator", "logits")), s("text", { class: "flows", x: RIGHT + 8, y: 200 }, shapeOf("decoder", "hidden")));
 }

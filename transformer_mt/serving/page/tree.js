@@ -62,7 +62,7 @@ export function draw(place, seen, model) {
     ...heading("Beam search", "section 6.1", `The decoder gives a probability to every next piece. The search extends all hypotheses of its beam by every piece, and keeps the likeliest ones. ${width}`),
     h("div", { class: "controls" }, button("First step", "⇤", () => { stop(); go(0); }), button("Step back", "←", () => { stop(); go(step - 1); }), play, button("Next step", "→", () => { stop(); go(step + 1); }), button("Last step", "⇥", () => { stop(); go(last); }), range),
     scroll,
-    h("p", { class: "key small" }, h("span", { class: "swatch best" }, "the result"), h("span", { class: "swatch kept" }, "in the beam"), h("span", { class: "swatch done" }, "ended"), h("span", { class: "swatch dropped" }, "dropped, or led nowhere")),
+    h("p", { class: "key small" }, h("span", { class: "swatch best" }, "the result"), h("span", { class: "swatch kept" }, "in the beam"), h("span", { class: "swatch done" }, "ended, with its score"), h("span", { class: "swatch dropped" }, "dropped, or led nowhere")),
     told,
     beam,
     ...results(seen, model),
@@ -83,7 +83,7 @@ function paint({ tree }) {
   const last = tree.nodes.at(-1).step;
   for (const [index, node] of tree.nodes.entries()) if (node.fate === "unfinished") for (let one = index; one; one = tree.nodes[one].parent) fruitful.add(one);
   const height = 40 + Math.max(...ranks.map((rank) => rank + 1)) * ROW;
-  const svg = s("svg", { width: 10 + last * COLUMN + BOX + 60, height, role: "img", "aria-label": "Hypotheses, from left to right; the text below says the same" });
+  const svg = s("svg", { width: 10 + last * COLUMN + BOX + 14, height, role: "img", "aria-label": "Hypotheses, from left to right; the text below says the same" });
   for (let step = 1; step <= last; step += 1) svg.append(s("text", { class: "caption", x: 10 + step * COLUMN + BOX / 2, y: 12, "text-anchor": "middle" }, String(step)));
   const edges = s("g", { class: "edges" });
   const boxes = s("g");
@@ -97,8 +97,8 @@ function paint({ tree }) {
       edges.append(s("path", { class: look, data: { node: index }, d: `M${x1} ${from.y}C${x1 + 20} ${from.y} ${x2 - 24} ${y} ${x2} ${y}` }));
       edges.append(s("text", { class: `probability ${look}`, data: { node: index }, x: x2 - 3, y: y - 4, "text-anchor": "end" }, percent(Math.exp(node.log_p)).replace(" %", "")));
     }
-    const text = index === 0 ? "start" : node.token === "</s>" ? (node.fate === "done" ? "✓ end" : "end") : piece(node.token);
-    boxes.append(s("g", { class: `node ${look}`, data: { node: index } }, s("title", {}, `${piece(node.token)}: probability ${percent(Math.exp(node.log_p))}, log-probability of the whole ${logarithm(node.log_probability)}`), s("rect", { x, y: y - 10, width: BOX, height: 20, rx: 5 }), s("text", { x: x + BOX / 2, y, "text-anchor": "middle", "dominant-baseline": "central" }, text.length > 9 ? `${text.slice(0, 8)}…` : text), node.score === null ? null : s("text", { class: "score", x: x + BOX + 4, y, "dominant-baseline": "central" }, signed(node.score))));
+    const text = index === 0 ? "start" : node.score !== null ? `✓ ${signed(node.score)}` : node.token === "</s>" ? "end" : piece(node.token);
+    boxes.append(s("g", { class: `node ${look}`, data: { node: index } }, s("title", {}, `${piece(node.token)}: probability ${percent(Math.exp(node.log_p))}, log-probability of the whole ${logarithm(node.log_probability)}`), s("rect", { x, y: y - 10, width: BOX, height: 20, rx: 5 }), s("text", { x: x + BOX / 2, y, "text-anchor": "middle", "dominant-baseline": "central" }, text.length > 9 ? `${text.slice(0, 8)}…` : text)));
   });
   return svg;
 }
