@@ -152,8 +152,8 @@ def test_a_model_without_a_table_says_so(client: httpx.Client) -> None:
 
 
 def test_learned_positions_are_no_more_than_the_model_has() -> None:
-    model = random_translator(positions="learned", max_positions=60).models[0]
-    values = np.array(describe_positions(model)["values"])
-    table = model.source_embedding.positions.table.weight.detach().numpy()  # type: ignore[union-attr]
+    learned = random_translator(positions="learned", max_positions=60)
+    values = np.array(describe_positions(learned)["values"])
+    table = learned.models[0].source_embedding.positions.table.weight.detach().numpy()  # type: ignore[union-attr]
     assert values.shape == table.shape == (60, 16)
     assert np.abs(values - table).max() < 1e-3

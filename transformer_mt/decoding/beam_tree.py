@@ -157,9 +157,7 @@ class _Memory:
             yield from self._ids(node.parent)
             yield node.token
 
-    def read(
-        self, found: Sequence[SearchResult], n_best: int, alpha: float
-    ) -> tuple[tuple[Node, ...], tuple[int, ...]]:
+    def read(self, found: Sequence[SearchResult], n_best: int, alpha: float) -> tuple[list[Node], list[int]]:
         """All nodes, and those of the results."""
         nodes, done = list(self._nodes), list[int]()
         for result in found:

@@ -54,8 +54,8 @@ def make_app(
 ) -> Starlette:
     """The ASGI application that serves these models. The server must support ASGI's lifespan, which stops the threads.
 
-    hosts:   names in the header Host that are answered; None: all
-    origins: of other pages whose scripts may read the answers (CORS); "*" for all
+    hosts:       names in the header Host that are answered; None: all
+    origins:     of other pages whose scripts may read the answers (CORS); "*" for all
     runs_folder: whose runs the page shows
     `app.state.stopping` is an asyncio.Event that is set when the server begins to shut down: an answer without an end
     must end then.
@@ -73,9 +73,6 @@ def make_app(
             app.state.stopping.set()
             await models.close()
 
-    async def index(request: Request) -> Response:
-        return FileResponse(PAGE / "index.html", headers={"Cache-Control": "no-cache"})
-
     async def numbers(request: Request) -> Response:
         return Response(metrics.text(), headers={"Content-Type": TYPE})
 
@@ -86,7 +83,7 @@ def make_app(
         *libretranslate.routes(models, limits, keys),
         *reference.routes(),
         Route("/metrics", numbers, methods=["GET"]),
-        Route("/", index, methods=["GET"]),
+        Route("/", _index, methods=["GET"]),
         Mount("/static", StaticFiles(directory=PAGE)),
     ]
     paths = {id(route.endpoint): route.path for route in routes if isinstance(route, Route)}
@@ -107,6 +104,10 @@ def make_app(
     )
     app.state.stopping = asyncio.Event()
     return app
+
+
+async def _index(request: Request) -> Response:
+    return FileResponse(PAGE / "index.html", headers={"Cache-Control": "no-cache"})
 
 
 class Frame:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-import torch
 from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
@@ -20,15 +19,13 @@ from transformer_mt.decoding.beam_tree import BeamTree
 from transformer_mt.decoding.request import length_penalty
 from transformer_mt.decoding.step import pad
 from transformer_mt.decoding.translator import AttentionMaps, Translator
-from transformer_mt.model.positions import LearnedPositions, SinusoidalPositions
-from transformer_mt.model.transformer import Transformer
 from transformer_mt.serving.answers import json_response
 from transformer_mt.serving.limits import Limits, RequestError
 from transformer_mt.serving.models import Models, ServedModel
 from transformer_mt.serving.requests import Body, answered, read_json
 from transformer_mt.text.codec import Codec
 from transformer_mt.text.vocabulary import BOS, EOS
-from transformer_mt.workflows.inspect import meaning, walk_of_shapes
+from transformer_mt.workflows.inspect import meaning, positional_encodings, walk_of_shapes
 
 BEAM = 8  # widest beam that a tree shows
 CHARACTERS = 2_000  # of a request
@@ -68,7 +65,7 @@ def routes(models: Models, limits: Limits) -> list[Route]:
     async def positions(request: Request) -> Response:
         model = models.of_name(request.path_params["name"])
         translator = _translator(model)
-        found = await model.batcher.run(lambda: describe_positions(translator.models[0]))
+        found = await model.batcher.run(lambda: describe_positions(translator))
         return json_response({"model": model.name, **found})
 
     return [
@@ -101,7 +98,6 @@ def look_inside(translator: Translator, text: str, beam: int) -> dict[str, Any]:
     ids = tree.ids(tree.done[0])
     ids = ids[:-1] if best.token == EOS else ids
     seen = translator.attention(sentence, target=translator.target.vocabulary.decode(ids))
-    model = translator.models[0]
     return {
         "sentence": sentence,
         "sentences": sentences,
@@ -113,23 +109,21 @@ def look_inside(translator: Translator, text: str, beam: int) -> dict[str, Any]:
         "attention": _attention(seen),
         "tree": _tree(tree, translator.target),
         "greedy": _hypothesis(greedy, greedy.done[0], translator.target),
-        "shapes": _shapes(model, source.ids, ids),
+        "shapes": _shapes(translator, source.ids, ids),
     }
 
 
-def describe_positions(model: Transformer) -> dict[str, Any]:
+def describe_positions(translator: Translator) -> dict[str, Any]:
     """How the model knows the order of tokens: its table of encodings, or why it has none.
 
     `values` has a row for each position, and a column for each coordinate of the vector that is added.
     """
-    kind, table = model.config.positions, model.source_embedding.positions
-    d_model = model.config.d_model
-    if isinstance(table, (SinusoidalPositions, LearnedPositions)):
-        rows = POSITIONS if model.max_positions is None else min(POSITIONS, model.max_positions)
-        with torch.inference_mode():
-            values = table(0, rows).float().cpu()
-        return {"kind": kind, "width": d_model, "scaled": model.config.scale_embeddings, "values": _rounded(values, 3)}
-    return {"kind": kind, "width": d_model // model.config.n_heads, "scaled": False, "values": None}
+    model = translator.models[0]
+    found = {"kind": model.config.positions, "width": model.config.d_model, "values": None}
+    table_PD = positional_encodings(model, POSITIONS)
+    if table_PD is None:
+        return {**found, "width": model.config.d_model // model.config.n_heads}
+    return {**found, "values": _rounded(table_PD, 3)}
 
 
 def _pieces(codec: Codec, ids: Sequence[int]) -> list[dict[str, Any]]:
@@ -188,10 +182,10 @@ def _hypothesis(tree: BeamTree, place: int, target: Codec) -> dict[str, Any]:
     }
 
 
-def _shapes(model: Transformer, source: Sequence[int], target: Sequence[int]) -> list[dict[str, Any]]:
+def _shapes(translator: Translator, source: Sequence[int], target: Sequence[int]) -> list[dict[str, Any]]:
     """Every tensor between the ids of this sentence and the logits."""
-    device = model.generator.weight.device
-    rows = walk_of_shapes(model, pad([source], device), pad([[BOS, *target]], device))
+    ids = pad([source], translator.device), pad([[BOS, *target]], translator.device)
+    rows = walk_of_shapes(translator.models[0], *ids)
     return [
         {
             "path": row.path,

@@ -160,6 +160,19 @@ def count_parts(rows: Sequence[ParameterRow]) -> dict[str, int]:
     return {part: sum(row.count for row in rows if row.name.partition(".")[0] == part) for part in PARTS}
 
 
+def positional_encodings(model: Transformer, most: int) -> Tensor | None:
+    """The vectors [P, D] that the model adds to embeddings at its first positions, at most `most` of them.
+
+    None if it adds none (rotary positions).
+    """
+    positions = model.source_embedding.positions
+    if positions is None:
+        return None
+    with torch.inference_mode():
+        table_PD: Tensor = positions(0, most if model.max_positions is None else min(most, model.max_positions))
+    return table_PD.float().cpu()
+
+
 def example_batch(model: Transformer, sentences: int = 2, source: int = 7, target: int = 5) -> tuple[Tensor, Tensor]:
     """A batch of ids with different sizes, source_BS and target_BT, on the device of the model."""
     longest = model.max_positions or max(source, target)
