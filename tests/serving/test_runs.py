@@ -200,7 +200,8 @@ def test_a_quiet_stream_shows_that_it_is_alive(folder: Path, monkeypatch: pytest
 
 def test_the_state_of_a_run() -> None:
     some = steps(1, 5)
-    assert state_of([], NOW) == "training"
+    assert state_of([], NOW, NOW - 5) == "training"
+    assert state_of([], NOW, NOW - 500) == "quiet"
     assert state_of(some, NOW + 10) == "training"
     assert state_of(some, NOW + 1000) == "quiet"
     slow = [record("step", step) for step in (0, 500, 1000)]

@@ -56,6 +56,12 @@ class Runs:
         found = [self.summary(name, self.records(name)) for name in names]
         return sorted(found, key=lambda run: run["updated"] or 0, reverse=True)
 
+    def whole(self, name: str) -> dict[str, Any]:
+        """What is known of a run, and its records. Raises RequestError if there is no such run."""
+        self.check(name)
+        records = self.records(name)
+        return {**self.summary(name, records), "records": shown(thinned(records))}
+
     def records(self, name: str) -> list[Record]:
         """The records of a run; the same list as before if there are no new ones."""
         return self._followers.setdefault(name, Follower(self.folder / name / METRICS)).records()
@@ -77,7 +83,7 @@ class Runs:
         bleus = [one["bleu"] for one in validations if isinstance(one.get("bleu"), float)]
         return {
             "name": name,
-            "state": state_of(records, time.time()),
+            "state": self.state(name, records),
             "updated": last.get("time"),
             "step": last.get("step", 0),
             "epoch": validations[-1].get("epoch") if validations else None,
@@ -106,16 +112,9 @@ class Runs:
             sent: list[Record] | None = None
             state, beat = "", time.monotonic()
             while not stopping.is_set():
-                records = await asyncio.to_thread(self.records, name)
-                if sent is None or records[: len(sent)] != sent:
-                    yield event("all", shown(thinned(records)))
-                elif len(records) > len(sent):
-                    yield event("more", shown(records[len(sent) :]))
-                changed, sent = records is not sent, records
-                if changed or state != state_of(records, time.time()):
-                    summary = self.summary(name, records)
-                    state = summary["state"]
-                    yield event("state", summary)
+                sent, state, news = await asyncio.to_thread(self._news, name, sent, state)
+                for text in news:
+                    yield text
                 if state == "finished":
                     yield event("end", {})
                     return
@@ -126,6 +125,25 @@ class Runs:
                     await asyncio.wait_for(stopping.wait(), self.look)
         finally:
             self.streams -= 1
+
+    def _news(self, name: str, sent: list[Record] | None, state: str) -> tuple[list[Record], str, list[str]]:
+        """The records and the state of a run, and the events for a client who knows those that were sent."""
+        records, news = self.records(name), list[str]()
+        now = self.state(name, records)
+        if records is sent and now == state:
+            return records, state, news
+        if sent is None or records[: len(sent)] != sent:
+            news.append(event("all", shown(thinned(records))))
+        elif len(records) > len(sent):
+            news.append(event("more", shown(records[len(sent) :])))
+        return records, now, [*news, event("state", self.summary(name, records))]
+
+    def state(self, name: str, records: Sequence[Record]) -> str:
+        """See `state_of`."""
+        written = 0.0
+        with suppress(OSError):
+            written = (self.folder / name / METRICS).stat().st_mtime
+        return state_of(records, time.time(), written)
 
     def check_streams(self) -> None:
         """Raises RequestError if there are too many streams."""
@@ -141,14 +159,11 @@ def routes(folder: Path, look: float = LOOK) -> list[Route]:
         return json_response({"runs": await asyncio.to_thread(runs.listed)})
 
     async def show_run(request: Request) -> Response:
-        name = request.path_params["name"]
-        runs.check(name)
-        records = await asyncio.to_thread(runs.records, name)
-        return json_response({**runs.summary(name, records), "records": shown(thinned(records))})
+        return json_response(await asyncio.to_thread(runs.whole, request.path_params["name"]))
 
     async def follow_run(request: Request) -> Response:
         name = request.path_params["name"]
-        runs.check(name)
+        await asyncio.to_thread(runs.check, name)
         runs.check_streams()
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         stream = runs.events(name, request.app.state.stopping)
@@ -161,19 +176,19 @@ def routes(folder: Path, look: float = LOOK) -> list[Route]:
     ]
 
 
-def state_of(records: Sequence[Record], now: float) -> str:
+def state_of(records: Sequence[Record], now: float, written: float = 0.0) -> str:
     """finished, training, or quiet: no record for a minute, and for three times the longest pause so far.
 
     A run that was killed and one that computes something long look the same from here.
+
+    written: when something was written last, for a run without records
     """
-    if not records:
-        return "training"
-    if records[-1].get("event") == "finished":
+    if records and records[-1].get("event") == "finished":
         return "finished"
-    times = [one["time"] for one in records if isinstance(one.get("time"), (int, float))]
-    pauses = [after - before for before, after in pairwise(times[-200:])]
-    pause = now - (times[-1] if times else 0.0)
-    return "training" if pause < max(QUIET, 3 * min(max(pauses, default=0.0), 3600.0)) else "quiet"
+    times = [one["time"] for one in records[-200:] if isinstance(one.get("time"), (int, float))]
+    pauses = [after - before for before, after in pairwise(times)]
+    longest = min(max(pauses, default=0.0), 3600.0)
+    return "training" if now - (times[-1] if times else written) < max(QUIET, 3 * longest) else "quiet"
 
 
 def shown(records: Sequence[Record]) -> list[Record]:

@@ -18,6 +18,7 @@ let again = 0;
 let seen = null; // the answer that is shown
 let asked = ""; // the sentence and the beam that it belongs to
 let isShown = false;
+let taken = ""; // the sentence that was taken from the view Translate
 
 export function start() {
   $("beam").append(...Array.from({ length: WIDEST }, (_, index) => h("option", {}, String(index + 1))));
@@ -50,7 +51,7 @@ export function use(one) {
 /** Takes a sentence from another view. */
 export function open(text, one) {
   if (one !== model) use(one);
-  $("sentence").value = text;
+  $("sentence").value = taken = text;
 }
 
 export function shown(is) {
@@ -60,7 +61,9 @@ export function shown(is) {
 
 async function prepare() {
   if (!model?.inside) return;
-  if (!$("sentence").value.trim()) $("sentence").value = $("text").value.trim().split("\n")[0] || (await example());
+  const field = $("sentence");
+  const offered = $("text").value.trim().split("\n")[0];
+  if (!field.value.trim() || (field.value === taken && offered)) field.value = taken = offered || (await example());
   if ($("sentence").value.trim()) look();
 }
 
