@@ -1,7 +1,8 @@
 """Dynamic batching: sentences of different clients are translated together, in one thread for each model.
 
-A request waits only while others are likely to join it: while fewer requests wait than the last batch had, and one
-arrived in the last few milliseconds. So a lone client never waits. Long requests take turns: each batch has sentences
+A request waits only while others are likely to join it: while fewer wait than were under way before (who has just got
+an answer often has another question), and one arrived in the last few milliseconds. So a lone client never waits, and
+clients that come at different times soon come together. Long requests take turns: each batch has sentences
 of all of them. Everything but the translation itself happens in the event loop, so there are no locks.
 """
 
@@ -20,7 +21,7 @@ from transformer_mt.decoding.terms import Term
 from transformer_mt.decoding.translation import Translation
 from transformer_mt.serving.limits import RequestError
 
-WAIT = 0.005  # seconds without a new request, after which a batch is complete
+WAIT, LONGEST_WAIT = 0.005, 0.03  # seconds: without a new request, after which a batch is complete; in all
 SECONDS = 0.5  # batches that take longer become smaller, so that nobody waits for them
 FIRST, LARGEST = 32, 512  # sentences of a batch
 Result = TypeVar("Result")
@@ -79,7 +80,7 @@ class Batcher:
         self.observe: Callable[[int], None] = lambda items: None
         self.waiting = 0  # items of unanswered requests
         self._jobs: deque[_Job] = deque()
-        self._wanted = 1  # requests that the next batch waits for
+        self._answered, self._wanted = 0, 1  # requests: answered by the last batch; that the next one waits for
         self._arrived, self._complete = 0.0, asyncio.Event()  # when the last request came; whether all wanted came
         self._thread = ThreadPoolExecutor(1, "translating")
         self._loop: asyncio.Task[None] | None = None
@@ -129,36 +130,43 @@ class Batcher:
             raise RequestError(429, "the server is busy; try again later", {"Retry-After": str(min(seconds, 60))})
 
     async def _translate_all(self) -> None:
-        loop = asyncio.get_running_loop()
         while True:
             await self._until_complete()
             batch, settings = self._next_batch()
-            items = [job.items[index] for job, index in batch]
-            if not items:
+            if not batch:
                 continue
-            self.observe(len(items))
             start = time.perf_counter()
-            try:
-                found = await loop.run_in_executor(self._thread, self.work, items, settings)
-            except Exception as error:
-                for job, _ in batch:
-                    if not job.answer.done():
-                        job.answer.set_exception(error)
-                continue
-            self._adapt(len(items), time.perf_counter() - start)
-            for (job, _), translation in zip(batch, found, strict=True):
-                job.found.append(translation)
-                if len(job.found) == len(job.items) and not job.answer.done():
-                    job.answer.set_result(job.found)
+            await self._translate_batch(batch, settings)
+            self._adapt(len(batch), time.perf_counter() - start)
+
+    async def _translate_batch(self, batch: Sequence[tuple[_Job, int]], settings: Settings) -> None:
+        """Translate the items, and answer the jobs that are complete, or that failed."""
+        items = [job.items[index] for job, index in batch]
+        self.observe(len(items))
+        try:
+            found = await asyncio.get_running_loop().run_in_executor(self._thread, self.work, items, settings)
+        except Exception as error:
+            jobs = dict.fromkeys(job for job, _ in batch)
+            if len(jobs) == 1 and not batch[0][0].answer.done():
+                batch[0][0].answer.set_exception(error)
+            for one in jobs if len(jobs) > 1 else ():  # only the guilty one must fail
+                await self._translate_batch([(job, index) for job, index in batch if job is one], settings)
+            return
+        for (job, _), translation in zip(batch, found, strict=True):
+            job.found.append(translation)
+            if len(job.found) == len(job.items) and not job.answer.done():
+                job.answer.set_result(job.found)
+                self._answered += 1
 
     async def _until_complete(self) -> None:
-        """Wait for a request; then for as many as the last batch had, while they keep coming."""
-        requests, self._wanted = self._wanted, 1
+        """Wait for a request; then for as many as were under way before, while they keep coming."""
+        wanted = self._answered + len(self._jobs)
+        self._answered, self._wanted = 0, 1
         if not self._jobs:
             self._complete.clear()
             await self._complete.wait()
-        self._wanted = requests
-        while len(self._jobs) < self._wanted and (left := self._arrived + WAIT - time.monotonic()) > 0:
+        self._wanted, end = wanted, time.monotonic() + LONGEST_WAIT
+        while len(self._jobs) < wanted and (left := min(self._arrived + WAIT, end) - time.monotonic()) > 0:
             self._complete.clear()
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._complete.wait(), left)
@@ -180,7 +188,6 @@ class Batcher:
             if job.left:
                 turn.append(job)
         served = dict.fromkeys(job for job, _ in batch)
-        self._wanted = len(served)
         others = [job for job in self._jobs if job not in served and job.left]
         self._jobs = deque([*others, *(job for job in served if job.left)])
         return batch, settings

@@ -37,14 +37,13 @@ ERRORS = {
     400: "The request is malformed, or no model translates this",
     403: "The API key is missing or not valid, or the host name is not known",
     404: "There is no such thing",
-    408: "The body did not arrive in time",
     413: "The body is too large",
     415: "The body has another content type",
     422: "The request asks for more than the limits allow",
     429: "The queue is full; the header Retry-After says when to try again",
     503: "The translation took too long",
 }
-_BODY_ERRORS = (400, 403, 408, 413, 415, 422, 429, 503)
+_BODY_ERRORS = (400, 403, 413, 415, 422, 429, 503)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ Wanted = TypeVar("Wanted", bound=BaseModel)
 
 
 async def read_body(request: Request, limits: Limits) -> bytes:
-    """Raises RequestError if the body is too large, or does not arrive in time."""
+    """Raises RequestError if the body is too large. The server limits the time: see `run.PatientProtocol`."""
     too_large = RequestError(
         413, f"the body of a request may have at most {limits.body:,} bytes", {"Connection": "close"}
     )
@@ -41,17 +41,15 @@ async def read_body(request: Request, limits: Limits) -> bytes:
         raise too_large
 
     body, seen = bytearray(), 0
-    with anyio.move_on_after(limits.seconds):
-        async for piece in request.stream():
-            seen += len(piece)
-            if seen > _DISCARDED * limits.body:
-                raise too_large
-            if seen <= limits.body:  # the rest is read and discarded, so that the client gets to read the answer
-                body += piece
-        if seen > limits.body:
+    async for piece in request.stream():
+        seen += len(piece)
+        if seen > _DISCARDED * limits.body:
             raise too_large
-        return bytes(body)
-    raise RequestError(408, "the body of the request did not arrive in time", {"Connection": "close"})
+        if seen <= limits.body:  # the rest is read and discarded, so that the client gets to read the answer
+            body += piece
+    if seen > limits.body:
+        raise too_large
+    return bytes(body)
 
 
 async def read_json(request: Request, wanted: type[Wanted], limits: Limits) -> Wanted:

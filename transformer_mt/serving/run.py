@@ -20,6 +20,7 @@ from transformer_mt.serving.answers import json_response
 from transformer_mt.serving.limits import Limits
 
 HEAD_BYTES, HEAD_SECONDS = 65_536, 10.0  # of a request line with its headers
+BODY_SECONDS = 60.0
 IDLE_SECONDS, WRITE_SECONDS = 15, 30.0  # of a connection between two requests; of a client that does not read
 CONNECTIONS = 900  # at once; more are answered with 503. Many systems allow 1,024 open files
 _BACKLOG = 1_024
@@ -86,7 +87,7 @@ def _refused_socket(error: OSError, host: str, port: int) -> TmtError:
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """HTTP with limits that uvicorn does not have: a head that is long or slow, and a client that does not read."""
+    """HTTP with limits that uvicorn does not have: a head that is long, one or a body that is slow, slow reading."""
 
     _timer: asyncio.TimerHandle | None = None
     _head = 0  # bytes that have come since the last request had come with all its headers
@@ -109,6 +110,8 @@ class PatientProtocol(HttpToolsProtocol):
                 self._refuse(_LONG_HEAD)
                 return
         super().data_received(data)
+        if self._timer is None and self.cycle is not None and self.cycle.more_body and not self.transport.is_closing():
+            self._close_in(BODY_SECONDS)
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -120,6 +123,10 @@ class PatientProtocol(HttpToolsProtocol):
         self._stop_timer()
         self._is_head, self._head = False, 0
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._stop_timer()
+        super().on_message_complete()
 
     def on_response_complete(self) -> None:
         if self.cycle.more_body:  # answered without reading the whole body
@@ -159,10 +166,8 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def run(app: Starlette, listening: socket.socket, limits: Limits) -> None:
-    """Serve until SIGTERM or Ctrl-C; requests under way are answered first."""
-    gc.collect()
-    gc.freeze()  # the models and PyTorch stay; looking for garbage among them would take a third of a request's time
+def make_server(app: Starlette, limits: Limits) -> Server:
+    """The server, not yet running."""
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # malformed requests are not worth a line each
     config = uvicorn.Config(
         app,
@@ -177,5 +182,12 @@ def run(app: Starlette, listening: socket.socket, limits: Limits) -> None:
         timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=int(limits.seconds) + 1,
     )
+    return Server(config)
+
+
+def run(app: Starlette, listening: socket.socket, limits: Limits) -> None:
+    """Serve until SIGTERM or Ctrl-C; requests under way are answered first."""
+    gc.collect()
+    gc.freeze()  # the models and PyTorch stay: looking for garbage among them costs almost as much as the HTTP
     with contextlib.suppress(KeyboardInterrupt):  # uvicorn repeats the signal when it has ended
-        Server(config).run(sockets=[listening])
+        make_server(app, limits).run(sockets=[listening])
