@@ -352,6 +352,8 @@ def test_a_run_is_followed_live_in_two_tabs(browser: Any, server: Living, runs: 
         page.locator("#run", has_text="max_epochs 3 reached").wait_for()
     first.click("#table summary")
     assert first.locator("#table tbody tr").count() == 2
+    first.select_option("#other", "ko-en")
+    first.locator(".chart circle.third").first.wait_for()
     assert first.errors == []
     first.context.close()
 

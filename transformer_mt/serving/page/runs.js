@@ -15,6 +15,7 @@ let stream = null; // of the chosen run, while this view can be seen
 let timer = 0;
 let isShown = false;
 let epoch = null; // whose samples are shown; null: the newest
+let other = null; // { name, records } of a run to compare with
 
 export function start() {
   rove($("list"), "[role=radio]");
@@ -52,7 +53,7 @@ async function list() {
 function choose(wanted) {
   if (wanted === name) return;
   name = wanted;
-  [records, summary, epoch] = [[], null, null];
+  [records, summary, epoch, other] = [[], null, null, null];
   drawList();
   hear();
 }
@@ -96,7 +97,7 @@ function drawList() {
   if (focused) $("list").querySelector(`[data-name="${CSS.escape(focused)}"]`)?.focus();
 }
 
-const of = (event, key) => records.filter((one) => one.event === event && typeof one[key] === "number").map((one) => [one.step, one[key]]);
+const of = (event, key, some = records) => some.filter((one) => one.event === event && typeof one[key] === "number").map((one) => [one.step, one[key]]);
 
 function drawRun() {
   const focused = document.activeElement?.id;
@@ -104,19 +105,40 @@ function drawRun() {
   const validations = records.filter((one) => one.event === "validation");
   const bleu = of("validation", "bleu");
   const width = $("run").clientWidth;
+  const compared = other ? [{ name: other.name, kind: "third", points: of("validation", "loss", other.records), dots: true }] : [];
+  const comparedBleu = other ? [{ name: other.name, kind: "third", points: of("validation", "bleu", other.records), dots: true }] : [];
   const parts = [
     h("h2", {}, name, " ", summary ? h("small", { class: `state ${summary.state}` }, STATES[summary.state]) : null),
     summary ? h("p", { class: "explained" }, story()) : null,
     h("div", { class: "charts" },
-      chart({ title: "Loss, nats per token", curves: [{ name: "training", kind: "first", points: of("step", "loss") }, { name: "validation", kind: "second", points: of("validation", "loss"), dots: true }], width, digits: 3 }),
-      bleu.length ? chart({ title: "Greedy BLEU", curves: [{ name: "validation", kind: "second", points: bleu, dots: true }], width, top: 100 }) : null,
+      chart({ title: "Loss, nats per token", curves: [{ name: "training", kind: "first", points: of("step", "loss") }, { name: "validation", kind: "second", points: of("validation", "loss"), dots: true }, ...compared], width, digits: 3 }),
+      bleu.length ? chart({ title: "Greedy BLEU", curves: [{ name: "validation", kind: "second", points: bleu, dots: true }, ...comparedBleu], width, top: 100 }) : null,
     ),
+    comparison(),
     ...samples(validations),
     validations.length ? table(validations) : null,
   ];
   $("run").replaceChildren(...parts.filter(Boolean));
   if ($("table")) $("table").open = wasOpen;
   if (focused) document.getElementById(focused)?.focus();
+}
+
+/** Another run to draw beside this one. */
+function comparison() {
+  const others = runs.filter((run) => run.name !== name);
+  if (!others.length) return null;
+  const select = h("select", { id: "other", on: { change: () => compare(select.value) } }, h("option", { value: "" }, "no other run"), others.map((run) => h("option", { value: run.name, selected: run.name === other?.name }, run.name)));
+  return h("p", { class: "quiet" }, h("label", {}, "Compare with ", select), other ? " Losses compare only if both runs have the same vocabulary." : "");
+}
+
+async function compare(wanted) {
+  try {
+    other = wanted ? { name: wanted, records: (await askJson(`/v1/runs/${encodeURIComponent(wanted)}`)).records } : null;
+    drawRun();
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    if (error.kind !== "away") say($("runs-problem"), error.message);
+  }
 }
 
 function story() {
