@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 import uvicorn
+from jsonschema import Draft202012Validator
 
 from transformer_mt.config.schema import Config
 from transformer_mt.decoding.model_directory import ModelDirectory
@@ -21,6 +22,7 @@ from transformer_mt.serving.app import make_app
 from transformer_mt.serving.keys import Keys
 from transformer_mt.serving.limits import Limits
 from transformer_mt.serving.models import Models, serve_translator
+from transformer_mt.serving.reference import description
 from transformer_mt.serving.run import PatientProtocol, Server, open_socket
 from transformer_mt.text.codec import Codec, Segmenter
 from transformer_mt.text.vocabulary import Vocabulary
@@ -54,6 +56,13 @@ def served(*translators: Translator, limits: Limits | None = None) -> Models:
     """The models with their queues, named by their directions."""
     limits = limits or Limits()
     return Models([serve_translator(one, limits) for one in translators])
+
+
+def check(path: str, method: str, answer: object) -> None:
+    """Raises ValidationError if an answer is not as /openapi.json describes it."""
+    operation = description()["paths"][path][method]
+    schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
+    Draft202012Validator({**schema, "components": description()["components"]}).validate(answer)
 
 
 class Living:

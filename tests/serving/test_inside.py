@@ -10,7 +10,7 @@ import httpx
 import numpy as np
 import pytest
 
-from tests.serving.living import living, random_translator
+from tests.serving.living import check, living, random_translator
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.model.positions import sinusoidal_positions
 from transformer_mt.serving import inside
@@ -97,6 +97,12 @@ def test_looking_inside_leaves_the_model_as_it_was(client: httpx.Client, transla
     before = [one.text for one in translator.translate([SENTENCE, "다라마"])]
     looked(client, text=SENTENCE)
     assert [one.text for one in translator.translate([SENTENCE, "다라마"])] == before
+
+
+def test_the_answers_are_as_described(client: httpx.Client, seen: dict[str, Any]) -> None:
+    positions = client.get("/v1/models/ko-en/positions").json()
+    for path, method, answer in (("/v1/inside", "post", seen), ("/v1/models/{name}/positions", "get", positions)):
+        check(path, method, answer)
 
 
 def test_of_several_sentences_the_first_is_shown_and_all_are_named(client: httpx.Client) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.serving.living import living, random_translator
+from tests.serving.living import check, living, random_translator
 from transformer_mt.reporting.history import Follower, read_history
 from transformer_mt.serving import runs as runs_file
 from transformer_mt.serving.limits import RequestError
@@ -61,6 +61,11 @@ def test_the_list_has_names_and_no_paths(client: httpx.Client, folder: Path) -> 
     assert {one["best_bleu"] for one in found} == {30.0}
     assert str(folder.parent) not in answer.text
     assert "secret" not in client.get("/v1/runs/b").text
+
+
+def test_the_answers_are_as_described(client: httpx.Client) -> None:
+    for path, name in (("/v1/runs", ""), ("/v1/runs/{name}", "b")):
+        check(path, "get", client.get(path.format(name=name)).json())
 
 
 @pytest.mark.parametrize("name", ["..", "../", "%2e%2e", "..%2f", "b%2f..", "empty", ".", "%00", "x" * 5000])

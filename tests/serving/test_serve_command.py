@@ -84,7 +84,9 @@ def test_the_client_of_libretranslate_works_unchanged(server: Serving) -> None:
     assert client.detect("Das Wetter ist heute schön im Garten.")[0]["language"] == "de"
 
 
-def test_a_second_server_on_the_port_is_refused(server: Serving, tiny_model: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_server_on_the_port_is_refused(
+    server: Serving, tiny_model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     port = server.url.rpartition(":")[2]
     assert main(["serve", "--model", str(tiny_model), "--port", port]) == 2
     assert f"port {port} is in use" in capsys.readouterr().err

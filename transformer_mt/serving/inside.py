@@ -14,8 +14,9 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from typing_extensions import TypedDict
 
-from transformer_mt.decoding.beam_tree import BeamTree
+from transformer_mt.decoding.beam_tree import BeamTree, Fate
 from transformer_mt.decoding.request import length_penalty
 from transformer_mt.decoding.step import pad
 from transformer_mt.decoding.translator import AttentionMaps, Translator
@@ -45,6 +46,109 @@ class InsideRequest(Body):
     target: Name = None
     model: Name = None
     beam: int | None = Field(None, ge=1, le=BEAM, description="width of the beam search; null: that of the model")
+
+
+class PieceAnswer(TypedDict):
+    """A piece and its number in the vocabulary."""
+
+    token: str
+    id: int
+
+
+class VocabularyAnswer(TypedDict):
+    """Numbers of pieces."""
+
+    source: int
+    target: int
+
+
+class AttentionAnswer(TypedDict):
+    """An attention module. kind: encoder, decoder or cross; heads: weights [H, rows, columns]."""
+
+    path: str
+    kind: str
+    layer: int
+    rows: list[str]
+    columns: list[str]
+    heads: list[list[list[float]]]
+
+
+class NodeAnswer(TypedDict):
+    """A prefix that the search considered. parent: index of the prefix before it; null for the start token."""
+
+    parent: int | None
+    token: str
+    step: int
+    log_p: float
+    log_probability: float
+    fate: Fate
+    score: float | None
+
+
+class FoundAnswer(TypedDict):
+    """A finished hypothesis. node, path: indices of nodes; penalty: what its log-probability is divided by."""
+
+    node: int
+    text: str
+    tokens: list[str]
+    path: list[int]
+    log_probability: float
+    penalty: float
+    score: float
+    stopped: bool
+
+
+class TreeAnswer(TypedDict):
+    """A search. nodes: step by step, the likeliest first; done: the finished hypotheses, best first."""
+
+    beam: int
+    length_penalty: float
+    nodes: list[NodeAnswer]
+    done: list[FoundAnswer]
+
+
+class ShapeAnswer(TypedDict):
+    """A tensor, and the module whose code makes it."""
+
+    path: str
+    meaning: str
+    name: str
+    letters: list[str]
+    shape: list[int]
+
+
+class SeenAnswer(TypedDict):
+    """Everything about the translation of a sentence. sentences: all of the text."""
+
+    sentence: str
+    sentences: list[str]
+    notes: list[str]
+    source_pieces: list[PieceAnswer]
+    target_pieces: list[PieceAnswer]
+    text: str
+    vocabulary: VocabularyAnswer
+    attention: list[AttentionAnswer]
+    tree: TreeAnswer
+    greedy: FoundAnswer
+    shapes: list[ShapeAnswer]
+
+
+class InsideAnswer(SeenAnswer):
+    """The same, with the model and the time it took."""
+
+    model: str
+    source: str
+    target: str
+    seconds: float
+
+
+class PositionsAnswer(TypedDict):
+    """Positional encodings. values: a row for each position; null if the model adds none to its embeddings."""
+
+    model: str
+    kind: str
+    width: int
+    values: list[list[float]] | None
 
 
 def routes(models: Models, limits: Limits) -> list[Route]:
@@ -81,7 +185,7 @@ def _translator(model: ServedModel) -> Translator:
     return model.translator
 
 
-def look_inside(translator: Translator, text: str, beam: int) -> dict[str, Any]:
+def look_inside(translator: Translator, text: str, beam: int) -> SeenAnswer:
     """Everything about the translation of a sentence. If the text has several, the first one.
 
     Raises RequestError if the text has no words, or if the sentence is too long to be shown.
@@ -108,7 +212,7 @@ def look_inside(translator: Translator, text: str, beam: int) -> dict[str, Any]:
         "vocabulary": {"source": len(translator.source), "target": len(translator.target)},
         "attention": _attention(seen),
         "tree": _tree(tree, translator.target),
-        "greedy": _hypothesis(greedy, greedy.done[0], translator.target),
+        "greedy": _found(greedy, greedy.done[0], translator.target),
         "shapes": _shapes(translator, source.ids, ids),
     }
 
@@ -126,75 +230,69 @@ def describe_positions(translator: Translator) -> dict[str, Any]:
     return {**found, "values": _rounded(table_PD, 3)}
 
 
-def _pieces(codec: Codec, ids: Sequence[int]) -> list[dict[str, Any]]:
+def _pieces(codec: Codec, ids: Sequence[int]) -> list[PieceAnswer]:
     return [{"token": token, "id": index} for token, index in zip(codec.vocabulary.decode(ids), ids, strict=True)]
 
 
-def _attention(seen: AttentionMaps) -> list[dict[str, Any]]:
+def _attention(seen: AttentionMaps) -> list[AttentionAnswer]:
     """One entry for each attention module, in the order in which the model computes them."""
     found = []
     for path, weights_HQM in seen.maps.items():
         stack, _, layer, kind = path.split(".")
         found.append(
-            {
-                "path": path,
-                "kind": KINDS.get((stack, kind), "cross"),
-                "layer": int(layer) + 1,
-                "rows": list(seen.rows[path]),
-                "columns": list(seen.columns[path]),
-                "heads": _rounded(weights_HQM, 4),
-            }
+            AttentionAnswer(
+                path=path,
+                kind=KINDS.get((stack, kind), "cross"),
+                layer=int(layer) + 1,
+                rows=list(seen.rows[path]),
+                columns=list(seen.columns[path]),
+                heads=_rounded(weights_HQM, 4),
+            )
         )
     return found
 
 
-def _tree(tree: BeamTree, target: Codec) -> dict[str, Any]:
-    tokens = target.vocabulary.tokens
+def _tree(tree: BeamTree, target: Codec) -> TreeAnswer:
     nodes = [
-        {
-            "parent": node.parent,
-            "token": tokens[node.token],
-            "step": node.step,
-            "log_p": round(node.log_p, 5),
-            "log_probability": round(node.log_probability, 5),
-            "fate": node.fate,
-            "score": None if node.score is None else round(node.score, 5),
-        }
+        NodeAnswer(
+            parent=node.parent,
+            token=target.vocabulary.tokens[node.token],
+            step=node.step,
+            log_p=round(node.log_p, 5),
+            log_probability=round(node.log_probability, 5),
+            fate=node.fate,
+            score=None if node.score is None else round(node.score, 5),
+        )
         for node in tree.nodes
     ]
-    done = [_hypothesis(tree, place, target) for place in tree.done]
-    return {"beam": tree.beam, "length_penalty": tree.alpha, "nodes": nodes, "done": done}
+    done = [_found(tree, place, target) for place in tree.done]
+    return TreeAnswer(beam=tree.beam, length_penalty=tree.alpha, nodes=nodes, done=done)
 
 
-def _hypothesis(tree: BeamTree, place: int, target: Codec) -> dict[str, Any]:
+def _found(tree: BeamTree, place: int, target: Codec) -> FoundAnswer:
     """A result of the search. `penalty` divides its log-probability; a coverage penalty is also in its score."""
     node, ids = tree.nodes[place], tree.ids(place)
     assert node.score is not None
-    return {
-        "node": place,
-        "text": target.decode(ids),
-        "tokens": target.vocabulary.decode(ids),
-        "path": tree.path(place),
-        "log_probability": round(node.log_probability, 5),
-        "penalty": round(float(length_penalty(len(ids), tree.alpha)), 5),
-        "score": round(node.score, 5),
-        "stopped": node.token != EOS,
-    }
+    return FoundAnswer(
+        node=place,
+        text=target.decode(ids),
+        tokens=target.vocabulary.decode(ids),
+        path=tree.path(place),
+        log_probability=round(node.log_probability, 5),
+        penalty=round(float(length_penalty(len(ids), tree.alpha)), 5),
+        score=round(node.score, 5),
+        stopped=node.token != EOS,
+    )
 
 
-def _shapes(translator: Translator, source: Sequence[int], target: Sequence[int]) -> list[dict[str, Any]]:
+def _shapes(translator: Translator, source: Sequence[int], target: Sequence[int]) -> list[ShapeAnswer]:
     """Every tensor between the ids of this sentence and the logits."""
     ids = pad([source], translator.device), pad([[BOS, *target]], translator.device)
-    rows = walk_of_shapes(translator.models[0], *ids)
     return [
-        {
-            "path": row.path,
-            "meaning": meaning(row.path),
-            "name": row.name,
-            "letters": list(row.letters),
-            "shape": list(row.shape),
-        }
-        for row in rows
+        ShapeAnswer(
+            path=row.path, meaning=meaning(row.path), name=row.name, letters=list(row.letters), shape=list(row.shape)
+        )
+        for row in walk_of_shapes(translator.models[0], *ids)
     ]
 
 

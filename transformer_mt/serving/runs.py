@@ -19,6 +19,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+from typing_extensions import TypedDict
 
 from transformer_mt.config.load import CONFIG, load_config
 from transformer_mt.errors import TmtError
@@ -38,6 +39,33 @@ SHOWN = {  # what the page draws of each event
     "finished": ("reason", "seconds"),
     "resumed": (),
 }
+
+
+class RunAnswer(TypedDict):
+    """A run. state: training, finished or quiet; updated: time of its newest record, in seconds since 1970."""
+
+    name: str
+    state: str
+    updated: float | None
+    step: int
+    epoch: int | None
+    best_loss: float | None
+    best_bleu: float | None
+    source: str | None
+    target: str | None
+    max_epochs: int | None
+
+
+class RunsAnswer(TypedDict):
+    """All runs."""
+
+    runs: list[RunAnswer]
+
+
+class WholeRunAnswer(RunAnswer):
+    """A run with its records: losses, validations with sample translations, and its end."""
+
+    records: list[dict[str, Any]]
 
 
 class Runs:
