@@ -1,4 +1,4 @@
-"""What is malformed, too large or forbidden gets a plain sentence and a number from 400 to 499, and says nothing more."""
+"""What is malformed, too large or forbidden gets a plain sentence, a number from 400 to 499, and nothing more."""
 
 from __future__ import annotations
 
@@ -133,7 +133,15 @@ def test_a_mistake_of_the_program_is_one_sentence_for_the_client_and_a_traceback
 
 @pytest.mark.parametrize(
     "path",
-    ["/nothing", "/static/../app.py", "/static/%2e%2e/app.py", "/static//etc/passwd", "/static/..%5capp.py", "/%00", "/v1/"],
+    [
+        "/nothing",
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/static//etc/passwd",
+        "/static/..%5capp.py",
+        "/%00",
+        "/v1/",
+    ],
 )
 def test_what_is_not_there_is_404(client: Client, path: str) -> None:
     refused(client.get(path), 404)
@@ -196,5 +204,3 @@ def test_answers_have_the_headers_for_safety(client: Client) -> None:
         assert "unsafe" not in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
         assert "server" not in headers
-
-
