@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ from transformer_mt.decoding.computing import Computing
 from transformer_mt.serving.app import make_app
 from transformer_mt.serving.limits import Limits
 from transformer_mt.serving.models import Models, load_models
+from transformer_mt.serving.run import make_server, open_socket
 
 LIMITS = Limits(body=20_000, characters=2_000, sentences=50, queue=200, seconds=30)
 Result = TypeVar("Result")
@@ -71,3 +73,16 @@ def client_of(models: Models) -> Iterator[Callable[..., Client]]:
 @pytest.fixture
 def client(client_of: Callable[..., Client]) -> Client:
     return client_of()
+
+
+@pytest.fixture
+def port(models: Models) -> Iterator[int]:
+    """The port of a server in a thread."""
+    with open_socket("127.0.0.1", 0) as listening:
+        server = make_server(make_app(models, LIMITS), LIMITS)
+        thread = threading.Thread(target=server.run, args=([listening],))
+        thread.start()
+        yield listening.getsockname()[1]
+        server.should_exit = True
+        thread.join(60)
+    assert not thread.is_alive()

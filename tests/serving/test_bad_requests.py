@@ -1,4 +1,4 @@
-"""What is malformed, too large or forbidden gets a plain sentence and a number from 400 to 499, and says nothing more."""
+"""What is malformed, too large or forbidden gets a plain sentence, a number from 400 to 499, and nothing more."""
 
 from __future__ import annotations
 

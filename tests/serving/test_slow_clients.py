@@ -5,15 +5,13 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 
 import pytest
 
-from tests.serving.conftest import LIMITS
 from transformer_mt.decoding.translation import Translation
 from transformer_mt.serving import run as running
-from transformer_mt.serving.app import make_app
 from transformer_mt.serving.batching import Item, Settings
 from transformer_mt.serving.models import Models
 
@@ -23,19 +21,11 @@ ASK = HEAD % len(BODY) + BODY
 SHORT = {"HEAD_SECONDS": 0.3, "BODY_SECONDS": 0.3, "HEAD_BYTES": 2_000, "CONNECTIONS": 8}
 
 
-@pytest.fixture
-def port(models: Models, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """The port of a server in a thread, with short times."""
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short times and few connections."""
     for name, value in SHORT.items():
         monkeypatch.setattr(running, name, value)
-    with running.open_socket("127.0.0.1", 0) as listening:
-        server = running.make_server(make_app(models, LIMITS), LIMITS)
-        thread = threading.Thread(target=server.run, args=([listening],))
-        thread.start()
-        yield listening.getsockname()[1]
-        server.should_exit = True
-        thread.join(60)
-    assert not thread.is_alive()
 
 
 def connected(port: int, data: bytes = b"") -> socket.socket:

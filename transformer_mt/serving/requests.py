@@ -72,6 +72,7 @@ async def read_json_or_form(request: Request, wanted: type[Wanted], limits: Limi
         pairs = parse_qsl(body.decode("utf-8"), True, errors="strict", max_num_fields=_FIELDS)
     except ValueError:
         raise RequestError(400, "the form is not UTF-8, or has too many fields") from None
+    pairs = [(name, value) for name, value in pairs if name in wanted.model_fields]
     if len(dict(pairs)) < len(pairs):
         raise RequestError(400, "a field is twice in the form; send a list as JSON")
     return validated(dict(pairs), wanted, are_strings=True)
