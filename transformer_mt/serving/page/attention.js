@@ -1,6 +1,6 @@
 // Attention: small maps of all heads, one of them large, and lines from a token to what it attends to.
 
-import { raster, shade } from "./colours.js";
+import { ofWeight, raster, shade } from "./colours.js";
 import { h, piece, rove, s } from "./dom.js";
 import { heading } from "./parts.js";
 
@@ -58,7 +58,7 @@ function group(kind, blocks, choose) {
   const rows = blocks.map((block) => {
     const buttons = [...block.heads, null].map((_, head) => {
       const canvas = h("canvas", { "aria-hidden": "true" });
-      raster(canvas, weights(block, head), (value) => value);
+      raster(canvas, weights(block, head), ofWeight);
       const habit = habitOf(block, head);
       return h(
         "button",
@@ -123,6 +123,7 @@ function drawLarge(place, block, model) {
     h("h3", {}, rest, h("small", { class: "quiet" }, ` mostly ${habitOf(block, chosen.head)}`)),
     h("div", { class: "pair" }, h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "The map of this head" }, matrix), h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Lines of this head" }, lines)),
     read,
+    h("p", { class: "key small" }, s("svg", { class: "weights", width: 250, height: 34, role: "img", "aria-label": "Colours of the weights 0.01, 0.1, 0.25, 0.5 and 1" }, [0.01, 0.1, 0.25, 0.5, 1].map((weight, index) => [s("rect", { x: index * 50, y: 1, width: 46, height: 13, fill: shade(weight) }), s("text", { class: "caption", x: index * 50 + 23, y: 29, "text-anchor": "middle" }, String(weight))]))),
   );
 }
 
@@ -153,7 +154,7 @@ function drawMatrix(block, map, label, tell, follow) {
 
 function drawLines(block, map, model, follow) {
   const [rows, columns] = [block.rows.length, block.columns.length];
-  const step = 24;
+  const step = Math.max(15, Math.min(24, 620 / Math.max(rows, columns)));
   const [left, right] = [96, 236];
   const height = Math.max(rows, columns) * step + 30;
   const offset = (count) => 26 + ((Math.max(rows, columns) - count) * step) / 2;

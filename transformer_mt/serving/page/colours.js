@@ -27,7 +27,9 @@ export function shades(signed = false) {
 }
 
 export const css = ([red, green, blue]) => `rgb(${red} ${green} ${blue})`;
-export const shade = (weight) => css(shades()[Math.round(255 * Math.min(Math.max(weight, 0), 1))]);
+/** Of a weight of attention. The root makes small weights visible: spread over 40 tokens, each has 0.025. */
+export const ofWeight = (weight) => Math.sqrt(Math.min(Math.max(weight, 0), 1));
+export const shade = (weight) => css(shades()[Math.round(255 * ofWeight(weight))]);
 
 /** Fills a canvas with one pixel per value. `share`: a value as a number between 0 and 1. */
 export function raster(canvas, rows, share, signed = false) {

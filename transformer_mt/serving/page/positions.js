@@ -53,7 +53,7 @@ function paint(place, found, seen) {
   canvas.addEventListener("pointerdown", point);
   place.replaceChildren(
     ...heading("Positions", "section 3.5", `Attention has no order of its own. This model adds to each embedding a vector that depends on the position only: ${NAMES[kind]}. Each row is a position, each column one of ${width} coordinates.`),
-    h("div", { class: "positions" }, h("div", {}, h("div", { class: "map" }, canvas, line), h("p", { class: "key small" }, h("span", { class: "scale" }), `−${reach.toFixed(reach < 1 ? 2 : 0)} to ${reach.toFixed(reach < 1 ? 2 : 0)}`)), h("div", {}, h("h3", {}, "How alike are two positions?"), h("label", { class: "quiet" }, "Position ", range), chart, read, h("p", { class: "quiet small" }, "The dot product of the chosen position with all others: highest with itself, and lower with distance. A head that looks at neighbours can use this."))),
+    h("div", { class: "positions" }, h("div", {}, h("div", { class: "map" }, canvas, line), h("p", { class: "key small" }, h("span", { class: "scale" }), `−${reach.toFixed(reach < 1 ? 2 : 0)} to ${reach.toFixed(reach < 1 ? 2 : 0)}`)), h("div", {}, h("h3", {}, "How alike are two positions?"), h("label", { class: "quiet" }, "Position ", range), chart, read, h("p", { class: "quiet small" }, kind === "sinusoidal" ? "The dot product of the chosen position with all others: highest with itself, and lower with distance. A head that looks at neighbours can use this." : "The dot product of the chosen position with all others. This model learned its positions, so the curve may have any form; positions that no training sentence reached stay random."))),
   );
   compare(Math.min(at, values.length - 1));
 }
