@@ -101,7 +101,9 @@ def test_a_dash_is_stdin_or_stdout(
     capfdbinary.readouterr()
     stdin(files[0].read_bytes())
     assert main([*common, "--source", "-", "-o", "-"]) == 0
-    assert capfdbinary.readouterr().out == Path("scores").read_bytes()
+    printed, written = (text.decode().split() for text in (capfdbinary.readouterr().out, Path("scores").read_bytes()))
+    # without --alignment another kernel computes the attention, so last digits may differ
+    assert [float(number) for number in printed] == pytest.approx([float(number) for number in written], abs=1e-4)
     assert main([*common, "--source", source, "-o", "scores", "--alignment", "-"]) == 0
     assert capfdbinary.readouterr().out == Path("links").read_bytes()
     assert not Path("-").exists()
