@@ -81,12 +81,15 @@ def modules() -> dict[str, Module]:
 
 @cache
 def error_classes() -> frozenset[str]:
-    """TmtError and the other errors that the package defines: what they say reaches the user too."""
+    """TmtError and the other errors that the package defines: what they say reaches the user too.
+
+    Not `RequestError`: it answers a program, and the page /docs of the server lists its numbers.
+    """
     return frozenset(
         node.name
         for module in modules().values()
         for node in ast.walk(module.tree)
-        if isinstance(node, ast.ClassDef) and node.name.endswith("Error")
+        if isinstance(node, ast.ClassDef) and node.name.endswith("Error") and node.name != "RequestError"
     )
 
 

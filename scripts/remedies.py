@@ -73,6 +73,7 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     ("Evaluating", "", ("evaluation", "workflows.evaluate", "workflows.score", "cli.evaluate", "cli.score")),
     ("Exporting", "", ("exporting", "workflows.export", "cli.export")),
+    ("Serving", "", ("serving", "cli.serve")),
     ("Plots and logs", "", ("reporting", "cli.plot", "workflows.plot")),
 )
 
