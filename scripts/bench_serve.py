@@ -6,8 +6,8 @@
 
 A client sends a sentence, waits for its translation, and sends the next one. The server has one core, all clients have
 another. Of `tmt translate`, the same work is measured in one process on the server's core: all sentences at once, and
-one after the other. The parts take turns, and each figure is the median of --rounds. "CPU" counts only the time in which
-the process computed, so that other programs on the machine disturb it less.
+one after the other. The parts take turns, and each figure is the median of --rounds. "CPU" counts only the time in
+which the process computed, so that other programs on the machine disturb it less.
 
 --plain names the folder that `tmt export` wrote: a FastAPI application as people write it, with one call of CTranslate2
 for each request (pip install fastapi ctranslate2). Compare it with --engine ctranslate2.
@@ -107,22 +107,19 @@ def compare(options: argparse.Namespace, lines: Sequence[str]) -> None:
                     measured = asyncio.run(load(server, requests, clients, options.seconds))
                     found.setdefault((name, clients), []).append(measured)
     base = {key: statistics.median(one[key] for one in inside) for key in inside[0]}
-    print(
-        f"{len(lines):,} sentences, engine {options.engine}, median of {options.rounds} rounds, load {os.getloadavg()[0]:.1f}"
-    )
+    load_average, rounds = os.getloadavg()[0], options.rounds
+    print(f"{len(lines):,} sentences, engine {options.engine}, median of {rounds} rounds, load {load_average:.1f}")
     print(f"in one process, all at once   {base['clock']:8.0f} sentences/s   {base['cpu']:8.0f} per CPU second")
     print(f"in one process, one by one    {1000 * base['p50']:8.1f} ms each (p50)")
-    print(
-        f"{'server':<14} {'clients':>7} {'sentences/s':>12} {'of one process':>15} {'CPU':>6} {'p50 ms':>8} {'p99 ms':>8}"
-    )
+    titles = f"{'server':<14} {'clients':>7} {'sentences/s':>12} {'of one process':>15} {'CPU':>6}"
+    print(f"{titles} {'p50 ms':>8} {'p99 ms':>8}")
     for (name, clients), some in found.items():
         clock, cpu, p50, p99 = (
             statistics.median(getattr(one, key) for one in some) for key in ("clock", "cpu", "p50", "p99")
         )
         share, work = clock / base["clock"], cpu / base["cpu"]
-        print(
-            f"{name:<14} {clients:>7} {clock:>12.0f} {share:>15.0%} {work:>6.0%} {1000 * p50:>8.1f} {1000 * p99:>8.1f}"
-        )
+        row = f"{name:<14} {clients:>7} {clock:>12.0f} {share:>15.0%} {work:>6.0%}"
+        print(f"{row} {1000 * p50:>8.1f} {1000 * p99:>8.1f}")
     if 1 in options.clients:
         lone = statistics.median(one.p50 for one in found["tmt serve", 1])
         print(f"one client, beside one process: {lone / base['p50']:.2f} times the time of a sentence")
@@ -244,8 +241,8 @@ class Client(asyncio.Protocol):
 
 def _request(path: str, value: dict[str, object]) -> bytes:
     body = json.dumps(value).encode()
-    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    return head.encode() + body
+    head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
 async def load(

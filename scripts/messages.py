@@ -83,14 +83,12 @@ def modules() -> dict[str, Module]:
 def error_classes() -> frozenset[str]:
     """TmtError and the other errors that the package defines: what they say reaches the user too.
 
-    Not `RequestError`: it answers a program, and the page /docs of the server lists its numbers.
+    Not RequestError: clients of a server get it, and docs/serving.md explains its numbers.
     """
-    return frozenset(
-        node.name
-        for module in modules().values()
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.ClassDef) and node.name.endswith("Error") and node.name != "RequestError"
-    )
+    names = {
+        node.name for module in modules().values() for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)
+    }
+    return frozenset(name for name in names if name.endswith("Error") and name != "RequestError")
 
 
 def sites() -> Iterator[tuple[str, ast.AST, Scope]]:

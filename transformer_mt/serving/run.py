@@ -46,8 +46,9 @@ def open_socket(host: str, port: int) -> socket.socket:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (socket.gaierror, UnicodeError) as error:
+        reason = getattr(error, "strerror", error)
         raise TmtError(
-            f"the host '{host}' is unknown: {getattr(error, 'strerror', error)}",
+            f"the host '{host}' is unknown: {reason}",
             place="--host",
             remedy="Give an address of this machine: 127.0.0.1 for this machine only, 0.0.0.0 for all networks.",
         ) from None

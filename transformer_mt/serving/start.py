@@ -81,7 +81,8 @@ def require_packages() -> None:
     if missing:
         raise TmtError(
             f"`tmt serve` needs packages that are not installed: {', '.join(missing)}",
-            remedy="pip install 'transformer_mt[serve]'",
+            remedy="pip install starlette uvicorn httptools prometheus-client   or in a clone of the repository:"
+            "  pip install -c scripts/constraints.txt -e '.[serve]'",
         )
 
 
