@@ -10,7 +10,7 @@ This file knows a step function and its cache, not a model.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal
 
@@ -69,15 +69,19 @@ class BeamTree:
 
     def path(self, index: int) -> list[int]:
         """Indices of the nodes from the first token to this one."""
-        found, place = list[int](), index
-        while (parent := self.nodes[place].parent) is not None:
-            found.append(place)
-            place = parent
-        return found[::-1]
+        return _path(self.nodes, index)
 
     def ids(self, index: int) -> list[int]:
         """The ids of a prefix, without the start token."""
         return [self.nodes[place].token for place in self.path(index)]
+
+
+def _path(nodes: Sequence[Node], index: int) -> list[int]:
+    found, place = list[int](), index
+    while (parent := nodes[place].parent) is not None:
+        found.append(place)
+        place = parent
+    return found[::-1]
 
 
 class RecordedBeam(Beam):
@@ -140,7 +144,8 @@ class _Memory:
         log_p_NV = logits_NV.log_softmax(dim=-1)
         allowed_NV = log_p_NV.clone()
         step = 1 + max(self._nodes[place].step for place in rows if place != NONE)
-        tokens = [list(self._ids(place)) if place != NONE else [PAD] * (step - 1) for place in rows]
+        paths = [_path(self._nodes, place) if place != NONE else [] for place in rows]
+        tokens = [[self._nodes[one].token for one in path] or [PAD] * (step - 1) for path in paths]
         tokens_NT = torch.tensor(tokens, dtype=torch.long, device=logits_NV.device).view(len(rows), step - 1)
         self._limits.forbid(allowed_NV, tokens_NT)
         totals = [self._nodes[place].log_probability if place != NONE else -math.inf for place in rows]
@@ -150,12 +155,6 @@ class _Memory:
             if total > -math.inf:
                 self._places[rows[row], token] = len(self._nodes)
                 self._nodes.append(Node(rows[row], token, step, log_p, total, "dropped"))
-
-    def _ids(self, place: int) -> Iterator[int]:
-        node = self._nodes[place]
-        if node.parent is not None:
-            yield from self._ids(node.parent)
-            yield node.token
 
     def read(self, found: Sequence[SearchResult], n_best: int, alpha: float) -> tuple[list[Node], list[int]]:
         """All nodes, and those of the results."""
