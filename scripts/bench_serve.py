@@ -11,6 +11,9 @@ which the process computed, so that other programs on the machine disturb it les
 
 --plain names the folder that `tmt export` wrote: a FastAPI application as people write it, with one call of CTranslate2
 for each request (pip install fastapi ctranslate2). Compare it with --engine ctranslate2.
+
+--untrained FOLDER first writes a model of the base size of the paper there, with random weights, the
+tokenizers of --model and translations about as long as their sources: FOLDER/model, and its export FOLDER/exported.
 """
 
 from __future__ import annotations
@@ -55,6 +58,9 @@ def main() -> None:
         return
     if len(os.sched_getaffinity(0)) > 1:
         os.sched_setaffinity(0, {CLIENT_CORE})
+    if options.untrained:
+        write_untrained(options)
+        return
     lines = sentences(options)
     if options.soak:
         soak(options, lines)
@@ -73,6 +79,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=8, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--soak", type=int, metavar="REQUESTS", help="only send requests, and print the memory")
+    parser.add_argument("--untrained", type=Path, metavar="FOLDER", help="only write a large random model")
     parser.add_argument("--role", help=argparse.SUPPRESS)  # of a process that this script starts
     parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -89,6 +96,27 @@ def sentences(options: argparse.Namespace) -> list[str]:
 
     data = config_of_model(find_model(options.model)).data
     return [source for source, _ in generate(data.source, data.target, "test", options.sentences, 1)]
+
+
+def write_untrained(options: argparse.Namespace) -> None:
+    """A model of the paper's base size with random weights, and its export."""
+    import torch
+
+    from transformer_mt.config.model import ModelConfig
+    from transformer_mt.decoding.finding import find_model
+    from transformer_mt.decoding.model_directory import load_model_directory, save_model_directory
+    from transformer_mt.exporting.ctranslate2 import write_export
+    from transformer_mt.kernels.build import build_model
+    from transformer_mt.runtime.weights import named_weights
+
+    given = load_model_directory(find_model(options.model))
+    decoding = given.config.decoding.model_copy(update={"max_length_ratio": 1.0, "max_length_offset": 1})
+    config = given.config.model_copy(update={"model": ModelConfig(), "decoding": decoding})
+    torch.manual_seed(1)
+    model = build_model(config, len(given.source), len(given.target))
+    codecs = given.source, given.target
+    save_model_directory(options.untrained / "model", config, named_weights(model), codecs)
+    write_export(load_model_directory(options.untrained / "model"), options.untrained / "exported")
 
 
 def compare(options: argparse.Namespace, lines: Sequence[str]) -> None:
@@ -158,7 +186,9 @@ def serving(options: argparse.Namespace) -> Iterator[Running]:
     """`tmt serve`, with one thread on its core."""
     port = free_port()
     command = ["-m", "transformer_mt", "serve", "--model", str(options.model), "--engine", options.engine]
-    with started([*command, "--threads", "1", "--port", str(port), "--device", "cpu"], port, "/health") as running:
+    with started(
+        [*command, "--threads", "1", "--port", str(port), "--device", "cpu", "--timeout", "600"], port, "/health"
+    ) as running:
         yield running
 
 
@@ -304,8 +334,7 @@ def plain_application(options: argparse.Namespace) -> None:
     """FastAPI around CTranslate2, as in many tutorials: one call for each request, in FastAPI's threads."""
     import ctranslate2
     import uvicorn
-    from fastapi import FastAPI
-    from pydantic import BaseModel
+    from fastapi import Body, FastAPI
 
     from transformer_mt.text.codec import load_codecs
     from transformer_mt.workflows.models import config_of_model
@@ -316,20 +345,17 @@ def plain_application(options: argparse.Namespace) -> None:
     ids = {word: index for index, word in enumerate(target.vocabulary.tokens)}
     app = FastAPI()
 
-    class Question(BaseModel):
-        q: str
-
     @app.post("/translate")
-    def translate(question: Question) -> dict[str, str]:
-        tokens = source.vocabulary.decode(source.encode(question.q))
-        result = engine.translate_batch([tokens], beam_size=decoding.beam)[0]
+    def translate(q: str = Body(embed=True)) -> dict[str, str]:
+        tokens = [*source.segmenter.tokenize(q), "</s>"]
+        longest = int(decoding.max_length_ratio * (len(tokens) - 1)) + decoding.max_length_offset
+        result = engine.translate_batch([tokens], beam_size=decoding.beam, max_decoding_length=longest)[0]
         return {"translatedText": target.decode([ids[word] for word in result.hypotheses[0]])}
 
     @app.get("/health")
     def health() -> dict[str, str]:
         return {"status": "ok"}
 
-    translate.__annotations__["question"] = Question
     uvicorn.run(app, port=options.port, access_log=False, log_level="error")
 
 
