@@ -134,6 +134,13 @@ def test_a_wrong_request_gets_a_plain_sentence(
     assert word in answer.json()["error"]
 
 
+def test_an_engine_without_an_inside_says_so(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inside, "Translator", int)  # the served ones are of another class
+    for answer in (client.post("/v1/inside", json={"text": "가"}), client.get("/v1/models/ko-en/positions")):
+        assert answer.status_code == 400
+        assert "CTranslate2" in answer.json()["error"]
+
+
 def test_a_sentence_that_is_too_long_to_be_shown(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inside, "TOKENS", 5)
     answer = client.post("/v1/inside", json={"text": SENTENCE})

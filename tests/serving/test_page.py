@@ -330,6 +330,24 @@ def test_another_beam_and_another_sentence_are_looked_at(page: Page) -> None:
     assert answer.value.json()["sentence"] == "고양이."
 
 
+def test_a_model_without_an_inside_and_a_folder_without_runs(browser: Any, tmp_path: Path) -> None:
+    with living([random_translator()], tmp_path) as server:
+        context = browser.new_context()
+        page = context.new_page()
+
+        def without(route: Any) -> None:
+            models = route.fetch().json()["models"]
+            route.fulfill(json={"models": [{**one, "inside": False} for one in models]})
+
+        page.route("**/v1/models", without)
+        page.goto(f"{server.address}/#inside")
+        page.locator("#inside-problem", has_text="CTranslate2").wait_for()
+        assert page.is_disabled("#sentence")
+        page.click("#tab-runs")
+        page.locator("#runs-problem", has_text="tmt train").wait_for()
+        context.close()
+
+
 def test_a_run_is_followed_live_in_two_tabs(browser: Any, server: Living, runs: Path) -> None:
     write(runs, "live", step(1))
     first = opened(browser, f"{server.address}/#runs")
