@@ -73,6 +73,7 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     ("Evaluating", "", ("evaluation", "workflows.evaluate", "workflows.score", "cli.evaluate", "cli.score")),
     ("Exporting", "", ("exporting", "workflows.export", "cli.export")),
+    ("Serving", "", ("serving", "cli.serve")),
     ("Plots and logs", "", ("reporting", "cli.plot", "workflows.plot")),
 )
 
@@ -129,6 +130,7 @@ CAUSES = {
     "workflows.evaluate._test_set": "A model must be scored with the splits that it was trained with.",
     "data.selection._divide": "Validation and test together must leave pairs for training.",
     "data.store._damaged": "A copy was cut short, or the files were changed after `tmt prepare`.",
+    "decoding.batches._in_parts": "A batch that does not fit is split, but this sentence does not fit alone.",
     "decoding.translator._require_alike": "An ensemble adds the scores of its models token by token.",
     "exporting.specification._require_supported": "CTranslate2 implements a fixed set of Transformer variants.",
     "files.download._receive": "Check the address; `--mirror` of `tmt download` names another one, or a local folder.",
@@ -142,6 +144,8 @@ CAUSES = {
     "files.lines.web_page": "The address has moved, or asks for a login.",
     "runtime.distributed.join_world": "When one process of `torchrun` fails, the others cannot continue.",
     "runtime.weights.load_weights": "Config and weights come from different runs, or a key of `model` was changed.",
+    "serving.run.open_socket": "The name after `--host` must lead to an address of this machine.",
+    "serving.start.require_packages": "`./scripts/quickstart` installs them; by hand, it is the extra `serve`.",
     "text.tokenizers.sentencepiece._untrainable": "SentencePiece needs enough different text for the vocabulary size.",
     "training.gradients.out_of_memory": "One batch and its intermediate results need more memory than the device has.",
     "training.run_directory._lock": "Two trainings in one folder would overwrite each other's checkpoints.",

@@ -58,8 +58,7 @@ class Ctranslate2Engine(Interpreter):
         """
         super().__init__(load_config(folder / CONFIG), *load_codecs(folder), decoding)
         self.folders = [folder]
-        self._by_beam = isinstance(self.search.proposer, Beam)
-        self._scored = computing.scored or not self._by_beam or self.decoding.beam > 1
+        self._wants_scores = computing.scored
         source, target = self.source.vocabulary.tokens, self.target.vocabulary.tokens
         for name, words in (("shared", source), ("source", source), ("target", target)):
             file = folder / f"{name}_vocabulary.json"
@@ -79,13 +78,21 @@ class Ctranslate2Engine(Interpreter):
             str(folder), device, inter_threads=workers, intra_threads=threads // workers, max_queued_batches=-1
         )
 
+    @property
+    def _by_beam(self) -> bool:
+        return isinstance(self.search.proposer, Beam)
+
+    @property
+    def _scored(self) -> bool:
+        return self._wants_scores or not self._by_beam or self.decoding.beam > 1
+
     def _search(self, requests: Sequence[Request]) -> list[list[SearchResult]]:
         """Best first by `request.length_penalty`; samples in the order drawn."""
         tasks = [_Task(one, *allowed_lengths(one, self.decoding, self._positions)) for one in requests]
         lengths = [len(request.source) for request in requests]
         batches = [  # with equal shortest lengths, because a translation that is too short cannot be completed later
             list(group)
-            for batch in batched(lengths, self.search.rows, self.decoding.batch_tokens, self._positions)
+            for batch in batched(lengths, self.search.rows, self.decoding.token_budget, self._positions)
             for _, group in groupby(batch, lambda index: tasks[index].shortest)
         ]
         found = self._search_batches(tasks, batches)
@@ -198,7 +205,7 @@ class Ctranslate2Engine(Interpreter):
     ) -> Iterator[tuple[int, Forced]]:
         scores = self._token_scores(sources, targets) if scored else None
         lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
-        for batch in batched(lengths, self.search.rows, self.decoding.batch_tokens, self._positions):
+        for batch in batched(lengths, self.search.rows, self.decoding.token_budget, self._positions):
             attention = self._attention([sources[n] for n in batch], [targets[n] for n in batch]) if attentive else None
             for row, index in enumerate(batch):
                 yield index, Forced(scores[index] if scores else None, attention[row] if attention else None)
@@ -210,7 +217,7 @@ class Ctranslate2Engine(Interpreter):
             [self.source.vocabulary.decode(source) for source in sources],
             [self.target.vocabulary.decode(target[:-1] if target[-1:] == (EOS,) else target) for target in targets],
             max_input_length=0,
-            max_batch_size=self.decoding.batch_tokens,
+            max_batch_size=self.decoding.token_budget,
             batch_type="tokens",
         )
         # The end token is always scored, and comes last.
