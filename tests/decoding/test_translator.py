@@ -20,7 +20,7 @@ from transformer_mt.decoding.searches.mbr import consensus
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError
 from transformer_mt.kernels.build import build_model
-from transformer_mt.runtime.weights import named_weights
+from transformer_mt.runtime.weights import named_weights, read_weights, save_weights
 from transformer_mt.text.codec import Codec, Segmenter, load_codecs
 
 EOS, BOS = 3, 2
@@ -190,6 +190,7 @@ def test_an_ensemble_with_different_vocabularies_is_refused(tiny_model: Path, tm
     file = other / "source" / "vocabulary.txt"
     lines = file.read_text().splitlines()
     file.write_text("\n".join([*lines[:4], *reversed(lines[4:])]) + "\n")
+    save_weights(read_weights(other / "model.safetensors"), other / "model.safetensors")  # of this vocabulary
     with pytest.raises(TmtError, match="vocabulary differs"):
         Translator.load([tiny_model, other])
 
