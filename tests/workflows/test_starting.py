@@ -121,6 +121,21 @@ def test_what_the_config_leaves_out_comes_from_the_parent(work: Path) -> None:
     assert load_config(child("runs/words/model")).model == parent.model
 
 
+def test_each_side_of_a_tokenizer_and_a_table_of_positions_are_inherited(work: Path) -> None:
+    values = load_config("runs/words/model/config.yaml").model_dump(mode="json")
+    sides = {"source": {"kind": "whitespace", "min_frequency": 3}, "target": {"kind": "character", "extend": 6}}
+    model = {**values["model"], "positions": "learned", "max_positions": None}
+    parent = {**values, "tokenizer": sides, "model": model, "data": {**values["data"], "max_length": 50}}
+    Path("runs/other/model").mkdir(parents=True)
+    _written(Path("runs/other/model/config.yaml"), parent)
+    config = load_config(child("runs/other", tokenizer={"target": {"extend": 2}}), ["data.max_length=40"])
+    assert (config.source_tokenizer.kind, config.target_tokenizer.kind) == ("whitespace", "character")
+    assert (config.source_tokenizer.extend, config.target_tokenizer.extend) == (0, 2)
+    assert (config.model.positions, config.max_positions) == ("learned", 50)
+    with pytest.raises(TmtError, match=r"data\.max_length 128 is more than model\.max_positions 50"):
+        load_config(child("runs/other"))  # the table has no rows for longer sentences
+
+
 def test_a_missing_parent_is_one_message(work: Path) -> None:
     with pytest.raises(TmtError, match="there is no model in runs/wrods") as error:
         load_config(child("runs/wrods"))

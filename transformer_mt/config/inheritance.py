@@ -6,6 +6,7 @@ A config that names other values is not changed here; `workflows.starting` refus
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,9 @@ def with_inherited(source: YamlSource, run: Path | None = None, fresh: bool = Fa
     if begun is not None and _start_of(begun) == start:
         parent = begun
     else:
-        folder = Path(start).expanduser()
+        folder = Path(start)
+        with suppress(RuntimeError):  # no such user: `~` is a part of the name
+            folder = folder.expanduser()
         found = _values(folder / "model") or _values(folder)
         if found is None and {"kind", "source"} & set(_section(own, "tokenizer")):
             return source  # a training looks for the folder again; the config of a finished model does not need it

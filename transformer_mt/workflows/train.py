@@ -110,7 +110,7 @@ def _train(config: Config, folder: Path, fresh: bool, world: World) -> TrainRepo
     run = RunDirectory(folder)
     if not fresh:  # before the data is prepared, which may take long
         world.from_main(lambda: run.require_same(config))
-    require_trainable(config)
+    world.from_main(lambda: require_trainable(config))
     parent = world.from_main(lambda: parent_of(config, folder, fresh))
     prepared = world.from_main(lambda: prepare_with(config, parent))
     try:
@@ -243,7 +243,8 @@ class TrainingJob:
         parameters = sum(p.numel() for p in model.parameters())
         events.say(f"model      {parameters:,} parameters{fixed}; vocabulary {vocabulary}")
         if self.parent is not None and not self.run.checkpoints.steps():
-            events.say(f"parent     weights and tokenizers of {self.parent.name}; step 0 is this model")
+            new = ", with the new tokens" if self.config.extends_vocabulary else ""
+            events.say(f"parent     weights and tokenizers of {self.parent.name}; step 0 is this model{new}")
         events.say(f"machine    {machine.describe()}; a step needs about {-(-needed // 2**20):,} MiB")
         if batches.streams is not None:
             source, target = batches.streams.source, batches.streams.target
