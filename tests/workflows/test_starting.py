@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import transformer_mt as tmt
 from transformer_mt.config.load import load_config
 from transformer_mt.decoding.model_directory import load_model_directory
 from transformer_mt.errors import TmtError
+from transformer_mt.evaluation.scores import score
 from transformer_mt.reporting.history import read_history
 from transformer_mt.training.validation import Validation
 from transformer_mt.workflows.data_report import remarks, report_lines, short_report
@@ -257,6 +259,21 @@ def test_a_parent_that_is_better_stays_the_model(work: Path, capsys: pytest.Capt
     assert report.shipped == [0]
     assert [one.names for one in report.compared][-1] == ["parent"]
     assert "(the parent: no checkpoint of this run is better" in capsys.readouterr().err
+
+
+def test_a_parent_that_is_better_with_its_own_tokens_is_named(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    training = {"learning_rate": 3.0, "bleu_sentences": 5, "start_from": "runs/long"}
+    tmt.train("pieces.yaml", "runs/long", overrides=["training.max_epochs=30", "training.learning_rate=0.01"])
+    tmt.train(child("runs/long", tokenizer={"extend": 9}, training=training))
+    told = capsys.readouterr().err
+    own = re.search(r"parent without new tokens +BLEU +([\d.]+)", told)
+    assert own is not None
+    split = Path("prepared/child/validation")
+    sources, references = ((split / f"{side}.txt").read_text("utf-8").splitlines() for side in ("source", "target"))
+    texts = [one.text for one in tmt.load("runs/long", beam=1).translate(sources, split=False)]
+    assert float(own[1]) == pytest.approx(score(texts, references, "de", ["bleu"])["bleu"].value, abs=0.02)
+    better = float(own[1]) > max(map(float, re.findall(r"step \d+ +BLEU +([\d.]+)", told)))
+    assert better == ("note       runs/long scores higher with its own tokens" in told)
 
 
 def test_the_parent_is_in_no_mean(work: Path) -> None:

@@ -21,6 +21,7 @@ from transformer_mt.evaluation.scores import score
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import Machine
 from transformer_mt.runtime.weights import load_weights
+from transformer_mt.text.codec import Codec
 from transformer_mt.training.ending import Candidate
 from transformer_mt.training.validation import BleuOf, BleuResult, Sample, Validation
 
@@ -49,9 +50,12 @@ class Scorer:
 
         return Validation(store, self.machine, self._bleu_of(len(ids), translate) if most else None)
 
-    def final(self) -> Validation:
-        """For a finished model: BLEU with the search of the config, as by `tmt evaluate --split validation`."""
-        codecs, decoding = self.prepared.codecs(), self.config.decoding
+    def final(self, codecs: tuple[Codec, Codec] | None = None) -> Validation:
+        """For a finished model: BLEU with the search of the config, as by `tmt evaluate --split validation`.
+
+        codecs: of the model, if they are not those of the prepared data; then only BLEU can be computed
+        """
+        codecs, decoding = codecs or self.prepared.codecs(), self.config.decoding
         sources = self._texts[0][: self.sentences]
 
         def translate(model: Transformer, places: Sequence[int]) -> list[str]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
+from torch import Tensor
 
 from transformer_mt.config.schema import Config
 from transformer_mt.data.parent import Parent
@@ -16,6 +19,7 @@ from transformer_mt.text.codec import Codec
 from transformer_mt.text.vocabulary import MARKS
 from transformer_mt.training.run_directory import FRESH
 from transformer_mt.training.starting import freeze, require_new_rows_trained, with_new_rows
+from transformer_mt.workflows.candidates import Scorer
 from transformer_mt.workflows.parents import find_parent
 
 
@@ -47,6 +51,21 @@ def load_parent(model: Transformer, config: Config, parent: Parent, codecs: tupl
     }
     weights = with_new_rows(read_model_weights(folder), model, parts)
     load_weights(model, weights, folder / WEIGHTS)
+
+
+def own_bleu(scorer: Scorer, parent: Parent, weights: Mapping[str, Tensor]) -> float | None:
+    """BLEU of the parent without the new tokens, on the sentences that the candidates are compared on.
+
+    weights: of step 0. None if BLEU is off. Every process must call this.
+    """
+    validation = scorer.final(parent.codecs)
+    if validation.bleu_of is None:
+        return None
+    source, target = parent.codecs
+    model = build_model(scorer.config, len(source), len(target), scorer.machine.device).eval()
+    own = {name: weights[name][: len(parameter)] for name, parameter in model.named_parameters()}
+    load_weights(model, own, parent.folder)
+    return validation.bleu_of(model).bleu
 
 
 def _ids_of_parts(codec: Codec, token: str) -> list[int]:

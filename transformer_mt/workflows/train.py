@@ -44,7 +44,7 @@ from transformer_mt.workflows.data_report import short_report
 from transformer_mt.workflows.evaluate import evaluate_splits
 from transformer_mt.workflows.parents import keep_parent, parent_of
 from transformer_mt.workflows.prepare import prepare_with
-from transformer_mt.workflows.starting import load_parent, require_trainable
+from transformer_mt.workflows.starting import load_parent, own_bleu, require_trainable
 
 GPU_TOKENS = 32_768  # of a batch that keeps a large GPU busy
 GPU_UPDATES = 200  # in an epoch of such batches; with fewer, a smaller batch learns more from each epoch
@@ -276,10 +276,24 @@ class TrainingJob:
                 among, lambda one: checkpoints.mean_weights(one.steps), model, lambda text: say(line(text))
             )
             why = reason(compared)
+            self._compare_with_own_tokens(compared)
         shipped = best_of(compared or among)
         final = FinalModel(shipped.steps, "train", why, compared, self._scorer.criterion if compared else {})
         world.from_main(lambda: self._write_model(final))
         return final
+
+    def _compare_with_own_tokens(self, compared: Sequence[Candidate]) -> None:
+        """Say how good the parent is without the new tokens of this run: it is no candidate then."""
+        if self.parent is None or not self.config.extends_vocabulary or [0] not in [one.steps for one in compared]:
+            return
+        bleu = own_bleu(self._scorer, self.parent, self.run.checkpoints.mean_weights([0]))
+        if bleu is None:
+            return
+        self.events.say(f"           {'parent without new tokens':<26} BLEU {bleu:6.2f}")
+        if bleu > (best_of(compared).bleu or 0.0):
+            self.events.say(
+                f"note       {self.parent.name} scores higher with its own tokens than the model of this run"
+            )
 
     def _final_or_candidates(self, state: TrainState) -> tuple[FinalModel | None, list[Candidate]]:
         """The final model if it is up to date, or what it can be chosen from."""
