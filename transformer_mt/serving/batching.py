@@ -145,6 +145,7 @@ class Batcher:
         self.observe(len(items))
         try:
             found = await asyncio.get_running_loop().run_in_executor(self._thread, self.work, items, settings)
+            pairs = list(zip(batch, found, strict=True))
         except Exception as error:
             jobs = dict.fromkeys(job for job, _ in batch)
             if len(jobs) == 1 and not batch[0][0].answer.done():
@@ -152,7 +153,7 @@ class Batcher:
             for one in jobs if len(jobs) > 1 else ():  # only the guilty one must fail
                 await self._translate_batch([(job, index) for job, index in batch if job is one], settings)
             return
-        for (job, _), translation in zip(batch, found, strict=True):
+        for (job, _), translation in pairs:
             job.found.append(translation)
             if len(job.found) == len(job.items) and not job.answer.done():
                 job.answer.set_result(job.found)
