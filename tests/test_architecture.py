@@ -50,7 +50,7 @@ API = {"load_config", "Config", "Computing", "Glossary", "TestFiles", "TmtError"
 }
 # A search knows a step function and never a model; of text, only the ids of <s> and </s>.
 ALGORITHMS = {"decoding.greedy_search", "decoding.beam_search", "decoding.random_sampling", "decoding.step"} | {
-    *("decoding.constraints", "decoding.hypotheses")
+    *("decoding.constraints", "decoding.hypotheses", "decoding.beam_tree")
 }
 SEARCHING = {
     *ALGORITHMS,

@@ -19,7 +19,8 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from transformer_mt.serving import libretranslate, reference, translate_v1
+from transformer_mt.decoding.finding import RUNS
+from transformer_mt.serving import inside, libretranslate, reference, runs, translate_v1
 from transformer_mt.serving.answers import error_response
 from transformer_mt.serving.keys import Keys
 from transformer_mt.serving.limits import Limits, RequestError
@@ -49,11 +50,13 @@ def make_app(
     keys: Keys | None = None,
     hosts: Collection[str] | None = None,
     origins: Collection[str] = (),
+    runs_folder: Path = RUNS,
 ) -> Starlette:
     """The ASGI application that serves these models. The server must support ASGI's lifespan, which stops the threads.
 
-    hosts:   names in the header Host that are answered; None: all
-    origins: of other pages whose scripts may read the answers (CORS); "*" for all
+    hosts:       names in the header Host that are answered; None: all
+    origins:     of other pages whose scripts may read the answers (CORS); "*" for all
+    runs_folder: whose runs the page shows
     `app.state.stopping` is an asyncio.Event that is set when the server begins to shut down: an answer without an end
     must end then.
     """
@@ -70,18 +73,17 @@ def make_app(
             app.state.stopping.set()
             await models.close()
 
-    async def index(request: Request) -> Response:
-        return FileResponse(PAGE / "index.html", headers={"Cache-Control": "no-cache"})
-
     async def numbers(request: Request) -> Response:
         return Response(metrics.text(), headers={"Content-Type": TYPE})
 
     routes: list[BaseRoute] = [
         *translate_v1.routes(models, limits),
+        *inside.routes(models, limits),
+        *runs.routes(runs_folder),
         *libretranslate.routes(models, limits, keys),
         *reference.routes(),
         Route("/metrics", numbers, methods=["GET"]),
-        Route("/", index, methods=["GET"]),
+        Route("/", _index, methods=["GET"]),
         Mount("/static", StaticFiles(directory=PAGE)),
     ]
     paths = {id(route.endpoint): route.path for route in routes if isinstance(route, Route)}
@@ -102,6 +104,10 @@ def make_app(
     )
     app.state.stopping = asyncio.Event()
     return app
+
+
+async def _index(request: Request) -> Response:
+    return FileResponse(PAGE / "index.html", headers={"Cache-Control": "no-cache"})
 
 
 class Frame:

@@ -7,6 +7,7 @@ styles, which the content security policy forbids.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -19,11 +20,13 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 from typing_extensions import TypedDict
 
+from transformer_mt.serving import inside, runs
 from transformer_mt.serving import libretranslate as libre
 from transformer_mt.serving import translate_v1 as v1
 from transformer_mt.serving.answers import json_response
 from transformer_mt.serving.requests import FORM, JSON
 
+EVENTS = "text/event-stream"
 _REFS = "#/components/schemas/{model}"
 
 
@@ -48,7 +51,10 @@ _BODY_ERRORS = (400, 403, 413, 415, 422, 429, 503)
 
 @dataclass(frozen=True)
 class Endpoint:
-    """One address with its method. body, answer: their types; form: whether a form is accepted, too."""
+    """One address with its method.
+
+    body, answer: their types; form: whether a form is accepted, too; stream: whether the answer is a stream of events
+    """
 
     method: str
     path: str
@@ -58,6 +64,7 @@ class Endpoint:
     form: bool = False
     errors: tuple[int, ...] = ()
     example: Mapping[str, object] | None = None
+    stream: bool = False
 
 
 ENDPOINTS: tuple[Endpoint, ...] = (
@@ -71,6 +78,32 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         example={"text": "...", "n_best": 2},
     ),
     Endpoint("get", "/v1/models", "The served models and the limits of a request", v1.ModelsAnswer, errors=(403,)),
+    Endpoint(
+        "post",
+        "/v1/inside",
+        "What one sentence looks like inside a model: pieces, attention of all heads, the tree of the search, shapes",
+        inside.InsideAnswer,
+        inside.InsideRequest,
+        errors=_BODY_ERRORS,
+        example={"text": "...", "beam": 4},
+    ),
+    Endpoint(
+        "get",
+        "/v1/models/{name}/positions",
+        "The positional encodings of a model",
+        inside.PositionsAnswer,
+        errors=(400, 403, 404, 429),
+    ),
+    Endpoint("get", "/v1/runs", "The runs, the one with the newest record first", runs.RunsAnswer, errors=(403,)),
+    Endpoint("get", "/v1/runs/{name}", "The records of a run", runs.WholeRunAnswer, errors=(403, 404)),
+    Endpoint(
+        "get",
+        "/v1/runs/{name}/events",
+        "The records of a run as server-sent events, while it trains: all, more, state, end",
+        str,
+        errors=(403, 404, 503),
+        stream=True,
+    ),
     Endpoint(
         "post",
         "/translate",
@@ -136,12 +169,15 @@ def _is_body(one: Any) -> bool:
 
 
 def _operation(end: Endpoint, by_type: Mapping[Any, Any]) -> dict[str, Any]:
-    content = {JSON: {"schema": by_type[end.answer]}}
+    content = {EVENTS if end.stream else JSON: {"schema": by_type[end.answer]}}
     responses: dict[str, Any] = {"200": {"description": "The answer", "content": content}}
     for status in end.errors:
         error = {JSON: {"schema": by_type[ErrorAnswer]}}
         responses[str(status)] = {"description": ERRORS[status], "content": error}
     operation: dict[str, Any] = {"summary": end.summary, "responses": responses}
+    if names := re.findall(r"{(\w+)}", end.path):
+        text = {"type": "string"}
+        operation["parameters"] = [{"name": name, "in": "path", "required": True, "schema": text} for name in names]
     if end.body is not None:
         kinds = (JSON, FORM) if end.form else (JSON,)
         operation["requestBody"] = {
