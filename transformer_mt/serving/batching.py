@@ -23,7 +23,7 @@ from transformer_mt.serving.limits import RequestError
 
 WAIT, LONGEST_WAIT = 0.005, 0.03  # seconds: without a new request, after which a batch is complete; in all
 SECONDS = 0.5  # batches that take longer become smaller, so that nobody waits for them
-FIRST, LARGEST = 32, 512  # sentences of a batch
+FEWEST, LARGEST = 64, 512  # most sentences of a batch; with less than these 64, a slow model would be slower yet
 Result = TypeVar("Result")
 
 
@@ -84,7 +84,7 @@ class Batcher:
         self._arrived, self._complete = 0.0, asyncio.Event()  # when the last request came; whether all wanted came
         self._thread = ThreadPoolExecutor(1, "translating")
         self._loop: asyncio.Task[None] | None = None
-        self._size, self._rate = FIRST, 0.0  # items: most in a batch, and in a second
+        self._size, self._rate = FEWEST, 0.0  # items: most in a batch, and in a second
 
     async def translate(self, items: Sequence[Item], settings: Settings) -> list[Translation]:
         """The translations of the items. If the caller is cancelled, items that still wait are dropped.
@@ -197,4 +197,4 @@ class Batcher:
         self._rate = items / max(seconds, 1e-6)
         if items == self._size:
             factor = 0.5 if seconds > SECONDS else 2.0 if seconds < SECONDS / 2 else 1.0
-            self._size = int(min(max(self._size * factor, 1), LARGEST))
+            self._size = int(min(max(self._size * factor, FEWEST), LARGEST))
