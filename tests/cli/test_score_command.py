@@ -67,7 +67,7 @@ def test_what_it_refuses(tiny_model: Path, files: tuple[Path, Path], tmp_path: P
         (["--target", target, "-o", str(tmp_path)], "this is a folder, not a file"),
         (["--target", target, "-o", str(two), "--alignment", str(two)], "this file is given twice"),
         (["--target", target, "--alignment", str(tmp_path / "no" / "links")], "no such folder"),
-        (["--target", target, "--alignment", "-"], "-: this file is given twice"),
+        (["--target", target, "--alignment", "-"], "-: two results would both go to stdout"),
         (["--source", "-", "--target", "-"], "both files are stdin"),
     ):
         assert main([*common, *options]) == 2

@@ -87,7 +87,7 @@ def translate(
     unfit: dict[str, object] = {"TEXT": text, "--input": input_, "--n-best": n_best, "--prefix": prefix}
     unfit |= {"--scores": scores, "--json": json, "--attention": attention, "--no-split": no_split}
     workflow.check_document(document, format_, [name for name, value in unfit.items() if value])
-    _check_usage(given, input_, output, attention, sample and mbr)
+    _check_usage(given, input_, output, attention, sample and mbr, document)
     workflow.check_drawing(attention, attention_of, theme)
     search = {"method": "mbr" if mbr else "sample" if sample else None, "beam": beam, "length_penalty": length_penalty}
     search["n_best"] = n_best if n_best is not None or json else 1  # one line out for each line in
@@ -115,7 +115,12 @@ def _names(folders: Sequence[Path]) -> str | list[str]:
 
 
 def _check_usage(
-    given: list[str], input_: Path | None, output: Path | None, attention: Path | None, two_methods: bool
+    given: list[str],
+    input_: Path | None,
+    output: Path | None,
+    attention: Path | None,
+    two_methods: bool,
+    document: Path | None,
 ) -> None:
     """Raises TmtError if options contradict each other. given: the sentences on the command line."""
     from transformer_mt.cli.answers import check_outputs
@@ -132,8 +137,9 @@ def _check_usage(
         raise TmtError("no such file", place=input_, remedy="Check the path after --input.")
     if input_ is not None and input_.is_dir():
         raise TmtError("this is a folder, not a file", place=input_, remedy="Give a file with one sentence per line.")
-    if input_ and output and output.exists() and output.samefile(input_):
-        raise TmtError("--output is the same file as --input", place=output, remedy="Choose another file.")
+    for option, file in (("--input", input_), ("--document", document)):
+        if file and output and file.exists() and output.exists() and output.samefile(file):
+            raise TmtError(f"--output is the same file as {option}", place=output, remedy="Choose another file.")
     if attention is not None and len(given) != 1:
         raise TmtError(
             "--attention draws exactly one sentence", remedy='For example:  tmt translate "..." --attention map.png'

@@ -25,6 +25,7 @@ from transformer_mt.decoding.model_directory import ModelDirectory, load_model_d
 from transformer_mt.decoding.request import Request, SearchResult, batched
 from transformer_mt.decoding.step import pad
 from transformer_mt.errors import TmtError
+from transformer_mt.files.lines import paths_of
 from transformer_mt.kernels.linear import store_by_columns
 from transformer_mt.kernels.narrow import round_to_bfloat16
 from transformer_mt.model.transformer import Transformer
@@ -90,12 +91,12 @@ class Translator(Interpreter):
             torch.set_num_threads(computing.threads)
         keep_freed_memory()
         device = pick_device(computing.device)
-        several = [folders] if isinstance(folders, (str, Path)) else folders
+        several = paths_of(folders)
         if not several:
             raise TmtError("no model is named", remedy="Give the folder of a model or of a run.")
         if device.type == "cuda":
             set_up_cuda(device)  # before the first tensor
-        models = [load_model_directory(find_model(Path(folder)), device) for folder in several]
+        models = [load_model_directory(find_model(folder), device) for folder in several]
         if device.type == "cuda":
             set_up_cuda(device, all(directory.config.runtime.tf32 for directory in models))
         for directory in models:

@@ -23,7 +23,7 @@ from transformer_mt.evaluation.metrics import METRICS, notice_of
 from transformer_mt.evaluation.record import store_scores
 from transformer_mt.evaluation.report import Report, as_json
 from transformer_mt.evaluation.scores import check_parallel, moses_tokenized
-from transformer_mt.files.lines import lines_of, printable
+from transformer_mt.files.lines import lines_of, path_of, paths_of, printable
 from transformer_mt.reporting.bars import bar
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.vocabulary import bleu_of_tokens
@@ -58,7 +58,7 @@ class TestFiles:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            object.__setattr__(self, name, Path(value) if value is not None else None)
+            object.__setattr__(self, name, path_of(value) if value is not None else None)
 
 
 @dataclass(frozen=True)
@@ -117,15 +117,14 @@ def evaluate(
     Raises TmtError if files or settings do not fit together.
     """
     files, changes = files or TestFiles(), search or {}
-    baseline = Path(baseline) if baseline is not None else None
+    baseline = path_of(baseline) if baseline is not None else None
     metrics = [metrics] if isinstance(metrics, str) else metrics
     if unknown := [name for name in metrics if name not in METRICS]:
         raise TmtError(f"unknown metric '{unknown[0]}'", remedy=f"Use one of {', '.join(METRICS)}.")
     _check_files(split, files)
     _check_settings(changes, files.hypothesis, baseline, language)
     needed = models or files.hypothesis is None or files.reference is None
-    several = [models] if isinstance(models, (str, Path)) else models
-    folders = find_models([Path(folder) for folder in several]) if needed else []
+    folders = find_models(paths_of(models)) if needed else []
     config = config_of_model(folders[0]) if folders else None
     target = language or (config.data.target if config else "")
     test_set = _test_set(config, split, files)

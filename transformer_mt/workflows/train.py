@@ -22,6 +22,7 @@ from transformer_mt.decoding.model_directory import save_model_directory
 from transformer_mt.decoding.searches.base import search_name
 from transformer_mt.errors import INTERRUPTED, TmtError
 from transformer_mt.evaluation.report import Report
+from transformer_mt.files.lines import path_of
 from transformer_mt.kernels.build import build_model
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.reporting.curves import PLOTS
@@ -83,7 +84,7 @@ def train(
         folder = None
         try:
             settings = world.from_main(lambda: config_of(config, overrides))
-            folder = Path(run_dir or RUNS / settings.name)
+            folder = path_of(run_dir or RUNS / settings.name)
             return _train(settings, folder, fresh, world)
         except KeyboardInterrupt:
             world.exit_all(_interrupted(folder))
