@@ -22,7 +22,7 @@ RUN pip install --index-url https://download.pytorch.org/whl/cpu --extra-index-u
 COPY pyproject.toml README.md LICENSE ./
 COPY configs configs
 COPY transformer_mt transformer_mt
-RUN pip install --constraint scripts/constraints.txt ".[ctranslate2,zstd]"
+RUN pip install --constraint scripts/constraints.txt ".[ctranslate2,serve,zstd]"
 
 FROM build AS build-cuda
 # hadolint ignore=DL3013
@@ -30,7 +30,7 @@ RUN pip install --constraint scripts/constraints.txt torch
 COPY pyproject.toml README.md LICENSE ./
 COPY configs configs
 COPY transformer_mt transformer_mt
-RUN pip install --constraint scripts/constraints.txt ".[ctranslate2,zstd]"
+RUN pip install --constraint scripts/constraints.txt ".[ctranslate2,serve,zstd]"
 
 FROM python:3.11-slim-bookworm AS base
 ENV PATH=/opt/tmt/bin:$PATH HOME=/tmp PYTHONUNBUFFERED=1

@@ -81,13 +81,14 @@ def modules() -> dict[str, Module]:
 
 @cache
 def error_classes() -> frozenset[str]:
-    """TmtError and the other errors that the package defines: what they say reaches the user too."""
-    return frozenset(
-        node.name
-        for module in modules().values()
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.ClassDef) and node.name.endswith("Error")
-    )
+    """TmtError and the other errors that the package defines: what they say reaches the user too.
+
+    Not RequestError: clients of a server get it, and docs/serving.md explains its numbers.
+    """
+    names = {
+        node.name for module in modules().values() for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)
+    }
+    return frozenset(name for name in names if name.endswith("Error") and name != "RequestError")
 
 
 def sites() -> Iterator[tuple[str, ast.AST, Scope]]:

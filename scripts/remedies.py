@@ -73,6 +73,7 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ),
     ("Evaluating", "", ("evaluation", "workflows.evaluate", "workflows.score", "cli.evaluate", "cli.score")),
     ("Exporting", "", ("exporting", "workflows.export", "cli.export")),
+    ("Serving", "", ("serving", "cli.serve")),
     ("Plots and logs", "", ("reporting", "cli.plot", "workflows.plot")),
 )
 
@@ -143,6 +144,8 @@ CAUSES = {
     "files.lines.web_page": "The address has moved, or asks for a login.",
     "runtime.distributed.join_world": "When one process of `torchrun` fails, the others cannot continue.",
     "runtime.weights.load_weights": "Config and weights come from different runs, or a key of `model` was changed.",
+    "serving.run.open_socket": "The name after `--host` must lead to an address of this machine.",
+    "serving.start.require_packages": "`./scripts/quickstart` installs them; by hand, it is the extra `serve`.",
     "text.tokenizers.sentencepiece._untrainable": "SentencePiece needs enough different text for the vocabulary size.",
     "training.gradients.out_of_memory": "One batch and its intermediate results need more memory than the device has.",
     "training.run_directory._lock": "Two trainings in one folder would overwrite each other's checkpoints.",

@@ -43,13 +43,14 @@ ROOMS: dict[str, set[str]] = {
     "exporting": {"model", "decoding", "text", "config", "files"},
 }
 ROOMS["workflows"] = {*ROOMS}
-ROOMS["cli"] = {"workflows", "reporting", "config", "files", "evaluation.report", "runtime.distributed"}
+ROOMS["serving"] = {"workflows", "decoding", "reporting", "text", "config", "files"}
+ROOMS["cli"] = {"serving", "workflows", "reporting", "config", "files", "evaluation.report", "runtime.distributed"}
 API = {"load_config", "Config", "Computing", "Glossary", "TestFiles", "TmtError", "Translator"} | {
     *("average", "evaluate", "export", "load", "prepare", "score", "train", "translate_document")
 }
 # A search knows a step function and never a model; of text, only the ids of <s> and </s>.
 ALGORITHMS = {"decoding.greedy_search", "decoding.beam_search", "decoding.random_sampling", "decoding.step"} | {
-    *("decoding.constraints", "decoding.hypotheses")
+    *("decoding.constraints", "decoding.hypotheses", "decoding.beam_tree")
 }
 SEARCHING = {
     *ALGORITHMS,
@@ -277,7 +278,8 @@ def test_rooms_without_tensors_do_not_import_torch() -> None:
 def test_commands_import_only_typer_before_they_are_called() -> None:
     """All modules of `cli` that `tmt --help` imports."""
     light = {"typer", "transformer_mt.cli", "transformer_mt.errors", "transformer_mt.__version__"}
-    light |= {"transformer_mt.reporting.program", "transformer_mt.reporting.terminal"}  # they import only the library
+    light |= {"transformer_mt.reporting.program", "transformer_mt.reporting.terminal"}
+    light |= {"transformer_mt.serving.limits"}  # they import only the library
     late = {"cli.answers", "cli.streaming", "cli.inspect_tables"}  # imported when a command runs
     offences = [
         f"{one.place}  {one.by} imports {one.of}: put it inside the command's function"
@@ -292,7 +294,10 @@ def test_commands_import_only_typer_before_they_are_called() -> None:
 def test_the_table_of_rooms_in_the_docs_is_up_to_date() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \|.*\| ([^|]+) \|$", text, re.MULTILINE))
-    names = {"nothing": "", "every room above": ", ".join(sorted(set(ROOMS) - {"errors", "workflows", "cli"}))}
+    names = {
+        "nothing": "",
+        "every room above": ", ".join(sorted(set(ROOMS) - {"errors", "workflows", "serving", "cli"})),
+    }
     documented = {room: {*filter(None, names.get(allowed, allowed).split(", "))} for room, allowed in rows.items()}
     assert documented == {room: allowed - {"errors", room} for room, allowed in ROOMS.items()}
     assert list(documented) == list(ROOMS), "lowest first"

@@ -42,6 +42,7 @@ IMPORTED_AS = {
 # Declared for their data or for another package, never imported.
 NEVER_IMPORTED = {
     "koreanize-matplotlib",  # the Hangul font of the plots
+    "httptools",  # the parser of uvicorn
     "tensorboard",  # what torch.utils.tensorboard needs
 }
 TOOLS = {"ruff", "mypy", "types-pyyaml", "types-tqdm", "pytest-timeout", "hatchling", "editables"}

@@ -8,25 +8,11 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from transformer_mt.reporting.table import Line, aligned
+from transformer_mt.workflows.inspect import meaning
 
 if TYPE_CHECKING:
     from transformer_mt.workflows.inspect import ParameterRow, ShapeRow
 
-MEANINGS = (  # (a module's path, what happens there)
-    (r"", "ids"),
-    (r"\w+_embedding", "a vector for each token (sections 3.4, 3.5)"),
-    (r"encoder\..*\.self_attention", "source positions attend to source positions: Q = M = S (section 3.2)"),
-    (
-        r"decoder\..*\.self_attention",
-        "target positions attend to these and earlier ones: Q = M = T (section 3.2.3)",
-    ),
-    (r".*\.cross_attention", "target positions attend to source positions: Q = T, M = S (section 3.2.3)"),
-    (r".*\.around_.*", "residual connection, dropout and normalisation around it (section 3.1)"),
-    (r".*\.feed_forward", "two layers, the same at each position (section 3.3)"),
-    (r"encoder", "output of the stack: the memory that the decoder attends to"),
-    (r"decoder", "output of the stack"),
-    (r"generator", "a logit for each possible next token (section 3.4)"),
-)
 BYTES_OF_FLOAT32, COPIES_IN_ADAM = 4, 4
 
 
@@ -60,8 +46,7 @@ def shape_lines(layers: Mapping[str, int], steps: Sequence[ShapeRow]) -> list[st
         if path in layers and layers[path] > 1:
             others = f"{path}.layers.1" + (f" to {path}.layers.{layers[path] - 1}" if layers[path] > 2 else "")
             table += ["", f"{others}: the same shapes, with other weights"]
-        meaning = next(meaning for pattern, meaning in MEANINGS if re.fullmatch(pattern, path))
-        table += ["", f"{path or 'batch'}: {meaning}"]
+        table += ["", f"{path or 'batch'}: {meaning(path)}"]
         table += [(f"  {step.name}", *_shape(step)) for step in group]
     return [*_legend(steps), *aligned(table, "<<<")]
 

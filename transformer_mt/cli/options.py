@@ -70,9 +70,9 @@ WeightsOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 _MODEL = "Run or model folder. Default: the newest finished run."
 _MODELS = "Run or model folder; repeat it for an ensemble. Default: the newest finished run."
-_model = partial(typer.Option, "--model", "-m", metavar="DIR", autocompletion=completion.models)
-ModelOption = Annotated[Path | None, _model(help=_MODEL)]
-ModelsOption = Annotated[list[Path] | None, _model(help=_MODELS)]
+model_option = partial(typer.Option, "--model", "-m", metavar="DIR", autocompletion=completion.models)
+ModelOption = Annotated[Path | None, model_option(help=_MODEL)]
+ModelsOption = Annotated[list[Path] | None, model_option(help=_MODELS)]
 ThemeOption = Annotated[Literal["light", "dark"], typer.Option("--theme", help="Colours of the picture.")]
 
 

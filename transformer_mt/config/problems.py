@@ -155,22 +155,26 @@ def _sentence(item: dict[str, Any], path: KeyPath, values: Any) -> str:
 
 def value_problem(item: Mapping[str, Any]) -> str:
     """What an error of pydantic says of a value, to follow the name of its key: `is 0, but must be at least 1`."""
-    kind, context = item["type"], item.get("ctx", {})
+    context = item.get("ctx", {})
     try:
         value = json.dumps(item.get("input"), ensure_ascii=False, default=str)
     except TypeError:  # YAML has keys that JSON has not, such as dates
         value = str(item.get("input"))
     value = value if len(value) < 60 else value[:57] + "..."
+    code = code_of(str(item.get("input"))) if context.get("pattern") == LANGUAGE else None
+    return f"is {value}, but {wanted_value(item)}" + (f"; did you mean '{code}'?" if code else "")
+
+
+def wanted_value(item: Mapping[str, Any]) -> str:
+    """What an error of pydantic says of a value, without the value: `must be at least 1`."""
+    kind, context = item["type"], item.get("ctx", {})
     if kind == "literal_error":
         names = str(context["expected"]).replace(" or ", ", ")
         is_mapping = isinstance(item.get("input"), dict)
         one = "one of " if "," in names else ""
-        wanted = f"must be {'only the name, which is ' if is_mapping else ''}{one}{names}"
-    else:
-        wanted = _WANTED[kind].format(**context) if kind in _WANTED else item["msg"][:1].lower() + item["msg"][1:]
-        wanted = _PATTERNS.get(str(context.get("pattern")), wanted)
-    code = code_of(str(item.get("input"))) if context.get("pattern") == LANGUAGE else None
-    return f"is {value}, but {wanted}" + (f"; did you mean '{code}'?" if code else "")
+        return f"must be {'only the name, which is ' if is_mapping else ''}{one}{names}"
+    wanted = _WANTED[kind].format(**context) if kind in _WANTED else item["msg"][:1].lower() + item["msg"][1:]
+    return _PATTERNS.get(str(context.get("pattern")), wanted)
 
 
 def _unknown_key(path: KeyPath, values: Any) -> str:

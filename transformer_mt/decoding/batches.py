@@ -31,14 +31,16 @@ def search(
     decoding: DecodingConfig,
     seed: int = 0,
     scored: bool = True,
+    method: Search | None = None,
 ) -> list[list[SearchResult]]:
     """What the configured search finds for each request, in the order of the requests; best first, samples as drawn.
 
     models: one, or the members of an ensemble; in eval mode, on one device
     seed:   of the samples
     scored: False lets greedy search skip the scores, which are then 0
+    method: another search than the configured one
     """
-    method = make_search(decoding)
+    method = method or make_search(decoding)
     device = next(models[0].parameters()).device
     positions = min((model.max_positions for model in models if model.max_positions is not None), default=None)
     results: list[list[SearchResult]] = [[] for _ in requests]

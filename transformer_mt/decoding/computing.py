@@ -28,7 +28,7 @@ class Computing:
     weights: str = FLOAT32
 
     def __post_init__(self) -> None:
-        """Raises TmtError if `threads` or `seed` is no whole number, or too small, or if the format is unknown."""
+        """Raises TmtError if `threads` or `seed` is no whole number or too small, or if the format is unknown."""
         for name, value, least in (("threads", self.threads, 1), ("seed", self.seed, 0)):
             if value is not None and not (isinstance(value, Integral) and value >= least):
                 raise TmtError(f"{name} must be {least} or more, not {value!r}", remedy=f"For example:  --{name} 2")

@@ -1,4 +1,4 @@
-"""A loaded model or ensemble: translates and scores lines, returns attention maps.
+"""A loaded model or ensemble: translates and scores lines, returns attention maps and the tree of a search.
 
 `interpreter` turns text into ids and back; `batches` runs the search.
 """
@@ -16,6 +16,7 @@ from torch import Tensor
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.attention_maps import attention_maps
 from transformer_mt.decoding.batches import search
+from transformer_mt.decoding.beam_tree import BeamTree, RecordedBeam
 from transformer_mt.decoding.computing import BFLOAT16
 from transformer_mt.decoding.ensemble import mean_log_probability
 from transformer_mt.decoding.finding import find_model
@@ -24,6 +25,7 @@ from transformer_mt.decoding.interpreter import Computing, Interpreter
 from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
 from transformer_mt.decoding.request import Request, SearchResult, batched
 from transformer_mt.decoding.step import pad
+from transformer_mt.decoding.translation import Source
 from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import paths_of
 from transformer_mt.kernels.linear import store_by_columns
@@ -131,6 +133,25 @@ class Translator(Interpreter):
             {path: read if path.startswith("encoder") else written for path in weights},
             {path: before if path.startswith("decoder") and "self" in path else read for path in weights},
         )
+
+    def read(self, line: str) -> Source:
+        """What the model reads of a line: its tokens, their ids and the end token, and notes of what is lost."""
+        return self._read(line, "")
+
+    def beam_tree(self, line: str, beam: int | None = None) -> BeamTree:
+        """What a beam search considers while it translates `line`, which is not split into sentences.
+
+        beam: its width; 1: greedy search; None: that of the settings. Other settings, such as penalties, stay.
+        Raises TmtError if the line has no words.
+        """
+        source = self.read(line)
+        if not source.tokens:
+            raise TmtError("the line has no words", remedy="Give a sentence.")
+        width = beam or self.decoding.beam
+        decoding = self.decoding.model_copy(update={"method": "beam", "beam": width, "n_best": 1})
+        method = RecordedBeam(decoding)
+        search(self.models, [self._request(source)], decoding, method=method)
+        return method.tree
 
     def _search(self, requests: Sequence[Request]) -> list[list[SearchResult]]:
         return search(self.models, requests, self.decoding, self.seed, self.scored)

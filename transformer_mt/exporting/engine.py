@@ -58,8 +58,7 @@ class Ctranslate2Engine(Interpreter):
         """
         super().__init__(load_config(folder / CONFIG), *load_codecs(folder), decoding)
         self.folders = [folder]
-        self._by_beam = isinstance(self.search.proposer, Beam)
-        self._scored = computing.scored or not self._by_beam or self.decoding.beam > 1
+        self._wants_scores = computing.scored
         source, target = self.source.vocabulary.tokens, self.target.vocabulary.tokens
         for name, words in (("shared", source), ("source", source), ("target", target)):
             file = folder / f"{name}_vocabulary.json"
@@ -78,6 +77,14 @@ class Ctranslate2Engine(Interpreter):
         self.engine = ctranslate2.Translator(
             str(folder), device, inter_threads=workers, intra_threads=threads // workers, max_queued_batches=-1
         )
+
+    @property
+    def _by_beam(self) -> bool:
+        return isinstance(self.search.proposer, Beam)
+
+    @property
+    def _scored(self) -> bool:
+        return self._wants_scores or not self._by_beam or self.decoding.beam > 1
 
     def _search(self, requests: Sequence[Request]) -> list[list[SearchResult]]:
         """Best first by `request.length_penalty`; samples in the order drawn."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 from transformer_mt.errors import TmtError
 
 Record = dict[str, Any]
+_MARK = 64  # last bytes that were read of a file, to notice that it is another one now
 
 
 def read_history(file: Path) -> list[Record]:
@@ -21,19 +24,86 @@ def read_history(file: Path) -> list[Record]:
     """
     if not file.is_file():
         raise TmtError("no metrics here", place=file, remedy="Give the folder of a run, such as runs/NAME.")
-    kept: list[Record] = []
-    for line in file.read_bytes().decode("utf-8", errors="replace").split("\n"):
-        try:
-            record = json.loads(line)
-        except ValueError:
-            continue
-        if not isinstance(record, dict) or not isinstance(record.get("step"), int):
-            continue
-        while kept and kept[-1]["step"] > record["step"]:  # the run went back, and made the later records again
-            kept.pop()
-        kept.append(record)
-    latest = {(record.get("event"), record["step"]): record for record in kept}
-    return list(latest.values())
+    history = History()
+    history.add(file.read_bytes())
+    return history.records()
+
+
+class History:
+    """The records of a run, from the lines of its file as they come."""
+
+    def __init__(self) -> None:
+        self._kept: list[Record] = []
+
+    def add(self, lines: bytes) -> None:
+        """Add whole lines; those that are not records are skipped."""
+        for line in lines.decode("utf-8", errors="replace").split("\n"):
+            try:
+                record = json.loads(line)
+            except ValueError:
+                continue
+            if not isinstance(record, dict) or not isinstance(record.get("step"), int):
+                continue
+            while self._kept and self._kept[-1]["step"] > record["step"]:
+                self._kept.pop()  # the run went back, and made the later records again
+            self._kept.append(record)
+
+    def records(self) -> list[Record]:
+        """One record of each event and step, the last one; in the order in which they were written."""
+        latest: dict[Any, Record] = {}
+        for record in self._kept:
+            key = record.get("event"), record["step"]
+            latest.pop(key, None)
+            latest[key] = record
+        return list(latest.values())
+
+
+class Follower:
+    """The records of a run that may still be going on. Several threads may ask for them.
+
+    Reads only what was appended since the last call. A file that was replaced or cut is read from its beginning.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._lock = file, threading.Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._history, self._records = History(), list[Record]()
+        self._identity: tuple[int, int] | None = None
+        self._offset, self._mark = 0, b""
+
+    def records(self) -> list[Record]:
+        """The records so far: the same list as before if there are no new ones; empty if there is no file.
+
+        A line counts once it has its line break.
+        """
+        with self._lock:
+            try:
+                with self._file.open("rb") as file:
+                    lines = self._new_lines(file)
+            except OSError:
+                if self._identity is not None:
+                    self._forget()
+                return self._records
+            if lines:
+                self._history.add(lines)
+                self._records = self._history.records()
+            return self._records
+
+    def _new_lines(self, file: Any) -> bytes:
+        status = os.fstat(file.fileno())
+        identity = (status.st_dev, status.st_ino)
+        file.seek(self._offset - len(self._mark))
+        if identity != self._identity or file.read(len(self._mark)) != self._mark:
+            self._forget()
+            self._identity = identity
+            file.seek(0)
+        lines: bytes = file.read()
+        lines = lines[: lines.rfind(b"\n") + 1]
+        self._offset += len(lines)
+        self._mark = (self._mark + lines)[-_MARK:]
+        return lines
 
 
 def points(records: Sequence[Record], event: str, key: str) -> tuple[list[int], list[float]]:

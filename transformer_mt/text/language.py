@@ -82,6 +82,18 @@ def _identifier() -> tuple[Any, list[str]]:
     return identifier, list(identifier.nb_classes)
 
 
+def probabilities(text: str, languages: Iterable[str]) -> dict[str, float]:
+    """The probability of each of these languages, among all that py3langid knows; the most probable comes first.
+
+    All are 0 for a text without letters. Of languages that are hardly different, such as nb and nn, each has their sum.
+    """
+    found = dict.fromkeys(languages, 0.0)
+    if any(map(str.isalpha, text)):
+        all_of_them = _identifier()[0]._decide(text)
+        found = {language: float(all_of_them[_columns(language)].sum()) for language in found}
+    return dict(sorted(found.items(), key=lambda pair: -pair[1]))
+
+
 def language_of(sentences: Iterable[str]) -> str | None:
     """The most probable language of several sentences together, or None if they have no letters."""
     text = " ".join(sentences)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 from bisect import bisect_left, insort
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -61,29 +61,52 @@ def translate_document(
     form = format_of(document, format)
     if isinstance(translator, (str, Path)):
         translator = load_model(find_models([path_of(translator)]))
-    glossary, count = None if glossary is None else translator.glossary(glossary), GlossaryCount()
-    text = whole.removeprefix(_BOM)
-    blocks = form.blocks(text)
-    signs = translator.terms is not None if glossary is not None else _has_terms(translator)
-    plain = [PlainBlock(block, signs) for block in blocks]
-    needed = [_terms(one, glossary, count) for one in plain] if signs else None
-    answers = translator.translate([one.text for one in plain], align=True, terms=needed)
-    changes = _Changes(text)
-    notes: list[tuple[int, str]] = []
-    lost: list[tuple[int, str]] = []
-    for one, answer in sorted(
-        zip(plain, answers, strict=True), key=lambda pair: pair[0].block.end - pair[0].block.start
-    ):
-        notes += [(one.block.line, note) for note in _notes(one, answer, text)]
-        if answer.text == one.text:
-            continue  # for example a name: its source stays as it is
-        written = _written(one, answer, changes)
-        if written is None:
-            lost.append((one.block.line, _note_of_loss(one, answer)))
-        else:
-            changes.add(one.block.start, one.block.end, written)
-    translated = whole[: len(whole) - len(text)] + changes.spliced(0, len(text))
-    return DocumentTranslation(translated, len(blocks), tuple(sorted([*notes, *lost])), count if glossary else None)
+    opened = OpenDocument(whole, form, translator, glossary)
+    return opened.translated(translator.translate(opened.texts, align=True, terms=opened.terms))
+
+
+class OpenDocument:
+    """A document between reading and writing: what of it is translated, for callers that translate it themselves.
+
+    texts: of the blocks; their translations must have word alignments
+    terms: of each text; None if there are none
+    """
+
+    def __init__(
+        self,
+        whole: str,
+        form: Format,
+        translator: Interpreter,
+        glossary: Glossary | Mapping[str, str] | str | Path | None = None,
+    ) -> None:
+        """translator: for which it is opened. Raises TmtError if its search does not support a glossary."""
+        self._glossary = None if glossary is None else translator.glossary(glossary)
+        self._count = GlossaryCount()
+        self._text = whole.removeprefix(_BOM)
+        self._mark = whole[: len(whole) - len(self._text)]
+        signs = translator.terms is not None if self._glossary is not None else _has_terms(translator)
+        self._blocks = [PlainBlock(block, signs) for block in form.blocks(self._text)]
+        self.texts = [one.text for one in self._blocks]
+        self.terms = [_terms(one, self._glossary, self._count) for one in self._blocks] if signs else None
+
+    def translated(self, answers: Iterable[Translation]) -> DocumentTranslation:
+        """The document with the translations in place. answers: of the texts, in their order."""
+        changes, text = _Changes(self._text), self._text
+        notes: list[tuple[int, str]] = []
+        lost: list[tuple[int, str]] = []
+        for one, answer in sorted(
+            zip(self._blocks, answers, strict=True), key=lambda pair: pair[0].block.end - pair[0].block.start
+        ):
+            notes += [(one.block.line, note) for note in _notes(one, answer, text)]
+            if answer.text == one.text:
+                continue  # for example a name: its source stays as it is
+            written = _written(one, answer, changes)
+            if written is None:
+                lost.append((one.block.line, _note_of_loss(one, answer)))
+            else:
+                changes.add(one.block.start, one.block.end, written)
+        whole, count = self._mark + changes.spliced(0, len(text)), self._count if self._glossary is not None else None
+        return DocumentTranslation(whole, len(self._blocks), tuple(sorted([*notes, *lost])), count)
 
 
 def format_of(document: str | Path, name: str | None) -> Format:

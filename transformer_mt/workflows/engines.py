@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.interpreter import Computing, Interpreter
+from transformer_mt.decoding.searches.base import make_search
 from transformer_mt.errors import TmtError
 from transformer_mt.exporting.ctranslate2 import QUANTIZATIONS as QUANTIZATIONS
 from transformer_mt.exporting.ctranslate2 import is_exported, load_engine
@@ -47,3 +49,11 @@ def load_translator(
     from transformer_mt.decoding.translator import Translator
 
     return Translator.load(folders, decoding, computing or Computing())
+
+
+def with_search(translator: Interpreter, decoding: DecodingConfig) -> Interpreter:
+    """The same loaded model with other search settings."""
+    other = copy(translator)
+    other.decoding, other.search = decoding, make_search(decoding)
+    vars(other).pop("terms", None)  # whether there are terms depends on the search
+    return other

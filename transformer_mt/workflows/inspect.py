@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -48,6 +49,22 @@ LETTERS_OF_PARAMETERS = {
     "generator.weight": "V D",
     "generator.bias": "V",
 }
+
+MEANINGS = (  # (a module's path, what happens there)
+    (r"", "ids"),
+    (r"\w+_embedding", "a vector for each token (sections 3.4, 3.5)"),
+    (r"encoder\..*\.self_attention", "source positions attend to source positions: Q = M = S (section 3.2)"),
+    (
+        r"decoder\..*\.self_attention",
+        "target positions attend to these and earlier ones: Q = M = T (section 3.2.3)",
+    ),
+    (r".*\.cross_attention", "target positions attend to source positions: Q = T, M = S (section 3.2.3)"),
+    (r".*\.around_.*", "residual connection, dropout and normalisation around it (section 3.1)"),
+    (r".*\.feed_forward", "two layers, the same at each position (section 3.3)"),
+    (r"encoder", "output of the stack: the memory that the decoder attends to"),
+    (r"decoder", "output of the stack"),
+    (r"generator", "a logit for each possible next token (section 3.4)"),
+)
 
 
 @dataclass(frozen=True)
@@ -143,6 +160,19 @@ def count_parts(rows: Sequence[ParameterRow]) -> dict[str, int]:
     return {part: sum(row.count for row in rows if row.name.partition(".")[0] == part) for part in PARTS}
 
 
+def positional_encodings(model: Transformer, most: int) -> Tensor | None:
+    """The vectors [P, D] that the model adds to embeddings at its first positions, at most `most` of them.
+
+    None if it adds none (rotary positions).
+    """
+    positions = model.source_embedding.positions
+    if positions is None:
+        return None
+    with torch.inference_mode():
+        table_PD: Tensor = positions(0, most if model.max_positions is None else min(most, model.max_positions))
+    return table_PD.float().cpu()
+
+
 def example_batch(model: Transformer, sentences: int = 2, source: int = 7, target: int = 5) -> tuple[Tensor, Tensor]:
     """A batch of ids with different sizes, source_BS and target_BT, on the device of the model."""
     longest = model.max_positions or max(source, target)
@@ -168,6 +198,11 @@ def walk_of_shapes(model: Transformer, source_BS: Tensor, target_BT: Tensor) -> 
         sys.settrace(tracing)
         model.train(training)
     return walk.rows
+
+
+def meaning(path: str) -> str:
+    """What happens in the module of a `ShapeRow`, in a few words."""
+    return next(meaning for pattern, meaning in MEANINGS if re.fullmatch(pattern, path))
 
 
 class _Walk:

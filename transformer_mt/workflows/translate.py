@@ -67,14 +67,13 @@ def load(
     models: a run or model folder, or several for an ensemble; default: the run that finished last
     n_best: number of different translations of a line
     engine: tmt or ctranslate2; an exported folder always uses ctranslate2
-    weights: float32, or for GPUs bfloat16, which rounds the weights
+    weights: number format: float32, or for GPUs bfloat16
     search: other keys of `decoding`, such as method="mbr"; what is not given stays as the model's config says
     Raises TmtError if a folder has no model, if models do not fit together, or if a setting is wrong.
     """
     search |= {"beam": beam, "length_penalty": length_penalty, "n_best": n_best}
     try:
-        computing = Computing(device, threads, seed, weights=weights)
-        return open_translator(paths_of(models), search, computing, engine)[0]
+        return open_translator(paths_of(models), search, Computing(device, threads, seed, weights=weights), engine)[0]
     except TmtError as error:
         place, message, remedy = map(_as_arguments, (error.place, error.message, error.remedy))
         raise TmtError(message, place=place, remedy=remedy) from None
@@ -94,7 +93,7 @@ def _as_arguments(words: str) -> str:
         "weights",
         *(name.replace("_", "-") for name in DecodingConfig.model_fields),
     ]
-    return re.sub(rf"--({'|'.join(settings)})(?: (\d+)| (auto|tmt|b?float\d+))?\b(?!-)", _as_argument, words)
+    return re.sub(rf"--({'|'.join(settings)})(?: (\d+)| (auto|tmt))?\b(?!-)", _as_argument, words)
 
 
 def _as_argument(option: re.Match[str]) -> str:

@@ -1,0 +1,206 @@
+"""What is malformed, too large or forbidden gets a plain sentence, a number from 400 to 499, and nothing more."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.serving.conftest import Client
+from transformer_mt import __version__
+from transformer_mt.serving.keys import Keys
+from transformer_mt.serving.limits import Limits
+from transformer_mt.serving.models import Models
+
+JSON = {"Content-Type": "application/json"}
+BODIES = {
+    "nothing": b"",
+    "no JSON": b"{",
+    "a list": b"[1]",
+    "a number": b"1e999999",
+    "not a number": b'{"text": NaN}',
+    "a large number": b'{"text": "a", "n_best": ' + b"9" * 9_000 + b"}",
+    "a small number": b'{"text": "a", "n_best": -1e400}',
+    "half a number": b'{"text": "a", "n_best": 1.5}',
+    "a number as text": b'{"text": 5}',
+    "wrong UTF-8": b'{"text": "\xff\xfe"}',
+    "half a pair": b'{"text": "\\ud800"}',
+    "deep lists": b'{"text": ' + b"[" * 9_000 + b"]" * 9_000 + b"}",
+    "deep objects": b'{"a":' * 3_000 + b"1" + b"}" * 3_000,
+    "an unknown key": b'{"text": "a", "cheat": true}',
+    "a list in a list": b'{"text": [["a"]]}',
+    "null": b'{"text": null}',
+    "zeros": b"\0" * 100,
+}
+
+
+def refused(answer: httpx.Response, *statuses: int) -> str:
+    """The sentence of an answer that says no, which gives nothing away."""
+    assert answer.status_code in (statuses or (400,)), answer.text
+    assert answer.headers["content-type"].startswith("application/json")
+    assert set(answer.json()) == {"error"}
+    sentence = str(answer.json()["error"])
+    assert not re.search(r"Traceback|\.py|/site-packages|0x[0-9a-f]{6}|pydantic|starlette", sentence), sentence
+    assert __version__ not in sentence
+    assert 5 < len(sentence) < 500
+    return sentence
+
+
+@pytest.mark.parametrize("path", ["/v1/translate", "/translate", "/detect"])
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_a_malformed_body_is_refused(client: Client, path: str, body: bytes) -> None:
+    refused(client.post(path, content=body, headers=JSON))
+
+
+@pytest.mark.parametrize("path", ["/translate", "/detect"])
+@pytest.mark.parametrize("body", [b"q=%ff", b"\xff", b"&".join(b"a%d=1" % n for n in range(200)), b"q=a&q=b"])
+def test_a_malformed_form_is_refused(client: Client, path: str, body: bytes) -> None:
+    refused(client.post(path, content=body, headers={"Content-Type": "application/x-www-form-urlencoded"}))
+
+
+@pytest.mark.parametrize("kind", ["", "text/plain", "multipart/form-data; boundary=x", "application/xml", "\xff"])
+def test_another_content_type_is_refused(client: Client, kind: str) -> None:
+    headers = [(b"Content-Type", kind.encode("latin-1"))]
+    sentence = refused(client.post("/v1/translate", content=b'{"text": "a"}', headers=headers), 415)
+    assert "Content-Type: application/json" in sentence
+
+
+def test_the_last_of_equal_keys_counts(client: Client) -> None:
+    answer = client.post("/v1/translate", content=b'{"text": "a", "text": "b"}', headers=JSON)
+    assert answer.json()["translations"][0]["lines"][0]["source"] == "b"
+
+
+def test_a_large_body_is_refused_with_and_without_its_length(client: Client) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(30):
+            yield b" " * 1_000
+
+    assert "20,000 bytes" in refused(client.post("/v1/translate", content=b" " * 20_001, headers=JSON), 413)
+    assert "20,000 bytes" in refused(client.post("/v1/translate", content=pieces(), headers=JSON), 413)
+    headers = {**JSON, "Content-Length": "9" * 30}
+    refused(client.post("/v1/translate", content=b"{}", headers=headers), 413)
+
+
+@pytest.mark.parametrize(
+    ("path", "key"), [("/v1/translate", "text"), ("/translate", "q")], ids=["v1", "LibreTranslate"]
+)
+def test_too_many_characters_texts_or_sentences_are_refused(client: Client, path: str, key: str) -> None:
+    direction = {"source": "en", "target": "de"}
+    for text in ("a" * 2_001, ["a" * 1_001] * 2):
+        assert "2,000 characters" in refused(client.post(path, json={key: text, **direction}), 422)
+    assert "50 sentences" in refused(client.post(path, json={key: "A cat sat. " * 60, **direction}), 422)
+    assert "50 texts" in refused(client.post(path, json={key: ["a"] * 51, **direction}), 422)
+    assert client.post(path, json={key: "\n" * 1_999, **direction}).status_code == 200
+
+
+def test_html_has_the_same_limits(client: Client) -> None:
+    page = {"q": "<p>A cat sat. " * 60, "source": "en", "target": "de", "format": "html"}
+    assert "50 sentences" in refused(client.post("/translate", json=page), 422)
+
+
+def test_a_full_queue_is_429_and_a_slow_model_503(client_of: Callable[..., Client], models: Models) -> None:
+    client = client_of(limits=Limits(queue=1_000, seconds=0.2))
+    batcher = models.served[0].batcher
+    batcher.queue = 2
+    answer = client.post("/v1/translate", json={"text": ["a"] * 3})
+    refused(answer, 429)
+    assert int(answer.headers["retry-after"]) >= 1
+    hold = asyncio.Event()
+
+    async def never(items: Any, settings: Any) -> Any:
+        await hold.wait()
+
+    batcher.translate = never  # type: ignore[method-assign]
+    answer = client.post("/v1/translate", json={"text": "a"})
+    assert "0.2 seconds" in refused(answer, 503)
+    assert "retry-after" in answer.headers
+
+
+def test_a_mistake_of_the_program_is_one_sentence_for_the_client_and_a_traceback_for_the_operator(
+    client: Client, models: Models, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise ValueError("a secret")
+
+    models.served[0].batcher.work = broken
+    assert "secret" not in refused(client.post("/v1/translate", json={"text": "a"}), 500)
+    assert "a secret" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/nothing",
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/static//etc/passwd",
+        "/static/..%5capp.py",
+        "/%00",
+        "/v1/",
+    ],
+)
+def test_what_is_not_there_is_404(client: Client, path: str) -> None:
+    refused(client.get(path), 404)
+
+
+def test_another_method_is_405(client: Client) -> None:
+    for method, path in (("GET", "/translate"), ("POST", "/languages"), ("DELETE", "/"), ("OPTIONS", "/translate")):
+        refused(client.request(method, path), 405)
+    assert client.request("HEAD", "/health").status_code == 200
+    assert client.request("HEAD", "/").status_code == 200
+
+
+def test_a_missing_or_wrong_key_is_403(client_of: Callable[..., Client]) -> None:
+    client = client_of(keys=Keys(["right"]))
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "right"}, {"Authorization": "Bearer"}):
+        for path in ("/v1/models", "/metrics"):
+            refused(client.get(path, headers=headers), 403)
+        refused(client.post("/v1/translate", content=b"[", headers=headers), 403)
+    assert client.get("/v1/models", headers={"Authorization": "bearer right"}).status_code == 200
+    assert client.get("/").status_code == 200
+
+
+def test_on_loopback_only_known_host_names_are_answered(client_of: Callable[..., Client]) -> None:
+    client = client_of(hosts={"127.0.0.1", "::1", "localhost"})
+    for host in ("127.0.0.1:5000", "localhost", "[::1]:5000", "LOCALHOST:5000"):
+        assert client.get("/health", headers={"Host": host}).status_code == 200
+    for host in ("evil.example:5000", "", "127.0.0.1.evil.example", "[::2]"):
+        refused(client.get("/health", headers={"Host": host}), 403)
+
+
+def test_other_sites_are_refused_unless_they_are_allowed(client_of: Callable[..., Client]) -> None:
+    headers = {"Origin": "https://a.example"}
+    assert "access-control-allow-origin" not in client_of().get("/health", headers=headers).headers
+    client = client_of(origins=["https://a.example"], keys=Keys(["key"]))
+    assert client.get("/health", headers=headers).headers["access-control-allow-origin"] == "https://a.example"
+    other = client.get("/health", headers={"Origin": "https://b.example"})
+    assert "access-control-allow-origin" not in other.headers
+    asked = {**headers, "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+    assert client.request("OPTIONS", "/v1/translate", headers=asked).status_code == 200
+
+
+def test_numbers_count_the_requests_without_names_that_clients_make_up(client: Client) -> None:
+    client.post("/v1/translate", json={"text": "A cat sat. A dog ran."})
+    client.get("/nothing-of-this-name")
+    client.request("BREW", "/coffee")
+    text = client.get("/metrics").text
+    assert 'tmt_requests_total{method="POST",path="/v1/translate",status="200"} 1.0' in text
+    assert 'tmt_requests_total{method="other",path="other",status="404"} 1.0' in text
+    assert re.search(r'tmt_sentences_total\{model="[^"]+"\} 2.0', text)
+    assert "nothing" not in text
+    assert "coffee" not in text
+
+
+def test_answers_have_the_headers_for_safety(client: Client) -> None:
+    for path in ("/", "/docs", "/health", "/nothing", "/static/reference.css"):
+        headers = client.get(path).headers
+        policy = dict(part.strip().split(" ", 1) for part in headers["content-security-policy"].split(";"))
+        assert policy["default-src"] == "'self'"
+        assert policy["frame-ancestors"] == "'none'"
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+        assert "server" not in headers

@@ -1,0 +1,101 @@
+"""The interface of LibreTranslate, as its documentation describes it: https://docs.libretranslate.com/api/."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.serving.conftest import Client
+from transformer_mt.serving.keys import Keys
+from transformer_mt.serving.models import Models
+
+
+def ask(client: Client, **given: Any) -> Any:
+    answer = client.post("/translate", json={"source": "en", "target": "de", **given})
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_a_text_and_a_list_of_texts(client: Client, models: Models) -> None:
+    own = [one.text for one in models.served[0].translator.translate(["a cat", "a dog"])]
+    assert ask(client, q="a cat") == {"translatedText": own[0]}
+    assert ask(client, q=["a cat", "a dog"]) == {"translatedText": own}
+    assert ask(client, q=[]) == {"translatedText": []}
+
+
+def test_json_and_a_form_are_accepted(client: Client) -> None:
+    form = {"q": "a cat", "source": "en", "target": "de", "alternatives": "1"}
+    assert client.post("/translate", data=form).json() == ask(client, q="a cat", alternatives=1)
+
+
+def test_alternatives_are_different_and_follow_the_best(client: Client) -> None:
+    found = ask(client, q="a cat\na dog", alternatives=3)
+    assert 1 <= len(found["alternatives"]) <= 3
+    assert len({found["translatedText"], *found["alternatives"]}) == len(found["alternatives"]) + 1
+    assert all(text.count("\n") == 1 for text in found["alternatives"])
+    assert [len(one) > 0 for one in ask(client, q=["a cat", "a dog"], alternatives=2)["alternatives"]] == [True, True]
+
+
+def test_tags_of_html_stay_byte_for_byte(client: Client) -> None:
+    page = '<!-- a note --><p  class="x">a cat</p><br/>\n<script>let a = "b";</script>&nbsp;<img src="a.png">'
+    found = ask(client, q=page, format="html")["translatedText"]
+    text = ask(client, q="a cat")["translatedText"]
+    assert found == page.replace("a cat", text)
+
+
+def test_the_source_can_be_detected(client: Client) -> None:
+    english, german = "The weather is beautiful in the garden today.", "Das Wetter ist heute schön im Garten."
+    found = ask(client, q=english, source="auto")
+    assert found["detectedLanguage"]["language"] == "en"
+    assert 50 < found["detectedLanguage"]["confidence"] <= 100
+    found = ask(client, q=[english, german], source="auto")
+    assert [one["language"] for one in found["detectedLanguage"]] == ["en", "de"]
+    assert found["translatedText"][1] == german, "it is in the target language already"
+
+
+def test_the_languages_are_the_served_ones(client: Client) -> None:
+    assert client.get("/languages").json() == [{"code": "en", "name": "English", "targets": ["de"]}]
+    found = client.post("/detect", data={"q": "Das Wetter ist heute schön im Garten."}).json()
+    assert [one["language"] for one in found] == ["de", "en"]
+    assert found[0]["confidence"] > 50
+    assert client.post("/detect", json={"q": "12"}).json()[0]["confidence"] == 0
+
+
+def test_settings_and_health(client: Client) -> None:
+    settings = client.get("/frontend/settings").json()
+    assert settings["charLimit"] == 2_000
+    assert settings["keyRequired"] is False
+    assert settings["language"]["source"] == {"code": "en", "name": "English"}
+    assert client.get("/health").json() == {"status": "ok"}
+
+
+@pytest.mark.parametrize(
+    ("given", "word"),
+    [
+        ({"q": "a"}, "'source' is missing"),
+        ({"source": "en", "target": "de"}, "'q' is missing"),
+        ({"q": "a", "source": "de", "target": "en"}, "en to de"),
+        ({"q": "a", "source": "en", "target": "xx"}, "en to de"),
+        ({"q": "a", "source": "xx", "target": "xx"}, "en to de"),
+        ({"q": "a", "source": "en", "target": "de", "format": "pdf"}, "'format' must be one of"),
+        ({"q": "a", "source": "en", "target": "de", "alternatives": 99}, "'alternatives' must be less than"),
+    ],
+)
+def test_a_wrong_request_says_what_is_wrong(client: Client, given: dict[str, Any], word: str) -> None:
+    answer = client.post("/translate", json=given)
+    assert answer.status_code == 400
+    assert word in answer.json()["error"]
+
+
+def test_the_key_may_be_in_the_body_or_in_the_header(client_of: Callable[..., Client]) -> None:
+    client = client_of(keys=Keys(["first", "second"]))
+    body = {"q": "a", "source": "en", "target": "de"}
+    assert client.post("/translate", json=body).status_code == 403
+    assert client.post("/translate", json={**body, "api_key": "wrong"}).status_code == 403
+    assert client.post("/translate", json={**body, "api_key": "second"}).status_code == 200
+    assert client.post("/translate", data={**body, "api_key": "first"}).status_code == 200
+    assert client.post("/translate", json=body, headers={"Authorization": "Bearer first"}).status_code == 200
+    assert client.get("/languages").status_code == 200
+    assert client.get("/frontend/settings").json()["keyRequired"] is True

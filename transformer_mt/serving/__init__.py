@@ -1,0 +1,1 @@
+"""`tmt serve`: models behind an HTTP interface, and a page in the browser."""

@@ -1,0 +1,167 @@
+"""The models that a server offers, and which of them answers a request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.config.languages import name_of
+from transformer_mt.decoding.interpreter import Computing, Interpreter
+from transformer_mt.decoding.translation import Translation
+from transformer_mt.errors import TmtError
+from transformer_mt.serving.batching import Batcher, Item, Settings
+from transformer_mt.serving.limits import BEAM, Limits, RequestError
+from transformer_mt.workflows.engines import load_model, with_search
+from transformer_mt.workflows.models import find_models
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """A loaded model with its queue. name: of its run or folder."""
+
+    name: str
+    folder: Path
+    translator: Interpreter
+    engine: str
+    batcher: Batcher = field(repr=False)
+
+    @property
+    def source(self) -> str:
+        return self.translator.config.data.source
+
+    @property
+    def target(self) -> str:
+        return self.translator.config.data.target
+
+    @property
+    def source_name(self) -> str:
+        return name_of(self.source)
+
+    @property
+    def target_name(self) -> str:
+        return name_of(self.target)
+
+    @property
+    def direction(self) -> str:
+        return f"{self.source}-{self.target}"
+
+    def described(self) -> dict[str, object]:
+        """What clients may know of it."""
+        return {
+            "name": self.name,
+            "source": self.source,
+            "target": self.target,
+            "source_name": self.source_name,
+            "target_name": self.target_name,
+            "engine": self.engine,
+            "parameters": _parameters(self.translator),
+            "beam": self.translator.decoding.beam,
+            "inside": self.engine == "tmt",
+        }
+
+
+class Models:
+    """All models of a server. The first one answers requests that name no direction and no model."""
+
+    def __init__(self, served: Sequence[ServedModel]) -> None:
+        """Raises TmtError if two models have the same direction or name."""
+        self.served = list(served)
+        for number, one in enumerate(self.served):
+            for other in self.served[:number]:
+                if one.direction == other.direction:
+                    raise TmtError(
+                        f"two models translate {one.direction}: {other.folder} and {one.folder}",
+                        place="--model",
+                        remedy="Name one model for each direction.",
+                    )
+                if one.name == other.name:
+                    raise TmtError(
+                        f"two models have the name {one.name}: {other.folder} and {one.folder}",
+                        place="--model",
+                        remedy="Rename one of the folders.",
+                    )
+
+    def find(self, source: str | None, target: str | None, name: str | None = None) -> ServedModel:
+        """The model of a name or direction; what is None fits all. Raises RequestError if there is none."""
+        for one in self.served:
+            if source in (None, one.source) and target in (None, one.target) and name in (None, one.name):
+                return one
+        offered = ", ".join(f"{one.source} to {one.target} (model {one.name})" for one in self.served)
+        raise RequestError(400, f"no model of this server does that; it translates {offered}")
+
+    def of_name(self, name: str) -> ServedModel:
+        """Raises RequestError if there is none."""
+        for one in self.served:
+            if one.name == name:
+                return one
+        raise RequestError(404, "no model of this server has this name; GET /v1/models lists them")
+
+    async def close(self) -> None:
+        for one in self.served:
+            await one.batcher.close()
+
+
+def load_models(
+    folders: Sequence[Path] | None,
+    limits: Limits,
+    computing: Computing | None = None,
+    engine: str = "tmt",
+) -> Models:
+    """Load models to serve. folders: of runs or models; None: of the run that finished last.
+
+    Raises TmtError if a folder has no model, or if two translate the same direction.
+    """
+    served = []
+    for folder in find_models(folders):
+        translator = load_model([folder], None, computing, engine)
+        served.append(serve_translator(translator, limits, folder))
+    return Models(served)
+
+
+def serve_translator(translator: Interpreter, limits: Limits, folder: Path | None = None) -> ServedModel:
+    """A translator with its queue."""
+    folder = (folder or Path(translator.folders[0])).resolve()
+    name = folder.parent.name if folder.name == "model" else folder.name
+    engine = "tmt" if hasattr(translator, "models") else "ctranslate2"
+    return ServedModel(name, folder, translator, engine, Batcher(Searches(translator), limits.queue))
+
+
+class Searches:
+    """One model with different search settings: translates the items of a batch."""
+
+    def __init__(self, translator: Interpreter) -> None:
+        self.translator = translator
+        self._known: dict[tuple[int | None, int], Interpreter] = {}
+
+    def __call__(self, items: Sequence[Item], settings: Settings) -> list[Translation]:
+        translator = self.with_settings(settings)
+        terms = [item.terms for item in items] if any(item.terms for item in items) else None
+        texts = [item.text for item in items]
+        return list(translator.translate(texts, align=settings.align, split=settings.split, terms=terms))
+
+    def with_settings(self, settings: Settings) -> Interpreter:
+        """Raises RequestError if the search of the model does not have these settings."""
+        key = settings.beam, settings.n_best
+        if key not in self._known:
+            own = self.translator.decoding
+            beam = settings.beam or max(own.beam, settings.n_best)
+            if beam > max(BEAM, own.beam):
+                raise RequestError(422, f"a beam may have at most {max(BEAM, own.beam)} hypotheses here")
+            changes = {"beam": beam, "n_best": settings.n_best}
+            try:
+                decoding = DecodingConfig.model_validate({**own.model_dump(), **changes})
+            except ValidationError as error:
+                problem = str(error.errors()[0].get("ctx", {}).get("error", "these search settings do not fit"))
+                raise RequestError(422, problem.replace("\n", "; ")) from None
+            self._known[key] = with_search(self.translator, decoding)
+        return self._known[key]
+
+
+def _parameters(translator: Interpreter) -> int | None:
+    """The number of weights; None if the engine does not tell."""
+    models = getattr(translator, "models", None)
+    return sum(one.numel() for one in models[0].parameters()) if models else None
