@@ -243,8 +243,8 @@ def parse_json(text: str, file: Path, first_line: int = 1) -> Any:
         line, problem = first_line + error.lineno - 1, f"{error.msg} at character {error.colno}"
     except RecursionError:
         line, problem = first_line, "nested too deeply"
-    except ValueError as error:  # a number of thousands of digits
-        line, problem = first_line, str(error)
+    except ValueError:
+        line, problem = first_line, "a number with thousands of digits"
     remedy = "kind: jsonl needs one JSON object per line; kind: aihub needs one list of objects per file."
     raise TmtError(f"invalid JSON: {problem}", place=at(file, line), remedy=remedy)
 
