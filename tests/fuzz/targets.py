@@ -341,6 +341,11 @@ def _sentence_cases(folder: Path) -> st.SearchStrategy[Case]:
     return _case("lines.txt", damage.sentences())
 
 
+def model_target(kinds: str) -> Target:
+    """Models with tokenizers of these KINDS."""
+    return Target(f"model-{kinds}", partial(_write_model, kinds), _model_cases, _load_model)
+
+
 TARGETS = [
     Target("config", _only(config__yaml=CONFIG), _config_cases, _read_config),
     Target("overrides", _only(config__yaml=CONFIG, overrides__json=b"[]"), _override_cases, _override),
@@ -353,7 +358,7 @@ TARGETS = [
     _corpus("parquet", "a.parquet", _parquet),
     _corpus("aihub", "a.json", _aihub, "json"),
     Target("looking", _only(), _look_cases, _look),
-    *(Target(f"model-{kinds}", partial(_write_model, kinds), _model_cases, _load_model) for kinds in KINDS),
+    *(model_target(kinds) for kinds in KINDS),
     Target(
         "glossary",
         _only(terms__tsv="cat\tKatze\n# note\na dog\tein Hund\n"),
