@@ -141,7 +141,7 @@ CAUSES = {
     "files.receiving._check_status": "`--mirror` of `tmt download` names another address, or a local folder.",
     "files.lines.web_page": "The address has moved, or asks for a login.",
     "runtime.distributed.join_world": "When one process of `torchrun` fails, the others cannot continue.",
-    "runtime.weights.load_weights": "Config and weights come from different runs, or a key of `model` was changed.",
+    "runtime.weights._raise_misfits": "Config and weights come from different runs, or a key of `model` was changed.",
     "text.tokenizers.sentencepiece._untrainable": "SentencePiece needs enough different text for the vocabulary size.",
     "training.gradients.out_of_memory": "One batch and its intermediate results need more memory than the device has.",
     "training.run_directory._lock": "Two trainings in one folder would overwrite each other's checkpoints.",

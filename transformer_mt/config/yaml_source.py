@@ -112,8 +112,8 @@ def read_yaml(file: str | Path) -> YamlSource:
     except (ValueError, LookupError, AttributeError) as error:  # a wrong value for a tag: !!float abc
         raise TmtError(f"wrong value for a YAML tag: {error}", place=file, remedy=_NO_TAGS) from None
     if problems:
-        remedy = "Remove one of each two; otherwise only the second would count."
-        raise TmtError("\n".join(shown_problems(problems)), remedy=remedy)
+        repeated = "\n".join(shown_problems(problems))
+        raise TmtError(repeated, remedy="Remove one of each two; otherwise only the second would count.")
     if not isinstance(values, dict):
         raise TmtError(
             "not a config: the file has no keys",
