@@ -142,7 +142,7 @@ def missing_column(column: str, found: Sequence[str], place: str) -> TmtError:
     """The error for an unknown column, with the most similar name if there is one."""
     near = difflib.get_close_matches(column, found, n=1)
     return TmtError(
-        f"there is no column '{column}'" + (f"; did you mean '{near[0]}'?" if near else ""),
+        f"there is no column '{column}'" + (f"; did you mean '{near[0][:80]}'?" if near else ""),
         place=place,
         remedy=f"Columns found: {listed(found)}",
     )

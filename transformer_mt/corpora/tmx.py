@@ -48,7 +48,9 @@ class TmxCorpus(FilesCorpus):
                 n_pairs += 1
                 yield Pair(source, target, at(file, line))
         if not n_pairs:
-            found = ", ".join(f"{language} ({units:,} units)" for language, units in seen.most_common(12)) or "none"
+            found = (
+                ", ".join(f"{language[:40]} ({units:,} units)" for language, units in seen.most_common(12)) or "none"
+            )
             remedy = f"Set data.source and data.target to languages of the file: {found}."
             raise TmtError(f"no unit has the languages {self.source} and {self.target}", place=file, remedy=remedy)
 
