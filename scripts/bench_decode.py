@@ -103,7 +103,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--sentences", type=int, default=512, help="number of sentences; from a file, the first ones")
     parser.add_argument("--forced-length", type=int, default=20, help="without --model: tokens of each translation")
     parser.add_argument(
-        "--batch-tokens", type=int, default=DecodingConfig().batch_tokens, help="source tokens times beam in a batch"
+        "--batch-tokens", type=int, default=DecodingConfig().token_budget, help="source tokens times beam in a batch"
     )
     parser.add_argument("--vocabulary", type=int, default=8_000, help="without --model: size of the vocabulary")
     parser.add_argument("--threads", type=int, help="besides one thread, measure this number; default: all cores")

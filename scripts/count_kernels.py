@@ -1,7 +1,8 @@
-"""Counts the kernels that a training step launches on a GPU, without a GPU.
+"""Counts the kernels that a training step, or a step of a search, launches on a GPU, without a GPU.
 
     python scripts/count_kernels.py [--size base] [--optimizer adam muon] [--batch-tokens 25600] [--positions rotary]
         [--weights bfloat16] [--packing] [--top 20] [--json]
+    python scripts/count_kernels.py --search 1 5 [--weights bfloat16]       with beams of 1 and 5
 
 The step is the one of `tmt train`: model, loss, backward and optimizer, eager, bfloat16, on fake tensors of the device
 "cuda", which have shapes and no numbers. A PyTorch without CUDA cannot run backward on them, so a C++ compiler builds a
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -40,6 +42,7 @@ SIZES: dict[str, dict[str, Any]] = {
 }
 NO_KERNEL = {"empty", "empty_like", "new_empty", "new_empty_strided", "empty_strided", "_unsafe_view", "lift_fresh"}
 NO_KERNEL |= {"squeeze_", "_record_function_enter_new", "_record_function_exit"}
+AT_THE_END = DataDependentOutputException, DynamicOutputShapeException  # of a search, when the host reads its results
 CHUNK, CHUNKS = 65_536, 320  # elements, and chunks in a launch of a multi-tensor kernel
 TENSORS = {1: 110, 2: 64, 3: 48, 4: 36, 5: 30}  # tensors in a launch, for lists of so many tensors
 GUARD = """
@@ -139,6 +142,7 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=32, help="tokens of a sentence")
     parser.add_argument("--positions", choices=["sinusoidal", "learned", "rotary"], default="sinusoidal")
     parser.add_argument("--weights", choices=["float32", "bfloat16"], default="float32", help="runtime.weights")
+    parser.add_argument("--search", type=int, nargs="+", metavar="BEAM", help="count a step of searches instead")
     parser.add_argument("--packing", action="store_true", help="the same sentences as streams, with FlashAttention")
     parser.add_argument("--top", type=int, default=20)
     parser.add_argument("--json", action="store_true")
@@ -149,13 +153,19 @@ def main() -> None:
             environment = {**os.environ, "LD_PRELOAD": str(guard), GUARDED: "1"}
             raise SystemExit(subprocess.run([sys.executable, *sys.argv], env=environment, check=False).returncode)
     pretend_cuda()
-    counted = {name: count(options, name) for name in options.optimizer}
+    if options.search:
+        counted = {f"beam {beam}" if beam > 1 else "greedy": count_search(options, beam) for beam in options.search}
+    else:
+        counted = {name: count(options, name) for name in options.optimizer}
     if options.json:
         print(json.dumps(counted))
         return
     for name, kernels in counted.items():
-        parts = ", ".join(f"{part} {kernels[part]:,}" for part in ("forward", "backward", "optimizer"))
-        print(f"{name}: {kernels['total']:,} kernels: {parts}; {kernels['gigabytes']:.1f} GB")
+        parts = ", ".join(
+            f"{part} {kernels[part]:,}" for part in ("forward", "backward", "optimizer") if part in kernels
+        )
+        what = f"kernels: {parts}" if parts else f"kernels in a step of {kernels['rows']:,} rows"
+        print(f"{name}: {kernels['total']:,} {what}; {kernels['gigabytes']:.1f} GB")
         for operator, number in list(kernels["operators"].items())[: options.top]:
             print(f"{number:6}  {operator}")
 
@@ -190,19 +200,75 @@ def attention_on_cuda(
     return torch.ops.aten._scaled_dot_product_efficient_attention(query, key, value, bias, True, dropout, causal)[0]
 
 
+def attention_with_bias(query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None) -> Tensor:
+    """The same for the few queries of a search: `kernels.attention.attention_to_past` calls it."""
+    if bias is not None:
+        bias = bias.expand(query.shape[0], query.shape[1], query.shape[2], key.shape[2])
+    return torch.ops.aten._scaled_dot_product_efficient_attention(query, key, value, bias, False)[0]
+
+
 def pretend_cuda() -> None:
     """Let the project's code run as on a GPU."""
     from transformer_mt.kernels import build
 
     build.fused_attention = attention_on_cuda
+    F.scaled_dot_product_attention = lambda query, key, value, attn_mask=None: attention_with_bias(
+        query, key, value, attn_mask
+    )
     torch.cuda.amp.common.amp_definitely_not_available = lambda: False
     torch.cuda.is_bf16_supported = lambda including_emulation=True: True
     Tensor.pin_memory = lambda self: self
 
 
+def config_of(options: argparse.Namespace, optimizer_name: str = "adam") -> Any:
+    from transformer_mt.config.schema import Config
+
+    return Config.model_validate(
+        {
+            "name": "count",
+            "data": {"source": "en", "target": "de", "corpus": {"kind": "phrasebook"}},
+            "tokenizer": {"kind": "character", "shared": True},
+            "model": {**SIZES[options.size], "tie_embeddings": "all", "positions": options.positions},
+            "training": {"max_epochs": 1, "optimizer": optimizer_name},
+        }
+    )
+
+
+def count_search(options: argparse.Namespace, beam: int) -> dict[str, Any]:
+    """The kernels of the seventh step of a search, by operator, and its rows: as many as a GPU decodes at once."""
+    from transformer_mt.decoding import beam_search as beams
+    from transformer_mt.decoding.budget import GPU_ROWS
+    from transformer_mt.decoding.greedy_search import greedy_search
+    from transformer_mt.decoding.incremental import IncrementalDecoder
+    from transformer_mt.decoding.step import GPU_LOOK_STEPS, Limits
+    from transformer_mt.kernels.build import parts_for
+    from transformer_mt.kernels.narrow import round_to_bfloat16
+    from transformer_mt.model.transformer import Transformer
+
+    config, device, sentences, counted = config_of(options).model, torch.device("cuda:0"), GPU_ROWS // beam, []
+    steps = (GPU_LOOK_STEPS - 2, GPU_LOOK_STEPS - 1)  # the next one looks at numbers, which fake tensors do not have
+    for most in steps:
+        with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad(), device:
+            model = Transformer(config, VOCABULARY, VOCABULARY, parts=parts_for(config, device)).eval()
+            if options.weights == "bfloat16":
+                round_to_bfloat16(model)
+            decoder, lengths = IncrementalDecoder(model), torch.full((sentences,), most)
+            cache = decoder.start(torch.randint(4, VOCABULARY, (sentences, options.length)))
+            limits = Limits(torch.zeros_like(lengths), lengths, lengths.new_zeros(sentences, 0), 0, 0, most)
+            with KernelCount() as kernels, suppress(*AT_THE_END):
+                if beam == 1:
+                    greedy_search(decoder.step, cache, limits, scored=False)
+                else:
+                    beams.beam_search(decoder.step, cache, limits, beams.BeamOptions(beam, alpha=0.6))
+        counted.append(kernels)
+    before, after = counted
+    step = after.kernels - before.kernels
+    sizes = {"total": step.total(), "rows": sentences * beam, "gigabytes": (after.bytes - before.bytes) / 1e9}
+    return {**sizes, "operators": dict(step.most_common())}
+
+
 def count(options: argparse.Namespace, optimizer_name: str) -> dict[str, Any]:
     """The kernels of forward, backward and optimizer, by operator, and the devices and types of the gradients."""
-    from transformer_mt.config.schema import Config
     from transformer_mt.data.batching import Batch
     from transformer_mt.data.packing import StreamSize, joined
     from transformer_mt.kernels import packing
@@ -214,15 +280,7 @@ def count(options: argparse.Namespace, optimizer_name: str) -> dict[str, Any]:
     from transformer_mt.training.optimizer import Optimizer
     from transformer_mt.training.step import TrainingStep
 
-    config = Config.model_validate(
-        {
-            "name": "count",
-            "data": {"source": "en", "target": "de", "corpus": {"kind": "phrasebook"}},
-            "tokenizer": {"kind": "character", "shared": True},
-            "model": {**SIZES[options.size], "tie_embeddings": "all", "positions": options.positions},
-            "training": {"max_epochs": 1, "optimizer": optimizer_name},
-        }
-    )
+    config = config_of(options, optimizer_name)
     sentences = options.batch_tokens // options.length
     ids = torch.randint(4, VOCABULARY, (sentences, options.length))
     ids[1::2, -1] = 0

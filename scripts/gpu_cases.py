@@ -19,11 +19,13 @@ from gpu_parity import parity, resume
 from gpu_run import Row, Run, between, datasheet, mark, now
 from synthetic import RandomStore, random_model, trainer_of, update
 
-from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.config.decoding import DEFAULT_BATCH_TOKENS, DecodingConfig
 from transformer_mt.config.training import RuntimeConfig
 from transformer_mt.decoding.batches import search
+from transformer_mt.decoding.budget import budget_for
 from transformer_mt.decoding.request import Request
 from transformer_mt.kernels import packing
+from transformer_mt.kernels.narrow import round_to_bfloat16
 from transformer_mt.runtime.device import peak_memory, set_up
 
 
@@ -140,17 +142,21 @@ def train(run: Run, variant: Variant) -> list[Row]:
     ]
 
 
-def decode(run: Run, beam: int, narrow: bool) -> list[Row]:
-    """Sentences a second. Random weights rarely choose the end token, so the length limit ends the translations."""
+def decode(run: Run, beam: int, narrow: bool, batch_tokens: int | None = None) -> list[Row]:
+    """Sentences a second. Random weights rarely choose the end token, so the length limit ends the translations.
+
+    batch_tokens: `decoding.batch_tokens`; None: what the project takes on the device
+    """
     setting = replace(run.setting(), updates=8)
     device = set_up(RuntimeConfig(device=run.device)).device
     model = random_model(setting, device).eval()
     if narrow:
-        model = model.to(torch.bfloat16)
+        round_to_bfloat16(model)
     store = RandomStore(setting)
     requests = [Request(store.source[index]) for index in range(len(store))]
-    decoding = DecodingConfig(beam=beam, max_length_ratio=1.0, max_length_offset=1)
-    few, count = (4, 8) if run.toy else (256, 1024)
+    decoding = DecodingConfig(beam=beam, max_length_ratio=1.0, max_length_offset=1, batch_tokens=batch_tokens)
+    budget = budget_for([model], decoding, beam)
+    few, count = (4, 8) if run.toy else (min(256, budget.sentences), max(1024, budget.sentences))
     search([model], requests[:few], decoding)
     while True:
         started = now(device)
@@ -164,6 +170,7 @@ def decode(run: Run, beam: int, narrow: bool) -> list[Row]:
         {
             "search": f"beam {beam}" if beam > 1 else "greedy",
             "weights": "bfloat16" if narrow else "float32",
+            "batch": f"{budget.sentences:,} sentences, {budget.tokens:,} tokens",
             "sentences/s": len(found) / seconds,
             "tokens/s": tokens / seconds,
             "sentences": len(found),
@@ -195,6 +202,8 @@ CASES = [
     Case("decode", "beam 5, float32", partial(decode, beam=5, narrow=False)),
     Case("decode", "greedy, bfloat16", partial(decode, beam=1, narrow=True)),
     Case("decode", "beam 5, bfloat16", partial(decode, beam=5, narrow=True)),
+    Case("decode", "greedy, small batches", partial(decode, beam=1, narrow=False, batch_tokens=DEFAULT_BATCH_TOKENS)),
+    Case("decode", "beam 5, small batches", partial(decode, beam=5, narrow=False, batch_tokens=DEFAULT_BATCH_TOKENS)),
     *(Case("matrices", size, partial(matrices, size=size)) for size in ("base", "big")),
     *(Case("resume", kind, partial(resume, optimizer=kind)) for kind in ("adam", "muon")),
 ]

@@ -7,6 +7,7 @@ without its traceback. Every other exception is a bug in this package and keeps 
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 USER_FAULT = 2
@@ -33,6 +34,18 @@ class TmtError(Exception):
         head = f"{self.place}: {self.message}" if self.place else self.message
         text = f"{head}\n  {self.remedy}" if self.remedy else head
         return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def named(value: object) -> str:
+    """A value of the wrong type, in a message: None, or its type."""
+    return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def checked_path(given: str | Path) -> Path:
+    """The path. Raises TmtError for what is neither text nor a path: callers in Python may give None."""
+    if not isinstance(given, (str, os.PathLike)):
+        raise TmtError(f"{named(given)} is not a path", remedy="Give a file or folder as str or Path.")
+    return Path(given)
 
 
 def at(file: str | Path, line: int) -> str:

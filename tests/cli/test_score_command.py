@@ -67,7 +67,7 @@ def test_what_it_refuses(tiny_model: Path, files: tuple[Path, Path], tmp_path: P
         (["--target", target, "-o", str(tmp_path)], "this is a folder, not a file"),
         (["--target", target, "-o", str(two), "--alignment", str(two)], "this file is given twice"),
         (["--target", target, "--alignment", str(tmp_path / "no" / "links")], "no such folder"),
-        (["--target", target, "--alignment", "-"], "-: this file is given twice"),
+        (["--target", target, "--alignment", "-"], "-: two results would both go to stdout"),
         (["--source", "-", "--target", "-"], "both files are stdin"),
     ):
         assert main([*common, *options]) == 2
@@ -101,7 +101,9 @@ def test_a_dash_is_stdin_or_stdout(
     capfdbinary.readouterr()
     stdin(files[0].read_bytes())
     assert main([*common, "--source", "-", "-o", "-"]) == 0
-    assert capfdbinary.readouterr().out == Path("scores").read_bytes()
+    printed, written = (text.decode().split() for text in (capfdbinary.readouterr().out, Path("scores").read_bytes()))
+    # without --alignment another kernel computes the attention, so last digits may differ
+    assert [float(number) for number in printed] == pytest.approx([float(number) for number in written], abs=1e-4)
     assert main([*common, "--source", source, "-o", "scores", "--alignment", "-"]) == 0
     assert capfdbinary.readouterr().out == Path("links").read_bytes()
     assert not Path("-").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -122,6 +123,14 @@ def test_weights_repeat_a_corpus_or_draw_a_part_of_it(store: Store):
     assert sum(first[pair] for pair in range(101, 501)) == 100
     assert max(first[pair] for pair in range(101, 501)) == 1
     assert first != second  # the part is drawn again in each epoch
+
+
+@pytest.mark.parametrize("options", [{}, {"packing": True}, {"sampler": lambda pair, random: ([4, EOS], [9, EOS])}])
+def test_ids_of_all_kinds_of_batches_have_the_type_of_indices(store: Store, options: dict[str, Any]):
+    """A GPU would convert others again and again, and torch.compile would make other graphs."""
+    batch = Batches(store, BatchSize(tokens=300), 1, **options).update(1, 0)[0]
+    for one in (batch, batch.halves()[0], batch.emptied()):
+        assert {ids.dtype for ids in one[:4]} == {torch.int64}
 
 
 def test_the_decoder_reads_one_position_behind():

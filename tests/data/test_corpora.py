@@ -145,6 +145,11 @@ def test_a_column_by_name_means_a_header(tmp_path: Path, kind: str, columns: tup
     assert next(corpus.read("all")).place == f"{file}:2"
 
 
+def test_a_name_in_decomposed_letters_is_the_same_name(tmp_path: Path) -> None:
+    file = _table(tmp_path, "csv", [["Satz", "U\u0308bersetzung"], ["eins", "one"]])
+    assert _sides(_corpus(kind="csv", files=file, source_column="Satz", target_column="Übersetzung")) == PAIRS[:1]
+
+
 @pytest.mark.parametrize("kind", ["tsv", "csv"])
 def test_a_missing_column_is_reported_with_the_existing_ones(tmp_path: Path, kind: str) -> None:
     file = _table(tmp_path, kind, [["German", "English"], ["a", "b"]])
@@ -152,6 +157,27 @@ def test_a_missing_column_is_reported_with_the_existing_ones(tmp_path: Path, kin
     assert error.place == f"{file}:1"
     assert "did you mean 'German'?" in error.message
     assert "German | English" in error.remedy
+
+
+@pytest.mark.parametrize("kind", ["tsv", "csv"])
+def test_a_name_of_two_columns_is_not_the_first_of_them(tmp_path: Path, kind: str) -> None:
+    file = _table(tmp_path, kind, [["id", "text", " text"], ["1", "eins", "one"]])
+    error = _error(_corpus(kind=kind, files=file, source_column="id", target_column="text"))
+    assert (error.place, error.message) == (f"{file}:1", "2 columns have the name 'text'")
+    assert error.remedy.endswith("1, 2")
+    assert _sides(_corpus(kind=kind, files=file, source_column=1, target_column=2)) == [("eins", "one")]
+
+
+@pytest.mark.parametrize("kind", ["tsv", "csv", "jsonl", "xlsx", "parquet"])
+def test_one_column_for_both_sides_is_refused(kind: str) -> None:
+    with pytest.raises(ValidationError, match="source_column and target_column are both 'text'"):
+        _corpus(kind=kind, files="a", source_column="text", target_column="text")
+
+
+def test_a_name_and_a_number_of_one_column_are_refused(tmp_path: Path) -> None:
+    file = _table(tmp_path, "tsv", [["German", "English"], ["eins", "one"]])
+    error = _error(_corpus(kind="tsv", files=file, source_column="English", target_column=1))
+    assert "both column 1" in error.message
 
 
 @pytest.mark.parametrize("kind", ["tsv", "csv"])

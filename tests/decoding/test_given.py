@@ -48,11 +48,56 @@ def translator() -> Translator:
         (lambda t: t.translate("a", terms=[Term("a", 3)]), "terms: .*int is not text"),
         (lambda t: t.translate("a", terms={"a": ""}), "glossary: the translation is empty"),
         (lambda t: t.glossary("nowhere.tsv"), "nowhere.tsv: no such file"),
+        (lambda t: list(t.score(["a", "b"], ["b"])), "the target ends after line 1, the source does not"),
+        (lambda t: tmt.translate_document(None, t, "text"), "document: None is not text"),
+        (lambda t: tmt.load(None), "None is not a path"),
+        (lambda t: tmt.load([3]), "int is not a path"),
+        (lambda t: tmt.Translator.load(None), "None is not a path"),
+        (lambda t: tmt.score("a", None), "None is not a path"),
+        (lambda t: tmt.load_config(None), "None is not a path"),
+        (lambda t: tmt.train(None), "None is not a path"),
+        (lambda t: tmt.prepare(3), "int is not a path"),
+        (lambda t: tmt.evaluate(3), "int is not a path"),
+        (lambda t: tmt.average(3), "int is not a path"),
+        (lambda t: tmt.export(None), "None is not a path"),
+        (lambda t: tmt.propose_config(None), "None is not a path"),
+        (lambda t: tmt.propose_config([]), "no file is given"),
+        (lambda t: tmt.Computing(seed="a"), "seed must be 0 or more, not 'a'"),
     ],
 )
 def test_mistakes_are_errors_that_say_where(translator: Translator, call: Callable[[Any], Any], problem: str) -> None:
     with pytest.raises(TmtError, match=problem):
         call(translator)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem", "remedy"),
+    [
+        ({"beam": 0}, "beam is 0, but must be at least 1", "help(transformer_mt.load)"),
+        ({"length_penalty": "x"}, 'length_penalty is "x", but must be', "help(transformer_mt.load)"),
+        ({"method": "sample", "beam": 5}, 'method="sample" and beam are two ways of searching', "Give only one"),
+        ({"top_k": 3}, "top_k is for sampling", 'method="sample" (draws one) or method="mbr"'),
+        ({"method": "mbr", "beam": 3, "top_k": 3}, 'with beam, method="mbr" chooses', "Remove beam or top_k."),
+        ({"device": "tpu"}, "unknown device 'tpu'", 'device="auto"'),
+        ({"threads": 0}, "threads must be 1 or more, not 0", "threads=2"),
+        ({"engine": "marian"}, "unknown engine 'marian'", "Use tmt or ctranslate2."),
+    ],
+)
+def test_errors_of_load_name_its_arguments(
+    tiny_model: Path, arguments: dict[str, Any], problem: str, remedy: str
+) -> None:
+    with pytest.raises(TmtError) as caught:
+        tmt.load(tiny_model, **arguments)
+    assert caught.value.message.startswith(problem)
+    assert remedy in caught.value.remedy
+    assert "--" not in str(caught.value)
+
+
+def test_errors_of_load_keep_the_commands_to_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TmtError, match="no finished run") as caught:
+        tmt.load()
+    assert "tmt train --config configs/quickstart.yaml" in caught.value.remedy
 
 
 def test_ways_to_give_prefixes_and_terms(translator: Translator) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given, settings
@@ -26,7 +27,7 @@ def copied(line: str) -> list[str]:
 @pytest.mark.parametrize(
     ("content", "problem", "line"),
     [
-        ("Hund\tdog\nKatze cat\n", "1 columns", 2),
+        ("Hund\tdog\nKatze cat\n", "1 column, not 2", 2),
         ("Hund\tdog\tnoun\n", "3 columns", 1),
         ("# comment\n\nHund\t\n", "translation is empty", 3),
         ("\tdog\n", "term is empty", 1),
@@ -65,6 +66,32 @@ def test_korean_particles_may_follow_a_term() -> None:
         assert found(line, **entries) == [("고양이", "feline")], line
     assert found("고양이털 길고양이 고양이발", **entries) == []
     assert found("학교에서 고양이를", **entries) == [("학교", "academy"), ("고양이", "feline")]
+
+
+@pytest.mark.parametrize(
+    ("entries", "line", "expected"),
+    [
+        ({"Müller": "Miller", "über": "on"}, "Über Köln: Müller, {ü} und 7", [("Über", "on"), ("Müller", "Miller")]),
+        ({"고양이": "feline", "개": "hound"}, "그 고양이는 개를 봐요.", [("고양이", "feline"), ("개", "hound")]),
+        ({"e": "x"}, "né e", [("e", "x")]),
+    ],
+)
+def test_decomposed_letters_are_the_same_letters(
+    entries: dict[str, str], line: str, expected: list[tuple[str, str]]
+) -> None:
+    """macOS writes NFD: 고양이 is nine characters there."""
+    for form in ("NFC", "NFD"):
+        glossary = Glossary({normalize(form, term): target for term, target in entries.items()})
+        for written in ("NFC", "NFD"):
+            terms = [term for term in glossary.terms(normalize(written, line)) if not term.is_copy]
+            assert terms == [(normalize(written, source), target) for source, target in expected]
+        assert [term.target for term in glossary.terms(normalize("NFD", "3만 원, 7 {é}")) if term.is_copy] == [
+            "7",
+            normalize("NFD", "{é}"),
+        ]
+    other = {"Müller": "a", normalize("NFD", "Müller"): "b"}
+    with pytest.raises(TmtError, match="another translation"):
+        Glossary(other)
 
 
 def test_addresses_placeholders_and_numbers_are_copied() -> None:

@@ -27,7 +27,8 @@ def test_a_line_has_the_translations_of_its_sentences(tiny_model: Path) -> None:
     assert line.tokens == sum((one.tokens for one in alone), ())
     assert line.source_tokens == sum((one.source_tokens for one in alone), ())
     best, parts = line.n_best[0], [one.n_best[0] for one in alone]
-    assert best.token_scores == sum((part.token_scores or () for part in parts), ())
+    of_parts = [score for part in parts for score in part.token_scores or ()]
+    assert best.token_scores == pytest.approx(of_parts, rel=1e-4)  # rows of a batch may differ in the last digits
     pointed = [one.source_tokens[place] for one in alone for place in one.n_best[0].alignment or ()]
     assert [line.source_tokens[place] for place in best.alignment or ()] == pointed
     words = [

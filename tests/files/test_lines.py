@@ -90,6 +90,20 @@ def test_latin_words_are_not_guessed_to_be_cyrillic() -> None:
     assert guessed_encoding("Собака спит у окна USB.\n".encode("cp1251") * 9) == "cp1251"
 
 
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Собака спит у окна.\n" * 9, "koi8_r"),
+        ("Собака спит у окна.\n" * 9, "cp1251"),
+        ("СОБАКА СПИТ У ОКНА.\n" * 9, "cp1251"),
+        ("고양이\tcat\n", "cp949"),
+        ("那隻貓在窗邊睡覺。\n" * 9, "big5"),
+    ],
+)
+def test_encodings_with_the_same_bytes_are_told_apart(text: str, encoding: str) -> None:
+    assert guessed_encoding(text.encode(encoding)) == encoding
+
+
 @pytest.mark.parametrize("packer", PACKED)
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.999])
 def test_an_incomplete_file_is_an_error_and_not_a_shorter_corpus(tmp_path: Path, packer: str, share: float) -> None:

@@ -17,9 +17,11 @@ from torch.testing import assert_close
 from transformer_mt.config.training import RuntimeConfig
 from transformer_mt.data.batching import UpdateSize
 from transformer_mt.decoding.batches import search
+from transformer_mt.decoding.budget import Budget, budget_for
 from transformer_mt.decoding.incremental import IncrementalDecoder
 from transformer_mt.decoding.request import Request
 from transformer_mt.kernels.build import build_model
+from transformer_mt.kernels.narrow import round_to_bfloat16
 from transformer_mt.runtime.device import Machine, set_up
 from transformer_mt.runtime.distributed import World
 from transformer_mt.text.vocabulary import EOS
@@ -100,7 +102,7 @@ def test_the_losses_and_gradients_are_those_of_a_cpu(
     assert_close(*results, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize(("beam", "most"), [(1, 1.5), (5, 10.0)])  # lower them when the searches wait less
+@pytest.mark.parametrize(("beam", "most"), [(1, 0.3), (5, 0.3)])  # counted without a GPU: 0.2, in `test_search.py`
 def test_how_often_a_search_waits(
     beam: int,
     most: float,
@@ -131,6 +133,26 @@ def test_how_often_a_search_waits(
     on_cpu = search([copy.deepcopy(model).cpu()], requests, decoding)
     same = sum(one[0].ids == other[0].ids for one, other in zip(found, on_cpu, strict=True))
     assert same >= 22, "rounding may decide between two tokens"
+
+
+@pytest.mark.parametrize("weights", ["float32", "bfloat16"])
+@pytest.mark.parametrize("beam", [1, 5])
+def test_a_large_batch_scores_as_on_a_cpu(
+    beam: int, weights: str, training_of: Callable[..., Any], make_config: Callable[..., Any]
+) -> None:
+    config = make_config(SMALL)
+    model = training_of(config, set_up(RuntimeConfig(device="cuda", tf32=False))).model.eval()
+    generator = random.Random(4)
+    lengths = [generator.randint(3, 25) for _ in range(1200)]
+    requests = [Request([*(generator.randint(4, VOCABULARY - 1) for _ in range(length)), EOS]) for length in lengths]
+    decoding = config.decoding.model_copy(update={"beam": beam, "max_length_ratio": 1.0, "max_length_offset": 3})
+    assert budget_for([model], decoding, beam) > Budget(600, 20_000)
+    expected = search([copy.deepcopy(model).cpu()], requests[::10], decoding)
+    if weights == "bfloat16":
+        round_to_bfloat16(model)
+    found = search([model], requests, decoding)[::10]
+    means = [sum(one[0].score for one in results) / len(results) for results in (found, expected)]
+    assert means[0] == pytest.approx(means[1], rel=0.02)
 
 
 def test_one_process_through_nccl(

@@ -102,3 +102,22 @@ def test_an_update_of_base_size_launches_few_kernels():
         assert counted["optimizer"] <= optimizer
         assert counted["gradients"] == ["cuda:0 torch.float32"]
         assert counted["operators"]["mm"] >= 60, "products of the layers are counted"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux") or shutil.which("g++") is None, reason="needs g++ and the loader of Linux"
+)
+def test_a_step_of_a_search_launches_few_kernels_and_moves_fewer_bytes_in_bfloat16():
+    """Also that a search makes all of its tensors on the GPU, and in the steps between two looks reads no number."""
+    gigabytes = {}
+    for weights in ("float32", "bfloat16"):
+        command = [sys.executable, str(SCRIPT), "--search", "1", "5", "--weights", weights, "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        counted = json.loads(done.stdout)
+        gigabytes[weights] = counted["greedy"]["gigabytes"]
+        for name, most in {"greedy": 130, "beam 5": 160}.items():
+            assert 90 < counted[name]["total"] <= most
+            assert counted[name]["operators"]["addmm"] == 37, "six in each layer, and the generator"
+    assert gigabytes["bfloat16"] < 0.7 * gigabytes["float32"]

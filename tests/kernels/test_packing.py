@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import copy
 import random
 import subprocess
 import sys
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 from torch._dynamo.testing import CompileCounterWithBackend
+from torch.nn.parallel import DistributedDataParallel
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -95,35 +98,52 @@ def test_a_stream_needs_fewer_kernels_than_rows(positions: str, most: int) -> No
     assert kernels(positions, packed=True) <= most < kernels(positions, packed=False)
 
 
-def compile_streams() -> None:
-    """Other sentences, of other lengths and another number, give the same graph; it computes the same."""
+def compile_streams(parallel: bool) -> None:
+    """Other sentences, of other lengths and another number, give the same graphs; they compute the same.
+
+    parallel: as one of several processes. With small buckets, PyTorch cuts the graph, so that gradients are exchanged
+    during the backward pass
+    """
     torch.manual_seed(0)
-    sizes = {"d_model": 16, "n_heads": 2, "d_ff": 24, "encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
+    sizes = {"d_model": 16, "n_heads": 2, "d_ff": 24, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
     config = ModelConfig.model_validate({**sizes, "positions": "rotary"})
     model = Transformer(config, 19, 19, parts=parts_for(config, "cpu")).train()
-    step, compiled = TrainingStep(model, 0.1), TrainingStep(model, 0.1)
+    twin = copy.deepcopy(model)
+    step, compiled = TrainingStep(model, 0.1), TrainingStep(twin, 0.1)
     graphs = CompileCounterWithBackend("aot_eager")
-    compiled.stream_hidden = torch.compile(step.stream_hidden, backend=graphs, dynamic=False, fullgraph=True)
-    size, generator = StreamSize(source=64, target=72, pairs=9, longest=12), random.Random(1)
+    compiled.stream_hidden = torch.compile(step.stream_hidden, backend=graphs, dynamic=False, fullgraph=not parallel)
+    if parallel:
+        compiled = DistributedDataParallel(compiled, bucket_cap_mb=0.01, gradient_as_bucket_view=True)
+    size, generator, counted = StreamSize(source=64, target=72, pairs=9, longest=12), random.Random(1), []
     for number in (7, 5, 6, 1, 7):
         sides = [[[*[7] * generator.randint(0, 8), EOS] for _ in range(number)] for _ in range(2)]
         batch = Batch.packed(*map(joined, sides), size)
         results = []
         for one in (step, compiled):
-            model.zero_grad()
+            one.zero_grad()
             sums = one(*batch)
             sums.smoothed.backward()
-            results.append((sums, [parameter.grad.clone() for parameter in model.parameters()]))
+            results.append((sums, [parameter.grad.clone() for parameter in one.parameters()]))
         assert_close(*results, rtol=1e-4, atol=1e-5)
-    assert graphs.frame_count == 1
+        counted.append(graphs.frame_count)
+    assert len(set(counted)) == 1, "later streams need no other graphs"
+    assert counted[0] > 1 if parallel else counted[0] == 1
 
 
 @pytest.mark.slow
-def test_streams_are_compiled_once() -> None:
+@pytest.mark.parametrize("how", ["alone", "in parallel"])
+def test_streams_are_compiled_once(how: str, tmp_path: Path) -> None:
     """In a process of its own: what other tests leave in this one, torch.compile would trace too."""
-    run = subprocess.run([sys.executable, __file__], capture_output=True, text=True, timeout=170)
+    command = [sys.executable, __file__, how, str(tmp_path / "store")]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=170)
     assert run.returncode == 0, run.stderr
 
 
 if __name__ == "__main__":
-    compile_streams()
+    in_parallel = sys.argv[1] == "in parallel"
+    if in_parallel:
+        torch.distributed.init_process_group("gloo", init_method=f"file://{sys.argv[2]}", rank=0, world_size=1)
+        torch.distributed._DEFAULT_FIRST_BUCKET_BYTES = 4096
+    compile_streams(in_parallel)
+    if in_parallel:
+        torch.distributed.destroy_process_group()

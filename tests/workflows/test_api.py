@@ -145,7 +145,7 @@ def test_a_plain_script_prepares_with_several_workers(tmp_path: Path) -> None:
         (lambda model, folder: tmt.Translator.load([]), "no model is named"),
         (lambda model, folder: tmt.load(folder / "nothing"), "no such model folder"),
         (lambda model, folder: tmt.load(model, beams=3), "unknown setting 'beams'"),
-        (lambda model, folder: tmt.load(model, beam=0), "--beam is 0, but must be"),
+        (lambda model, folder: tmt.load(model, beam=0), "^beam is 0, but must be"),
         (lambda model, folder: tmt.load(model, engine="marian"), "unknown engine 'marian'"),
         (lambda model, folder: tmt.load(model, device="tpu"), "unknown device 'tpu'"),
         (lambda model, folder: tmt.Translator.load(model, computing=tmt.Computing("tpu")), "unknown device 'tpu'"),
@@ -158,8 +158,10 @@ def test_wrong_arguments_are_reported(trained: Any, tmp_path: Path, call: Any, m
 
 def test_text_and_paths_are_accepted_alone_and_in_lists(trained: Any, config: tmt.Config, tmp_path: Path) -> None:
     translator = tmt.Translator.load(str(trained.run))
-    assert [translator.translate("one two")] == list(translator.translate(["one two"]))
-    assert tmt.load(str(trained.run)).translate("one two") == tmt.load([trained.model]).translate("one two")
+    ways = [translator, tmt.load(str(trained.run)), tmt.load([trained.model])]
+    answers = [*(one.translate("one two") for one in ways), *translator.translate(["one two"])]
+    assert len({(one.text, one.tokens) for one in answers}) == 1
+    assert [one.score for one in answers] == pytest.approx([answers[0].score] * 4, rel=1e-4)
     (tmp_path / "one").write_text("one two\n", encoding="utf-8")
     report = tmt.evaluate(
         trained.model, files=tmt.TestFiles(source=tmp_path / "one", reference=str(tmp_path / "one")), metrics="chrf"

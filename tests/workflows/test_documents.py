@@ -464,6 +464,11 @@ def test_the_command_writes_the_document(tiny_model: Path, tmp_path: Path, capsy
     assert lines[0].startswith(b"# ")
     assert lines[1:4] == [b"", b"    code", b""]
     assert lines[4].count(b"`x`") == 1
+    before = source.read_bytes()
+    files = ["--document", str(source), "--output", str(tmp_path / "." / "in.md")]
+    assert main.main(["translate", "--model", str(tiny_model), *files]) == 2
+    assert "--output is the same file as --document" in capsys.readouterr().err
+    assert source.read_bytes() == before
     for others in (["--json"], ["--scores"], ["--n-best", "2"], ["a text"], ["--input", str(source)], ["--no-split"]):
         assert main.main(["translate", "--model", str(tiny_model), "--document", str(source), *others]) == 2
         assert "and --document cannot be combined" in capsys.readouterr().err

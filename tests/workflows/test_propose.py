@@ -265,7 +265,13 @@ def test_what_is_not_clear_is_an_error_that_says_what_was_seen() -> None:
     three = [(de, en, f"Perhaps {en}") for de, en in pairs]
     assert "3 columns are sentences" in _error(_table("c.tsv", three)).message
     numbers = [(de, str(n)) for n, (de, _) in enumerate(pairs)]
-    assert "1 (no sentences)" in _error(_table("d.tsv", numbers)).remedy
+    assert "1 (numbers, ids or links)" in _error(_table("d.tsv", numbers)).remedy
+    assert "no column of sentences is in en" in _error("d.tsv", source="de", target="en").message
+    words = [(f"Haus{n}" * 2, f"house{n}") for n in "abcdefghijklmnopqrstuvwxyz"]
+    assert "If these are sentences or words" in _error(_table("w.tsv", words)).remedy
+    for languages in (("de", "en"), ("en", "de")):
+        proposal = propose_config("w.tsv", *languages)
+        assert _direction(proposal) == "-".join(languages)
     assert "different pairs" in _error(_table("e.tsv", pairs[:10] * 3)).message
     Path("f.json").write_text(json.dumps([{"ko": "하나", "en": "one"}]), encoding="utf-8")
     assert "aihub" in _error("f.json").remedy
@@ -280,6 +286,7 @@ def test_what_is_not_clear_is_an_error_that_says_what_was_seen() -> None:
         ("a.csv", b"\n \n\n", "only empty lines"),
         ("a.tsv", "Schön\tnice one\n".encode() * 30 + "Übel\tbad one\n".encode("cp1252") * 20, "20 of 50 lines"),
         ("a.bin", random.Random(1).randbytes(5_000), "not a text file"),
+        ("a.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(500), "save it as .xlsx"),
         (
             "a.tsv",
             b"de\ten\n" + b"".join(b"Satz %d hier\t%s\n" % (n, b"" if n % 3 else b"one") for n in range(30)),
@@ -334,6 +341,14 @@ def test_columns_in_two_encodings_are_refused() -> None:
     assert "cells in two encodings" in _error("a.tsv").message
 
 
+def test_a_line_break_in_a_cell_is_a_space_in_the_first_pair() -> None:
+    rows = [f'"{de}\nJa.",{en}\n' for de, en in PAIRS["de", "en"] if "," not in de + en]
+    Path("a.csv").write_text("de,en\n" + "".join(rows), encoding="utf-8")
+    proposal = propose_config("a.csv")
+    assert not any("\n" in text for _, text in proposal.summary)
+    assert "\n" in _pairs_read(proposal)[0][0]
+
+
 def test_exchanged_names_are_not_believed() -> None:
     proposal = propose_config(_table("a.tsv", [("en", "de"), *PAIRS["de", "en"]]))
     assert (_direction(proposal), _corpus(proposal)["source_column"]) == ("de-en", "en")
@@ -350,6 +365,18 @@ def test_exchanged_names_are_not_believed() -> None:
     proposal = propose_config(["x.en", "x.de"])
     assert (_direction(proposal), _pairs_read(proposal)[0]) == ("de-en", PAIRS["de", "en"][0])
     assert "Rename the files" in _error("folder").remedy, "the reader goes by their names"
+
+
+def test_a_column_in_another_language_than_it_is_said_to_be_is_noted(capsys: pytest.CaptureFixture[str]) -> None:
+    table = _table("a.tsv", [("de", "en"), *PAIRS["de", "en"]])
+    propose_config(table)
+    assert "looks like" not in capsys.readouterr().err
+    assert _direction(propose_config(table, "en", "fr")) == "en-fr"
+    assert "a.tsv: column de looks like German, not French" in capsys.readouterr().err
+    for name, side in (("x.de", 0), ("x.en", 1)):
+        Path(name).write_text("".join(f"{pair[side]}\n" for pair in PAIRS["de", "en"]), encoding="utf-8")
+    assert _direction(propose_config(["x.de", "x.en"], "fr", "en")) == "fr-en"
+    assert "tmt: x.de looks like German, not French" in capsys.readouterr().err
 
 
 def test_each_entry_has_its_line_and_its_reasons() -> None:

@@ -90,7 +90,9 @@ def check_outputs(inputs: Sequence[Path], outputs: Sequence[Path | None]) -> Non
     """Raises TmtError, before the work, if an output is a folder, an input or another output, or has no folder."""
     given: list[Path] = [file for file in inputs if file.exists()]
     for output in filter(None, outputs):
-        if output == STDOUT and STDOUT not in given:
+        if output == STDOUT:
+            if STDOUT in given:
+                raise TmtError("two results would both go to stdout", place="-", remedy="Write one of them to a file.")
             given.append(output)
             continue
         if output.is_dir():

@@ -17,6 +17,7 @@ from transformer_mt.cli.options import (
     ThemeOption,
     ThreadsOption,
     UtilityOption,
+    WeightsOption,
     picture_file,
     print_json,
 )
@@ -54,6 +55,7 @@ def evaluate(
     samples: SamplesOption = None,
     utility: UtilityOption = None,
     device: DeviceOption = "auto",
+    weights: WeightsOption = "float32",
     threads: ThreadsOption = None,
     json: JsonOption = False,
     plot: Annotated[File, typer.Option("--plot", metavar="FILE", help=_PLOT, parser=picture_file)] = None,
@@ -82,7 +84,7 @@ def evaluate(
             "utility": utility,
             "method": "mbr" if mbr else None,
         },
-        computing=Computing(device=device, threads=threads, scored=False),
+        computing=Computing(device=device, threads=threads, scored=False, weights=weights),
     )
     if json:
         print_json(as_json(report))

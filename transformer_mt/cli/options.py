@@ -64,6 +64,9 @@ ThreadsOption = Annotated[
         "--threads", min=1, max=1024, metavar="N", help="CPU threads. Default: one per core.", show_default=False
     ),
 ]
+WeightsOption = Annotated[
+    str, typer.Option("--weights", metavar="NAME", help="Number format: float32, or for GPUs bfloat16.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 _MODEL = "Run or model folder. Default: the newest finished run."
 _MODELS = "Run or model folder; repeat it for an ensemble. Default: the newest finished run."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,7 @@ from transformer_mt.cli.options import (
     ThemeOption,
     ThreadsOption,
     UtilityOption,
+    WeightsOption,
     picture_file,
 )
 from transformer_mt.errors import TmtError
@@ -74,6 +76,7 @@ def translate(
     threads: ThreadsOption = None,
     engine: Annotated[str, typer.Option(metavar="NAME", help=_ENGINE, autocompletion=engines)] = "tmt",
     device: DeviceOption = "auto",
+    weights: WeightsOption = "float32",
 ) -> None:
     """Translate sentences, one line out for each line in; or a document."""
     from transformer_mt.cli.streaming import translate_all, write_document
@@ -84,13 +87,13 @@ def translate(
     unfit: dict[str, object] = {"TEXT": text, "--input": input_, "--n-best": n_best, "--prefix": prefix}
     unfit |= {"--scores": scores, "--json": json, "--attention": attention, "--no-split": no_split}
     workflow.check_document(document, format_, [name for name, value in unfit.items() if value])
-    _check_usage(given, input_, output, attention, sample and mbr)
+    _check_usage(given, input_, output, attention, sample and mbr, document)
     workflow.check_drawing(attention, attention_of, theme)
     search = {"method": "mbr" if mbr else "sample" if sample else None, "beam": beam, "length_penalty": length_penalty}
     search["n_best"] = n_best if n_best is not None or json else 1  # one line out for each line in
     search |= {"replace_unknown": replace_unknown, "samples": samples, "utility": utility}
     search |= {"temperature": temperature, "top_k": top_k, "top_p": top_p}
-    computing = workflow.Computing(device, threads, seed, scored=scores or json)
+    computing = workflow.Computing(device, threads, seed, scores or json, weights)
     translator, folders = workflow.open_translator(model, search, computing, engine)
     terms = translator.glossary(glossary) if glossary is not None else None
     if document is not None:
@@ -101,13 +104,23 @@ def translate(
         picture = workflow.draw_attention(translator, first, prefix, attention, attention_of, theme)
         partial = f" of the first of {len(others) + 1} sentences; --no-split draws the line as one" if others else ""
         print(f"tmt: wrote {picture}{partial}", file=sys.stderr)
-    names = [str(folder) for folder in folders]
-    head = {"model": names if len(names) > 1 else names[0]} if json else None
+    head = {"model": _names(folders)} if json else None
     translate_all(translator, given, input_, output, prefix, scores, head, not no_split, terms)
 
 
+def _names(folders: Sequence[Path]) -> str | list[str]:
+    """The folder of a model, or the folders of an ensemble, for JSON."""
+    names = [str(folder) for folder in folders]
+    return names if len(names) > 1 else names[0]
+
+
 def _check_usage(
-    given: list[str], input_: Path | None, output: Path | None, attention: Path | None, two_methods: bool
+    given: list[str],
+    input_: Path | None,
+    output: Path | None,
+    attention: Path | None,
+    two_methods: bool,
+    document: Path | None,
 ) -> None:
     """Raises TmtError if options contradict each other. given: the sentences on the command line."""
     from transformer_mt.cli.answers import check_outputs
@@ -124,8 +137,9 @@ def _check_usage(
         raise TmtError("no such file", place=input_, remedy="Check the path after --input.")
     if input_ is not None and input_.is_dir():
         raise TmtError("this is a folder, not a file", place=input_, remedy="Give a file with one sentence per line.")
-    if input_ and output and output.exists() and output.samefile(input_):
-        raise TmtError("--output is the same file as --input", place=output, remedy="Choose another file.")
+    for option, file in (("--input", input_), ("--document", document)):
+        if file and output and file.exists() and output.exists() and output.samefile(file):
+            raise TmtError(f"--output is the same file as {option}", place=output, remedy="Choose another file.")
     if attention is not None and len(given) != 1:
         raise TmtError(
             "--attention draws exactly one sentence", remedy='For example:  tmt translate "..." --attention map.png'

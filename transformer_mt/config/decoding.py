@@ -9,6 +9,8 @@ from pydantic import Field, model_validator
 from transformer_mt.config.choices import chosen, name_of
 from transformer_mt.config.section import NonNegative, Positive, Section
 
+DEFAULT_BATCH_TOKENS = 12_288
+
 SearchName: TypeAlias = str | Section
 if not TYPE_CHECKING:
     SearchName = name_of("search")
@@ -76,8 +78,10 @@ class DecodingConfig(Section):
         "chrf", description="mbr: similarity of two candidates: sentence-level chrF or BLEU"
     )
     replace_unknown: bool = Field(False, description="replace <unk> by the source word with the highest attention")
-    batch_tokens: Positive = Field(
-        12288, description="size of a batch: source tokens times beam; lower it if memory runs out"
+    batch_tokens: Positive | None = Field(
+        None,
+        description="size of a batch: source tokens times beam; null: 12288, on a CUDA GPU up to 131072, as its memory"
+        " allows; lower it if memory runs out",
     )
 
     @model_validator(mode="after")
@@ -91,3 +95,8 @@ class DecodingConfig(Section):
         if problems:
             raise ValueError("\n".join(problems))
         return self
+
+    @property
+    def token_budget(self) -> int:
+        """Source tokens times beam in a batch, for engines that do not choose it themselves."""
+        return self.batch_tokens or DEFAULT_BATCH_TOKENS

@@ -95,5 +95,10 @@ class ModelConfig(Section):
         return self
 
     @property
+    def has_fused_norms(self) -> bool:
+        """Whether PyTorch's kernels compute the normalisations: their sums are float32, whatever the weights are."""
+        return self.norm_kernel == "fused" and self.epsilon_on == "variance"
+
+    @property
     def has_final_norm(self) -> bool:
         return self.norm == "pre" if self.final_norm is None else self.final_norm

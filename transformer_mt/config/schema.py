@@ -67,7 +67,7 @@ class Config(Section):
                 f"data.max_length {self.data.max_length} is more than model.max_positions {self.model.max_positions}"
             )
         if self.runtime.weights == "bfloat16":
-            if self.model.norm_kernel == "handmade" or self.model.epsilon_on == "deviation":
+            if not self.model.has_fused_norms:
                 problems.append(
                     "runtime.weights: bfloat16 needs model.norm_kernel: fused and model.epsilon_on: variance"
                 )

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from transformer_mt.errors import TmtError, at
+from transformer_mt.errors import TmtError, at, checked_path
 
 KeyPath = tuple[str | int, ...]
 FROM_COMMAND_LINE = 1 << 30  # the line of a value that came from --set
@@ -101,7 +101,7 @@ def write_yaml(values: dict[str, Any]) -> str:
 
 def read_yaml(file: str | Path) -> YamlSource:
     """Read a config file. Raises TmtError with file and line if it is not a mapping in valid YAML."""
-    text = _read_text(Path(file))
+    text = _read_text(checked_path(file))
     try:
         values, lines, problems = _parse(text, str(file))
     except yaml.YAMLError as error:

@@ -70,6 +70,9 @@ def contents_of(file: Path) -> Contents:
         return _archive(file)
     if head.startswith(b"PAR1"):
         return _parquet(file)
+    if head.startswith(b"\xd0\xcf\x11\xe0"):
+        remedy = "Open it in Excel or LibreOffice, and save it as .xlsx."
+        raise TmtError("this is an old or protected file of an office program", place=file, remedy=remedy)
     encoding, note = encoding_of(head, file)
     text = head.decode(encoding, "ignore").removeprefix("\ufeff")
     begin = text.lstrip()[:1]
@@ -236,7 +239,7 @@ def _columns(rows: Sequence[Sequence[str]], header: bool) -> dict[str | int, lis
 
 def _json(file: Path, is_list: bool, encoding: str, options: dict[str, Any], reasons: dict[str, str]) -> Contents:
     if is_list:
-        remedy = "Write one object a line (JSON lines). Files from AI Hub:  corpus: {kind: aihub, files: FILE}"
+        remedy = "Write one object a line:  jq -c '.[]' OLD > NEW.jsonl   Files from AI Hub: in the config, kind: aihub"
         raise TmtError("this JSON file is one list, which only the kind aihub reads", place=file, remedy=remedy)
     lines = ((number, line) for number, line in read_lines(file, encoding) if line.strip())
     records = [parse_json(line, file, number) for number, line in islice(lines, SAMPLE_ROWS)]

@@ -9,12 +9,12 @@ import csv
 import difflib
 import json
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
+from unicodedata import normalize
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from transformer_mt.config.languages import COLUMN_NAMES
 from transformer_mt.config.section import Many, NonNegative, Section
@@ -92,6 +92,9 @@ def pick_columns(
     if isinstance(source, str) or isinstance(target, str):
         line, header = next(remaining, (1, []))
         source, target = (find_column(header, column, at(file, line)) for column in (source, target))
+        if source == target:
+            remedy = f"Name another column. Columns found: {listed(header)}"
+            raise TmtError(f"source_column and target_column are both column {source}", place=file, remedy=remedy)
     for number, (line, row) in enumerate(remaining):
         if max(source, target) >= len(row):
             _require_separator(row, at(file, line))
@@ -108,7 +111,7 @@ def pick_columns(
 
 def is_header(cells: Sequence[str]) -> bool:
     """Whether each of these cells is the name of a column, such as `de`, `German text` or `원문`."""
-    parts = [_NAME_PARTS.findall(unicodedata.normalize("NFC", cell).casefold()) for cell in cells]
+    parts = [_NAME_PARTS.findall(normalize("NFC", cell).casefold()) for cell in cells]
     return all(words and COLUMN_NAMES.issuperset(words) for words in parts)
 
 
@@ -128,14 +131,18 @@ def _require_separator(row: Sequence[str], place: str) -> None:
 
 
 def find_column(header: Sequence[str], column: str | int, place: str) -> int:
-    """The number of a column (from 0). Raises TmtError with the names of all columns if there is no such column."""
+    """The number of a column (from 0). Raises TmtError if no column has this name, or several have it."""
     if isinstance(column, int):
         return column
-    names = [name.strip() for name in header]
-    if column in names:
-        return names.index(column)
-    _require_separator(header, place)
-    raise missing_column(column, names, place)
+    names, column = [normalize("NFC", name.strip()) for name in header], normalize("NFC", column)
+    if column not in names:
+        _require_separator(header, place)
+        raise missing_column(column, names, place)
+    if names.count(column) > 1:
+        numbers = ", ".join(str(number) for number, name in enumerate(names) if name == column)
+        remedy = f"Give both columns by number, counted from 0. Those with this name: {numbers}"
+        raise TmtError(f"{names.count(column)} columns have the name '{column}'", place=place, remedy=remedy)
+    return names.index(column)
 
 
 def missing_column(column: str, found: Sequence[str], place: str) -> TmtError:
@@ -182,12 +189,23 @@ class EncodedTableOptions(TableOptions, EncodedOptions):
     """Options of the kinds that read tables of plain text."""
 
 
-class ColumnsOptions(Section):
+class _TwoColumns(Section):
+    """A pair needs two columns: with one for both sides, every pair would be dropped as a copy."""
+
+    @model_validator(mode="after")
+    def _differ(self) -> _TwoColumns:
+        columns: dict[str, Any] = {name: getattr(self, name) for name in ("source_column", "target_column")}
+        if columns["source_column"] == columns["target_column"]:
+            raise ValueError(f"source_column and target_column are both {columns['source_column']!r}; name two columns")
+        return self
+
+
+class ColumnsOptions(_TwoColumns):
     source_column: Column = Field(0, description="column of the source: its number from 0, or its name in the header")
     target_column: Column = Field(1, description="column of the target: its number from 0, or its name in the header")
 
 
-class NamedColumnsOptions(Section):
+class NamedColumnsOptions(_TwoColumns):
     source_column: str = Field("source", description="column or key of the source; a.b is the field b inside a")
     target_column: str = Field("target", description="column or key of the target; a.b is the field b inside a")
 

@@ -12,6 +12,7 @@ from transformer_mt.corpora.base import FilesCorpus, Pair
 from transformer_mt.corpora.tables import (
     ColumnsOptions,
     TableOptions,
+    find_column,
     header_skipped,
     is_header,
     listed,
@@ -62,10 +63,10 @@ class XlsxCorpus(FilesCorpus):
                 self.skip(header_skipped(first.source, first.target, first.place))
                 return Header(number, source, target)
             return Header(0, source, target) if any(any(row) for _, row in rows) else None
-        for end, (_, row) in enumerate(rows, start=1):
+        for end, (number, row) in enumerate(rows, start=1):
             cells = [str(cell).strip() if cell is not None else "" for cell in row]
             if all(isinstance(column, int) or column in cells for column in columns):
-                source, target = (one if isinstance(one, int) else cells.index(one) for one in columns)
+                source, target = (find_column(cells, one, at(file, number)) for one in columns)
                 return Header(end, source, target)
         return None
 

@@ -126,7 +126,7 @@ class Side:
         position_BT = starts[:, None] + np.arange(width)
         real_BT = position_BT < ends[:, None]
         taken = self.ids[np.where(real_BT, position_BT, starts[:, None])]
-        return np.where(real_BT, taken, padding)
+        return np.where(real_BT, taken, np.int64(padding))
 
 
 class Store:

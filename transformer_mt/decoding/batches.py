@@ -5,20 +5,23 @@ This file knows models, ids and `DecodingConfig`, not text.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 
 import torch
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.beam_search import Coverage
+from transformer_mt.decoding.budget import budget_for
 from transformer_mt.decoding.constraints import Constraints
 from transformer_mt.decoding.ensemble import Ensemble
 from transformer_mt.decoding.incremental import IncrementalDecoder
 from transformer_mt.decoding.request import Request, SearchResult, allowed_lengths, batched
 from transformer_mt.decoding.searches.base import Search, Sentences, make_search
 from transformer_mt.decoding.step import Limits, pad
+from transformer_mt.errors import TmtError
 from transformer_mt.model.transformer import Transformer
+from transformer_mt.runtime.device import is_out_of_memory
 from transformer_mt.text.vocabulary import PAD
 
 
@@ -41,28 +44,64 @@ def search(
     results: list[list[SearchResult]] = [[] for _ in requests]
     attention = attrgetter("attention_NS")
     decoder, attentive = _decoder(models, method.needs_attention), _decoder(models, True)
+
+    def find(batch: Sequence[int]) -> list[list[SearchResult]]:
+        sources = [requests[index].source for index in batch]
+        prefixes = [requests[index].prefix for index in batch]
+        shortest, longest = zip(
+            *(allowed_lengths(requests[index], decoding, positions) for index in batch), strict=True
+        )
+        source_BS = pad(sources, device)
+        coverage = None
+        if method.needs_attention:
+            coverage = Coverage((source_BS == PAD).float(), attention)
+        limits = Limits.of(shortest, longest, prefixes, decoding.no_repeat_ngram, device)
+        constraints, bound = None, requests[batch[0]]
+        if bound.constraints:
+            needed = [requests[index].constraints for index in batch]
+            constraints = Constraints.of(needed, bound.joining, source_BS.shape[1], attention, device)
+        step = (decoder if constraints is None else attentive).step
+        cache = decoder.start(source_BS)
+        return method.find(Sentences(step, cache, limits, sources, coverage, seed, scored, constraints))
+
     with torch.inference_mode():
-        for batch in _batches(requests, method, decoding, positions):
-            sources = [requests[index].source for index in batch]
-            prefixes = [requests[index].prefix for index in batch]
-            shortest, longest = zip(
-                *(allowed_lengths(requests[index], decoding, positions) for index in batch), strict=True
-            )
-            source_BS = pad(sources, device)
-            coverage = None
-            if method.needs_attention:
-                coverage = Coverage((source_BS == PAD).float(), attention)
-            limits = Limits.of(shortest, longest, prefixes, decoding.no_repeat_ngram, device)
-            constraints, bound = None, requests[batch[0]]
-            if bound.constraints:
-                needed = [requests[index].constraints for index in batch]
-                constraints = Constraints.of(needed, bound.joining, source_BS.shape[1], attention, device)
-            step = (decoder if constraints is None else attentive).step
-            cache = decoder.start(source_BS)
-            found = method.find(Sentences(step, cache, limits, sources, coverage, seed, scored, constraints))
+        for batch, found in _in_parts(_batches(models, requests, method, decoding, positions), find):
             for index, results_of_one in zip(batch, found, strict=True):
                 results[index] = results_of_one
     return results
+
+
+def _in_parts(
+    batches: Iterable[Sequence[int]], find: Callable[[Sequence[int]], list[list[SearchResult]]]
+) -> Iterator[tuple[Sequence[int], list[list[SearchResult]]]]:
+    """Each batch with what `find` finds; if memory runs out, the parts of it, and of the batches after it.
+
+    Raises TmtError if memory runs out in a single sentence.
+    """
+    n_parts = 1
+    for batch in batches:
+        size = -(-len(batch) // n_parts)
+        waiting = [batch[start : start + size] for start in range(0, len(batch), size)]
+        while waiting:
+            part, found = waiting.pop(0), None
+            try:
+                found = find(part)
+            except RuntimeError as error:
+                if not is_out_of_memory(error):
+                    raise
+            if found is not None:
+                yield part, found
+            elif len(part) == 1:
+                raise TmtError(
+                    "out of memory in a single sentence",
+                    remedy="Use a smaller beam, fewer samples, shorter sentences, or another device: --device cpu.",
+                )
+            else:  # outside of `except`, where the error would keep the tensors of the failed search
+                if torch.cuda.is_available():
+                    torch.cuda.empty_cache()
+                half = -(-len(part) // 2)
+                n_parts = max(n_parts, -(-len(batch) // half))
+                waiting = [part[:half], part[half:], *waiting]
 
 
 def _decoder(models: Sequence[Transformer], with_attention: bool) -> IncrementalDecoder | Ensemble:
@@ -71,15 +110,21 @@ def _decoder(models: Sequence[Transformer], with_attention: bool) -> Incremental
 
 
 def _batches(
-    requests: Sequence[Request], method: Search, decoding: DecodingConfig, positions: int | None
+    models: Sequence[Transformer],
+    requests: Sequence[Request],
+    method: Search,
+    decoding: DecodingConfig,
+    positions: int | None,
 ) -> Iterator[list[int]]:
     """Batches of indices, first of the requests without constraints, then of those with constraints."""
     free = [index for index, request in enumerate(requests) if not request.constraints]
     bound = [index for index, request in enumerate(requests) if request.constraints]
     assert method.constrained_rows or not bound, "the caller refuses constraints that the method does not support"
     for indices, rows in ((free, method.rows), (bound, method.constrained_rows)):
-        lengths = [len(requests[index].source) for index in indices]
-        for batch in batched(lengths, rows, decoding.batch_tokens, positions):
+        if not indices:
+            continue
+        lengths, budget = [len(requests[index].source) for index in indices], budget_for(models, decoding, rows)
+        for batch in batched(lengths, rows, budget.tokens, positions, budget.sentences):
             yield [indices[place] for place in batch]
 
 

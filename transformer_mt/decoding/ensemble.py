@@ -42,8 +42,9 @@ class Ensemble:
 
 
 def mean_log_probability(logits: Sequence[Tensor]) -> Tensor:
-    """log(mean over models of softmax(logits)): tensors [..., V] to one tensor [..., V]."""
+    """log(mean over models of softmax(logits)): tensors [..., V] to one tensor [..., V], at least float32."""
+    wide = torch.promote_types(logits[0].dtype, torch.float32)
     if len(logits) == 1:
-        return logits[0].log_softmax(dim=-1)
-    stacked = torch.stack([one.log_softmax(dim=-1) for one in logits])
+        return logits[0].log_softmax(dim=-1, dtype=wide)
+    stacked = torch.stack([one.log_softmax(dim=-1, dtype=wide) for one in logits])
     return stacked.logsumexp(dim=0) - math.log(len(logits))

@@ -7,7 +7,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import TypeVar
 
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, named
 
 T = TypeVar("T")
 _ONE_EACH = "Give one for each line, in the same order."
@@ -23,14 +23,14 @@ def checked(lines: str | Iterable[str]) -> Iterator[str]:
     if isinstance(lines, Path):
         raise TmtError("a path is not text", place=lines, remedy="Read its lines first:  path.read_text().splitlines()")
     if not isinstance(lines, Iterable):
-        raise TmtError(f"{_named(lines)} is not text", remedy=_REMEDY)
+        raise TmtError(f"{named(lines)} is not text", remedy=_REMEDY)
     return (checked_text(line, f"line {number}", _REMEDY) for number, line in enumerate(lines, start=1))
 
 
 def checked_text(text: object, place: str = "", remedy: str = "Give a str.") -> str:
     """The same text. Raises TmtError if it is not text that UTF-8 can encode."""
     if not isinstance(text, str):
-        raise TmtError(f"{_named(text)} is not text", place=place, remedy=remedy)
+        raise TmtError(f"{named(text)} is not text", place=place, remedy=remedy)
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -56,7 +56,7 @@ def for_each_line(given: Iterable[T], name: str, n_lines: int | None) -> Iterato
     n_lines: None: not known
     """
     if not isinstance(given, Iterable):
-        raise TmtError(f"{_named(given)} is not a list", place=name, remedy=_ONE_EACH)
+        raise TmtError(f"{named(given)} is not a list", place=name, remedy=_ONE_EACH)
     if n_lines is not None and isinstance(given, Sized) and len(given) != n_lines:
         raise TmtError(f"{len(given):,} for {n_lines:,} line{'s' * (n_lines != 1)}", place=name, remedy=_ONE_EACH)
     return _or_missing(given, name)
@@ -68,7 +68,3 @@ def _or_missing(given: Iterable[T], name: str) -> Iterator[T]:
         yield one
         count += 1
     raise TmtError(f"{count:,} for more lines than that", place=name, remedy=_ONE_EACH)
-
-
-def _named(value: object) -> str:
-    return "None" if value is None else f"a value of type {type(value).__name__}"

@@ -5,6 +5,7 @@ The file has two columns, separated by a tab: a term and its translation. Lines 
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -25,6 +26,7 @@ _PARTICLES = regex.compile(
     "|이다|다|입니다|입니까|이에요|예요|이야|야|이었다|였다|이었습니다|였습니다|인|일|이지만|지만|이라고|라고|요){1,3}"
     r"(?![\p{L}\p{N}])"
 )
+_LETTER = regex.compile(r"\X")  # with its accents
 _HANGUL_END = regex.compile(r"\p{sc=Hangul}$")
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}_]")
 _FIRST_WORD = regex.compile(r"[\p{L}\p{M}\p{N}_]+|.", regex.DOTALL)
@@ -81,15 +83,18 @@ class Glossary:
     def terms(self, line: str) -> list[Term]:
         """The terms of a line from left to right: addresses and placeholders, then the longest entries, then numbers.
 
-        An entry matches whole words. Korean particles may follow an entry that ends in Hangul.
+        An entry matches whole words, also if the line writes its letters decomposed (NFD), as macOS does. Korean
+        particles may follow an entry that ends in Hangul.
         """
-        taken: list[tuple[int, int, str]] = []
-        copies = ((start, end, line[start:end]) for start, end in unbroken_spans(line))
-        numbers = ((start, end, line[start:end]) for start, end in number_spans(line))
-        for start, end, target in chain(copies, self._matches(line), numbers):
+        text, places = _composed(line)
+        taken: list[tuple[int, int, str | None]] = []
+        copies = ((start, end, None) for start, end in unbroken_spans(text))
+        numbers = ((start, end, None) for start, end in number_spans(text))
+        for start, end, target in chain(copies, self._matches(text), numbers):
             if all(end <= first or last <= start for first, last, _ in taken):
                 taken.append((start, end, target))
-        return [Term(line[start:end], target) for start, end, target in sorted(taken)]
+        terms = ((line[places[start] : places[end]], target) for start, end, target in sorted(taken))
+        return [Term(source, source if target is None else target) for source, target in terms]
 
     def _matches(self, line: str) -> Iterator[tuple[int, int, str]]:
         """Start and end of entries, with their translations; of those that start at the same place, the longest."""
@@ -139,7 +144,9 @@ def _rows(file: Path) -> Iterator[tuple[str, str, str]]:
         if row.strip() and not row.startswith("#"):
             columns = [" ".join(column.split()) for column in row.split("\t")]
             if len(columns) != 2:
-                raise TmtError(f"{len(columns)} columns, not 2", place=at(file, number), remedy=_REMEDY)
+                raise TmtError(
+                    f"{len(columns)} column{'s' * (len(columns) != 1)}, not 2", place=at(file, number), remedy=_REMEDY
+                )
             yield columns[0], columns[1], at(file, number)
 
 
@@ -155,6 +162,7 @@ def _checked(rows: Iterable[tuple[str, str, str]], ignore_case: bool) -> dict[st
                 raise TmtError(f"the {side} is empty", place=place, remedy="Each term needs a translation.")
             if len(text.splitlines()) > 1:
                 raise TmtError(f"the {side} has a line break: {text!r}", place=place, remedy="Write it in one line.")
+        term = unicodedata.normalize("NFC", term)
         other, where = first.setdefault(term.lower() if ignore_case else term, (translation, place))
         if other != translation:
             raise TmtError(
@@ -162,6 +170,17 @@ def _checked(rows: Iterable[tuple[str, str, str]], ignore_case: bool) -> dict[st
             )
         entries[term] = translation
     return entries
+
+
+def _composed(line: str) -> tuple[str, Sequence[int]]:
+    """The line in NFC, as entries are, and where each of its characters, and its end, is in the line."""
+    if unicodedata.is_normalized("NFC", line):
+        return line, range(len(line) + 1)
+    parts, places = list[str](), list[int]()
+    for letter in _LETTER.finditer(line):
+        parts.append(unicodedata.normalize("NFC", letter[0]))
+        places += [letter.start()] * len(parts[-1])
+    return "".join(parts), [*places, len(line)]
 
 
 def _first_word(text: str, start: int) -> str:

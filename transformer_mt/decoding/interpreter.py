@@ -198,7 +198,7 @@ class Interpreter(ABC):
                 "this engine does not support terms", remedy="Use the engine tmt with the folder of the run or model."
             )
         if not self.search.constrained_rows:
-            raise TmtError("terms need a beam search", remedy="Search with a beam (--beam 5), without samples.")
+            raise TmtError("terms need a beam search", remedy="Use a beam (--beam 5, in Python beam=5), no samples.")
         return TermReader(self.config, self.source, self.target)
 
     def _read(self, line: str, prefix: str, terms: Sequence[Term] = ()) -> Source:
@@ -357,7 +357,7 @@ class Interpreter(ABC):
             for number, (source, target) in chunk:
                 if source is None or target is None:
                     fewer, more = ("source", "target") if source is None else ("target", "source")
-                    message = f"the {fewer} has {number - 1:,} lines, the {more} has more"
+                    message = f"the {fewer} ends after line {number - 1:,}, the {more} does not"
                     raise TmtError(message, remedy="Line n of one must belong to line n of the other.")
             read = [(self._read(source, ""), self._read_target(target)) for _, (source, target) in chunk]
             targets_ids, empty = [target.ids for _, target in read], [(EOS,)] * len(read)

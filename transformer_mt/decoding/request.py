@@ -13,7 +13,7 @@ if TYPE_CHECKING:  # searches import this file while the config is being built
 
     from transformer_mt.config.decoding import DecodingConfig
 
-MOST_SENTENCES = 512  # in a batch, even if they are short
+MOST_SENTENCES = 512  # in a batch on a CPU, even if they are short
 
 
 class Constraint(NamedTuple):
@@ -86,19 +86,24 @@ def length_penalty(length: int | Tensor, alpha: float) -> float | Tensor:
 
 
 def batched(
-    lengths: Sequence[int], rows: int, batch_tokens: int, max_positions: int | None = None
+    lengths: Sequence[int],
+    rows: int,
+    batch_tokens: int,
+    max_positions: int | None = None,
+    most: int = MOST_SENTENCES,
 ) -> Iterator[list[int]]:
     """Batches of sentence indices, longest first; sentences x longest source x rows <= `batch_tokens`, or one sentence.
 
     lengths:       source tokens of each sentence
     rows:          hypotheses of each sentence that are decoded at once
     max_positions: assert that no sentence is longer
+    most:          sentences in a batch, even if they are short
     """
     assert max_positions is None or max(lengths, default=0) <= max_positions, "the caller cuts long sentences"
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
         longest = lengths[batch[0]] if batch else lengths[index]
-        if batch and (len(batch) == MOST_SENTENCES or (len(batch) + 1) * longest * rows > batch_tokens):
+        if batch and (len(batch) == most or (len(batch) + 1) * longest * rows > batch_tokens):
             yield batch
             batch = []
         batch.append(index)

@@ -16,6 +16,7 @@ from torch import Tensor
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.attention_maps import attention_maps
 from transformer_mt.decoding.batches import search
+from transformer_mt.decoding.computing import BFLOAT16
 from transformer_mt.decoding.ensemble import mean_log_probability
 from transformer_mt.decoding.finding import find_model
 from transformer_mt.decoding.forced import Forced
@@ -24,9 +25,11 @@ from transformer_mt.decoding.model_directory import ModelDirectory, load_model_d
 from transformer_mt.decoding.request import Request, SearchResult, batched
 from transformer_mt.decoding.step import pad
 from transformer_mt.errors import TmtError
+from transformer_mt.files.lines import paths_of
 from transformer_mt.kernels.linear import store_by_columns
+from transformer_mt.kernels.narrow import round_to_bfloat16
 from transformer_mt.model.transformer import Transformer
-from transformer_mt.runtime.device import keep_freed_memory, pick_device
+from transformer_mt.runtime.device import keep_freed_memory, pick_device, set_up_cuda
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS
 
 DEFAULT = Computing()
@@ -88,14 +91,25 @@ class Translator(Interpreter):
             torch.set_num_threads(computing.threads)
         keep_freed_memory()
         device = pick_device(computing.device)
-        several = [folders] if isinstance(folders, (str, Path)) else folders
+        several = paths_of(folders)
         if not several:
             raise TmtError("no model is named", remedy="Give the folder of a model or of a run.")
-        models = [load_model_directory(find_model(Path(folder)), device) for folder in several]
-        if device.type == "cpu":
-            for directory in models:
+        if device.type == "cuda":
+            set_up_cuda(device)  # before the first tensor
+        models = [load_model_directory(find_model(folder), device) for folder in several]
+        if device.type == "cuda":
+            set_up_cuda(device, all(directory.config.runtime.tf32 for directory in models))
+        for directory in models:
+            if computing.weights == BFLOAT16:
+                _round(directory)
+            elif device.type == "cpu":
                 store_by_columns(directory.model)
         return cls(models, decoding, computing)
+
+    @property
+    def weights(self) -> str:
+        """The number format of the weights, such as float32."""
+        return str(self.models[0].generator.weight.dtype).removeprefix("torch.")
 
     def attention(self, line: str, target: Sequence[str] | None = None, prefix: str = "") -> AttentionMaps:
         """The attention maps of the first model while it translates `line`.
@@ -152,6 +166,17 @@ def _of_tokens(logits: Sequence[Tensor], out_BT: Tensor) -> list[list[float]]:
     """The log-probabilities of the tokens under one model or an ensemble."""
     log_p_BT = mean_log_probability(logits).gather(-1, out_BT[..., None])[..., 0]
     return log_p_BT.to("cpu", torch.float64).tolist()
+
+
+def _round(directory: ModelDirectory) -> None:
+    """Round the weights to bfloat16. Raises TmtError if the model does not support it."""
+    if not directory.config.model.has_fused_norms:
+        raise TmtError(
+            "bfloat16 weights need model.norm_kernel: fused and model.epsilon_on: variance",
+            place=directory.folder,
+            remedy="Leave out --weights bfloat16.",
+        )
+    round_to_bfloat16(directory.model)
 
 
 def _require_alike(first: ModelDirectory, other: ModelDirectory) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import CONFIG, dump_config
-from transformer_mt.decoding.interpreter import Computing
+from transformer_mt.decoding.computing import FLOAT32, Computing
 from transformer_mt.errors import TmtError
 from transformer_mt.files.replace import replaced_folder
 from transformer_mt.text.codec import save_codecs
@@ -82,6 +82,12 @@ def load_engine(
     from transformer_mt.exporting.engine import Ctranslate2Engine, refuse_unsupported
 
     computing = computing or Computing()
+    if computing.weights != FLOAT32:
+        raise TmtError(
+            "CTranslate2 takes the number format of the export",
+            place="--weights",
+            remedy="Leave out --weights, or choose a format when exporting:  tmt export --quantization bfloat16",
+        )
     with _as_exported(folder) as exported:
         if computing.device not in ("cpu", "cuda", "auto"):
             message = f"CTranslate2 does not run on '{computing.device}'"

@@ -85,7 +85,7 @@ class Ctranslate2Engine(Interpreter):
         lengths = [len(request.source) for request in requests]
         batches = [  # with equal shortest lengths, because a translation that is too short cannot be completed later
             list(group)
-            for batch in batched(lengths, self.search.rows, self.decoding.batch_tokens, self._positions)
+            for batch in batched(lengths, self.search.rows, self.decoding.token_budget, self._positions)
             for _, group in groupby(batch, lambda index: tasks[index].shortest)
         ]
         found = self._search_batches(tasks, batches)
@@ -198,7 +198,7 @@ class Ctranslate2Engine(Interpreter):
     ) -> Iterator[tuple[int, Forced]]:
         scores = self._token_scores(sources, targets) if scored else None
         lengths = [max(len(source), len(target)) for source, target in zip(sources, targets, strict=True)]
-        for batch in batched(lengths, self.search.rows, self.decoding.batch_tokens, self._positions):
+        for batch in batched(lengths, self.search.rows, self.decoding.token_budget, self._positions):
             attention = self._attention([sources[n] for n in batch], [targets[n] for n in batch]) if attentive else None
             for row, index in enumerate(batch):
                 yield index, Forced(scores[index] if scores else None, attention[row] if attention else None)
@@ -210,7 +210,7 @@ class Ctranslate2Engine(Interpreter):
             [self.source.vocabulary.decode(source) for source in sources],
             [self.target.vocabulary.decode(target[:-1] if target[-1:] == (EOS,) else target) for target in targets],
             max_input_length=0,
-            max_batch_size=self.decoding.batch_tokens,
+            max_batch_size=self.decoding.token_budget,
             batch_type="tokens",
         )
         # The end token is always scored, and comes last.

@@ -14,15 +14,17 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, suppress
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
-from transformer_mt.errors import TmtError, at, from_os_error
+from transformer_mt.errors import TmtError, at, checked_path, from_os_error
 from transformer_mt.files.opening import DAMAGED, archive_of, damaged, is_endless, members, open_bytes, open_stored
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 GUESS_BYTES = 1 << 15  # of wrong lines, from which their encoding is guessed
-WESTERN, OTHERS = ["cp1252", "cp1250"], ["cp949", "cp932", "gb18030", "big5", "cp1251", "cp1253"]
+WESTERN, OTHERS = ["cp1252", "cp1250"], ["cp949", "cp932", "gb18030", "big5", "cp1251", "koi8_r", "cp1253"]
 WESTERN_RUN = 1.5  # mean number of bytes above 0x7f in a row; other scripts have more
 MIXED_WORDS = 0.1  # of words with Cyrillic or Greek letters may also have Latin ones
+EXCHANGED_WORDS = 0.02  # of Cyrillic words may begin with a small letter and go on in capitals
 LONGEST_LINE = 1 << 20  # bytes; a longer line is not a sentence, and a small archive can contain one of many GiB
 _PAGES = (b"<!doctype html", b"<html")
 _UTF_16 = "Convert it:  iconv -f UTF-16 -t UTF-8 OLD > NEW"
@@ -45,11 +47,22 @@ _IN_CONFIG = {  # what a config can do with such a file
 
 
 def path_of(given: str | Path) -> Path:
-    """A path in a config or command: `~` and `~name` at its beginning are home folders if they exist."""
+    """A path in a config or command: `~` and `~name` at its beginning are home folders if they exist.
+
+    Raises TmtError if it is neither text nor a path.
+    """
+    path = checked_path(given)
     try:
-        return Path(given).expanduser()
+        return path.expanduser()
     except RuntimeError:  # no such user: it may be the name of a file
-        return Path(given)
+        return path
+
+
+def paths_of(given: str | Path | Iterable[str | Path]) -> list[Path]:
+    """One path or several, as `path_of`."""
+    is_one = isinstance(given, (str, bytes, os.PathLike)) or not isinstance(given, Iterable)
+    several: Any = [given] if is_one else given
+    return [path_of(one) for one in several]
 
 
 def printable(argument: str | Path) -> str:
@@ -161,11 +174,17 @@ def guessed_encoding(sample: bytes) -> str | None:
 def _is_plausible(sample: bytes, encoding: str) -> bool:
     """Whether the letters are those of real text in this encoding.
 
-    Korean: nearly all are in KS X 1001. Cyrillic and Greek: hardly a word also has Latin letters.
+    Korean: nearly all are in KS X 1001. Chinese: not all are syllables of Korean. Cyrillic and Greek: hardly a word
+    also has Latin letters, and hardly one begins small and goes on in capitals: KOI8-R and cp1251 exchange them.
     """
-    if encoding in ("cp1251", "cp1253"):
+    if encoding in ("cp1251", "koi8_r", "cp1253"):
         words = [word for word in re.findall(r"[^\W\d_]+", sample.decode(encoding, "replace")) if not word.isascii()]
-        return sum(any(map(str.isascii, word)) for word in words) <= MIXED_WORDS * len(words)
+        mixed = sum(any(map(str.isascii, word)) for word in words)
+        exchanged = sum(word[0].islower() and word[1:].isupper() for word in words)
+        return mixed <= MIXED_WORDS * len(words) and exchanged <= EXCHANGED_WORDS * len(words)
+    if encoding == "big5":
+        letters = [letter for letter in sample.decode("euc_kr", "replace") if not letter.isascii()]
+        return not all("\uac00" <= letter <= "\ud7a3" for letter in letters)
     if encoding != "cp949":
         return True
     wide = [letter for letter in sample.decode("cp949", "replace") if not letter.isascii()]

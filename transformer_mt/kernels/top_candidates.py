@@ -1,4 +1,4 @@
-"""The highest of many logits; on a CPU, several times as fast as PyTorch's `topk`."""
+"""The highest of many logits: on a CPU several times as fast as PyTorch's `topk`, on a GPU with fewer passes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ def top_candidates(logits_NV: Tensor, scores_BW: Tensor, count: int) -> tuple[Te
     X = min(count, W * V), highest first. The highest logits are in the blocks with the highest maxima, so a CPU sorts
     only those blocks.
     """
+    if logits_NV.device.type != "cpu":
+        return top_of_rows(logits_NV, scores_BW, count)
     n_sentences, width = scores_BW.shape
     vocab_size = logits_NV.shape[1]
     n_blocks, rest = divmod(vocab_size, _BLOCK)
-    if n_blocks < _MIN_BLOCKS or width * n_blocks <= 2 * count or logits_NV.device.type != "cpu":
+    if n_blocks < _MIN_BLOCKS or width * n_blocks <= 2 * count:
         sums_BX = (logits_NV.reshape(n_sentences, width, -1) + scores_BW[:, :, None]).flatten(1)
         best = sums_BX.topk(min(count, width * vocab_size), dim=-1)
         return best.values, best.indices % vocab_size, best.indices.div(vocab_size, rounding_mode="floor")
@@ -40,6 +42,19 @@ def top_candidates(logits_NV: Tensor, scores_BW: Tensor, count: int) -> tuple[Te
     chosen_BX = best.indices.div(_BLOCK, rounding_mode="floor")
     ids_BX = first_BC.gather(1, chosen_BX) + best.indices - chosen_BX * _BLOCK
     return best.values, ids_BX, row_BC.gather(1, chosen_BX)
+
+
+def top_of_rows(logits_NV: Tensor, scores_BW: Tensor, count: int) -> tuple[Tensor, Tensor, Tensor]:
+    """The same for GPUs: first the highest logits of each row, so that no tensor of all sums is written and read.
+
+    A maximum reads the logits once, `topk` several times.
+    """
+    kept = min(count, logits_NV.shape[1])
+    best = logits_NV.max(dim=1, keepdim=True) if kept == 1 else logits_NV.topk(kept, dim=1)
+    sums_BX = (best.values.view(*scores_BW.shape, kept) + scores_BW[:, :, None]).flatten(1)
+    sums = sums_BX.topk(min(count, sums_BX.shape[1]), dim=1)
+    ids_BX = best.indices.view(len(scores_BW), -1).gather(1, sums.indices)
+    return sums.values, ids_BX, sums.indices.div(kept, rounding_mode="floor")
 
 
 def _windows(logits_NV: Tensor, row_BC: Tensor, first_BC: Tensor) -> Tensor:

@@ -177,6 +177,24 @@ def keep_freed_memory() -> None:
         pass
 
 
+def free_memory(device: torch.device) -> int:
+    """Bytes of a CUDA GPU that this process can still use: those that nobody has, and those it keeps for reuse."""
+    reusable = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return torch.cuda.mem_get_info(device)[0] + reusable
+
+
+_OUT_OF_MEMORY = ("allocate memory", "not enough memory", "out of memory", "STATUS_ALLOC_FAILED")
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Whether memory ran out.
+
+    PyTorch's allocator for CUDA has its own class for this error. CPUs, Apple GPUs, cuBLAS and cuDNN, which allocate
+    themselves, raise a plain RuntimeError.
+    """
+    return isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY)
+
+
 def peak_memory(device: torch.device) -> int:
     """The largest number of bytes in use so far: on the device, or by this process on a CPU."""
     if device.type == "cuda":

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from transformer_mt.data.batching import Batch, UpdateSize
 from transformer_mt.errors import TmtError
 from transformer_mt.kernels.loss import LossSums
-from transformer_mt.runtime.device import Machine
+from transformer_mt.runtime.device import Machine, is_out_of_memory
 
 
 class Gradients:
@@ -90,18 +90,6 @@ class Gradients:
         self.parts *= 2
         self.say(f"out of memory: each batch is now computed in {self.parts} parts; the update still uses all of it")
         return False
-
-
-_OUT_OF_MEMORY = ("allocate memory", "not enough memory", "out of memory", "STATUS_ALLOC_FAILED")
-
-
-def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether memory ran out.
-
-    PyTorch's allocator for CUDA has its own class for this error. CPUs, Apple GPUs, cuBLAS and cuDNN, which allocate
-    themselves, raise a plain RuntimeError.
-    """
-    return isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY)
 
 
 def out_of_memory() -> TmtError:

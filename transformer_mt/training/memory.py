@@ -61,7 +61,7 @@ def activation_bytes(
     # ReLU keeps only its output, which is also the input of the next layer.
     inner_tensors = {"relu": 1, "gelu": 2, "swiglu": 4}[sizes.activation]
     inner = (wide * (inner_tensors + bool(sizes.feed_forward_dropout)) + copy) * sizes.d_ff
-    if sizes.norm_kernel == "handmade" or sizes.epsilon_on == "deviation":
+    if not sizes.has_fused_norms:
         norms = 3 * FLOAT * d_model
     else:  # fused kernels keep only their input, but PyTorch has no fused RMS normalisation on a CPU
         norms = (2 if sizes.normalization == "rms" and on_cpu else 1) * stream * d_model

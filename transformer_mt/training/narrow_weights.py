@@ -11,7 +11,7 @@ import copy
 
 import torch
 
-from transformer_mt.model.positions import SinusoidalPositions
+from transformer_mt.kernels.narrow import round_to_bfloat16
 from transformer_mt.model.transformer import Transformer
 
 
@@ -20,11 +20,7 @@ class NarrowCopy:
 
     def __init__(self, original: Transformer) -> None:
         self.original, self.model = original, copy.deepcopy(original)
-        for parameter in self.model.parameters():
-            parameter.data = parameter.data.bfloat16()
-        for module in self.model.modules():
-            if isinstance(module, SinusoidalPositions):  # not the angles of rotary positions, which need more digits
-                module.table_PD = module.table_PD.bfloat16()
+        round_to_bfloat16(self.model)
 
     @torch.no_grad()
     def round_weights(self) -> None:

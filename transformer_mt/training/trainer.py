@@ -15,12 +15,19 @@ from transformer_mt.errors import INTERRUPTED, TmtError
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.reporting.events import Events
 from transformer_mt.reporting.table import duration
-from transformer_mt.runtime.device import Machine, compiles, random_states, restore_random_states, seed_everything
+from transformer_mt.runtime.device import (
+    Machine,
+    compiles,
+    is_out_of_memory,
+    random_states,
+    restore_random_states,
+    seed_everything,
+)
 from transformer_mt.runtime.weights import load_weights, named_weights
 from transformer_mt.training.average import averaged
 from transformer_mt.training.checkpoint import Checkpoint
 from transformer_mt.training.ending import reason_to_stop, seconds_left, time_is_up
-from transformer_mt.training.gradients import Gradients, is_out_of_memory, out_of_memory
+from transformer_mt.training.gradients import Gradients, out_of_memory
 from transformer_mt.training.interruption import NOTICE, StopSignal
 from transformer_mt.training.narrow_weights import NarrowCopy
 from transformer_mt.training.optimizer import Optimizer

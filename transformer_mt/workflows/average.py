@@ -13,6 +13,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.data.prepared import open_prepared
 from transformer_mt.decoding.model_directory import WEIGHTS, save_model_directory
 from transformer_mt.errors import TmtError
+from transformer_mt.files.lines import path_of
 from transformer_mt.kernels.build import build_model
 from transformer_mt.reporting.notes import note
 from transformer_mt.runtime.device import set_up
@@ -49,7 +50,7 @@ def average(run: str | Path | None = None, last: int = 5, force: bool = False) -
     run = default_model().parent if run is None else run
     if last < 1:
         raise TmtError(f"cannot average {last} checkpoints", remedy="Use a number of at least 1:  --last 5")
-    directory = RunDirectory(Path(run))
+    directory = RunDirectory(path_of(run))
     if not directory.checkpoints.steps():
         raise TmtError(
             "no checkpoints in this folder", place=run, remedy="Name the folder of a run, such as runs/NAME."

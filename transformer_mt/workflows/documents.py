@@ -14,7 +14,7 @@ from transformer_mt.decoding.interpreter import Interpreter
 from transformer_mt.decoding.terms import Term, spans_of_terms
 from transformer_mt.decoding.translation import Translation
 from transformer_mt.errors import TmtError, from_os_error
-from transformer_mt.files.lines import check_exists, guessed_encoding
+from transformer_mt.files.lines import check_exists, guessed_encoding, path_of
 from transformer_mt.files.opening import open_stored
 from transformer_mt.text.documents.base import Format
 from transformer_mt.text.documents.formats import FORMATS
@@ -23,6 +23,7 @@ from transformer_mt.workflows.engines import load_model
 from transformer_mt.workflows.models import find_models
 
 _LACKING = "without the term"
+_NO_DOCUMENT = "Give the text as str, or its file as Path."
 _BOM = "\ufeff"  # some editors write it at the start of a file; there it is no part of the text
 
 
@@ -57,10 +58,10 @@ def translate_document(
     Raises TmtError if the file is missing or not UTF-8, if the format is unknown, or if the search of the translator
     does not support a glossary.
     """
+    whole = _text_of(document) if isinstance(document, Path) else checked_text(document, "document", _NO_DOCUMENT)
     form = format_of(document, format)
-    whole = checked_text(document, "document") if isinstance(document, str) else _text_of(document)
     if isinstance(translator, (str, Path)):
-        translator = load_model(find_models([Path(translator)]))
+        translator = load_model(find_models([path_of(translator)]))
     glossary, count = None if glossary is None else translator.glossary(glossary), GlossaryCount()
     text = whole.removeprefix(_BOM)
     blocks = form.blocks(text)
@@ -96,7 +97,7 @@ def format_of(document: str | Path, name: str | None) -> Format:
         raise TmtError("the format of the document is not known", remedy='Name it, for example:  format="markdown"')
     name = name.lower() if name is not None else None
     if name is not None and name not in FORMATS:
-        raise TmtError(f"unknown format '{name}'", place="--format", remedy=f"Use {', '.join(FORMATS)}.")
+        raise TmtError(f"unknown format '{name}'", remedy=f"Use {', '.join(FORMATS)}.")
     suffix = document.suffix.lower() if isinstance(document, Path) else ""
     for own, form in FORMATS.items():
         if own == name or (name is None and suffix in form.suffixes):
@@ -106,7 +107,7 @@ def format_of(document: str | Path, name: str | None) -> Format:
     raise TmtError(
         f"unknown suffix '{suffix}', so the format is not known" if suffix else "a file without a suffix",
         place=str(document),
-        remedy=f"Name it:  --format NAME   The formats are {', '.join(FORMATS)}.",
+        remedy=f"Name it:  --format NAME (in Python: format=NAME)   The formats are {', '.join(FORMATS)}.",
     )
 
 

@@ -14,8 +14,8 @@ from transformer_mt.config.load import SCORES
 from transformer_mt.config.schema import Config
 from transformer_mt.config.section import LANGUAGE
 from transformer_mt.data.prepared import Prepared, prepared_folder
+from transformer_mt.decoding.computing import FLOAT32, Computing
 from transformer_mt.decoding.finding import find_model
-from transformer_mt.decoding.interpreter import Computing
 from transformer_mt.decoding.searches.base import option_of, search_name
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.examine import System, Words, examine
@@ -23,7 +23,7 @@ from transformer_mt.evaluation.metrics import METRICS, notice_of
 from transformer_mt.evaluation.record import store_scores
 from transformer_mt.evaluation.report import Report, as_json
 from transformer_mt.evaluation.scores import check_parallel, moses_tokenized
-from transformer_mt.files.lines import lines_of, printable
+from transformer_mt.files.lines import lines_of, path_of, paths_of, printable
 from transformer_mt.reporting.bars import bar
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.vocabulary import bleu_of_tokens
@@ -58,7 +58,7 @@ class TestFiles:
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            object.__setattr__(self, name, Path(value) if value is not None else None)
+            object.__setattr__(self, name, path_of(value) if value is not None else None)
 
 
 @dataclass(frozen=True)
@@ -117,15 +117,14 @@ def evaluate(
     Raises TmtError if files or settings do not fit together.
     """
     files, changes = files or TestFiles(), search or {}
-    baseline = Path(baseline) if baseline is not None else None
+    baseline = path_of(baseline) if baseline is not None else None
     metrics = [metrics] if isinstance(metrics, str) else metrics
     if unknown := [name for name in metrics if name not in METRICS]:
         raise TmtError(f"unknown metric '{unknown[0]}'", remedy=f"Use one of {', '.join(METRICS)}.")
     _check_files(split, files)
     _check_settings(changes, files.hypothesis, baseline, language)
     needed = models or files.hypothesis is None or files.reference is None
-    several = [models] if isinstance(models, (str, Path)) else models
-    folders = find_models([Path(folder) for folder in several]) if needed else []
+    folders = find_models(paths_of(models)) if needed else []
     config = config_of_model(folders[0]) if folders else None
     target = language or (config.data.target if config else "")
     test_set = _test_set(config, split, files)
@@ -258,13 +257,18 @@ def _translate(translator: Translator, test_set: TestSet, with_loss: bool = Fals
         name, hypotheses = f"the model's {segmenter.config.kind} words", [one.tokens for one in translations]
         words = Words(name, hypotheses, [segmenter.tokenize(line) for line in test_set.references])
     text = "\n".join([*test_set.sources, *test_set.references]).encode("utf-8", "replace")
+    rounded = translator.weights if translator.weights != FLOAT32 else None
     return Output(
         [translation.text for translation in translations],
         words,
         loss,
         # The digest shows whether stored scores are of the same sentences.
-        {"decoding": translator.decoding.model_dump(mode="json"), "text": sha256(text).hexdigest()},
-        search_name(translator.decoding),
+        {
+            "decoding": translator.decoding.model_dump(mode="json"),
+            "weights": rounded,
+            "text": sha256(text).hexdigest(),
+        },
+        search_name(translator.decoding) + (f", {rounded} weights" if rounded else ""),
     )
 
 

@@ -26,7 +26,7 @@ from transformer_mt.exporting.ctranslate2 import (
     require_export_folder,
     write_export,
 )
-from transformer_mt.files.lines import lines_of
+from transformer_mt.files.lines import lines_of, path_of
 from transformer_mt.reporting.notes import note
 from transformer_mt.runtime.device import keep_freed_memory
 from transformer_mt.text.vocabulary import MARKS
@@ -75,13 +75,13 @@ def export(
     Raises TmtError if CTranslate2 is missing or does not support the model, if `output` contains other files, and (exit
     code 1) if translations differ in float32. In these cases, nothing is written.
     """
-    output = Path(output)
+    output = path_of(output)
     _check_options(format_, quantization, source, reference)
     if sample < 1:
         raise TmtError(f"cannot compare on {sample} sentences", remedy="Use a number of at least 1:  --sample 200")
     require_ctranslate2()
     require_export_folder(output)
-    directory = load_model_directory(find_models([Path(model)] if model is not None else None)[0])
+    directory = load_model_directory(find_models([path_of(model)] if model is not None else None)[0])
     lines, references = _sample(directory, sample, source, reference)
     searches: list[SearchAgreement] = []
     replaced = _earlier_name(output)

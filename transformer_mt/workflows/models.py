@@ -18,7 +18,7 @@ from transformer_mt.decoding.searches.base import make_search, option_of
 from transformer_mt.errors import TmtError
 from transformer_mt.reporting.notes import note
 
-_HELP = "Run the command with --help to see its options."
+IN_HELP = "Run the command with --help to see its options."
 
 
 def find_models(given: Sequence[Path] | None) -> list[Path]:
@@ -75,7 +75,7 @@ def search_settings(folder: Path, given: Mapping[str, Any]) -> DecodingConfig:
         return DecodingConfig.model_validate({**own.model_dump(), **changes})
     except ValidationError as error:  # all values are right, so the settings contradict each other
         problems = str(error.errors()[0]["ctx"]["error"]).splitlines()
-        raise TmtError("; ".join(problems), remedy=_HELP) from None
+        raise TmtError("; ".join(problems), remedy=IN_HELP) from None
 
 
 def _check_values(changes: Mapping[str, Any]) -> None:
@@ -85,7 +85,7 @@ def _check_values(changes: Mapping[str, Any]) -> None:
     except ValidationError as error:
         # An error without a key is a contradiction. Those are checked later, with the settings of the model.
         if problems := [_problem(item) for item in error.errors() if item["loc"]]:
-            raise TmtError("; ".join(problems), remedy=_HELP) from None
+            raise TmtError("; ".join(problems), remedy=IN_HELP) from None
 
 
 def _problem(item: Mapping[str, Any]) -> str:

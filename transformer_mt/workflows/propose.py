@@ -18,7 +18,7 @@ from transformer_mt.corpora.looking import HEADER
 from transformer_mt.data.batching import BatchSize, by_length, cut
 from transformer_mt.data.store import Counts
 from transformer_mt.errors import TmtError
-from transformer_mt.files.lines import path_of
+from transformer_mt.files.lines import paths_of
 from transformer_mt.runtime.device import Machine, set_up
 from transformer_mt.text.script import same_script
 from transformer_mt.text.tokenizers.sentencepiece import SentencepieceTokenizer
@@ -65,7 +65,9 @@ def propose_config(
     file:    the name of the config, for the commands in its comments
     Raises TmtError if the data cannot be read, or if it is not clear what the columns are.
     """
-    given = [path_of(one) for one in ([data] if isinstance(data, (str, Path)) else data)]
+    given = paths_of(data)
+    if not given:
+        raise TmtError("no file is given", place="data", remedy="Give a table, a folder, or two parallel files.")
     found = discover(given, source, target)
     count = found.total
     if count.different < FEWEST:
@@ -268,8 +270,8 @@ class _Choice:
             *data,
             ("languages", f"{name_of(source)} ({source}) to {name_of(target)} ({target})"),
             ("pairs", f"{number}{different}. The first one:"),
-            (f"  {source}", first.source),
-            (f"  {target}", first.target),
+            (f"  {source}", " ".join(first.source.split())),
+            (f"  {target}", " ".join(first.target.split())),
         )
 
     def _model(self, sizes: Sizes, shared: bool) -> str:

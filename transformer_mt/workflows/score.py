@@ -11,7 +11,7 @@ from transformer_mt.decoding.forced import PairScore as PairScore
 from transformer_mt.decoding.interpreter import Computing as Computing
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.alignment import pharaoh as pharaoh
-from transformer_mt.files.lines import check_exists, read_lines
+from transformer_mt.files.lines import check_exists, path_of, paths_of, read_lines
 from transformer_mt.reporting.bars import bar
 from transformer_mt.workflows.translate import open_translator
 
@@ -59,7 +59,7 @@ def score(
     To score sentences instead of files, use `load(...).score(source, target)`.
     Raises TmtError, before a model is loaded, if a file cannot be read or if their numbers of lines differ.
     """
-    files, known = (Path(source), Path(target)), 0
+    files, known = (path_of(source), path_of(target)), 0
     for file in files:
         check_exists(file)
     if all(file.is_file() for file in files):  # a pipe can be read only once
@@ -70,8 +70,7 @@ def score(
                 remedy="Line n of one must belong to line n of the other. Look for a line break inside a sentence,"
                 " or for a program that removed empty lines.",
             )
-    several = [models] if isinstance(models, (str, Path)) else models
-    translator, _ = open_translator([Path(folder) for folder in several], {}, computing, engine)
+    translator, _ = open_translator(paths_of(models), {}, computing, engine)
     sources, targets = ((text for _, text in read_lines(file, any_text=True)) for file in files)
     scores = translator.score(sources, targets, align, gain)
     return iter(bar(iterable=scores, desc="scoring", total=known or None))

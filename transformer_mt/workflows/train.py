@@ -22,16 +22,16 @@ from transformer_mt.decoding.model_directory import save_model_directory
 from transformer_mt.decoding.searches.base import search_name
 from transformer_mt.errors import INTERRUPTED, TmtError
 from transformer_mt.evaluation.report import Report
+from transformer_mt.files.lines import path_of
 from transformer_mt.kernels.build import build_model
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.reporting.curves import PLOTS
 from transformer_mt.reporting.events import Events
 from transformer_mt.reporting.program import program_name, quoted
 from transformer_mt.reporting.table import duration
-from transformer_mt.runtime.device import Machine, compiler_problem, seed_everything, set_up
+from transformer_mt.runtime.device import Machine, compiler_problem, is_out_of_memory, seed_everything, set_up
 from transformer_mt.runtime.distributed import World, join_world
 from transformer_mt.training.ending import Candidate, best_of, candidates, reason
-from transformer_mt.training.gradients import is_out_of_memory
 from transformer_mt.training.memory import step_bytes
 from transformer_mt.training.run_directory import FinalModel, RunDirectory, facts_of
 from transformer_mt.training.schedules.base import ends_with, schedule_notes
@@ -84,7 +84,7 @@ def train(
         folder = None
         try:
             settings = world.from_main(lambda: config_of(config, overrides))
-            folder = Path(run_dir or RUNS / settings.name)
+            folder = path_of(run_dir or RUNS / settings.name)
             return _train(settings, folder, fresh, world)
         except KeyboardInterrupt:
             world.exit_all(_interrupted(folder))

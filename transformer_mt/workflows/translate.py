@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.glossary import Glossary as Glossary
 from transformer_mt.decoding.glossary import GlossaryCount as GlossaryCount
 from transformer_mt.decoding.interpreter import Computing as Computing
@@ -13,12 +15,12 @@ from transformer_mt.decoding.interpreter import Hypothesis as Hypothesis
 from transformer_mt.decoding.interpreter import Interpreter as Interpreter
 from transformer_mt.decoding.interpreter import Translation as Translation
 from transformer_mt.errors import TmtError
-from transformer_mt.files.lines import check_exists
+from transformer_mt.files.lines import check_exists, paths_of
 from transformer_mt.reporting.attention_map import check_which, plot_attention
 from transformer_mt.reporting.canvas import Theme, check_writable
 from transformer_mt.workflows.documents import format_of
 from transformer_mt.workflows.engines import load_model
-from transformer_mt.workflows.models import find_models, search_settings
+from transformer_mt.workflows.models import IN_HELP, find_models, search_settings
 
 
 def open_translator(
@@ -57,6 +59,7 @@ def load(
     threads: int | None = None,
     seed: int = 1,
     engine: str = "tmt",
+    weights: str = "float32",
     **search: Any,
 ) -> Interpreter:
     """Load a model to translate and score with; `Translator`, or its counterpart for an exported model.
@@ -64,13 +67,39 @@ def load(
     models: a run or model folder, or several for an ensemble; default: the run that finished last
     n_best: number of different translations of a line
     engine: tmt or ctranslate2; an exported folder always uses ctranslate2
+    weights: number format: float32, or for GPUs bfloat16
     search: other keys of `decoding`, such as method="mbr"; what is not given stays as the model's config says
     Raises TmtError if a folder has no model, if models do not fit together, or if a setting is wrong.
     """
-    several = [models] if isinstance(models, (str, Path)) else models
     search |= {"beam": beam, "length_penalty": length_penalty, "n_best": n_best}
-    computing = Computing(device, threads, seed)
-    return open_translator([Path(folder) for folder in several], search, computing, engine)[0]
+    try:
+        return open_translator(paths_of(models), search, Computing(device, threads, seed, weights=weights), engine)[0]
+    except TmtError as error:
+        place, message, remedy = map(_as_arguments, (error.place, error.message, error.remedy))
+        raise TmtError(message, place=place, remedy=remedy) from None
+
+
+def _as_arguments(words: str) -> str:
+    """The words of an error with arguments of `load` instead of options of `tmt translate`."""
+    words = words.replace(
+        IN_HELP, "help(transformer_mt.load) lists its arguments; docs/configuration.md those of the search."
+    )
+    words = re.sub(r"--(sample|mbr)\b", r'method="\1"', words)
+    settings = [
+        "device",
+        "threads",
+        "seed",
+        "engine",
+        "weights",
+        *(name.replace("_", "-") for name in DecodingConfig.model_fields),
+    ]
+    return re.sub(rf"--({'|'.join(settings)})(?: (\d+)| (auto|tmt))?\b(?!-)", _as_argument, words)
+
+
+def _as_argument(option: re.Match[str]) -> str:
+    name, number, word = option.groups()
+    value = f'="{word}"' if word else f"={number}" if number else ""
+    return name.replace("-", "_") + value
 
 
 def check_drawing(file: Path | None, which: str, theme: Theme) -> None:

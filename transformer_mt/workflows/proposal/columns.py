@@ -13,8 +13,10 @@ from transformer_mt.config.languages import code_of, name_of
 from transformer_mt.config.yaml_source import shortened
 from transformer_mt.corpora.looking import Contents
 from transformer_mt.errors import TmtError
-from transformer_mt.text.language import is_number, language_of, same_language
+from transformer_mt.reporting.notes import note
+from transformer_mt.text.language import is_known, is_number, language_of, same_language
 
+_SHORT = "no sentences"  # but perhaps words
 _ENOUGH = 20  # cells, to judge how often something occurs
 _LINK = re.compile(r"https?://|www\.")
 _NO_CASES = re.compile("[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f\u1000-\u109f\u1780-\u17ff]")  # scripts without spaces
@@ -35,7 +37,9 @@ def sides_of(contents: Contents, file: Path, source: str | None, target: str | N
     source, target: languages that the user named; None: the first and the second column of sentences
     """
     faults = {name: _not_text(contents, name) for name in contents.columns}
-    sides = [Side(name, _language(contents, name)) for name, fault in faults.items() if not fault]
+    words = source and target and len(faults) == 2  # a list of words, if the user says so
+    text = [name for name, fault in faults.items() if not fault or (words and fault == _SHORT)]
+    sides = [Side(name, _language(contents, name)) for name in text]
     languages = {side.language for side in sides}
     if len(sides) == 2 and source and target and (len(languages) == 1 or not {source, target} & languages):
         return Side(sides[0].column, source), Side(sides[1].column, target)  # languages that are not recognised
@@ -49,7 +53,9 @@ def sides_of(contents: Contents, file: Path, source: str | None, target: str | N
     seen = ", ".join([*names[:SHOWN], *(["..."] if len(names) > SHOWN else [])]) or "none"
     if len(sides) < 2 or missing:
         problem = f"no column of sentences is in {missing[0]}" if missing else "there are no two columns of sentences"
-        remedy = f"Columns seen: {seen}. If a language is wrong, give both:  --source de --target en"
+        words = len(faults) == 2 and _SHORT in faults.values()
+        hint = "If these are sentences or words" if words else "If a language is wrong"
+        remedy = f"Columns seen: {seen}. {hint}, give both languages:  --source de --target en"
         raise TmtError(problem, place=file, remedy=remedy)
     if len(chosen) > 2:
         remedy = f"Columns seen: {seen}. Name two languages:  --source de --target en, or remove the other columns."
@@ -105,12 +111,12 @@ def _not_text(contents: Contents, name: str | int) -> str:
     if not filled or len(filled) < len(cells) / 2:
         return f"empty in {len(cells) - len(filled):,} of the first {len(cells):,} rows"
     if sum(is_number(cell) or bool(_LINK.search(cell)) for cell in filled) > 0.2 * len(filled):
-        return "no sentences"
+        return "numbers, ids or links"
     spaced = sum(" " in cell.strip() or bool(_NO_CASES.search(cell)) for cell in filled)
     if len(filled) < _ENOUGH:
-        return "" if spaced * 3 >= len(filled) else "no sentences"
+        return "" if spaced * 3 >= len(filled) else _SHORT
     if spaced < 0.2 * len(filled):
-        return "no sentences"
+        return _SHORT
     if _named_language(contents, name):
         return ""
     different = len(set(filled))
@@ -132,6 +138,15 @@ def _named_language(contents: Contents, name: str | int) -> str | None:
 def _language(contents: Contents, name: str | int) -> str:
     """The language that the file or the name of the column gives, or that its cells look like."""
     return _named_language(contents, name) or _looks_like(contents, name) or "und"
+
+
+def note_other_languages(contents: Contents, file: Path, sides: tuple[Side, Side]) -> None:
+    """A note for each column whose sentences look like another language than the one that it was given."""
+    for column, language in sides:
+        found = _looks_like(contents, column)
+        if found and is_known(language) and not same_language(found, language):
+            where = str(file) if str(file) in contents.columns else f"{file}: column {column}"
+            note(f"{where} looks like {name_of(found)}, not {name_of(language)}; check --source and --target")
 
 
 def _looks_like(contents: Contents, name: str | int) -> str | None:

@@ -17,7 +17,7 @@ from transformer_mt.corpora.tables import listed
 from transformer_mt.errors import TmtError
 from transformer_mt.files.opening import COMPRESSED, open_bytes
 from transformer_mt.reporting.notes import note
-from transformer_mt.workflows.proposal.columns import Side, sides_of, with_true_languages
+from transformer_mt.workflows.proposal.columns import Side, note_other_languages, sides_of, with_true_languages
 
 MOST_READ = 100_000  # pairs of a file; the number of pairs in a larger one is estimated
 MOST_KEPT = 10_000  # pairs, to measure lengths
@@ -61,6 +61,7 @@ def discover(paths: Sequence[Path], source: str | None, target: str | None) -> F
     for path, named in looked:
         found = with_true_languages(named, path)
         sides = sides_of(found, path, source, target)
+        note_other_languages(found, path, sides)
         source, target = (side.language for side in sides)
         entry = _entry(path, found, sides)
         same = next((one for one in entries if {**one, "files": 0} == {**entry, "files": 0}), None)

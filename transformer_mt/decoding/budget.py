@@ -1,0 +1,55 @@
+"""How much a search decodes at once: enough for a GPU, not more than its memory has room for.
+
+A step of a search starts 120 to 150 kernels at base size, which takes the host as long for one row as for thousands. A
+GPU is busy only with thousands of rows; a CPU is as fast with few, which fit its cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.decoding.request import MOST_SENTENCES
+from transformer_mt.model.transformer import Transformer
+from transformer_mt.runtime.device import free_memory
+
+GPU_ROWS, GPU_TOKENS = 4096, 131_072  # rows are hypotheses; tokens are source tokens, with padding, times rows
+SHARE = 0.8  # of the free memory; translations longer than expected need the rest
+TARGET = 4  # target tokens for each source token: translations are about as long, and moved cells exist twice
+LOGIT_BYTES = 40  # of a logit with all that sampling makes of it at once, for sorting; a beam needs 11
+
+
+class Budget(NamedTuple):
+    """The limits of a batch, as `request.batched` takes them.
+
+    sentences: the most sentences
+    tokens:    the most source tokens, with padding, times the rows of a sentence
+    """
+
+    sentences: int
+    tokens: int
+
+
+def budget_for(models: Sequence[Transformer], decoding: DecodingConfig, rows: int) -> Budget:
+    """The limits on the device of the models. rows: hypotheses of a sentence that are decoded at once."""
+    device = models[0].generator.weight.device
+    if device.type != "cuda":
+        return Budget(MOST_SENTENCES, decoding.token_budget)
+    return gpu_budget(models, decoding, rows, free_memory(device))
+
+
+def gpu_budget(models: Sequence[Transformer], decoding: DecodingConfig, rows: int, free: int) -> Budget:
+    """The limits with so many bytes of free memory; half of them for keys and values, half for logits.
+
+    An estimate: if it is too high, the search splits the batch.
+    """
+    room, of_token, of_row = SHARE * free / 2, 0.0, 0
+    for model in models:
+        sizes, weight = model.config, model.generator.weight
+        pair = 2 * sizes.decoder_layers * sizes.d_model * weight.itemsize  # a key and a value in each layer
+        of_token += pair * (1 / rows + TARGET)  # rows of a sentence share those of its source
+        of_row += LOGIT_BYTES * len(weight)
+    sentences = min(GPU_ROWS, int(room / of_row)) // rows
+    tokens = decoding.batch_tokens or min(GPU_TOKENS, int(room / of_token))
+    return Budget(max(1, sentences), max(1, tokens))
