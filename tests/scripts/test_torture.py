@@ -15,7 +15,7 @@ SCRIPT = Path(__file__).parents[2] / "scripts" / "torture.py"
 
 
 def test_killed_trainings_end_with_the_same_checkpoints_and_model_and_lose_nothing() -> None:
-    command = [sys.executable, SCRIPT, "--only", "kills", "--every", "53"]
+    command = [sys.executable, SCRIPT, "--only", "kills", "--every", "97"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=170)
     rows = re.findall(r"^\| (kill: .+?) \| (\d+) \| (\d+) \| 0 \| \d+ operations \|$", done.stdout, re.MULTILINE)
     assert done.returncode == 0, done.stdout + done.stderr
