@@ -54,7 +54,21 @@ def placeholder(node: ast.expr) -> str:
     """A word in capitals for what is known only at run time."""
     if isinstance(node, ast.Call):
         name = called(node)
-        if name in ("str", "repr", "sorted", "min", "max", "list", "set", "int", "fspath", "map", "quoted"):
+        if name in (
+            "str",
+            "repr",
+            "sorted",
+            "min",
+            "max",
+            "list",
+            "set",
+            "int",
+            "fspath",
+            "map",
+            "quoted",
+            "shortened",
+            "shown_problems",
+        ):
             return placeholder(node.args[-1]) if node.args else name.upper()
         if name == "join":
             between = ast.literal_eval(node.func.value) if isinstance(node.func, ast.Attribute) else ", "

@@ -165,6 +165,22 @@ def _text(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
+def test_the_wheel_and_the_sdist_have_the_same_bytes_when_they_are_built_again(tmp_path: Path) -> None:
+    built = []
+    for name in ("one", "other"):
+        skipped = shutil.ignore_patterns(".*", "__pycache__", "runs", "mutants", "pictures", "site")
+        copy = Path(shutil.copytree(ROOT, tmp_path / name / "source", ignore=skipped))
+        if name == "other":  # a later checkout, by a user with other permissions
+            for file in copy.rglob("*"):
+                os.utime(file, (1, 2_000_000_000))
+                file.chmod(0o700 if file.is_dir() else file.stat().st_mode & ~0o044)
+        command = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path / name / "dist")]
+        subprocess.run(command, cwd=copy, check=True, capture_output=True, timeout=60)
+        built.append({file.name: file.read_bytes() for file in (tmp_path / name / "dist").iterdir()})
+    assert len(built[0]) == 2
+    assert built[0] == built[1]
+
+
 def test_the_wheel_has_the_package_its_configs_and_its_licence(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)

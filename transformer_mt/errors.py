@@ -30,8 +30,10 @@ class TmtError(Exception):
         self.exit_code = exit_code
 
     def __str__(self) -> str:
+        """What the user reads. Half a surrogate pair, which no output can encode, is written as `\\ud800`."""
         head = f"{self.place}: {self.message}" if self.place else self.message
-        return f"{head}\n  {self.remedy}" if self.remedy else head
+        text = f"{head}\n  {self.remedy}" if self.remedy else head
+        return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def named(value: object) -> str:

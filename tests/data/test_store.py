@@ -100,3 +100,16 @@ def test_a_writer_that_fails_closes_its_files(tmp_path: Path) -> None:
         writer.append([2**40], [1])
     with pytest.raises(TmtError):
         Store(tmp_path)
+
+
+def test_an_id_outside_of_the_vocabulary_is_reported(tmp_path: Path) -> None:
+    store = _write(tmp_path, PAIRS)
+    size = int(store.source.ids.max()) + 1
+    store.source.require_below(size)
+    with pytest.raises(TmtError, match="an id is not in the vocabulary"):
+        store.source.require_below(size - 1)
+    content = bytearray((tmp_path / "source.ids").read_bytes())
+    content[3] ^= 0x80  # the sign
+    (tmp_path / "source.ids").write_bytes(content)
+    with pytest.raises(TmtError, match="an id is not in the vocabulary"):
+        Store(tmp_path).source.require_below(size)

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from transformer_mt.cli.answers import Notes, Writer, form_of, opened
-from transformer_mt.files.lines import BYTE_ORDER_MARK, read_lines
+from transformer_mt.errors import TmtError
+from transformer_mt.files.lines import BYTE_ORDER_MARK, LONGEST_LINE, read_lines, too_long
 from transformer_mt.files.system import BINARY, IS_WINDOWS
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def pipe_batches(descriptor: int, warn: Callable[[int], None]) -> Iterator[list[
 
     Bytes that are not UTF-8 become U+FFFD, and `warn` is called with the line number. A thread reads a little ahead.
     """
-    pieces: queue.Queue[list[bytes] | OSError | None] = queue.Queue(maxsize=8)
+    pieces: queue.Queue[list[bytes] | OSError | TmtError | None] = queue.Queue(maxsize=8)
     threading.Thread(target=_read_ahead, args=(descriptor, pieces), daemon=True).start()
     number = 0
     for lines in _waiting(pieces):
@@ -190,8 +191,9 @@ def _plain_prompt(prompt: str) -> Callable[[], str]:
     return ask
 
 
-def _read_ahead(descriptor: int, pieces: queue.Queue[list[bytes] | OSError | None]) -> None:
+def _read_ahead(descriptor: int, pieces: queue.Queue[list[bytes] | OSError | TmtError | None]) -> None:
     rest: list[bytes] = []  # the start of a line that is not complete yet
+    size = 0  # of the rest, in bytes
     try:
         while piece := os.read(descriptor, _PIECE):
             *ended, last = piece.split(b"\n")
@@ -200,21 +202,24 @@ def _read_ahead(descriptor: int, pieces: queue.Queue[list[bytes] | OSError | Non
                 rest = []
                 pieces.put(ended)
             rest.append(last)
+            size = len(last) if ended else size + len(last)
+            if size > LONGEST_LINE:
+                raise too_long("the input")
         if any(rest):
             pieces.put([b"".join(rest)])
         pieces.put(None)
-    except OSError as error:
+    except (OSError, TmtError) as error:
         pieces.put(error)
 
 
-def _waiting(pieces: queue.Queue[list[bytes] | OSError | None]) -> Iterator[list[bytes]]:
+def _waiting(pieces: queue.Queue[list[bytes] | OSError | TmtError | None]) -> Iterator[list[bytes]]:
     """Wait for lines, then also take those that have arrived in the meantime."""
     over = False
     while not over:
         lines: list[bytes] = []
         while not over and len(lines) < BATCH and (not lines or not pieces.empty()):
             piece = pieces.get()
-            if isinstance(piece, OSError):
+            if isinstance(piece, (OSError, TmtError)):
                 raise piece
             over = piece is None
             lines += piece or []

@@ -17,17 +17,22 @@ from transformer_mt.config.problems import find_problems
 from transformer_mt.config.schema import Config
 from transformer_mt.config.yaml_source import (
     COMMAND_LINE,
+    DEEPEST,
     FROM_COMMAND_LINE,
     KeyPath,
     YamlSource,
     parse_value,
     read_yaml,
+    shortened,
+    shown_problems,
     write_yaml,
 )
 from transformer_mt.errors import TmtError
 
 ConfigLike = Config | str | Path
 SCORES = "scores.json"  # in the folder of a model: its scores
+_KEYS = "docs/configuration.md describes all keys."
+_DIGITS = 9  # of the number of an item in a list
 
 
 def load_config(
@@ -67,7 +72,7 @@ def _checked(
         place += " and on the command line" if any(from_command_line) and not all(from_command_line) else ""
         help_ = "docs/configuration.md lists all keys, and with `tmt init --schema` your editor checks them"
         remedy = f"Fix {keys} {place}; {help_}."
-        raise TmtError("\n".join(problems), remedy=remedy)
+        raise TmtError("\n".join(shown_problems(problems)), remedy=remedy)
     return Config.model_validate(source.values)
 
 
@@ -115,7 +120,7 @@ def _parse(override: str) -> tuple[KeyPath, Any]:
     name, separator, text = override.partition("=")
     if not separator or not all(part.strip() for part in name.split(".")):
         raise TmtError(
-            f"'{override}' is not of the form key=value",
+            f"'{shortened(override)}' is not of the form key=value",
             place="--set",
             remedy="Write the key and its value, for example:  --set training.max_epochs=3",
         )
@@ -123,8 +128,13 @@ def _parse(override: str) -> tuple[KeyPath, Any]:
         value = parse_value(text)
     except yaml.YAMLError:
         remedy = "Put text with special characters in quotes, for example:  --set 'name=\"my-run\"'"
-        raise TmtError(f"the value of '{override}' is not valid YAML", place="--set", remedy=remedy) from None
-    return tuple(int(part) if part.isdecimal() else part for part in name.strip().split(".")), value
+        raise TmtError(
+            f"the value of '{shortened(override)}' is not valid YAML", place="--set", remedy=remedy
+        ) from None
+    parts = name.strip().split(".")
+    if len(parts) > DEEPEST:
+        raise TmtError(f"'{shortened(override)}' is nested too deeply for a config", place="--set", remedy=_KEYS)
+    return tuple(int(part) if part.isdecimal() and len(part) <= _DIGITS else part for part in parts), value
 
 
 def _put(values: dict[str, Any], path: KeyPath, value: Any, override: str) -> KeyPath:
@@ -140,9 +150,9 @@ def _put(values: dict[str, Any], path: KeyPath, value: Any, override: str) -> Ke
         else:
             parent = ".".join(map(str, taken))
             raise TmtError(
-                f"'{override}': '{parent}' is a single value and has no '{part}'",
+                f"'{shortened(override)}': '{shortened(parent)}' is a single value and has no '{part}'",
                 place="--set",
-                remedy="docs/configuration.md describes all keys.",
+                remedy=_KEYS,
             )
         key: Any = taken[-1]
         if is_last:

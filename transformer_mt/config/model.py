@@ -48,9 +48,7 @@ class ModelConfig(Section):
         description="how the model knows the order of tokens: sines and cosines (section 3.5), a learned table, or"
         " rotated queries and keys",
     )
-    max_positions: Positive | None = Field(
-        None, description="learned positions: rows of the table; null: data.max_length"
-    )
+    max_positions: Width | None = Field(None, description="learned positions: rows of the table; null: data.max_length")
     scale_embeddings: bool = Field(True, description="multiply embeddings by sqrt(d_model) (section 3.4)")
     tie_embeddings: Literal["none", "decoder", "all"] = Field(
         "none",

@@ -19,8 +19,10 @@ from transformer_mt.config.languages import code_of
 from transformer_mt.config.reference import keys_at
 from transformer_mt.config.schema import Config
 from transformer_mt.config.section import LANGUAGE, NAME
-from transformer_mt.config.yaml_source import KeyPath, YamlSource
+from transformer_mt.config.yaml_source import KeyPath, YamlSource, shortened
 
+_UNKNOWN = ("extra_forbidden", "invalid_key")
+_MOST_SUGGESTIONS = 200  # searching a similar key takes a millisecond
 _ROUNDS = 5  # for values, for contradictions in a section, and for those between sections
 _WORD = re.compile(r"[a-z_]+(?:\.[a-z_]+)*")
 _WANTED = {
@@ -29,6 +31,7 @@ _WANTED = {
     "float_type": "must be a number",
     "finite_number": "must be a finite number",
     "bool_type": "must be true or false",
+    "string_unicode": "must be text; \\ud800 to \\udfff are halves of characters",
     "string_type": "must be text; put numbers and true or false in quotes",
     "tuple_type": "must be a list",
     "too_short": "must not be empty",
@@ -52,17 +55,19 @@ def find_problems(source: YamlSource) -> list[str]:
     """One line for each problem, in the order of the file."""
     values = copy.deepcopy(source.values)
     faulty: set[KeyPath] = set()
+    names: set[str | int] = set()  # the last parts of `faulty`
     found: dict[str, int] = {}
     for _ in range(_ROUNDS):
         new = []
         for path, sentence, named in _problems(values, source):
-            if path not in faulty and not named & {key[-1] for key in faulty}:  # else the removal has caused it
+            if path not in faulty and not named & names:  # else the removal has caused it
                 _add(found, f"{source.place(path)}: {sentence}", source.line(path))
                 new.append(path)
         removed = {_remove(values, path) for path in new} - {()}
         if not removed:
             break
         faulty |= {*new, *removed}
+        names = {path[-1] for path in faulty}
     return sorted(found, key=lambda sentence: found[sentence])
 
 
@@ -85,16 +90,18 @@ def _problems(values: Any, source: YamlSource) -> Iterator[Problem]:
         return
     except ValidationError as error:
         items: list[dict[str, Any]] = [dict(item) for item in error.errors(include_url=False)]
+    unknown = 0
     for item in items:
         loc = item["loc"]
         if item["type"] == "too_short" and sum(other["loc"][: len(loc)] == loc for other in items) > 1:
             continue  # a list that is short only because its items are wrong
         path = _path_in_file(loc, values, ends_in_key=item["type"] == "missing")
         if item["type"] != "value_error":
-            yield path, _sentence(item, path, values), set()
+            unknown += item["type"] in _UNKNOWN
+            yield path, _sentence(item, path, values, unknown <= _MOST_SUGGESTIONS), set()
             continue
         # One error has all contradictions of a section, one per line. Each gets the place of the first key it names.
-        name = ".".join(map(str, path))
+        name = _name(path)
         for problem in str(item["ctx"]["error"]).splitlines():
             keys = [path + tuple(word.split(".")) for word in _WORD.findall(problem)]
             spot = next((key for key in keys if key in source.lines), path)
@@ -128,17 +135,23 @@ def _remove(values: Any, path: KeyPath) -> KeyPath:
         if not inside:
             return ()
         values = values[part]
-    key = next((key for key in values if str(key) == path[-1]), None) if path and isinstance(values, dict) else None
+    if not path or not isinstance(values, dict):
+        return ()
+    key = path[-1] if path[-1] in values else next((key for key in values if str(key) == path[-1]), None)
     if key is None:
         return ()
     del values[key]
     return path
 
 
-def _sentence(item: dict[str, Any], path: KeyPath, values: Any) -> str:
-    name, kind, context = ".".join(map(str, path)), item["type"], item.get("ctx", {})
-    if kind in ("extra_forbidden", "invalid_key"):
-        return _unknown_key(path, values)
+def _name(path: KeyPath) -> str:
+    return shortened(".".join(map(str, path)))
+
+
+def _sentence(item: dict[str, Any], path: KeyPath, values: Any, suggests: bool = True) -> str:
+    name, kind, context = _name(path), item["type"], item.get("ctx", {})
+    if kind in _UNKNOWN:
+        return _unknown_key(path, values) if suggests else f"unknown key '{name}'"
     if kind == "missing" and isinstance(item["loc"][-1], int):
         return f"'{name}' has too few values"
     if kind == "missing":
@@ -149,7 +162,7 @@ def _sentence(item: dict[str, Any], path: KeyPath, values: Any) -> str:
         tags = [tag.strip(" '") for tag in str(context["expected_tags"]).split(",")]
         near = difflib.get_close_matches(str(context["tag"]), tags, n=1, cutoff=0.4)
         hint = f"; did you mean '{near[0]}'?" if near else ""
-        return f"'{name}.kind' is '{context['tag']}', but must be one of {', '.join(tags)}{hint}"
+        return f"'{name}.kind' is '{shortened(str(context['tag']))}', but must be one of {', '.join(tags)}{hint}"
     return f"'{name}' {value_problem(item)}"
 
 
@@ -179,7 +192,7 @@ def wanted_value(item: Mapping[str, Any]) -> str:
 
 def _unknown_key(path: KeyPath, values: Any) -> str:
     """Names the key that was probably meant: a similar one of this section, or the same of another section."""
-    name, known = ".".join(map(str, path)), keys_at(path[:-1], values)
+    name, known = _name(path), keys_at(path[:-1], values)
     if path[-1] in known:  # of another form of this section
         for part in path[:-1]:
             values = values[part]

@@ -7,6 +7,7 @@ and finds duplicate keys. It does not know the schema.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,11 @@ KeyPath = tuple[str | int, ...]
 FROM_COMMAND_LINE = 1 << 30  # the line of a value that came from --set
 COMMAND_LINE = "--set"  # its file
 _MOST_KEYS = 10_000  # a few nested aliases can make billions
+_LARGEST = 1 << 20  # bytes of a config; the longest that the program writes has 10,000
+DEEPEST = 50  # sections inside each other; a config needs six
+_MOST_DIGITS = 1_000  # of a number
+_MOST_PROBLEMS = 20
+_LONGEST_SHOWN = 80  # characters of a name or a value in a message
 
 
 class _Loader(yaml.SafeLoader):
@@ -46,6 +52,8 @@ for _tag, _pattern, _first in (
 def _construct_number(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> int | float:
     text = loader.construct_scalar(node).replace("_", "")
     try:
+        if len(text) > _MOST_DIGITS:
+            raise ValueError(f"a number with {len(text):,} digits")
         if node.tag.endswith("int"):
             return int(text)
         return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
@@ -104,7 +112,8 @@ def read_yaml(file: str | Path) -> YamlSource:
     except (ValueError, LookupError, AttributeError) as error:  # a wrong value for a tag: !!float abc
         raise TmtError(f"wrong value for a YAML tag: {error}", place=file, remedy=_NO_TAGS) from None
     if problems:
-        raise TmtError("\n".join(problems), remedy="Remove one of each two; otherwise only the second would count.")
+        repeated = "\n".join(shown_problems(problems))
+        raise TmtError(repeated, remedy="Remove one of each two; otherwise only the second would count.")
     if not isinstance(values, dict):
         raise TmtError(
             "not a config: the file has no keys",
@@ -140,9 +149,25 @@ def _parse(text: str, file: str) -> tuple[Any, dict[KeyPath, int], list[str]]:
         loader.dispose()
 
 
+def shown_problems(problems: Sequence[str]) -> list[str]:
+    """The first problems, and the number of the others."""
+    more = len(problems) - _MOST_PROBLEMS
+    return [*problems[:_MOST_PROBLEMS], *([f"... and {more:,} more problem{'s' * (more > 1)}"] if more > 0 else [])]
+
+
+def shortened(text: str) -> str:
+    """A name or value as it is written in a message: its start, if it is long."""
+    return text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
+
+
 def _read_text(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8-sig")
+        with file.open("rb") as stream:  # also a pipe, which can be read only once
+            content = stream.read(_LARGEST + 1)
+        if len(content) > _LARGEST:
+            remedy = "Check that this is the config, and not the data."
+            raise TmtError(f"larger than {_LARGEST >> 20} MiB, so not a config", place=file, remedy=remedy)
+        return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError:
         raise TmtError(
             "no such config file",
@@ -152,12 +177,14 @@ def _read_text(file: Path) -> str:
     except IsADirectoryError:
         raise TmtError("this is a folder, not a config file", place=file, remedy="Name the .yaml file in it.") from None
     except UnicodeDecodeError as error:
-        line = file.read_bytes()[: error.start].count(b"\n") + 1
+        line = error.object[: error.start].count(b"\n") + 1
         raise TmtError("not UTF-8 text", place=at(file, line), remedy="Save the file as UTF-8.") from None
 
 
 def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: list[str], file: str) -> None:
     """Record the line of every key and item below `node`, and duplicate keys."""
+    if len(path) > DEEPEST:
+        raise RecursionError
     if len(lines) > _MOST_KEYS:
         raise yaml.constructor.ConstructorError(
             problem=f"more than {_MOST_KEYS} keys after expanding aliases", problem_mark=node.start_mark
@@ -166,7 +193,7 @@ def _walk(node: yaml.Node, path: KeyPath, lines: dict[KeyPath, int], problems: l
         for key_node, value_node in node.value:
             key, line = (*path, str(key_node.value)), key_node.start_mark.line + 1
             if key in lines:
-                name = ".".join(map(str, key))
+                name = shortened(".".join(map(str, key)))
                 problems.append(f"{at(file, line)}: duplicate key '{name}', first on line {lines[key]}")
             lines[key] = line
             _walk(value_node, key, lines, problems, file)
@@ -193,10 +220,10 @@ def _syntax_error(error: yaml.YAMLError, file: str, text: str) -> TmtError:
     problem = _IN_WORDS.get(problem, problem)
     shown = _lines_around(text, mark.line) if mark else []
     remedy = "\n  ".join([*shown, "Check the indentation, quotes and colons near this line."])
-    return TmtError(f"not valid YAML: {problem}", place=place, remedy=remedy)
+    return TmtError(f"not valid YAML: {shortened(problem)}", place=place, remedy=remedy)
 
 
 def _lines_around(text: str, number: int) -> list[str]:
     """The lines before and after a line (counted from 0), which is marked with >."""
     lines = list(enumerate(text.rstrip("\n").split("\n")))[max(0, number - 2) : number + 2]
-    return [f"{'>' if n == number else ' '} {n + 1:4} | {line.rstrip()}" for n, line in lines]
+    return [f"{'>' if n == number else ' '} {n + 1:4} | {shortened(line.rstrip())}" for n, line in lines]

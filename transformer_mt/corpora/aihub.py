@@ -24,6 +24,7 @@ from transformer_mt.errors import TmtError, at
 from transformer_mt.files.lines import check_exists, check_head, path_of, read_lines
 
 SUFFIXES = (".xlsx", ".json", ".csv")
+_LONGEST = 1 << 28  # bytes; a JSON file may be a single line
 _TRANSLATION = ("번역문", "최종번역문")
 _NAMES = {  # that the column of a language can have, most likely name first
     "ko": ("원문", "ko", "한국어", "한국어 원문", "국문", "korean", "kor"),
@@ -134,7 +135,7 @@ def _encoding(file: Path) -> str:
 
 def _json_pairs(file: Path, names: Names) -> Iterator[Pair]:
     """The objects of a list, at the top level or under the key `data`; places count them from 1."""
-    loaded = parse_json("\n".join(line for _, line in read_lines(file)), file)
+    loaded = parse_json("\n".join(line for _, line in read_lines(file, longest=_LONGEST)), file)
     items = loaded.get("data") if isinstance(loaded, dict) else loaded
     if not isinstance(items, list):
         remedy = (

@@ -19,7 +19,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, field_validator, mode
 from transformer_mt.config.corpus import CorpusConfig, SplitConfig
 from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import check_exists, path_of
-from transformer_mt.files.opening import archive_of, members
+from transformer_mt.files.opening import archive_of, is_named_pipe, members
 
 WHOLE = "all"  # the only split of a corpus that prepare divides
 # A test set cannot have these names, because the folder of prepared data uses them.
@@ -80,6 +80,9 @@ class Corpus(ABC):
         """Make sure that the files exist; raises TmtError if that fails. progress: show progress on stderr."""
         for file in self.sources():
             check_exists(file)
+            if is_named_pipe(file):  # waiting for its other end may last forever
+                remedy = f"A corpus is read several times: write it to a file first:  cat {file} > NEW"
+                raise TmtError("this is a named pipe, not a file", place=file, remedy=remedy)
 
     def files(self) -> list[Path]:
         """The files on disk that are read, after `fetch`; a fingerprint of the corpus covers them."""

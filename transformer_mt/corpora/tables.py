@@ -149,7 +149,7 @@ def missing_column(column: str, found: Sequence[str], place: str) -> TmtError:
     """The error for an unknown column, with the most similar name if there is one."""
     near = difflib.get_close_matches(column, found, n=1)
     return TmtError(
-        f"there is no column '{column}'" + (f"; did you mean '{near[0]}'?" if near else ""),
+        f"there is no column '{column}'" + (f"; did you mean '{near[0][:80]}'?" if near else ""),
         place=place,
         remedy=f"Columns found: {listed(found)}",
     )
@@ -261,8 +261,8 @@ def parse_json(text: str, file: Path, first_line: int = 1) -> Any:
         line, problem = first_line + error.lineno - 1, f"{error.msg} at character {error.colno}"
     except RecursionError:
         line, problem = first_line, "nested too deeply"
-    except ValueError as error:  # a number of thousands of digits
-        line, problem = first_line, str(error)
+    except ValueError:
+        line, problem = first_line, "a number with thousands of digits"
     remedy = "kind: jsonl needs one JSON object per line; kind: aihub needs one list of objects per file."
     raise TmtError(f"invalid JSON: {problem}", place=at(file, line), remedy=remedy)
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from transformer_mt.corpora.base import FilesCorpus, Pair, SkippedRows
 from transformer_mt.corpora.tables import TableOptions
@@ -19,6 +19,7 @@ from transformer_mt.files.lines import check_head
 from transformer_mt.files.opening import DAMAGED, damaged, open_bytes
 
 _LANGUAGE = ("{http://www.w3.org/XML/1998/namespace}lang", "lang")  # the second one in TMX 1.1
+MOST_WITHOUT_UNIT = 1 << 26  # bytes
 _PAIRED_CODES = {"bpt", "ept"}  # formatting that begins and ends, often inside a word
 _CODES = {"ph", "it", "ut"}  # a line break, a picture or a field
 
@@ -47,7 +48,9 @@ class TmxCorpus(FilesCorpus):
                 n_pairs += 1
                 yield Pair(source, target, at(file, line))
         if not n_pairs:
-            found = ", ".join(f"{language} ({units:,} units)" for language, units in seen.most_common(12)) or "none"
+            found = (
+                ", ".join(f"{language[:40]} ({units:,} units)" for language, units in seen.most_common(12)) or "none"
+            )
             remedy = f"Set data.source and data.target to languages of the file: {found}."
             raise TmtError(f"no unit has the languages {self.source} and {self.target}", place=file, remedy=remedy)
 
@@ -62,7 +65,9 @@ def read_units(file: Path) -> Iterator[tuple[int, dict[str, list[str]]]]:
     try:
         with open_bytes(file) as stream:
             safe = {"resolve_entities": False, "load_dtd": False, "no_network": True, "huge_tree": False}
-            for _, unit in etree.iterparse(stream, events=("end",), tag="{*}tu", **safe):
+            bounded = _BetweenUnits(stream, file)
+            for _, unit in etree.iterparse(bounded, events=("end",), tag="{*}tu", **safe):
+                bounded.n_read = 0
                 yield unit.sourceline, _variants(unit, at(file, unit.sourceline))
                 unit.clear()
                 while unit.getprevious() is not None:  # the units before it, and the header
@@ -74,6 +79,21 @@ def read_units(file: Path) -> Iterator[tuple[int, dict[str, list[str]]]]:
         raise damaged(error, file, file) from None
     except OSError as error:
         raise from_os_error(error, "reading a TMX file", file) from None
+
+
+class _BetweenUnits:
+    """A stream for the parser, which keeps in memory what stands between two units."""
+
+    def __init__(self, stream: BinaryIO, file: Path) -> None:
+        self.stream, self.file, self.n_read = stream, file, 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Raises TmtError after MOST_WITHOUT_UNIT bytes since `n_read` was set to 0."""
+        self.n_read += size
+        if self.n_read > MOST_WITHOUT_UNIT:
+            remedy = "Check that the file is TMX."
+            raise TmtError(f"no unit in {MOST_WITHOUT_UNIT >> 20} MiB", place=self.file, remedy=remedy)
+        return self.stream.read(size)
 
 
 def _variants(unit: Any, place: str) -> dict[str, list[str]]:

@@ -11,19 +11,24 @@ import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from transformer_mt.corpora.base import Pair, SkippedRows
 from transformer_mt.corpora.tables import Skip, cell_text
 from transformer_mt.errors import TmtError, at, from_os_error
 
+LARGEST_PART = 1 << 30  # bytes, unpacked; a small workbook can contain many GiB
 HEADER_ROWS = 10  # the header is one of the first rows of a sheet; a title can come before it
 _NO_HEADER = "no header names both columns"
 _SAME_HEADER = "If these rows are pairs, give the sheet the same header as the others."
 Row = tuple[int, Sequence[Any]]  # the number of the row, counted from 1, and its cells
 
 # openpyxl raises these for damaged files and for files that are not workbooks; SyntaxError means bad XML inside.
-_BROKEN = (zipfile.BadZipFile, zlib.error, SyntaxError, EOFError, KeyError, ValueError, TypeError)
+# OSError: a place in the archive that does not exist; RecursionError: XML that is nested too deeply.
+_BROKEN = (
+    *(zipfile.BadZipFile, zlib.error, SyntaxError, EOFError, KeyError, ValueError, TypeError, OSError),
+    *(IndexError, AttributeError, RecursionError, OverflowError, NotImplementedError, RuntimeError),
+)
 
 
 class Header(NamedTuple):
@@ -82,6 +87,7 @@ def open_sheets(file: Path) -> Iterator[tuple[str, Iterator[Sequence[Any]]]]:
         raise from_os_error(error, "reading a workbook") from None
     with stream:
         try:
+            _require_bearable(stream, file)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about styles and extensions, which do not affect the text
                 book = load_workbook(stream, read_only=True, data_only=True)
@@ -112,6 +118,17 @@ def _rows(sheet: Any, file: Path) -> Iterator[Sequence[Any]]:
             None if cell in ERROR_CODES else unescape(cell) if isinstance(cell, str) and "_x" in cell else cell
             for cell in row
         ]
+
+
+def _require_bearable(stream: BinaryIO, file: Path) -> None:
+    """Raises TmtError if a part of the workbook unpacks to more than LARGEST_PART bytes: the texts are read at once."""
+    with zipfile.ZipFile(stream) as parts:
+        large = next((part for part in parts.infolist() if part.file_size > LARGEST_PART), None)
+    stream.seek(0)
+    if large is not None:
+        size = f"{large.file_size >> 20:,} MiB, more than {LARGEST_PART >> 20:,} MiB"
+        remedy = "Save the sheets as several workbooks, or as CSV."
+        raise TmtError(f"the part {large.filename} of the workbook has {size}", place=file, remedy=remedy)
 
 
 def _broken(file: Path, error: Exception) -> TmtError:

@@ -126,7 +126,11 @@ class Prepared:
         return split
 
     def store(self, split: str) -> Store:
-        return Store(self.folder / self.named(split))
+        """The pairs of a split. Raises TmtError if files are missing or damaged; a model would fail on unknown ids."""
+        store = Store(self.folder / self.named(split))
+        for name, side in zip(SIDES, (store.source, store.target), strict=True):
+            side.require_below(self.report.vocabulary[name])
+        return store
 
     def raw(self, split: str) -> tuple[list[str], list[str]]:
         """Sources and references of a split as text. Raises TmtError if the files are missing or damaged."""

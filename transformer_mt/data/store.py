@@ -25,6 +25,7 @@ from transformer_mt.errors import TmtError
 SIDES = SOURCE, TARGET = ("source", "target")
 IDS, OFFSETS = "ids", "offsets"  # the files of a side
 WRITE_IDS = 1 << 16  # number of ids that are written at once
+CHECKED_IDS = 1 << 20  # number of ids that are compared at once
 REPLACE_BYTES = 1 << 20  # number of bytes that are replaced at once
 Ids = NDArray[np.int32]
 Counts = NDArray[np.int64]
@@ -97,6 +98,13 @@ class Side:
         if len(lengths) and lengths.min() < 1:
             raise _damaged("a sentence has no tokens", self._folder)
         return lengths
+
+    def require_below(self, size: int) -> None:
+        """Raises TmtError if an id is not one of a vocabulary of this size."""
+        for start in range(0, len(self.ids), CHECKED_IDS):
+            block = self.ids[start : start + CHECKED_IDS]
+            if block.min() < 0 or block.max() >= size:
+                raise _damaged("an id is not in the vocabulary", self._folder)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

@@ -47,6 +47,7 @@ class Glossary:
     entries: Mapping[str, str]
     ignore_case: bool = False
     _by_text: dict[str, list[str]] = field(init=False, repr=False, compare=False)  # terms, by their text in lower case
+    _longest: int = field(init=False, repr=False, compare=False)  # characters of a term
     _lengths: dict[str, list[int]] = field(init=False, repr=False, compare=False)  # of terms, by their first word
 
     def __post_init__(self) -> None:
@@ -61,6 +62,7 @@ class Glossary:
             by_text.setdefault(term.lower(), []).append(term)
             lengths.setdefault(_first_word(term, 0).lower(), set()).add(len(term))
         object.__setattr__(self, "_by_text", by_text)
+        object.__setattr__(self, "_longest", max(map(len, by_text), default=0))
         object.__setattr__(self, "_lengths", {word: sorted(some, reverse=True) for word, some in lengths.items()})
 
     @classmethod
@@ -100,7 +102,7 @@ class Glossary:
             start = found.start()
             word = _first_word(line, start)
             # A term of several words has the whole word; a Korean term may be the beginning of a word.
-            lengths = [*self._lengths.get(word.lower(), ()), *range(len(word) - 1, 0, -1)]
+            lengths = [*self._lengths.get(word.lower(), ()), *range(min(len(word) - 1, self._longest), 0, -1)]
             ends = (start + length for length in lengths if start + length <= len(line))
             some = ((end, term) for end in ends for term in self._by_text.get(line[start:end].lower(), ()))
             for end, term in some:

@@ -9,8 +9,9 @@ scores.json          what `tmt evaluate` measured; absent before
 
 from __future__ import annotations
 
+import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +24,14 @@ from transformer_mt.errors import TmtError
 from transformer_mt.files.replace import recover, replaced_folder
 from transformer_mt.kernels.build import build_model
 from transformer_mt.model.transformer import Transformer
-from transformer_mt.runtime.weights import facts_of_weights, load_weights, read_weights, save_weights
+from transformer_mt.runtime.weights import (
+    facts_of_weights,
+    load_weights,
+    read_shapes,
+    read_weights,
+    require_fit,
+    save_weights,
+)
 from transformer_mt.text.codec import SOURCE, TARGET, VOCABULARY, Codec, load_codecs, save_codecs, tokenizers_digest
 
 WEIGHTS, TRAINED_ON = "model.safetensors", "trained_on.safetensors"
@@ -43,7 +51,10 @@ class ModelDirectory:
 
 
 def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> ModelDirectory:
-    """The model in eval mode, on the device. Raises TmtError if the folder is incomplete or damaged."""
+    """The model in eval mode, on the device. Raises TmtError if the folder is incomplete or damaged.
+
+    The folder may come from a stranger: nothing larger than its files is allocated before all sizes have been compared.
+    """
     recover(folder)
     if not (folder / CONFIG).is_file() or not (folder / WEIGHTS).is_file():
         raise TmtError(
@@ -51,10 +62,18 @@ def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> Mo
             place=folder,
             remedy="Give the `model` folder of a finished run, such as runs/NAME/model.",
         )
-    config = load_config(folder / CONFIG)
-    source, target = load_codecs(folder)
+    config, file = load_config(folder / CONFIG), folder / WEIGHTS
+    shapes = read_shapes(file)
+    source, target = load_codecs(folder, _rows(shapes, SOURCE), _rows(shapes, TARGET))
+    for stack, layers in (("encoder", config.model.encoder_layers), ("decoder", config.model.decoder_layers)):
+        found = len({name.split(".")[2] for name in shapes if re.match(rf"{stack}\.layers\.\d", name)})
+        if found != layers:
+            problem = f"the weights do not fit the model: {found} {stack} layers in the file, {layers} in the config"
+            raise TmtError(problem, place=file, remedy=f"Set model.{stack}_layers in {folder / CONFIG} to {found}.")
+    with torch.device("meta"):
+        require_fit(build_model(config, len(source), len(target), "meta"), shapes, file)
     model = build_model(config, len(source), len(target), device)
-    load_weights(model, read_model_weights(folder), folder / WEIGHTS)
+    load_weights(model, read_model_weights(folder), file)
     return ModelDirectory(folder, config, model.eval(), source, target)
 
 
@@ -74,6 +93,12 @@ def read_model_weights(folder: Path) -> dict[str, Tensor]:
 def vocabularies_digest(folder: Path) -> str:
     """A hash that says what each id means."""
     return tokenizers_digest(folder, VOCABULARY)
+
+
+def _rows(shapes: Mapping[str, Sequence[int]], side: str) -> int | None:
+    """The tokens for which the weights have embeddings; None if that is unclear."""
+    one = f"{side}_embedding.tokens.weight"
+    return next((shapes[name][0] for name in (one, f"{SOURCE}_embedding.tokens.weight") if shapes.get(name)), None)
 
 
 def save_model_directory(

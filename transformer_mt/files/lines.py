@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_mt.errors import TmtError, at, checked_path, from_os_error
-from transformer_mt.files.opening import DAMAGED, archive_of, damaged, members, open_bytes, open_stored
+from transformer_mt.files.opening import DAMAGED, archive_of, damaged, is_endless, members, open_bytes, open_stored
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 GUESS_BYTES = 1 << 15  # of wrong lines, from which their encoding is guessed
@@ -25,7 +25,7 @@ WESTERN, OTHERS = ["cp1252", "cp1250"], ["cp949", "cp932", "gb18030", "big5", "c
 WESTERN_RUN = 1.5  # mean number of bytes above 0x7f in a row; other scripts have more
 MIXED_WORDS = 0.1  # of words with Cyrillic or Greek letters may also have Latin ones
 EXCHANGED_WORDS = 0.02  # of Cyrillic words may begin with a small letter and go on in capitals
-LONGEST_LINE = 1 << 26  # bytes; a longer line is not a sentence, and a small archive can contain one of many GiB
+LONGEST_LINE = 1 << 20  # bytes; a longer line is not a sentence, and a small archive can contain one of many GiB
 _PAGES = (b"<!doctype html", b"<html")
 _UTF_16 = "Convert it:  iconv -f UTF-16 -t UTF-8 OLD > NEW"
 _NOT_TEXT = (  # the first bytes of files that are not plain text, what they are, and what to do
@@ -71,23 +71,30 @@ def printable(argument: str | Path) -> str:
 
 
 def read_lines(
-    file: str | Path, encoding: str = "utf-8", any_text: bool = False, in_corpus: bool = True
+    file: str | Path,
+    encoding: str = "utf-8",
+    any_text: bool = False,
+    in_corpus: bool = True,
+    longest: int = LONGEST_LINE,
 ) -> Iterator[tuple[int, str]]:
     """Number (from 1) and text of each line, without its line break, in constant memory.
 
+    A file that grows is read up to the size that it had when it was opened.
     any_text:  the file may be empty or a web page, because it is not part of a corpus
     in_corpus: whether the file is one of `data.corpus`, where a config can name its encoding; never with `any_text`
-    Raises TmtError if the file is missing, empty, incomplete, damaged, a web page or not in this encoding.
+    longest:   bytes of a line with its line break
+    Raises TmtError if the file is missing, empty, incomplete, damaged, a device, a web page or not in this encoding,
+    and if a line is too long.
     """
     path, number, in_corpus = Path(file), 0, in_corpus and not any_text
     check_exists(path)
     if not any_text and (path.is_file() or archive_of(path)):  # a pipe can be read only once
         check_head(path)
     if "\n".encode(encoding) != b"\n":
-        for number, text in enumerate(_decoded(path, encoding), start=1):
+        for number, text in enumerate(_decoded(path, encoding, longest), start=1):
             yield number, (text.removeprefix("\ufeff") if number == 1 else text).removesuffix("\n").removesuffix("\r")
         return
-    with closing(_raw_lines(path)) as raw_lines:
+    with closing(_raw_lines(path, longest)) as raw_lines:
         lines = enumerate(raw_lines, start=1)
         for number, raw in lines:
             if number == 1:
@@ -201,6 +208,8 @@ def check_exists(file: Path) -> None:
         return
     if file.is_dir():
         raise TmtError("this is a folder, not a file", place=file, remedy="Give the file inside it.")
+    if is_endless(file):
+        raise TmtError("this is a device, not a file", place=file, remedy="Give a file with sentences.")
     if not file.exists():
         remedy = f"Check the name:  ls {file.parent}"
         if not file.parent.is_dir():
@@ -255,16 +264,20 @@ def _check_first(line: bytes, path: Path, in_corpus: bool) -> None:
         raise TmtError("the lines end with CR only, as on old Macs", place=path, remedy=remedy)
 
 
-def _raw_lines(path: Path) -> Generator[bytes, None, None]:
+def too_long(place: str | Path, longest: int = LONGEST_LINE) -> TmtError:
+    """The error for a line of more than `longest` bytes."""
+    remedy = "Check that this is the file with one sentence per line."
+    return TmtError(f"the line is longer than {longest >> 20} MiB", place=place, remedy=remedy)
+
+
+def _raw_lines(path: Path, longest: int) -> Generator[bytes, None, None]:
     """Lines with their line breaks. Errors of the decompressors become a TmtError with the number of the line."""
     number = 0
     try:
         with open_bytes(path) as stream:
-            for number, line in enumerate(iter(lambda: stream.readline(LONGEST_LINE + 1), b""), start=1):
-                if len(line) > LONGEST_LINE:
-                    remedy = "Check that this is the file with one sentence per line."
-                    size = f"{LONGEST_LINE >> 20} MiB"
-                    raise TmtError(f"the line is longer than {size}", place=at(path, number), remedy=remedy)
+            for number, line in enumerate(iter(lambda: stream.readline(longest + 1), b""), start=1):
+                if len(line) > longest:
+                    raise too_long(at(path, number), longest)
                 yield line
     except DAMAGED as error:
         raise damaged(error, path, at(path, number + 1)) from None
@@ -272,16 +285,18 @@ def _raw_lines(path: Path) -> Generator[bytes, None, None]:
         raise from_os_error(error, "reading a text file") from None
 
 
-def _decoded(path: Path, encoding: str) -> Iterator[str]:
+def _decoded(path: Path, encoding: str, longest: int) -> Iterator[str]:
     """Lines with their line breaks, in an encoding that may write a line break in another way than UTF-8 (UTF-16)."""
     decoder, pending, number = codecs.getincrementaldecoder(encoding)(), "", 1
-    with closing(_raw_lines(path)) as raw_lines:
+    with closing(_raw_lines(path, longest)) as raw_lines:
         for raw in chain(raw_lines, [None]):
             try:
                 pending += decoder.decode(raw or b"", final=raw is None)
             except UnicodeDecodeError as error:
                 raise _wrong_encoding(error, encoding, path, [(number, raw or b"")]) from None
             *lines, pending = pending.split("\n")
+            if len(pending) > longest:
+                raise too_long(at(path, number), longest)
             yield from (f"{line}\n" for line in lines)
             number += len(lines)
     if pending:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import gzip
 import io
 import lzma
+import os
+import stat
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -18,6 +20,8 @@ from typing import Any, BinaryIO, cast
 from transformer_mt.errors import TmtError
 
 COMPRESSED = (".gz", ".xz", ".zst", ".zstd")
+_BUFFER = 1 << 17  # bytes
+_TERMINALS = ("/dev/stdin", "/dev/tty", "/dev/null")  # character devices that end
 _ZSTD_WINDOW = 1 << 31  # bytes; `zstd --long=31` needs this much, and libraries allow only 2**27 by default
 # What the decompressors raise. RuntimeError: a password is missing; NotImplementedError: an unknown method (both .zip).
 _DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, zipfile.BadZipFile)
@@ -59,12 +63,49 @@ def open_stored(path: Path) -> Iterator[BinaryIO]:
     """The bytes of a file, or of a member of an archive, without decompressing .gz, .xz and .zst."""
     archive = archive_of(path)
     if archive is None:
-        with path.open("rb") as stream:
-            yield stream
+        with path.open("rb", buffering=0) as stored:
+            raw = cast(io.RawIOBase, stored)
+            status = os.fstat(stored.fileno())
+            if stat.S_ISREG(status.st_mode):
+                raw = _UpTo(raw, status.st_size)
+            yield cast(BinaryIO, io.BufferedReader(raw, buffer_size=_BUFFER))
         return
     name = path.relative_to(archive).as_posix()
     with zipfile.ZipFile(archive) as opened, opened.open(name) as member:
-        yield cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, member), buffer_size=1 << 17))
+        yield cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, member), buffer_size=_BUFFER))
+
+
+def read_small(file: Path, most: int) -> bytes:
+    """The content of a file that has at most `most` bytes.
+
+    Raises OSError, and ValueError if the file is larger or not a regular file: a device may never end.
+    """
+    with open(file, "rb", opener=_without_waiting) as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise ValueError(f"{file.name} is not a regular file")
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise ValueError(f"{file.name} is larger than {most >> 20} MiB")
+    return content
+
+
+def _without_waiting(name: str, flags: int) -> int:
+    """Open a file; a named pipe would wait for a program that writes to it."""
+    return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def is_endless(file: Path) -> bool:
+    """Whether reading this file may never end: a device, such as /dev/zero, but not a terminal."""
+    try:
+        mode = file.stat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and str(file) not in _TERMINALS)
+
+
+def is_named_pipe(file: Path) -> bool:
+    """Whether the file is a pipe with a name (`mkfifo`), and not one that the shell made for this command, `<(...)`."""
+    return file.is_fifo() and not file.is_relative_to("/dev/fd") and not file.is_relative_to("/proc")
 
 
 def damaged(error: Exception, path: Path, place: str | Path) -> TmtError:
@@ -77,6 +118,21 @@ def damaged(error: Exception, path: Path, place: str | Path) -> TmtError:
         return TmtError(f"the file is damaged, or not a {suffix} file ({error})", place=place, remedy=again)
     remedy = "Unpack it, and give the files inside it."
     return TmtError(f"this archive cannot be read in place ({error})", place=place, remedy=remedy)
+
+
+class _UpTo(io.RawIOBase):
+    """The first bytes of an open file: those it had when it was opened. A file that grows would never end."""
+
+    def __init__(self, stream: io.RawIOBase, size: int) -> None:
+        self._stream, self._left = stream, size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        n_read = self._stream.readinto(memoryview(buffer)[: self._left]) or 0
+        self._left -= n_read
+        return n_read
 
 
 class _ZstdFile(io.RawIOBase):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -15,6 +15,8 @@ from torch import Tensor, nn
 
 from transformer_mt.errors import TmtError, from_os_error
 
+_MOST_DIMENSIONS = 8  # of a tensor; torch allows 64
+_FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 _REMEDY = "Use the config.yaml that was saved with the weights, or copy the model folder again."
 
 
@@ -36,15 +38,59 @@ def save_weights(weights: Mapping[str, Tensor], file: Path, facts: dict[str, str
 
 def read_weights(file: Path) -> dict[str, Tensor]:
     """All tensors of a safetensors file, on the CPU. Raises TmtError if it is missing or damaged."""
+    read_shapes(file)  # torch raises other errors for odd shapes
     try:
         return load_file(file)
+    except (SafetensorError, RuntimeError, ValueError, TypeError, IndexError) as error:
+        raise _unreadable(error, file) from None
+    except OSError as error:
+        raise from_os_error(error, "reading weights") from None
+
+
+def read_shapes(file: Path) -> dict[str, list[int]]:
+    """The shapes of the tensors of a safetensors file, of which only the header is read. Raises as `read_weights`."""
+    try:
+        with safe_open(file, "pt") as opened:
+            shapes = {name: list(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118
     except FileNotFoundError:
         raise TmtError("the file with the weights is missing", place=file, remedy=_REMEDY) from None
     except SafetensorError as error:
-        remedy = "The file is damaged or incomplete. Copy it again."
-        raise TmtError(f"not a readable safetensors file ({error})", place=file, remedy=remedy) from None
+        raise _unreadable(error, file) from None
     except OSError as error:
         raise from_os_error(error, "reading weights") from None
+    wrong = next((name for name, shape in shapes.items() if len(shape) > _MOST_DIMENSIONS), None)
+    if wrong is not None:
+        raise _unreadable(f"tensor {wrong[:80]} has {len(shapes[wrong])} dimensions", file)
+    return shapes
+
+
+def _unreadable(problem: object, file: Path) -> TmtError:
+    remedy = "The file is damaged or incomplete. Copy it again."
+    return TmtError(f"not a readable safetensors file ({problem})", place=file, remedy=remedy)
+
+
+def require_fit(model: nn.Module, shapes: Mapping[str, Sequence[int]], place: str | Path) -> None:
+    """Raises a TmtError that lists all tensors that are missing, unknown, or of another shape than in the model.
+
+    model: may be on the device `meta`, which needs no memory
+    """
+    _raise_misfits(_misfits(dict(model.named_parameters()), shapes), place)
+
+
+def _misfits(parameters: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]]) -> list[str]:
+    problems = [f"missing: {name}" for name in parameters if name not in shapes]
+    problems += [f"unknown: {name[:80]}" for name in shapes if name not in parameters]
+    return problems + [
+        f"shape of {name}: {list(shapes[name])} in the file, {list(parameters[name].shape)} in the model"
+        for name in parameters
+        if name in shapes and list(shapes[name]) != list(parameters[name].shape)
+    ]
+
+
+def _raise_misfits(problems: list[str], place: str | Path) -> None:
+    if problems:
+        shown = problems[:10] + ([f"... and {len(problems) - 10} more"] if len(problems) > 10 else [])
+        raise TmtError("the weights do not fit the model: " + "; ".join(shown), place=place, remedy=_REMEDY)
 
 
 def facts_of_weights(file: Path) -> dict[str, str]:
@@ -59,21 +105,13 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], place: str | P
     Raises a TmtError that lists all tensors that are missing, unknown, of another shape, or not finite.
     """
     parameters = dict(model.named_parameters())
-    problems = [f"missing: {name}" for name in parameters if name not in weights]
-    problems += [f"unknown: {name}" for name in weights if name not in parameters]
-    problems += [
-        f"shape of {name}: {list(weights[name].shape)} in the file, {list(parameters[name].shape)} in the model"
-        for name in parameters
-        if name in weights and weights[name].shape != parameters[name].shape
-    ]
+    problems = _misfits(parameters, {name: tensor.shape for name, tensor in weights.items()})
     problems += [
         f"not finite floats: {name}"
         for name, tensor in weights.items()
-        if not (tensor.is_floating_point() and tensor.isfinite().all())
+        if not (tensor.dtype in _FLOATS and tensor.isfinite().all())
     ]
-    if problems:
-        shown = problems[:10] + ([f"... and {len(problems) - 10} more"] if len(problems) > 10 else [])
-        raise TmtError("the weights do not fit the model: " + "; ".join(shown), place=place, remedy=_REMEDY)
+    _raise_misfits(problems, place)
     with torch.no_grad():
         for name, parameter in parameters.items():
             parameter.copy_(weights[name])

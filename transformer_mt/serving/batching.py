@@ -23,7 +23,7 @@ from transformer_mt.serving.limits import RequestError
 
 WAIT, LONGEST_WAIT = 0.005, 0.03  # seconds: without a new request, after which a batch is complete; in all
 SECONDS = 0.5  # batches that take longer become smaller, so that nobody waits for them
-FIRST, LARGEST = 32, 512  # sentences of a batch
+FEWEST, LARGEST = 64, 512  # most sentences of a batch; with less than these 64, a slow model would be slower yet
 Result = TypeVar("Result")
 
 
@@ -84,7 +84,7 @@ class Batcher:
         self._arrived, self._complete = 0.0, asyncio.Event()  # when the last request came; whether all wanted came
         self._thread = ThreadPoolExecutor(1, "translating")
         self._loop: asyncio.Task[None] | None = None
-        self._size, self._rate = FIRST, 0.0  # items: most in a batch, and in a second
+        self._size, self._rate = FEWEST, 0.0  # items: most in a batch, and in a second
 
     async def translate(self, items: Sequence[Item], settings: Settings) -> list[Translation]:
         """The translations of the items. If the caller is cancelled, items that still wait are dropped.
@@ -145,6 +145,7 @@ class Batcher:
         self.observe(len(items))
         try:
             found = await asyncio.get_running_loop().run_in_executor(self._thread, self.work, items, settings)
+            pairs = list(zip(batch, found, strict=True))
         except Exception as error:
             jobs = dict.fromkeys(job for job, _ in batch)
             if len(jobs) == 1 and not batch[0][0].answer.done():
@@ -152,7 +153,7 @@ class Batcher:
             for one in jobs if len(jobs) > 1 else ():  # only the guilty one must fail
                 await self._translate_batch([(job, index) for job, index in batch if job is one], settings)
             return
-        for (job, _), translation in zip(batch, found, strict=True):
+        for (job, _), translation in pairs:
             job.found.append(translation)
             if len(job.found) == len(job.items) and not job.answer.done():
                 job.answer.set_result(job.found)
@@ -196,4 +197,4 @@ class Batcher:
         self._rate = items / max(seconds, 1e-6)
         if items == self._size:
             factor = 0.5 if seconds > SECONDS else 2.0 if seconds < SECONDS / 2 else 1.0
-            self._size = int(min(max(self._size * factor, 1), LARGEST))
+            self._size = int(min(max(self._size * factor, FEWEST), LARGEST))

@@ -10,7 +10,10 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from transformer_mt.files.opening import read_small
+
 FILE = "truecase.txt"
+LARGEST = 1 << 26  # bytes of that file
 _WORD = re.compile(r"\w+(?:['’-]\w+)*|[.?!]")
 _SENTENCE_START = re.compile(r"(?:^|[.?!]\s)[^\w\s]*\w")
 
@@ -54,4 +57,5 @@ class Casing:
         if self._truecaser is not None:
             from sacremoses import MosesTruecaser
 
+            read_small(folder / FILE, LARGEST)  # raises if the file is too large
             self._truecaser = MosesTruecaser(str(folder / FILE))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -18,14 +19,21 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from transformer_mt.config.schema import OneTokenizer
-from transformer_mt.errors import TmtError
+from transformer_mt.config.section import LANGUAGE
+from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.checksum import sha256_of
+from transformer_mt.files.opening import read_small
 from transformer_mt.text.casing import Casing
-from transformer_mt.text.tokenizers.base import Tokenizer
+from transformer_mt.text.tokenizers.base import LARGEST, Tokenizer
 from transformer_mt.text.vocabulary import EOS, MARKS, UNK, Vocabulary
 
 SETTINGS, VOCABULARY = "tokenizer.json", "vocabulary.txt"
 SOURCE, TARGET = "source", "target"  # folders of the two sides
+# What damaged files raise: bad JSON (also nested too deeply), settings or UTF-8, and models that libraries cannot read.
+DAMAGED = (
+    *(ValueError, LookupError, TypeError, AttributeError, RecursionError, MemoryError, OverflowError, RuntimeError),
+)
+_LONGEST = 300  # characters of a problem in a message
 _REMEDY = "Prepare again with `tmt prepare --force`, or copy the whole model folder again."
 
 
@@ -68,8 +76,10 @@ class Segmenter:
 
     @classmethod
     def load(cls, folder: Path) -> Segmenter:
-        """Raises OSError, ValueError, KeyError or TypeError if a file is missing or damaged."""
-        settings = json.loads((folder / SETTINGS).read_text(encoding="utf-8"))
+        """Raises OSError or one of `DAMAGED` if a file is missing or damaged."""
+        settings = json.loads(read_small(folder / SETTINGS, LARGEST))
+        if not re.fullmatch(LANGUAGE, str(settings["language"])):
+            raise ValueError(f"{SETTINGS}: the language is not an ISO 639 code")
         try:
             config = TypeAdapter(OneTokenizer).validate_python(settings["tokenizer"])
         except ValidationError as error:
@@ -135,18 +145,27 @@ class Codec:
         (folder / VOCABULARY).write_text("".join(f"{token}\n" for token in self.vocabulary.tokens), encoding="utf-8")
 
     @classmethod
-    def load(cls, folder: Path) -> Codec:
-        """Raises TmtError if a file is missing or damaged."""
+    def load(cls, folder: Path, size: int | None = None) -> Codec:
+        """Raises TmtError if a file is missing or damaged.
+
+        size: the number of tokens that the weights have embeddings for, if they are known
+        """
         try:
+            written = read_small(folder / VOCABULARY, LARGEST)
+            if size is not None and written.count(b"\n") != size:
+                raise ValueError(f"{VOCABULARY} has {written.count(10):,} lines, but the model has {size:,} tokens")
             segmenter = Segmenter.load(folder)
-            tokens = (folder / VOCABULARY).read_bytes().decode("utf-8").split("\n")[:-1]
+            tokens = written.decode("utf-8").split("\n")[:-1]
             if (segmenter.tokenizer.inventory() or tokens) != tokens:
                 raise ValueError(f"{VOCABULARY} does not match the tokenizer in this folder")
             return cls(segmenter, Vocabulary(tokens))
         except FileNotFoundError as error:
             raise TmtError("a tokenizer file is missing", place=error.filename, remedy=_REMEDY) from None
-        except (ValueError, KeyError, TypeError) as error:  # bad JSON, bad settings, damaged model, bad UTF-8
-            raise TmtError(f"the tokenizer is damaged: {error}", place=folder, remedy=_REMEDY) from None
+        except OSError as error:
+            raise from_os_error(error, "reading a tokenizer") from None
+        except DAMAGED as error:
+            problem = str(error)[:_LONGEST] or type(error).__name__
+            raise TmtError(f"the tokenizer is damaged: {problem}", place=folder, remedy=_REMEDY) from None
 
 
 def save_codecs(codecs: tuple[Codec, Codec], folder: Path) -> None:
@@ -157,10 +176,11 @@ def save_codecs(codecs: tuple[Codec, Codec], folder: Path) -> None:
         target.save(folder / TARGET)
 
 
-def load_codecs(folder: Path) -> tuple[Codec, Codec]:
+def load_codecs(folder: Path, source_size: int | None = None, target_size: int | None = None) -> tuple[Codec, Codec]:
     """Source and target codec of a model directory or of prepared data; the same object twice if it is shared.
 
+    source_size, target_size: of the vocabularies, if they are known from the weights
     Raises TmtError if a file is missing or damaged.
     """
-    source = Codec.load(folder / SOURCE)
-    return source, (Codec.load(folder / TARGET) if (folder / TARGET).exists() else source)
+    source = Codec.load(folder / SOURCE, source_size)
+    return source, (Codec.load(folder / TARGET, target_size) if (folder / TARGET).exists() else source)

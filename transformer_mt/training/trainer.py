@@ -286,6 +286,11 @@ class Trainer:
         checkpoints, state = self.run.checkpoints, self.state
         checkpoints.write(Checkpoint(state, weights, {**self.optimizer.tensors(), **random}, average))
         self.damaged.discard(state.step)
+        self._remove_old()
+
+    def _remove_old(self) -> None:
+        """Remove all checkpoints but the newest and the best ones."""
+        checkpoints, state = self.run.checkpoints, self.state
         usable = [step for step in checkpoints.steps() if step <= state.step and step not in self.damaged]
         best = (step for _, step in state.ranking)
         kept = [state.step, *state.regular(usable)[-self.settings.kept_last :], *best]
@@ -319,6 +324,8 @@ class Trainer:
         if checkpoint is None:
             return False
         self._load(checkpoint)
+        if not self.damaged:  # a killed process may have written the last checkpoint, and not removed old ones
+            self.world.from_main(self._remove_old)
         state, size = self.state, self.world.size
         if state.world != size:
             factor = size / state.world

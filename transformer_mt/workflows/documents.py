@@ -15,6 +15,7 @@ from transformer_mt.decoding.terms import Term, spans_of_terms
 from transformer_mt.decoding.translation import Translation
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.lines import check_exists, guessed_encoding, path_of
+from transformer_mt.files.opening import open_stored
 from transformer_mt.text.documents.base import Format
 from transformer_mt.text.documents.formats import FORMATS
 from transformer_mt.text.documents.markup import PlainBlock, place, rendered
@@ -137,7 +138,8 @@ def _text_of(file: Path) -> str:
     """Raises TmtError if the file is missing, unreadable, or not text in UTF-8."""
     check_exists(file)
     try:
-        return decoded(file.read_bytes(), file)
+        with open_stored(file) as stream:
+            return decoded(stream.read(), file)
     except OSError as error:
         raise from_os_error(error, "reading a document") from None
 

@@ -93,7 +93,7 @@ def _as_arguments(words: str) -> str:
         "weights",
         *(name.replace("_", "-") for name in DecodingConfig.model_fields),
     ]
-    return re.sub(rf"--({'|'.join(settings)})(?: (\d+)| (auto|tmt))?\b(?!-)", _as_argument, words)
+    return re.sub(rf"--({'|'.join(settings)})(?: (\d+)| (auto|tmt|b?float\d+))?\b(?!-)", _as_argument, words)
 
 
 def _as_argument(option: re.Match[str]) -> str:

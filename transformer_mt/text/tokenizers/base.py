@@ -10,6 +10,8 @@ from typing import ClassVar
 
 from transformer_mt.config.tokenizer import TokenizerConfig
 
+LARGEST = 1 << 26  # bytes of a file of a tokenizer; a stranger's file must not fill the memory
+
 
 class Tokenizer(ABC):
     """A kind of tokenizer; `Options` are its keys in the config.

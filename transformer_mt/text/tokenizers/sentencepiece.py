@@ -23,7 +23,8 @@ from pydantic import Field, model_validator
 from transformer_mt.config.section import Probability
 from transformer_mt.config.tokenizer import TokenizerConfig
 from transformer_mt.errors import TmtError
-from transformer_mt.text.tokenizers.base import Tokenizer
+from transformer_mt.files.opening import read_small
+from transformer_mt.text.tokenizers.base import LARGEST, Tokenizer
 from transformer_mt.text.tokenizers.more_merges import SPACE, more_pieces, with_pieces
 from transformer_mt.text.tokenizers.morphemes import Morphemes
 from transformer_mt.text.tokenizers.subword_sampling import Drops, bpe_dropout, sample_bpe, sample_unigram
@@ -179,7 +180,7 @@ class SentencepieceTokenizer(Tokenizer):
 
     def load(self, folder: Path) -> None:
         try:
-            self._load((folder / FILE).read_bytes())
+            self._load(read_small(folder / FILE, LARGEST))
         except RuntimeError as error:
             raise ValueError(f"{folder / FILE} is damaged: {error}") from None
 

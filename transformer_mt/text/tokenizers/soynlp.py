@@ -13,7 +13,8 @@ from pydantic import Field
 
 from transformer_mt.config.section import Positive
 from transformer_mt.config.tokenizer import WordsConfig
-from transformer_mt.text.tokenizers.base import Tokenizer
+from transformer_mt.files.opening import read_small
+from transformer_mt.text.tokenizers.base import LARGEST, Tokenizer
 
 FILE = "soynlp.json"
 JOINED = "\uffed"  # marks the start of an ending, which sticks to the token before it
@@ -70,4 +71,4 @@ class SoynlpTokenizer(Tokenizer):
         (folder / FILE).write_text(json.dumps({"cohesion": self.scores}, ensure_ascii=False), encoding="utf-8")
 
     def load(self, folder: Path) -> None:
-        self.scores = json.loads((folder / FILE).read_text(encoding="utf-8"))["cohesion"]
+        self.scores = json.loads(read_small(folder / FILE, LARGEST))["cohesion"]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transformer_mt.config.languages import code_of, name_of
+from transformer_mt.config.yaml_source import shortened
 from transformer_mt.corpora.looking import Contents
 from transformer_mt.errors import TmtError
 from transformer_mt.reporting.notes import note
@@ -19,6 +20,7 @@ _SHORT = "no sentences"  # but perhaps words
 _ENOUGH = 20  # cells, to judge how often something occurs
 _LINK = re.compile(r"https?://|www\.")
 _NO_CASES = re.compile("[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f\u1000-\u109f\u1780-\u17ff]")  # scripts without spaces
+SHOWN = 12  # columns, in a message
 CELLS = 300  # whose language is looked at
 
 
@@ -47,7 +49,8 @@ def sides_of(contents: Contents, file: Path, source: str | None, target: str | N
     missing = [code for code in wanted if code not in (side.language for side in sides)]
     chosen = [side for side in sides if side.language in wanted] if len(wanted) == 2 else sides
     known = {side.column: side.language for side in sides}
-    seen = ", ".join(f"{name} ({known.get(name) or fault})" for name, fault in faults.items()) or "none"
+    names = [f"{shortened(str(name))} ({shortened(known.get(name) or fault)})" for name, fault in faults.items()]
+    seen = ", ".join([*names[:SHOWN], *(["..."] if len(names) > SHOWN else [])]) or "none"
     if len(sides) < 2 or missing:
         problem = f"no column of sentences is in {missing[0]}" if missing else "there are no two columns of sentences"
         words = len(faults) == 2 and _SHORT in faults.values()
