@@ -31,11 +31,11 @@ from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.data.reading import Cleaner
 from transformer_mt.decoding.glossary import Glossary
-from transformer_mt.decoding.model_directory import load_model_directory, save_model_directory
+from transformer_mt.decoding.model_directory import WEIGHTS, load_model_directory, save_model_directory
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError
 from transformer_mt.kernels.build import build_model
-from transformer_mt.runtime.weights import named_weights
+from transformer_mt.runtime.weights import named_weights, save_weights
 from transformer_mt.text.codec import Codec, Segmenter
 from transformer_mt.text.vocabulary import Vocabulary
 from transformer_mt.workflows.documents import translate_document
@@ -273,6 +273,7 @@ def _write_model(kinds: str, folder: Path) -> None:
     torch.manual_seed(3)
     model = build_model(config, len(codecs[0]), len(codecs[1]))
     save_model_directory(folder / "model", config, named_weights(model), codecs)
+    save_weights(named_weights(model), folder / "model" / WEIGHTS)  # an attacker writes no checksums
     (folder / "terms.tsv").write_text("cat\tCat\n", encoding="utf-8")
     (folder / "lines.txt").write_text("cat\n", encoding="utf-8")
 

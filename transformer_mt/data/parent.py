@@ -78,7 +78,7 @@ class Parent:
             else:
                 target = Segmenter.of(config.target_tokenizer, config.data.target, self.folder / TARGET)
                 segmenters = {SOURCE: source, TARGET: target}
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError) as error:
             remedy = "Copy the whole model folder again."
             raise TmtError(f"the tokenizer is damaged: {error}", place=self.folder, remedy=remedy) from None
         for side, segmenter in {id(one): (side, one) for side, one in segmenters.items()}.values():

@@ -1,7 +1,7 @@
 """The model directory: one folder with all that translation needs, and no file that can run code.
 
 config.yaml          the config with all defaults filled in
-model.safetensors    the weights, and the digest of their vocabularies
+model.safetensors    the weights, and checksums of them and of the tokenizers
 trained_on.safetensors   hashes of the training sentences (`data.trained_on`); older versions did not write it
 source/, target/     tokenizer and vocabulary of each side (`text.codec`); only source/ if both sides share one
 scores.json          what `tmt evaluate` measured; absent before
@@ -21,10 +21,12 @@ from torch import Tensor
 from transformer_mt.config.load import CONFIG, SCORES, dump_config, load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
+from transformer_mt.files.checksum import sha256_of
 from transformer_mt.files.replace import recover, replaced_folder
 from transformer_mt.kernels.build import build_model
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.weights import (
+    digest_of_weights,
     facts_of_weights,
     load_weights,
     read_shapes,
@@ -32,10 +34,24 @@ from transformer_mt.runtime.weights import (
     require_fit,
     save_weights,
 )
-from transformer_mt.text.codec import SOURCE, TARGET, VOCABULARY, Codec, load_codecs, save_codecs, tokenizers_digest
+from transformer_mt.text.codec import (
+    SOURCE,
+    TARGET,
+    VOCABULARY,
+    Codec,
+    load_codecs,
+    save_codecs,
+    tokenizer_files,
+    tokenizers_digest,
+)
 
 WEIGHTS, TRAINED_ON = "model.safetensors", "trained_on.safetensors"
-VOCABULARIES = "vocabularies"  # their digest, in the file of the weights
+_CHECKSUMS = "sha256"  # one entry in the file of the weights, because safetensors writes several in a random order
+_TENSORS = "tensors"  # in place of a file's name: of the weights
+_REMEDY = (
+    "Copy the whole model folder again: weights and tokenizers belong together. A run writes its model again from its"
+    " checkpoints with `tmt average`."
+)
 OWN_FILES = (CONFIG, WEIGHTS, SCORES, SOURCE, TARGET, ".steps")  # .steps: a run's note of the averaged checkpoints
 
 
@@ -78,16 +94,29 @@ def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> Mo
 
 
 def read_model_weights(folder: Path) -> dict[str, Tensor]:
-    """The weights in a model directory. Raises TmtError if they belong to other tokenizers than those beside them."""
+    """The weights in a model directory. Raises TmtError if they or the tokenizers differ from what was saved."""
     weights = read_weights(folder / WEIGHTS)
-    digest = facts_of_weights(folder / WEIGHTS).get(VOCABULARIES)  # older versions did not write it
-    if digest is not None and digest != vocabularies_digest(folder):
-        raise TmtError(
-            "these weights were trained with other vocabularies than those in this folder",
-            place=folder / WEIGHTS,
-            remedy="Copy the whole model folder again: weights and tokenizers belong together.",
-        )
+    lines = facts_of_weights(folder / WEIGHTS).get(_CHECKSUMS, "").splitlines()  # older versions wrote none
+    expected = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
+    if _TENSORS in expected and expected[_TENSORS] != digest_of_weights(weights):
+        raise TmtError("the weights are damaged: their checksum differs", place=folder / WEIGHTS, remedy=_REMEDY)
+    for file in tokenizer_files(folder):  # never a name that the file of the weights gives
+        name = _name(file)
+        if name in expected and file.is_file() and sha256_of(file) != expected[name]:
+            problem = "damaged, or not the file that the weights beside it were trained with: its checksum differs"
+            raise TmtError(problem, place=file, remedy=_REMEDY)
     return weights
+
+
+def _checksums(folder: Path, weights: Mapping[str, Tensor]) -> str:
+    """What `read_model_weights` compares, in the format of sha256sum."""
+    digests = [(digest_of_weights(weights), _TENSORS)]
+    digests += [(sha256_of(file), _name(file)) for file in tokenizer_files(folder)]
+    return "".join(f"{digest}  {name}\n" for digest, name in digests)
+
+
+def _name(file: Path) -> str:
+    return f"{file.parent.name}/{file.name}"
 
 
 def vocabularies_digest(folder: Path) -> str:
@@ -125,7 +154,7 @@ def save_model_directory(
                 shutil.copy2(entry, aside / entry.name, follow_symlinks=False)
         (aside / CONFIG).write_text(dump_config(config), encoding="utf-8")
         save_codecs(codecs, aside)
-        save_weights(weights, aside / WEIGHTS, {VOCABULARIES: vocabularies_digest(aside)})
+        save_weights(weights, aside / WEIGHTS, {_CHECKSUMS: _checksums(aside, weights)})
         if trained_on is not None:
             (aside / TRAINED_ON).write_bytes(trained_on)
 

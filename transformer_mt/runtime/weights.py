@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -91,6 +92,15 @@ def _raise_misfits(problems: list[str], place: str | Path) -> None:
     if problems:
         shown = problems[:10] + ([f"... and {len(problems) - 10} more"] if len(problems) > 10 else [])
         raise TmtError("the weights do not fit the model: " + "; ".join(shown), place=place, remedy=_REMEDY)
+
+
+def digest_of_weights(weights: Mapping[str, Tensor]) -> str:
+    """The sha256 of named tensors: of their names, types, shapes and bytes. It is the same for all orders."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(weights.items()):
+        digest.update(f"{name} {tensor.dtype} {list(tensor.shape)}\n".encode())
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()
 
 
 def facts_of_weights(file: Path) -> dict[str, str]:

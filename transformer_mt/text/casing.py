@@ -54,8 +54,12 @@ class Casing:
             self._truecaser.save_model(str(folder / FILE))
 
     def load(self, folder: Path) -> None:
+        """Read what `save` wrote. Raises OSError or ValueError if it is missing or damaged."""
         if self._truecaser is not None:
             from sacremoses import MosesTruecaser
 
             read_small(folder / FILE, LARGEST)  # raises if the file is too large
-            self._truecaser = MosesTruecaser(str(folder / FILE))
+            try:
+                self._truecaser = MosesTruecaser(str(folder / FILE))
+            except (LookupError, TypeError, AttributeError) as error:  # some of its versions do not check the file
+                raise ValueError(f"{FILE}: {error}") from None

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
+from typing_extensions import TypedDict
 
 from transformer_mt.config.schema import OneTokenizer
 from transformer_mt.config.section import LANGUAGE
@@ -24,17 +26,20 @@ from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.checksum import sha256_of
 from transformer_mt.files.opening import read_small
 from transformer_mt.text.casing import Casing
-from transformer_mt.text.tokenizers.base import LARGEST, Tokenizer
+from transformer_mt.text.tokenizers.base import LARGEST, Tokenizer, problems_in, read_json
 from transformer_mt.text.vocabulary import EOS, MARKS, UNK, Vocabulary
 
 SETTINGS, VOCABULARY = "tokenizer.json", "vocabulary.txt"
 SOURCE, TARGET = "source", "target"  # folders of the two sides
-# What damaged files raise: bad JSON (also nested too deeply), settings or UTF-8, and models that libraries cannot read.
-DAMAGED = (
-    *(ValueError, LookupError, TypeError, AttributeError, RecursionError, MemoryError, OverflowError, RuntimeError),
-)
 _LONGEST = 300  # characters of a problem in a message
 _REMEDY = "Prepare again with `tmt prepare --force`, or copy the whole model folder again."
+
+
+class _Settings(TypedDict):
+    """The content of tokenizer.json. tokenizer: as in a config."""
+
+    language: str
+    tokenizer: dict[str, Any]
 
 
 class Segmenter:
@@ -76,15 +81,12 @@ class Segmenter:
 
     @classmethod
     def load(cls, folder: Path) -> Segmenter:
-        """Raises OSError or one of `DAMAGED` if a file is missing or damaged."""
-        settings = json.loads(read_small(folder / SETTINGS, LARGEST))
-        if not re.fullmatch(LANGUAGE, str(settings["language"])):
+        """Raises OSError or ValueError if a file is missing or damaged."""
+        settings = read_json(folder / SETTINGS, _Settings)
+        if not re.fullmatch(LANGUAGE, settings["language"]):
             raise ValueError(f"{SETTINGS}: the language is not an ISO 639 code")
-        try:
+        with problems_in(SETTINGS):
             config = TypeAdapter(OneTokenizer).validate_python(settings["tokenizer"])
-        except ValidationError as error:
-            first = error.errors()[0]
-            raise ValueError(f"{SETTINGS}: {' '.join([*map(str, first['loc']), first['msg']])}") from None
         return cls.of(config, settings["language"], folder)
 
     @classmethod
@@ -96,13 +98,18 @@ class Segmenter:
         return segmenter
 
 
+def tokenizer_files(folder: Path, files: str = "*") -> list[Path]:
+    """The files of the tokenizers in a folder, sorted. files: a pattern."""
+    return sorted(file for side in (SOURCE, TARGET) for file in (folder / side).glob(files))
+
+
 def tokenizers_digest(folder: Path, files: str = "*") -> str:
     """A hash of the tokenizers in a folder. files: a pattern; the vocabularies alone decide what each id means.
 
     Raises OSError if a file cannot be read.
     """
     digest = sha256()
-    for file in sorted(file for side in (SOURCE, TARGET) for file in (folder / side).glob(files)):
+    for file in tokenizer_files(folder, files):
         digest.update(f"{file.parent.name}/{file.name} {sha256_of(file)}\n".encode())
     return digest.hexdigest()
 
@@ -163,9 +170,8 @@ class Codec:
             raise TmtError("a tokenizer file is missing", place=error.filename, remedy=_REMEDY) from None
         except OSError as error:
             raise from_os_error(error, "reading a tokenizer") from None
-        except DAMAGED as error:
-            problem = str(error)[:_LONGEST] or type(error).__name__
-            raise TmtError(f"the tokenizer is damaged: {problem}", place=folder, remedy=_REMEDY) from None
+        except ValueError as error:
+            raise TmtError(f"the tokenizer is damaged: {str(error)[:_LONGEST]}", place=folder, remedy=_REMEDY) from None
 
 
 def save_codecs(codecs: tuple[Codec, Codec], folder: Path) -> None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+
+from typing_extensions import TypedDict
 
 Pair = tuple[str, str]
 
@@ -21,6 +22,14 @@ _LEFT = frozenset([*".,;:!?%)]}…'”", "...", *_CLITICS, *(clitic.replace("'",
 _RIGHT = frozenset("([{$#„")
 _MAJORITY = 2  # votes for sticking, minus votes against; a single vote may be a typing mistake
 _ROUNDS = 4  # `left` and `right` depend on each other; a few rounds are enough
+
+
+class SavedSpacing(TypedDict):
+    """The fields of `Spacing` as plain lists."""
+
+    left: list[str]
+    right: list[str]
+    pairs: list[tuple[str, str, bool]]
 
 
 class Spacing:
@@ -65,15 +74,14 @@ class Spacing:
             spaces[closing + 1] = closing + 1 < len(tokens) and tokens[closing + 1] not in self.left
         return "".join(f" {token}" if space else token for space, token in zip(spaces, tokens, strict=False))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> SavedSpacing:
         """The three fields as plain lists."""
-        pairs = [[before, token, space] for (before, token), space in sorted(self.pairs.items())]
+        pairs = [(before, token, space) for (before, token), space in sorted(self.pairs.items())]
         return {"left": sorted(self.left), "right": sorted(self.right), "pairs": pairs}
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Spacing:
-        """Raises KeyError, TypeError or ValueError if `values` are not what `to_json` returned."""
-        return cls(values["left"], values["right"], {(a, b): bool(space) for a, b, space in values["pairs"]})
+    def from_json(cls, values: SavedSpacing) -> Spacing:
+        return cls(values["left"], values["right"], {(a, b): space for a, b, space in values["pairs"]})
 
 
 def _attribute(joined: Mapping[Pair, bool]) -> tuple[set[str], set[str]]:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from transformer_mt.config.tokenizer import TokenizerConfig
+from transformer_mt.files.opening import read_small
 
 LARGEST = 1 << 26  # bytes of a file of a tokenizer; a stranger's file must not fill the memory
+T = TypeVar("T")
 
 
 class Tokenizer(ABC):
@@ -66,3 +71,19 @@ class Tokenizer(ABC):
 
     def load(self, folder: Path) -> None:  # noqa: B027
         """Read what `save` wrote. Raises OSError or ValueError if it is missing or damaged."""
+
+
+def read_json(file: Path, shape: type[T]) -> T:
+    """What a tokenizer saved as JSON. Raises OSError, and ValueError if it is damaged or has another shape."""
+    with problems_in(file.name):
+        return TypeAdapter(shape).validate_json(read_small(file, LARGEST), strict=True)
+
+
+@contextmanager
+def problems_in(name: str) -> Iterator[None]:
+    """Values of a file are validated here: a ValidationError becomes a ValueError about its first problem."""
+    try:
+        yield
+    except ValidationError as error:
+        first: Any = error.errors(include_url=False, include_input=False)[0]
+        raise ValueError(f"{name}: {' '.join([*map(str, first['loc']), first['msg']])}") from None

@@ -181,8 +181,8 @@ class SentencepieceTokenizer(Tokenizer):
     def load(self, folder: Path) -> None:
         try:
             self._load(read_small(folder / FILE, LARGEST))
-        except RuntimeError as error:
-            raise ValueError(f"{folder / FILE} is damaged: {error}") from None
+        except (RuntimeError, MemoryError) as error:
+            raise ValueError(f"{FILE}: {error or 'it asks for too much memory'}") from None
 
 
 def _untrainable(problem: str, vocab_size: int) -> TmtError:

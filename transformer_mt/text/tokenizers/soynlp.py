@@ -10,15 +10,21 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from transformer_mt.config.section import Positive
 from transformer_mt.config.tokenizer import WordsConfig
-from transformer_mt.files.opening import read_small
-from transformer_mt.text.tokenizers.base import LARGEST, Tokenizer
+from transformer_mt.text.tokenizers.base import Tokenizer, read_json
 
 FILE = "soynlp.json"
 JOINED = "\uffed"  # marks the start of an ending, which sticks to the token before it
 _REACH = 64  # characters of a word that are scored; without this limit a word of 100,000 takes minutes
+
+
+class _Saved(TypedDict):
+    """What `save` writes. cohesion: the score of each word, 0 to 1."""
+
+    cohesion: dict[str, float]
 
 
 class SoynlpTokenizer(Tokenizer):
@@ -71,4 +77,4 @@ class SoynlpTokenizer(Tokenizer):
         (folder / FILE).write_text(json.dumps({"cohesion": self.scores}, ensure_ascii=False), encoding="utf-8")
 
     def load(self, folder: Path) -> None:
-        self.scores = json.loads(read_small(folder / FILE, LARGEST))["cohesion"]
+        self.scores = read_json(folder / FILE, _Saved)["cohesion"]

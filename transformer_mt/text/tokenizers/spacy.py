@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Literal
 
 from transformer_mt.config.tokenizer import WordsConfig
 from transformer_mt.errors import TmtError
-from transformer_mt.files.opening import read_small
-from transformer_mt.text.spacing import Spacing
-from transformer_mt.text.tokenizers.base import LARGEST, Tokenizer
+from transformer_mt.text.spacing import SavedSpacing, Spacing
+from transformer_mt.text.tokenizers.base import Tokenizer, read_json
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -70,4 +69,4 @@ class SpacyTokenizer(Tokenizer):
         (folder / FILE).write_text(json.dumps(self.spacing.to_json(), ensure_ascii=False), encoding="utf-8")
 
     def load(self, folder: Path) -> None:
-        self.spacing = Spacing.from_json(json.loads(read_small(folder / FILE, LARGEST)))
+        self.spacing = Spacing.from_json(read_json(folder / FILE, SavedSpacing))
