@@ -128,6 +128,7 @@ def wait(child: int, place: Path) -> int | None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10, help="how long (10)")
+    parser.add_argument("--each", type=int, help="stop when each target has had so many attacks")
     parser.add_argument("--seed", type=int, default=1, help="other seeds, other files (1)")
     parser.add_argument("--only", nargs="+", choices=[target.name for target in TARGETS], help="some targets")
     given_ = parser.parse_args()
@@ -135,6 +136,10 @@ def main() -> int:
     end, number, counts = time.monotonic() + 60 * given_.minutes, 0, Counter[str]()
     spent: Counter[str] = Counter()
     while time.monotonic() < end:
+        if given_.each is not None:
+            targets = [target for target in targets if counts[target.name] < given_.each]
+        if not targets:
+            break
         target = min(targets, key=lambda one: spent[one.name])  # the same time for all
         started = time.monotonic()
         counts[target.name] += round_of(target, given_.seed * 1_000_003 + number, FAILURES)
