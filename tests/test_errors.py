@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_mt.errors import USER_FAULT, from_os_error
+from transformer_mt.errors import USER_FAULT, TmtError, from_os_error
 
 
 def message_of(action) -> str:
@@ -26,3 +26,8 @@ def test_a_file_instead_of_a_folder_and_a_folder_instead_of_a_file(tmp_path: Pat
     assert folder_needed in message_of((file / "inside").read_bytes)
     assert "found a folder instead of a file while trying" in message_of(tmp_path.read_bytes)
     assert message_of((tmp_path / "nothing").read_bytes).startswith(f"{tmp_path / 'nothing'}: no such file or folder")
+
+
+def test_a_strangers_file_cannot_control_the_terminal_through_a_message() -> None:
+    said = str(TmtError("unknown key '\x1b[2J\x9b'", place="a\x07.yaml", remedy="One.\n\tTwo."))
+    assert said == "a\\x07.yaml: unknown key '\\x1b[2J\\x9b'\n  One.\n\tTwo."

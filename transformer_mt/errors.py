@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from pathlib import Path
 
 USER_FAULT = 2
 INTERRUPTED = 130
+# C0 and C1 without tab, line feed and carriage return: a terminal acts on them.
+CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 
 class TmtError(Exception):
@@ -30,10 +33,16 @@ class TmtError(Exception):
         self.exit_code = exit_code
 
     def __str__(self) -> str:
-        """What the user reads. Half a surrogate pair, which no output can encode, is written as `\\ud800`."""
+        """What the user reads. Half a surrogate pair, which no output can encode, is written as `\\ud800`; a control
+        character, on which a terminal acts, as `\\x1b`."""
         head = f"{self.place}: {self.message}" if self.place else self.message
         text = f"{head}\n  {self.remedy}" if self.remedy else head
-        return text.encode("utf-8", "backslashreplace").decode("utf-8")
+        return visible(text.encode("utf-8", "backslashreplace").decode("utf-8"))
+
+
+def visible(text: str) -> str:
+    """The text with `\\x1b` for a control character; tabs and line breaks stay."""
+    return CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def named(value: object) -> str:

@@ -202,14 +202,14 @@ def test_an_ensemble_of_two_directions_is_refused(tiny_model: Path, tmp_path: Pa
         Translator.load([tiny_model, other])
 
 
-def remade(tiny_model: Path, place: Path, **changes: dict[str, object]) -> Path:
-    """A copy of the tiny model with other settings (by section), new weights and the same vocabulary."""
+def remade(tiny_model: Path, place: Path, codec: Codec | None = None, **changes: dict[str, object]) -> Path:
+    """A copy of the tiny model with other settings (by section), new weights and the same vocabulary or this codec."""
     config = load_config(tiny_model / "config.yaml")
     config = Config.model_validate({**config.model_dump(), **{
         name: {**getattr(config, name).model_dump(), **values} for name, values in changes.items()
     }})  # fmt: skip
     torch.manual_seed(3)
-    codecs = load_codecs(tiny_model)
+    codecs = (codec, codec) if codec else load_codecs(tiny_model)
     save_model_directory(place, config, named_weights(build_model(config, *map(len, codecs))), codecs)
     return place
 
@@ -253,8 +253,8 @@ def test_truecase_leaves_words_inside_a_sentence_as_they_are(tiny_model: Path, t
     config = load_config(tiny_model / "config.yaml").source_tokenizer.model_copy(update={"case": "true"})
     segmenter = Segmenter(config, "en")
     segmenter.train(["the dog"])
-    place = remade(tiny_model, tmp_path / "model")
-    Codec(segmenter, load_codecs(tiny_model)[0].vocabulary).save(place / "source")
+    codec = Codec(segmenter, load_codecs(tiny_model)[0].vocabulary)
+    place = remade(tiny_model, tmp_path / "model", codec=codec)
     translator = Translator.load([place], DecodingConfig(beam=1, replace_unknown=True))
     with torch.no_grad():
         translator.models[0].generator.bias[1] = 50.0  # now it writes nothing but <unk>

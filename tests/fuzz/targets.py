@@ -342,6 +342,59 @@ def _sentence_cases(folder: Path) -> st.SearchStrategy[Case]:
     return _case("lines.txt", damage.sentences())
 
 
+# Requests. The name of a file says where its body is sent.
+
+BODIES = {
+    "v1.json": b'{"text": ["cat", "a dog"], "n_best": 2, "align": true, "split": false, "beam": 2}',
+    "libretranslate.json": b'{"q": ["cat"], "source": "ko", "target": "en", "format": "text", "alternatives": 1}',
+    "libretranslate.form": b"q=cat+and%20dog&source=ko&target=en&format=html",
+    "detect.json": b'{"q": "cat"}',
+}
+PATHS = {"v1": "/v1/translate", "libretranslate": "/translate", "detect": "/detect"}
+TYPES = {".json": "application/json", ".form": "application/x-www-form-urlencoded"}
+
+
+def _request_cases(folder: Path) -> st.SearchStrategy[Case]:
+    return st.one_of(
+        _case(name, damage.json_bytes(body) if name.endswith(".json") else damage.mutated(body))
+        for name, body in BODIES.items()
+    )
+
+
+def _request(folder: Path) -> None:
+    """Raises what the application raises, and AssertionError unless a refusal is JSON with one sentence."""
+    import asyncio
+
+    import httpx
+
+    from transformer_mt.serving.app import make_app
+    from transformer_mt.serving.limits import Limits
+    from transformer_mt.serving.models import Models, serve_translator
+
+    limits = Limits(body=20_000, characters=2_000, sentences=50, queue=200, seconds=30)
+    bodies = [(file, file.read_bytes()) for file in sorted(folder.glob("*.*")) if file.name in BODIES]
+
+    async def ask() -> list[httpx.Response]:
+        models = Models([serve_translator(_translator(folder), limits)])
+        app = httpx.ASGITransport(make_app(models, limits))
+        try:
+            async with httpx.AsyncClient(transport=app, base_url="http://fuzz") as client:
+                return [
+                    await client.post(PATHS[file.stem], content=body, headers={"Content-Type": TYPES[file.suffix]})
+                    for file, body in bodies
+                ]
+        finally:
+            await models.close()
+
+    for answer in asyncio.run(ask()):
+        said = answer.json()
+        if answer.status_code != 200:
+            assert 400 <= answer.status_code < 500, answer.text
+            assert set(said) == {"error"}
+            assert 5 < len(said["error"]) < 500, said
+            assert "Traceback" not in said["error"]
+
+
 def model_target(kinds: str) -> Target:
     """Models with tokenizers of these KINDS."""
     return Target(f"model-{kinds}", partial(_write_model, kinds), _model_cases, _load_model)
@@ -367,6 +420,7 @@ TARGETS = [
         _glossary,
     ),
     Target("sentences", partial(_write_model, "sentencepiece"), _sentence_cases, _translate),
+    Target("requests", partial(_write_model, "character"), _request_cases, _request),
     Target("documents", partial(_write_model, "sentencepiece"), _document_cases, _document),
 ]
 

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 from transformer_mt.config.schema import OneTokenizer
 from transformer_mt.errors import USER_FAULT, TmtError
 from transformer_mt.text.codec import Codec, Segmenter
-from transformer_mt.text.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
+from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK, Vocabulary
 
 SENTENCES = ["The dog, I think, isn't here.", "The cat  isn't there."]
 
@@ -125,3 +125,16 @@ def test_a_damaged_folder_is_an_error_that_the_user_can_fix(damage, tmp_path: Pa
     assert str(folder) in error.value.place
     assert "\n" not in error.value.message
     assert "tmt prepare --force" in error.value.remedy
+
+
+def test_a_translation_has_no_characters_that_control_a_terminal() -> None:
+    strange = [
+        "\x1b[2J",
+        "\x1b]0;title\x07",
+        "a\x9bb",
+        "\x7f",
+        "\x00",
+        "고양이",
+    ]  # clear the screen, set its title
+    words = Codec(codec("whitespace").segmenter, Vocabulary([*MARKS, *strange]))
+    assert words.decode(range(4, len(words))) == "[2J ]0;title ab 고양이"

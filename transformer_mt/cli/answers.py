@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from transformer_mt.cli.options import STDOUT
+from transformer_mt.cli.options import STDOUT, as_unicode
 from transformer_mt.errors import TmtError
 from transformer_mt.files.replace import replaced_file
 
@@ -56,7 +56,7 @@ def as_json(number: int, line: str, translation: Translation) -> str:
     if len(hypotheses) > 1:
         value["n_best"] = hypotheses
     value["notes"] = translation.notes
-    return json.dumps(value, ensure_ascii=False)
+    return as_unicode(value)
 
 
 class Writer:

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import typer
 
 from transformer_mt.cli import completion
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import CONTROLS, TmtError
 
 STDOUT = Path("-")
 SEED = 1  # default seed of sampling
@@ -88,4 +88,10 @@ def picture_file(text: str) -> Path:
 def print_json(value: object) -> None:
     """Print the JSON object of a command on stdout; escape letters that its encoding may not have."""
     is_unicode = "utf" in (sys.stdout.encoding or "utf-8").lower()
-    print(json.dumps(value, ensure_ascii=not is_unicode, indent=1))
+    print(as_unicode(value, indent=1) if is_unicode else json.dumps(value, indent=1))
+
+
+def as_unicode(value: object, indent: int | None = None) -> str:
+    """JSON with letters as they are; control characters, which a terminal acts on, are escaped."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)  # escapes only those below U+0020
+    return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -22,7 +22,7 @@ from typing_extensions import TypedDict
 
 from transformer_mt.config.schema import OneTokenizer
 from transformer_mt.config.section import LANGUAGE
-from transformer_mt.errors import TmtError, from_os_error
+from transformer_mt.errors import CONTROLS, TmtError, from_os_error
 from transformer_mt.files.checksum import sha256_of
 from transformer_mt.files.opening import read_small
 from transformer_mt.text.casing import Casing
@@ -133,7 +133,9 @@ class Codec:
         return [*self.vocabulary.encode(self.segmenter.sample(text, random)), EOS]
 
     def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
-        """The sentence up to the end token, on one line, without the other marks.
+        """The sentence up to the end token, on one line, without the other marks and without control characters.
+
+        A stranger's model may have them in its vocabulary, and a terminal acts on them.
 
         unknown: words to write for the ids UNK, in order; `<unk>` is written when none is left
         """
@@ -145,7 +147,8 @@ class Codec:
                 tokens.append(next(words, MARKS[UNK]))
             elif index >= len(MARKS):
                 tokens.append(self.vocabulary.tokens[index])
-        return " ".join(self.segmenter.detokenize(tokens).split())
+        words = (CONTROLS.sub("", word) for word in self.segmenter.detokenize(tokens).split())
+        return " ".join(word for word in words if word)
 
     def save(self, folder: Path) -> None:
         self.segmenter.save(folder)
