@@ -13,6 +13,7 @@ from pathlib import Path
 
 USER_FAULT = 2
 INTERRUPTED = 130
+LONGEST_REASON = 300
 # C0 and C1 without tab, line feed and carriage return: a terminal acts on them.
 CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
@@ -43,6 +44,12 @@ class TmtError(Exception):
 def visible(text: str) -> str:
     """The text with `\\x1b` for a control character; tabs and line breaks stay."""
     return CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
+def reason(error: Exception) -> str:
+    """What a library says, at most LONGEST_REASON characters: some libraries quote a whole file."""
+    said = str(error) or type(error).__name__
+    return said if len(said) <= LONGEST_REASON else said[: LONGEST_REASON - 3] + "..."
 
 
 def named(value: object) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from transformer_mt.corpora.base import FilesCorpus, Pair
 from transformer_mt.corpora.tables import NamedColumnsOptions, TableOptions, missing_column, reach
-from transformer_mt.errors import TmtError, at, from_os_error
+from transformer_mt.errors import TmtError, at, from_os_error, reason
 from transformer_mt.files.lines import check_head
 
 BATCH = 2_000  # rows
@@ -95,4 +95,6 @@ def _cell(record: dict[str, Any], column: str, place: str) -> str:
 def _broken(error: Exception, file: Path) -> TmtError:
     if isinstance(error, OSError) and error.errno is not None:
         return from_os_error(error, "reading a Parquet file", file)
-    return TmtError(f"not a Parquet file, or damaged ({error})", place=file, remedy="Download or copy it again.")
+    return TmtError(
+        f"not a Parquet file, or damaged ({reason(error)})", place=file, remedy="Download or copy it again."
+    )

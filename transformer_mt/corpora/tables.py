@@ -19,7 +19,7 @@ from pydantic import Field, field_validator, model_validator
 from transformer_mt.config.languages import COLUMN_NAMES
 from transformer_mt.config.section import Many, NonNegative, Section
 from transformer_mt.corpora.base import EncodedOptions, FilesCorpus, FilesOptions, Pair, SkippedRows
-from transformer_mt.errors import TmtError, at
+from transformer_mt.errors import TmtError, at, reason
 from transformer_mt.files.lines import read_lines
 
 Row = tuple[int, Sequence[str]]  # the first line of the row, and the cells
@@ -40,7 +40,7 @@ def csv_rows(file: Path, delimiter: str = ",", encoding: str = "utf-8") -> Itera
             row = next(reader, None)
         except csv.Error as error:
             remedy = 'Write a quote inside a quoted cell twice: "". For files without quoting use kind: tsv.'
-            raise TmtError(f"wrong quoting: {error}", place=at(file, begin), remedy=remedy) from None
+            raise TmtError(f"wrong quoting: {reason(error)}", place=at(file, begin), remedy=remedy) from None
         if row is None:
             return
         if row:

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from transformer_mt.corpora.base import Pair, SkippedRows
 from transformer_mt.corpora.tables import Skip, cell_text
-from transformer_mt.errors import TmtError, at, from_os_error
+from transformer_mt.errors import TmtError, at, from_os_error, reason
 
 LARGEST_PART = 1 << 30  # bytes, unpacked; a small workbook can contain many GiB
 HEADER_ROWS = 10  # the header is one of the first rows of a sheet; a title can come before it
@@ -133,7 +133,7 @@ def _require_bearable(stream: BinaryIO, file: Path) -> None:
 
 def _broken(file: Path, error: Exception) -> TmtError:
     return TmtError(
-        f"not an .xlsx workbook, or damaged ({error})",
+        f"not an .xlsx workbook, or damaged ({reason(error)})",
         place=file,
         remedy="Download or copy it again; save an .xls or a protected workbook as .xlsx without a password.",
     )

@@ -12,7 +12,7 @@ from transformer_mt.data.selection import Selection
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
 from transformer_mt.data.tokenising import sample_of
 from transformer_mt.data.trained_on import FILE, TrainedOn
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, reason
 from transformer_mt.files.checksum import sha256_of
 from transformer_mt.text.codec import Codec, Segmenter, load_codecs, tokenizers_digest
 
@@ -80,7 +80,7 @@ class Parent:
                 segmenters = {SOURCE: source, TARGET: target}
         except (OSError, ValueError) as error:
             remedy = "Copy the whole model folder again."
-            raise TmtError(f"the tokenizer is damaged: {error}", place=self.folder, remedy=remedy) from None
+            raise TmtError(f"the tokenizer is damaged: {reason(error)}", place=self.folder, remedy=remedy) from None
         for side, segmenter in {id(one): (side, one) for side, one in segmenters.items()}.values():
             settings, tokenizer = segmenter.config, segmenter.tokenizer
             if settings.extend and tokenizer.inventory() is not None:

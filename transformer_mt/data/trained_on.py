@@ -21,7 +21,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from transformer_mt.data.store import SIDES
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, reason
 
 FILE = "trained_on.safetensors"
 MOST = 1_000_000  # hashes a side
@@ -76,7 +76,7 @@ class TrainedOn:
             return None
         except (SafetensorError, OSError) as error:
             remedy = "Copy it again from its original, or delete it; what this model was trained on is then unknown."
-            raise TmtError(f"not a readable safetensors file ({error})", place=file, remedy=remedy) from None
+            raise TmtError(f"not a readable safetensors file ({reason(error)})", place=file, remedy=remedy) from None
         return cls(hashes, complete)
 
 

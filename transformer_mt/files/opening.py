@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, reason
 
 COMPRESSED = (".gz", ".xz", ".zst", ".zstd")
 _BUFFER = 1 << 17  # bytes
@@ -115,9 +115,9 @@ def damaged(error: Exception, path: Path, place: str | Path) -> TmtError:
         return TmtError("the file is incomplete: its end is missing", place=place, remedy=again)
     if isinstance(error, _DAMAGED):
         suffix = ".zip" if isinstance(error, zipfile.BadZipFile) else path.suffix
-        return TmtError(f"the file is damaged, or not a {suffix} file ({error})", place=place, remedy=again)
+        return TmtError(f"the file is damaged, or not a {suffix} file ({reason(error)})", place=place, remedy=again)
     remedy = "Unpack it, and give the files inside it."
-    return TmtError(f"this archive cannot be read in place ({error})", place=place, remedy=remedy)
+    return TmtError(f"this archive cannot be read in place ({reason(error)})", place=place, remedy=remedy)
 
 
 class _UpTo(io.RawIOBase):

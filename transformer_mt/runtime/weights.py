@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from transformer_mt.errors import TmtError, from_os_error
+from transformer_mt.errors import TmtError, from_os_error, reason
 
 _MOST_DIMENSIONS = 8  # of a tensor; torch allows 64
 _FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
@@ -43,7 +43,7 @@ def read_weights(file: Path) -> dict[str, Tensor]:
     try:
         return load_file(file)
     except (SafetensorError, RuntimeError, ValueError, TypeError, IndexError) as error:
-        raise _unreadable(error, file) from None
+        raise _unreadable(reason(error), file) from None
     except OSError as error:
         raise from_os_error(error, "reading weights") from None
 
@@ -56,7 +56,7 @@ def read_shapes(file: Path) -> dict[str, list[int]]:
     except FileNotFoundError:
         raise TmtError("the file with the weights is missing", place=file, remedy=_REMEDY) from None
     except SafetensorError as error:
-        raise _unreadable(error, file) from None
+        raise _unreadable(reason(error), file) from None
     except OSError as error:
         raise from_os_error(error, "reading weights") from None
     wrong = next((name for name, shape in shapes.items() if len(shape) > _MOST_DIMENSIONS), None)
@@ -65,7 +65,7 @@ def read_shapes(file: Path) -> dict[str, list[int]]:
     return shapes
 
 
-def _unreadable(problem: object, file: Path) -> TmtError:
+def _unreadable(problem: str, file: Path) -> TmtError:
     remedy = "The file is damaged or incomplete. Copy it again."
     return TmtError(f"not a readable safetensors file ({problem})", place=file, remedy=remedy)
 

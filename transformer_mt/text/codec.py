@@ -22,7 +22,7 @@ from typing_extensions import TypedDict
 
 from transformer_mt.config.schema import OneTokenizer
 from transformer_mt.config.section import LANGUAGE
-from transformer_mt.errors import CONTROLS, TmtError, from_os_error
+from transformer_mt.errors import CONTROLS, TmtError, from_os_error, reason
 from transformer_mt.files.checksum import sha256_of
 from transformer_mt.files.opening import read_small
 from transformer_mt.text.casing import Casing
@@ -31,7 +31,6 @@ from transformer_mt.text.vocabulary import EOS, MARKS, UNK, Vocabulary
 
 SETTINGS, VOCABULARY = "tokenizer.json", "vocabulary.txt"
 SOURCE, TARGET = "source", "target"  # folders of the two sides
-_LONGEST = 300  # characters of a problem in a message
 _REMEDY = "Prepare again with `tmt prepare --force`, or copy the whole model folder again."
 
 
@@ -174,7 +173,7 @@ class Codec:
         except OSError as error:
             raise from_os_error(error, "reading a tokenizer") from None
         except ValueError as error:
-            raise TmtError(f"the tokenizer is damaged: {str(error)[:_LONGEST]}", place=folder, remedy=_REMEDY) from None
+            raise TmtError(f"the tokenizer is damaged: {reason(error)}", place=folder, remedy=_REMEDY) from None
 
 
 def save_codecs(codecs: tuple[Codec, Codec], folder: Path) -> None:
