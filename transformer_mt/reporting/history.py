@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import threading
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from transformer_mt.errors import TmtError
 
 Record = dict[str, Any]
 _LATEST = 1e11  # seconds since 1970
+_HUGE = 1e300  # not a loss; also the limit of whole numbers, which float() refuses from about 1.8e308
 _MARK = 64  # last bytes that were read of a file, to notice that it is another one now
 
 
@@ -118,5 +118,5 @@ class Follower:
 def points(records: Sequence[Record], event: str, key: str) -> tuple[list[int], list[float]]:
     """Steps and values of one kind of record, only those with a finite number as value."""
     found = [(record["step"], record.get(key)) for record in records if record.get("event") == event]
-    kept = [(step, float(value)) for step, value in found if isinstance(value, (int, float)) and math.isfinite(value)]
+    kept = [(step, float(value)) for step, value in found if isinstance(value, (int, float)) and abs(value) < _HUGE]
     return [step for step, _ in kept], [value for _, value in kept]
