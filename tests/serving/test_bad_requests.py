@@ -204,3 +204,10 @@ def test_answers_have_the_headers_for_safety(client: Client) -> None:
         assert "unsafe" not in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
         assert "server" not in headers
+
+
+@pytest.mark.parametrize("part", ["bytes=abc", "bytes=5-1", "bytes=9999999-", "bytes=0-1,3-4"])
+def test_a_range_is_ignored(client: Client, part: str) -> None:
+    answer = client.get("/static/app.js", headers={"Range": part})
+    assert answer.status_code == 200
+    assert answer.text == client.get("/static/app.js").text

@@ -199,3 +199,43 @@ def test_clients_that_keep_asking_come_together() -> None:
 
     run(scenario())
     assert len(work.batches) < 8 * 30 / 4
+
+
+def test_a_batch_waits_for_one_function_not_for_all() -> None:
+    """Looking inside takes long: ten clients who do it must not keep those who translate waiting."""
+    order, go = list[str](), threading.Event()
+
+    def work(items: Sequence[Item], settings: Settings) -> list[Translation]:
+        order.append("batch")
+        return Work()(items, settings)
+
+    def look() -> None:
+        assert go.wait(30)
+        order.append("look")
+
+    async def scenario() -> None:
+        batcher = Batcher(work, 100)
+        batcher.observe = lambda items: go.set()  # the batch is complete; the first function runs until then
+        looking = [asyncio.ensure_future(batcher.run(look)) for _ in range(10)]
+        await asyncio.sleep(0)
+        assert await ask(batcher, "a") == ["A"]
+        await asyncio.gather(*looking)
+        assert order == ["look", "batch", *["look"] * 9]
+        await batcher.close()
+
+    run(scenario())
+
+
+def test_a_function_that_fails_or_is_dropped_lets_the_next_one_run() -> None:
+    async def scenario() -> None:
+        batcher = Batcher(Work(), 100)
+        with pytest.raises(ZeroDivisionError):
+            await batcher.run(lambda: 1 // 0)
+        dropped = asyncio.ensure_future(batcher.run(lambda: 1))
+        await asyncio.sleep(0)
+        dropped.cancel()
+        assert await batcher.run(lambda: 2) == 2
+        assert batcher.waiting == 0
+        await batcher.close()
+
+    run(scenario())

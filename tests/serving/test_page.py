@@ -426,3 +426,83 @@ def test_nothing_is_too_wide_and_axe_finds_no_violation(browser: Any, server: Li
         assert places == [], view
     assert page.errors == []
     page.context.close()
+
+
+def hold_first(page: Page, pattern: str) -> list[Any]:
+    """Holds the first request to an address, and lets the others through."""
+    held: list[Any] = []
+    page.route(pattern, lambda route: route.continue_() if held else held.append(route))
+    return held
+
+
+def test_nothing_waits_after_the_text_was_cleared(page: Page) -> None:
+    held = hold_first(page, "**/v1/translate")
+    page.fill("#text", SENTENCE)
+    page.locator("#output.waiting").wait_for()
+    page.fill("#text", "")
+    api.expect(page.locator("#output")).not_to_have_class(re.compile("waiting"))
+    assert len(held) == 1
+
+
+def test_the_view_inside_shows_the_sentence_of_its_field(page: Page) -> None:
+    look(page)
+    held = hold_first(page, "**/v1/inside")
+    with page.expect_request("**/v1/inside"):
+        page.fill("#sentence", "가나다")
+    with page.expect_event("requestfailed", lambda one: one.url.endswith("/v1/inside")):
+        page.fill("#sentence", SENTENCE)  # what is shown already: the other answer must not replace it
+    assert len(held) == 1
+    assert SENTENCE in page.inner_text("#says")
+
+
+def test_a_server_that_comes_back_with_other_models(browser: Any, runs: Path) -> None:
+    with living([random_translator()], runs) as server:
+        page = opened(browser, server.address)
+        translated(page, "가나다")
+        server.stop()
+        page.fill("#text", SENTENCE)
+        page.locator("#away").filter(has_text="does not answer").wait_for()
+        server._translators = [random_translator("en", "ko")]
+        server.start()
+        page.locator("#source-name").filter(has_text="English").wait_for()
+        api.expect(page.locator("#problem")).to_be_hidden()
+        page.context.close()
+
+
+def test_a_stream_that_was_cut_is_asked_for_again(page: Page, runs: Path) -> None:
+    write(runs, "cut", step(1))
+    cuts = iter([True])
+
+    def cut(route: Any) -> None:
+        if next(cuts, False):  # as a proxy or a server that restarts does: what is known, and then the end
+            state = page.evaluate("fetch('/v1/runs').then((answer) => answer.json())")["runs"]
+            own = next(one for one in state if one["name"] == "cut")
+            route.fulfill(content_type="text/event-stream", body=f"event: state\ndata: {json.dumps(own)}\n\n")
+        else:
+            route.continue_()
+
+    page.route("**/v1/runs/cut/events", cut)
+    page.click("#tab-runs")
+    page.locator(".run", has_text="cut").click()
+    page.locator("#run h2", has_text="cut").wait_for()
+    page.locator("#run", has_text="900 target tokens per second").wait_for(timeout=20_000)
+
+
+def test_a_dialog_for_the_key_that_was_closed_stays_closed(browser: Any, runs: Path) -> None:
+    with living([random_translator()], runs, Keys(["open"])) as server:
+        context = browser.new_context()
+        page = context.new_page()
+        page.clock.install()
+        page.goto(f"{server.address}/#runs")
+        page.locator("#key[open]").wait_for()
+        page.keyboard.press("Escape")
+        page.locator("#runs-problem", has_text="key").wait_for()
+        with page.expect_response("**/v1/runs"):
+            page.clock.fast_forward(6_000)  # the list looks again
+        page.wait_for_timeout(200)
+        assert page.is_hidden("#key")
+        page.click("#tab-translate")
+        page.fill("#text", SENTENCE)  # a person wants something
+        page.clock.fast_forward(1_000)
+        page.locator("#key[open]").wait_for()
+        context.close()

@@ -232,3 +232,34 @@ def test_numbers_that_json_does_not_have_are_left_out(folder: Path, client: http
     assert client.get("/v1/runs/b").json()["records"][0] == {
         "event": "step", "step": 1, "epoch": None, "time": None, "loss": None, "learning_rate": None,
     }  # fmt: skip
+
+
+NOT_RECORDS = (
+    b"[" * 100_000,
+    b'{"event": ["a"], "step": 4, "time": 1}',
+    b'{"event": "validation", "step": 4, "time": "soon"}',
+    b'{"event": "validation", "step": 4, "time": NaN}',
+    b'{"event": "validation", "step": 4, "time": 1e400}',
+)
+
+
+@pytest.mark.parametrize("line", NOT_RECORDS, ids=range(len(NOT_RECORDS)))
+def test_a_damaged_run_does_not_hide_the_others(folder: Path, line: bytes) -> None:
+    with (folder / "b" / "metrics.jsonl").open("ab") as file:
+        file.write(line + b"\n")
+    runs = Runs(folder)
+    assert {one["name"]: one["step"] for one in runs.listed()} == {"한글 run": 3, "b": 3}
+    assert [one["step"] for one in runs.whole("b")["records"]] == [1, 2, 3, 3]
+
+
+def test_what_is_not_a_number_is_sent_as_json(client: httpx.Client, folder: Path) -> None:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    bad = record("validation", 2, loss=float("nan"), bleu=30.0, samples=[{"source": float("inf")}])
+    (folder / "b" / "metrics.jsonl").write_text(lines(bad, VALIDATION, END))
+    found = json.loads(client.get("/v1/runs/b").text, parse_constant=refuse)
+    assert found["best_loss"] == 1.5
+    events = client.get("/v1/runs/b/events").text
+    data = [json.loads(line[6:], parse_constant=refuse) for line in events.splitlines() if line.startswith("data: ")]
+    assert data[0][0]["loss"] is None

@@ -124,3 +124,18 @@ def test_a_client_that_goes_away_gives_its_place_free(port: int, models: Models)
     assert first.recv(65_536).startswith(b"HTTP/1.1 200")
     first.close()
     assert "gone!" not in done
+
+
+def test_a_pipelined_request_whose_body_comes_later_is_answered(port: int) -> None:
+    with closing(connected(port, ASK + HEAD % len(BODY))) as connection:
+        found = b""
+        while b"translations" not in found:
+            piece = connection.recv(65_536)
+            assert piece, found
+            found += piece
+        connection.sendall(BODY)
+        connection.settimeout(30)
+        while found.count(b'"translations"') < 2:
+            piece = connection.recv(65_536)
+            assert piece, "closed without the second answer"
+            found += piece

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import threading
 from collections.abc import Sequence
@@ -13,6 +12,8 @@ from typing import Any
 from transformer_mt.errors import TmtError
 
 Record = dict[str, Any]
+_LATEST = 1e11  # seconds since 1970
+_HUGE = 1e300  # not a loss; also the limit of whole numbers, which float() refuses from about 1.8e308
 _MARK = 64  # last bytes that were read of a file, to notice that it is another one now
 
 
@@ -40,9 +41,9 @@ class History:
         for line in lines.decode("utf-8", errors="replace").split("\n"):
             try:
                 record = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
-            if not isinstance(record, dict) or not isinstance(record.get("step"), int):
+            if not _is_record(record):
                 continue
             while self._kept and self._kept[-1]["step"] > record["step"]:
                 self._kept.pop()  # the run went back, and made the later records again
@@ -56,6 +57,14 @@ class History:
             latest.pop(key, None)
             latest[key] = record
         return list(latest.values())
+
+
+def _is_record(value: Any) -> bool:
+    """Whether a damaged line has at least the kinds of values that all readers rely on."""
+    if not isinstance(value, dict) or not isinstance(value.get("step"), int):
+        return False
+    time, event = value.get("time", 0.0), value.get("event", "")
+    return isinstance(event, str) and isinstance(time, (int, float)) and abs(time) < _LATEST
 
 
 class Follower:
@@ -109,5 +118,5 @@ class Follower:
 def points(records: Sequence[Record], event: str, key: str) -> tuple[list[int], list[float]]:
     """Steps and values of one kind of record, only those with a finite number as value."""
     found = [(record["step"], record.get(key)) for record in records if record.get("event") == event]
-    kept = [(step, float(value)) for step, value in found if isinstance(value, (int, float)) and math.isfinite(value)]
+    kept = [(step, float(value)) for step, value in found if isinstance(value, (int, float)) and abs(value) < _HUGE]
     return [step for step, _ in kept], [value for _, value in kept]

@@ -14,7 +14,7 @@ JSON_UTF8 = "application/json; charset=utf-8"
 
 def json_response(value: Any, status: int = 200) -> Response:
     """A value as JSON. Numbers that JSON does not have, such as an infinite score, become null."""
-    return Response(to_json(value), status, media_type=JSON_UTF8)
+    return Response(to_json(value, inf_nan_mode="null"), status, media_type=JSON_UTF8)
 
 
 def error_response(error: RequestError) -> Response:

@@ -140,6 +140,8 @@ class Frame:
 
         try:
             self._check(HTTPConnection(scope))
+            # Nothing here is worth a part of it, and Starlette answers a wrong range in plain text.
+            scope["headers"] = [one for one in scope["headers"] if one[0] != b"range"]
             await self.app(scope, receive, send_framed)
         except RequestError as error:
             await error_response(error)(scope, receive, send_framed)

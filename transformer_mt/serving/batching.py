@@ -83,6 +83,7 @@ class Batcher:
         self._answered, self._wanted = 0, 1  # requests: answered by the last batch; that the next one waits for
         self._arrived, self._complete = 0.0, asyncio.Event()  # when the last request came; whether all wanted came
         self._thread = ThreadPoolExecutor(1, "translating")
+        self._turn = asyncio.Lock()  # of functions: batches wait for at most one of them
         self._loop: asyncio.Task[None] | None = None
         self._size, self._rate = FEWEST, 0.0  # items: most in a batch, and in a second
 
@@ -112,7 +113,8 @@ class Batcher:
         self._check_room(1)
         self.waiting += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, function)
+            async with self._turn:
+                return await asyncio.get_running_loop().run_in_executor(self._thread, function)
         finally:
             self.waiting -= 1
 

@@ -130,7 +130,8 @@ class PatientProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        if self.cycle.more_body:  # answered without reading the whole body
+        # Answered without reading the whole body. With a pipeline, the newest request is not the answered one.
+        if self.cycle.more_body and not self.pipeline:
             self.transport.close()
         super().on_response_complete()
 

@@ -7,8 +7,6 @@ run is, and `end` comes last when the run is finished. A client that goes away, 
 from __future__ import annotations
 
 import asyncio
-import json
-import math
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
@@ -16,6 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import to_json
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
@@ -24,7 +23,7 @@ from typing_extensions import TypedDict
 from transformer_mt.config.load import CONFIG, load_config
 from transformer_mt.errors import TmtError
 from transformer_mt.reporting.curves import METRICS
-from transformer_mt.reporting.history import Follower, Record
+from transformer_mt.reporting.history import Follower, Record, points
 from transformer_mt.serving.answers import json_response
 from transformer_mt.serving.limits import RequestError
 
@@ -107,8 +106,7 @@ class Runs:
     def summary(self, name: str, records: Sequence[Record]) -> dict[str, Any]:
         last = records[-1] if records else {}
         validations = [one for one in records if one.get("event") == "validation"]
-        losses = [one["loss"] for one in validations if isinstance(one.get("loss"), float)]
-        bleus = [one["bleu"] for one in validations if isinstance(one.get("bleu"), float)]
+        losses, bleus = points(validations, "validation", "loss")[1], points(validations, "validation", "bleu")[1]
         return {
             "name": name,
             "state": self.state(name, records),
@@ -223,15 +221,10 @@ def shown(records: Sequence[Record]) -> list[Record]:
     """The records that the page draws, without the rest of their values."""
     return [
         {"event": name, "step": record["step"], "epoch": record.get("epoch"), "time": record.get("time")}
-        | {key: _finite(record[key]) for key in SHOWN[name] if key in record}
+        | {key: record[key] for key in SHOWN[name] if key in record}
         for record in records
         if (name := record.get("event")) in SHOWN
     ]
-
-
-def _finite(value: Any) -> Any:
-    """None for a number that JSON does not have."""
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def thinned(records: Sequence[Record], most: int = POINTS) -> list[Record]:
@@ -248,5 +241,5 @@ def thinned(records: Sequence[Record], most: int = POINTS) -> list[Record]:
 
 
 def event(name: str, data: Mapping[str, Any] | Sequence[Any]) -> str:
-    """A server-sent event. JSON has no line breaks, so the data is one line."""
-    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n"
+    """A server-sent event. JSON has no line breaks, so the data is one line. NaN and infinity become null."""
+    return f"event: {name}\ndata: {to_json(data, inf_nan_mode='null').decode()}\n\n"

@@ -12,6 +12,8 @@ export class Failure extends Error {
 
 let key = remembered();
 let asking = null;
+let declined = false; // the user gave no key: what asks again and again must not open the dialog
+for (const act of ["click", "input"]) addEventListener(act, () => (declined = false), true);
 
 function remembered() {
   try {
@@ -35,7 +37,7 @@ export async function ask(path, { body, signal } = {}) {
     throw new Failure("away", "The server does not answer.");
   }
   found();
-  if (response.status === 403 && (await newKey())) return ask(path, { body, signal });
+  if (response.status === 403 && !declined && (await newKey())) return ask(path, { body, signal });
   if (response.ok) return response;
   const said = await response.json().catch(() => ({}));
   const sentence = sentenceOf(said.error);
@@ -65,6 +67,7 @@ function newKey() {
           // it is kept until the page is left
         }
       }
+      declined = !given;
       answer(Boolean(given));
     }, { once: true });
     dialog.returnValue = "";

@@ -64,7 +64,7 @@ for (const tab of tabs) tab.addEventListener("click", () => show(tab.getAttribut
 rove(document.querySelector("[role=tablist]"), "[role=tab]");
 addEventListener("hashchange", () => show(location.hash.slice(1), { push: false }));
 document.addEventListener("visibilitychange", () => VIEWS[current()].shown(!document.hidden));
-onReturn(() => translate.hasModels() || load());
+onReturn(load); // it may have other models now
 translate.start({ look: (text, model) => { inside.open(text, model); show("inside"); $("tab-inside").focus(); }, changed: inside.use, load });
 inside.start();
 runs.start();

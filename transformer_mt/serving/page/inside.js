@@ -37,6 +37,9 @@ export function start() {
 
 /** The model has changed. */
 export function use(one) {
+  asking?.abort();
+  asking = null;
+  clearTimeout(again);
   model = one;
   asked = "";
   $("sentence").lang = model.source;
@@ -77,8 +80,14 @@ async function look() {
   const text = $("sentence").value;
   const beam = Number($("beam").value);
   const name = `${beam} ${text}`;
-  if (!model?.inside || !text.trim() || name === asked) return;
-  asking?.abort();
+  asking?.abort(); // its answer would not fit the field any more
+  asking = null;
+  $("seen").removeAttribute("aria-busy");
+  if (!model?.inside || !text.trim()) return;
+  if (name === asked) {
+    say($("inside-problem"));
+    return;
+  }
   const own = (asking = new AbortController());
   $("seen").setAttribute("aria-busy", "true");
   try {

@@ -41,7 +41,7 @@ async function list() {
     if (!runs.some((run) => run.name === name)) name = null;
     if (name === null && runs.length) choose(runs[0].name);
     const own = runs.find((run) => run.name === name);
-    if (!stream && own && own.state !== summary?.state) hear();
+    if (!stream && own && !(own.state === "finished" && summary?.state === "finished")) hear();
     drawList();
   } catch (error) {
     if (!(error instanceof Failure)) throw error;

@@ -16,7 +16,6 @@ let again = 0; // a timer: the server was busy
 let hooks = {};
 let typing = null;
 
-export const hasModels = () => models.length > 0;
 
 export function start(given) {
   hooks = given;
@@ -39,13 +38,15 @@ export function start(given) {
 
 export function shown() {}
 
+/** The models that the server has; the chosen one stays if it is among them. */
 export function use(found) {
+  if (JSON.stringify(found) === JSON.stringify(models)) return;
   models = found;
   say($("problem"));
   const select = $("model");
   select.replaceChildren(...models.map((one) => h("option", { value: one.name }, `${one.source_name} → ${one.target_name} · ${one.name}`)));
   $("choice").hidden = models.length < 2;
-  choose(models.find((one) => one.default) ?? models[0]);
+  choose(models.find((one) => one.name === model?.name) ?? models.find((one) => one.default) ?? models[0]);
 }
 
 /** Shows a sentence that explains what is wrong. */
@@ -126,6 +127,7 @@ async function translate() {
   if (!text.trim()) {
     asking = null;
     answer = null;
+    $("output").classList.remove("waiting");
     say($("problem"));
     draw();
     return;

@@ -135,7 +135,7 @@ function tell(told, place, seen, model, step, last) {
 /** Why the search stopped. */
 function ending(tree, open) {
   if (!open) return "The search stops here: nothing is left to extend.";
-  if (tree.done.length >= tree.beam) return `The search stops here: ${tree.done.length === 1 ? "a hypothesis has" : `${tree.done.length} hypotheses have`} ended, as many as the beam is wide.`;
+  if (tree.done.length >= tree.beam) return `The search stops here: ${tree.done.length === 1 ? "a hypothesis has" : `${tree.done.length} hypotheses have`} ended, and the beam is ${tree.beam} wide.`;
   return `The search stops here: what is left in the beam cannot become better than the best hypothesis any more.`;
 }
 
