@@ -14,8 +14,8 @@ from pathlib import Path
 USER_FAULT = 2
 INTERRUPTED = 130
 LONGEST_REASON = 300
-# C0 and C1 without tab, line feed and carriage return: a terminal acts on them.
-CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+# C0 and C1 without tab and line feed: a terminal acts on them.
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class TmtError(Exception):

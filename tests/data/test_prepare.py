@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from transformer_mt.data.parallel import CHUNK
+from transformer_mt.data.prepared import Prepared
 from transformer_mt.errors import TmtError
 from transformer_mt.text.vocabulary import EOS, UNK
 
@@ -370,3 +371,17 @@ def test_two_workers_write_the_same_bytes_as_one(workshop: Any, tokenizer: dict[
     for manifest in (one.manifest, two.manifest):
         manifest.report.pop("seconds")
     assert one.manifest == two.manifest
+
+
+def test_a_word_of_the_vocabulary_that_a_flipped_bit_changes_is_noticed(workshop: Any) -> None:
+    folder = workshop.prepare(workshop.splits(workshop.numbered(3)), tokenizer={"kind": "whitespace"}).folder
+    assert Prepared.open(folder).codecs()
+    (folder / "target" / ".DS_Store").write_bytes(b"of the system")
+    assert Prepared.open(folder).codecs()
+    file = folder / "target" / "vocabulary.txt"
+    content = bytearray(file.read_bytes())
+    content[-2] ^= 1
+    file.write_bytes(content)
+    with pytest.raises(TmtError, match="the tokenizers are damaged: their checksum differs") as error:
+        Prepared.open(folder).codecs()
+    assert "--force" in error.value.remedy

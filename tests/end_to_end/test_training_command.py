@@ -244,6 +244,23 @@ def test_average_writes_the_mean_of_the_last_checkpoints(run: Path, capfd):
     assert "averaged only the newest 2 checkpoints" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("name", [WEIGHTS, "target/vocabulary.txt"])
+def test_average_does_not_give_damaged_files_new_checksums(run: Path, name: str):
+    before = load_file(run / "model" / WEIGHTS)
+    file = run / "model" / name
+    content = file.read_bytes()
+    file.write_bytes(content[:-2] + bytes([content[-2] ^ 1]) + content[-1:])
+    damaged = file.read_bytes()
+    with pytest.raises(TmtError, match="checksum differs") as error:
+        average(run, last=2)
+    assert "move it away" in str(error.value)
+    assert file.read_bytes() == damaged
+    (run / "model").rename(run / "away")
+    average(run, last=2)
+    assert transformer_mt.load(run / "model").translate("eins").text is not None
+    assert set(load_file(run / "model" / WEIGHTS)) == set(before)
+
+
 def test_average_keeps_other_files_in_the_model_folder(run: Path):
     (run / "model" / "NOTES.txt").write_text("mine")
     (run / "model" / ".gitattributes").write_text("mine")

@@ -38,7 +38,7 @@ from transformer_mt.files.checksum import sha256_of
 from transformer_mt.files.lines import printable
 from transformer_mt.files.lock import lock
 from transformer_mt.files.replace import recover, replaced_folder
-from transformer_mt.text.codec import save_codecs
+from transformer_mt.text.codec import save_codecs, tokenizers_digest
 
 
 def prepare(
@@ -155,6 +155,7 @@ class _Preparation:
             "files": [
                 {"path": printable(file), "size": file.stat().st_size, "sha256": sha256_of(file)} for file in files
             ],
+            "tokenizers": tokenizers_digest(self.folder),
             "splits": {split: figures.pairs for split, figures in report.splits.items()},
             "parts": [(pairs, stream.weight) for stream, pairs in by_stream if stream.trains],  # in the store's order
             "report": report.to_json(),

@@ -23,7 +23,7 @@ from transformer_mt.data.store import SIDES, Store
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.lines import path_of
 from transformer_mt.files.replace import recover
-from transformer_mt.text.codec import Codec, load_codecs
+from transformer_mt.text.codec import Codec, load_codecs, tokenizers_digest
 
 MANIFEST = "manifest.json"
 PARENT = "parent"  # of the settings: whether the tokenizers are those of another model
@@ -39,12 +39,16 @@ class CorpusFile(BaseModel):
 
 
 class Manifest(BaseModel):
-    """splits: number of pairs; parts: training pairs and weight of each corpus; report: DataReport as JSON."""
+    """splits: number of pairs; parts: training pairs and weight of each corpus; report: DataReport as JSON.
+
+    tokenizers: their checksum; empty if an older version wrote it
+    """
 
     format: int
     settings: dict[str, Any]
     fingerprint: str
     files: list[CorpusFile]
+    tokenizers: str = ""
     splits: dict[str, int]
     parts: list[tuple[int, float]]
     report: dict[str, Any]
@@ -156,7 +160,10 @@ class Prepared:
 
     @cached_property
     def _codecs(self) -> tuple[Codec, Codec]:
-        return load_codecs(self.folder)
+        codecs = load_codecs(self.folder)
+        if self.manifest.tokenizers not in ("", tokenizers_digest(self.folder)):
+            raise TmtError("the tokenizers are damaged: their checksum differs", place=self.folder, remedy=_FORCE)
+        return codecs
 
 
 def settings_of(config: Config) -> dict[str, Any]:

@@ -49,8 +49,8 @@ WEIGHTS, TRAINED_ON = "model.safetensors", "trained_on.safetensors"
 _CHECKSUMS = "sha256"  # one entry in the file of the weights, because safetensors writes several in a random order
 _TENSORS = "tensors"  # in place of a file's name: of the weights
 _REMEDY = (
-    "Copy the whole model folder again: weights and tokenizers belong together. A run writes its model again from its"
-    " checkpoints with `tmt average`."
+    "Copy the whole model folder again: weights and tokenizers belong together. If it belongs to a run, move it away;"
+    " `tmt average --run RUN` then writes it again from the checkpoints."
 )
 OWN_FILES = (CONFIG, WEIGHTS, SCORES, SOURCE, TARGET, ".steps")  # .steps: a run's note of the averaged checkpoints
 
@@ -96,16 +96,25 @@ def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> Mo
 def read_model_weights(folder: Path) -> dict[str, Tensor]:
     """The weights in a model directory. Raises TmtError if they or the tokenizers differ from what was saved."""
     weights = read_weights(folder / WEIGHTS)
-    lines = facts_of_weights(folder / WEIGHTS).get(_CHECKSUMS, "").splitlines()  # older versions wrote none
-    expected = {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
-    if _TENSORS in expected and expected[_TENSORS] != digest_of_weights(weights):
+    if _saved_checksums(folder).get(_TENSORS) not in (None, digest_of_weights(weights)):
         raise TmtError("the weights are damaged: their checksum differs", place=folder / WEIGHTS, remedy=_REMEDY)
+    require_saved_tokenizers(folder)
+    return weights
+
+
+def require_saved_tokenizers(folder: Path) -> None:
+    """Raises TmtError unless the tokenizers are those that were saved with the weights."""
+    saved = _saved_checksums(folder)
     for file in tokenizer_files(folder):  # never a name that the file of the weights gives
-        name = _name(file)
-        if name in expected and file.is_file() and sha256_of(file) != expected[name]:
+        if file.is_file() and saved.get(_name(file)) not in (None, sha256_of(file)):
             problem = "damaged, or not the file that the weights beside it were trained with: its checksum differs"
             raise TmtError(problem, place=file, remedy=_REMEDY)
-    return weights
+
+
+def _saved_checksums(folder: Path) -> dict[str, str]:
+    """By name. Older versions wrote none. Raises TmtError if the weights cannot be read."""
+    lines = facts_of_weights(folder / WEIGHTS).get(_CHECKSUMS, "").splitlines()
+    return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
 
 
 def _checksums(folder: Path, weights: Mapping[str, Tensor]) -> str:

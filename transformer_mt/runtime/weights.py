@@ -104,7 +104,8 @@ def digest_of_weights(weights: Mapping[str, Tensor]) -> str:
 
 
 def facts_of_weights(file: Path) -> dict[str, str]:
-    """What `save_weights` wrote about the tensors; the file must be readable."""
+    """What `save_weights` wrote about the tensors. Raises as `read_weights`."""
+    read_shapes(file)
     with safe_open(file, framework="pt") as opened:
         return dict(opened.metadata() or {})
 

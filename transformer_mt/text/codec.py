@@ -98,8 +98,9 @@ class Segmenter:
 
 
 def tokenizer_files(folder: Path, files: str = "*") -> list[Path]:
-    """The files of the tokenizers in a folder, sorted. files: a pattern."""
-    return sorted(file for side in (SOURCE, TARGET) for file in (folder / side).glob(files))
+    """The files of the tokenizers in a folder, sorted, without hidden ones of the system. files: a pattern."""
+    found = (file for side in (SOURCE, TARGET) for file in (folder / side).glob(files))
+    return sorted(file for file in found if not file.name.startswith("."))
 
 
 def tokenizers_digest(folder: Path, files: str = "*") -> str:

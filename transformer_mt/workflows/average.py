@@ -12,13 +12,17 @@ from transformer_mt.config.load import CONFIG, load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.data.parent import hashes_for_model
 from transformer_mt.data.prepared import open_prepared
-from transformer_mt.decoding.model_directory import WEIGHTS, save_model_directory
+from transformer_mt.decoding.model_directory import (
+    WEIGHTS,
+    read_model_weights,
+    require_saved_tokenizers,
+    save_model_directory,
+)
 from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import path_of
 from transformer_mt.kernels.build import build_model
 from transformer_mt.reporting.notes import note
 from transformer_mt.runtime.device import set_up
-from transformer_mt.runtime.weights import read_weights
 from transformer_mt.text.codec import load_codecs
 from transformer_mt.training.ending import Candidate, best_of
 from transformer_mt.training.run_directory import FinalModel, RunDirectory
@@ -70,6 +74,8 @@ def average(run: str | Path | None = None, last: int = 5, force: bool = False) -
         newest = "checkpoint" if len(steps) == 1 else f"{len(steps)} checkpoints"
         note(f"averaged only the newest {newest}; training.keep_last decides how many a run keeps")
     if directory.model.is_dir():
+        if (directory.model / WEIGHTS).exists():
+            require_saved_tokenizers(directory.model)  # else damaged ones would get new checksums
         codecs, seen = load_codecs(directory.model), None  # the file that is there is kept
     else:
         prepared = open_prepared(config)
@@ -104,7 +110,7 @@ def _compared(
         remedy = f"{error.remedy}\n  To replace the model without a comparison:  --force{_IN_PYTHON}"
         problem = f"{error.message}, so the mean cannot be compared with the model of this run"
         raise TmtError(problem, place=error.place, remedy=remedy) from None
-    weights_before = read_weights(run.model / WEIGHTS)
+    weights_before = read_model_weights(run.model)
     note(f"compared on {scorer.describe()}")
     source, target = scorer.prepared.codecs()
     model = build_model(config, len(source), len(target), scorer.machine.device)
