@@ -385,3 +385,11 @@ def test_a_word_of_the_vocabulary_that_a_flipped_bit_changes_is_noticed(workshop
     with pytest.raises(TmtError, match="the tokenizers are damaged: their checksum differs") as error:
         Prepared.open(folder).codecs()
     assert "--force" in error.value.remedy
+
+
+def test_a_manifest_with_a_flipped_bit_in_a_name_is_damaged(workshop: Any) -> None:
+    prepared = workshop.prepare(workshop.splits(workshop.numbered(3)), tokenizer={"kind": "whitespace"})
+    sides = prepared.manifest.report["vocabulary"]
+    sides["tarfet"] = sides.pop("target")
+    with pytest.raises(TmtError, match="the manifest is damaged"):
+        prepared.store("train")

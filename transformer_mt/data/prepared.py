@@ -87,7 +87,10 @@ class Prepared:
     def report(self) -> DataReport:
         """The report of `prepare`. Raises TmtError if it is damaged."""
         try:
-            return DataReport.from_json(self.manifest.report)
+            report = DataReport.from_json(self.manifest.report)
+            for names, found in ((SIDES, report.vocabulary), (SIDES, report.languages), (self.splits, report.splits)):
+                _ = [found[name] for name in names]  # a flipped bit in a name
+            return report
         except (KeyError, ValueError, TypeError, AttributeError):
             raise TmtError("the manifest is damaged", place=self.folder / MANIFEST, remedy=_PREPARE) from None
 
