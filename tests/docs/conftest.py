@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 ROOT = Path(__file__).resolve().parents[2]
 _FENCE = re.compile(
@@ -156,7 +157,16 @@ def quickstart_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """
     if named := os.environ.get("TMT_QUICKSTART"):
         return Path(named).resolve()
-    folder = tmp_path_factory.mktemp("quickstart")
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base  # one training for all processes of the tests
+    with FileLock(base / "quickstart.lock"):
+        run = base / "quickstart-trained" / "runs" / "quickstart"
+        if not (run / "model" / "scores.json").is_file():
+            _train_quickstart(base / "quickstart-trained")
+    return run
+
+
+def _train_quickstart(folder: Path) -> None:
     command = [sys.executable, "-m", "transformer_mt.cli.main", "train", "--config", "configs/quickstart.yaml"]
     command += [
         "--device",
@@ -168,8 +178,7 @@ def quickstart_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--set",
         "training.bleu_sentences=0",
     ]
-    shutil.copytree(ROOT / "configs", folder / "configs")
+    shutil.copytree(ROOT / "configs", folder / "configs", dirs_exist_ok=True)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "2"}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return folder / "runs" / "quickstart"
