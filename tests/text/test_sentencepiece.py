@@ -168,7 +168,7 @@ def test_a_damaged_model_is_an_error(tmp_path: Path) -> None:
     made.save(tmp_path)
     file = tmp_path / "sentencepiece.model"
     file.write_bytes(file.read_bytes()[:100])
-    with pytest.raises(ValueError, match=r"sentencepiece\.model: "):
+    with pytest.raises(ValueError, match="damaged"):
         made.load(tmp_path)
 
 

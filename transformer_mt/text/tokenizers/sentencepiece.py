@@ -182,7 +182,7 @@ class SentencepieceTokenizer(Tokenizer):
         try:
             self._load(read_small(folder / FILE, LARGEST))
         except (RuntimeError, MemoryError) as error:
-            raise ValueError(f"{FILE}: {error or 'it asks for too much memory'}") from None
+            raise ValueError(f"{FILE} is damaged: {error or 'it asks for too much memory'}") from None
 
 
 def _untrainable(problem: str, vocab_size: int) -> TmtError:
