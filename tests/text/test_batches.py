@@ -13,8 +13,32 @@ from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.text.batches import Batch, as_lines, keys_of_pairs, one_line
 from transformer_mt.text.cleaning import clean_text, keys_of_pair, wrongly_decoded
 
-PIECES = [*" \t\n\r\v\x00\x1c\x85\xa0\xad", *"\u200b\u200c\u2028\u3000\ufeff\ufffd\ud83d", "ㅋㅋㅋㅋㅋ", "Ko\u0308ln", "Ａ"]
-PIECES += ["a", "ß", "İ", "\u0301", "ा", "_", "1", "Ã¤", "â€™", "Ð¢Ð", "é", "né", "à¤\x85", "각", "\U0001f600", "  ", "<s>"]
+PIECES = [
+    *" \t\n\r\v\x00\x1c\x85\xa0\xad",
+    *"\u200b\u200c\u2028\u3000\ufeff\ufffd\ud83d",
+    "ㅋㅋㅋㅋㅋ",
+    "Ko\u0308ln",
+    "Ａ",
+]
+PIECES += [
+    "a",
+    "ß",
+    "İ",
+    "\u0301",
+    "ा",
+    "_",
+    "1",
+    "Ã¤",
+    "â€™",
+    "Ð¢Ð",
+    "é",
+    "né",
+    "à¤\x85",
+    "각",
+    "\U0001f600",
+    "  ",
+    "<s>",
+]
 texts = st.lists(st.one_of(st.sampled_from(PIECES), st.characters()), max_size=8).map("".join)
 
 

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from transformer_mt.config.corpus import CorpusConfig, SplitConfig
+from transformer_mt.corpora.parts import Part, Texts
 from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import check_exists, path_of
 from transformer_mt.files.opening import archive_of, is_named_pipe, members
@@ -99,6 +100,32 @@ class Corpus(ABC):
     @abstractmethod
     def read(self, split: str) -> Iterator[Pair]:
         """The pairs of a split, one by one, in the order of the files. Raises TmtError with file and line."""
+
+    def parts(self, split: str) -> list[Part]:
+        """The split in parts that workers can read, in order. A part without files is what `read` gives."""
+        return [Part()]
+
+    def read_part(self, split: str, part: Part) -> Iterator[Pair]:
+        """The pairs of a part without spans. Raises TmtError as `read` does."""
+        return self.read(split)
+
+    def read_range(self, part: Part) -> Texts:
+        """The pairs of a part with spans. Raises TmtError or UnicodeDecodeError; `read_part` of the whole files then
+        raises the error with its line."""
+        raise NotImplementedError
+
+    def finish(self, files: tuple[Path, ...]) -> None:  # noqa: B027
+        """Check what was counted in all ranges of these files. Raises TmtError."""
+
+    def notes(self) -> dict[str, Any]:
+        """What was noted since the last call, as plain data for `add_notes` in another process."""
+        skipped = [rows._asdict() for rows in self._skipped.values()]
+        self._skipped.clear()
+        return {"skipped": skipped}
+
+    def add_notes(self, notes: dict[str, Any]) -> None:
+        for rows in notes["skipped"]:
+            self.skip(SkippedRows(**{**rows, "first": tuple(rows["first"])}))
 
     def skipped(self) -> list[SkippedRows]:
         """The rows that the last reading of each file has skipped, for the report."""
@@ -187,6 +214,17 @@ class FilesCorpus(Corpus):
         Here, an entry is a file name or a pattern for file names. Raises TmtError if no name matches it.
         """
         yield from ((file,) for file in files_like(part))
+
+    def parts(self, split: str) -> list[Part]:
+        """Whole files, or ranges of them where `cut` can cut them."""
+        return [part for entry in self._entries(split) for part in self.cut(*entry) or [Part(entry)]]
+
+    def read_part(self, split: str, part: Part) -> Iterator[Pair]:
+        return self.read_files(*part.files)
+
+    def cut(self, *files: Path) -> list[Part] | None:
+        """One entry in ranges that `read_range` reads; None if it is read as a whole."""
+        return None
 
     @abstractmethod
     def read_files(self, *files: Path) -> Iterator[Pair]:

@@ -18,6 +18,7 @@ from pydantic import Field, field_validator
 
 from transformer_mt.config.section import Many, Section
 from transformer_mt.corpora.base import EncodedOptions, FilesCorpus, Pair, files_like
+from transformer_mt.corpora.parts import Part, Texts, cut_lines, lines_in
 from transformer_mt.errors import TmtError, at
 from transformer_mt.files.lines import check_exists, path_of, read_lines
 from transformer_mt.files.opening import COMPRESSED, members
@@ -90,6 +91,17 @@ class TextCorpus(FilesCorpus):
     def read_files(self, *files: Path) -> Iterator[Pair]:
         source, target = files
         return read_parallel(source, target, self.options.encoding)
+
+    def cut(self, *files: Path) -> list[Part] | None:
+        return cut_lines(files, self.options.encoding)
+
+    def read_range(self, part: Part) -> Texts:
+        assert part.spans is not None
+        sides = zip(part.files, part.spans, strict=True)
+        sources, targets = (lines_in(file, span, self.options.encoding) for file, span in sides)
+        if len(sources) != len(targets):
+            raise TmtError("the files changed while they were read", place=part.files[0], remedy="Run it again.")
+        return Texts(sources, targets, str(part.files[0]), range(part.first, part.first + len(sources)))
 
 
 def parallel_files(place: Path) -> dict[str, dict[str, Path]]:

@@ -21,9 +21,14 @@ from transformer_mt.errors import TmtError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-Progress = Callable[[str, int], None]  # called with the name of the pass and the number of pairs so far
+# Called with the name of the pass, the number of pairs so far, and the share of the pass that is done if it is known.
+Progress = Callable[[str, int, float | None], None]
 CHUNK = 2_000  # pairs
 AHEAD = 2  # chunks waiting for each worker
+
+
+def no_progress(doing: str, pairs: int, share: float | None = None) -> None:
+    """A progress that is not shown."""
 
 
 def chunks(items: Iterable[Item], size: int = CHUNK) -> Iterator[list[Item]]:

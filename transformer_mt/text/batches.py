@@ -109,6 +109,8 @@ def keys_of_pairs(sources: list[str], targets: list[str]) -> NDArray[np.void]:
 
 def texts_of_words(texts: list[str]) -> list[str]:
     """Each text by which leaks are found: only its letters and digits, without case; the text itself if it has none."""
+    if not texts:
+        return []
     codes = np.frombuffer("\n".join(texts).casefold().encode("utf-32-le"), "<u4")
     words = codes[_word_table()[codes]].tobytes().decode("utf-32-le").split("\n")
     return [word or text for word, text in zip(words, texts, strict=True)]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from tqdm import tqdm
 
 from transformer_mt.config.load import ConfigLike, config_of
 from transformer_mt.config.runs import RUNS
@@ -33,7 +36,7 @@ def prepare(config: ConfigLike, force: bool = False) -> Prepared:
 def prepare_with(config: Config, parent: Parent | None, force: bool = False) -> Prepared:
     """The same for a checked config, with the tokenizers of a parent if there is one."""
     with _progress() as progress:
-        prepared = prepare_data(config, force, progress, parent)
+        prepared = prepare_data(config, force, progress, parent, lambda message: tqdm.write(message, sys.stderr))
     if not prepared.picture.exists():
         plot_lengths(prepared.lengths(), prepared.picture)
     return prepared
@@ -41,16 +44,17 @@ def prepare_with(config: Config, parent: Parent | None, force: bool = False) -> 
 
 @contextmanager
 def _progress() -> Iterator[Progress]:
-    """A progress bar for each stage."""
+    """A progress bar for each stage: pairs, pairs per second, and the time left if it can be estimated."""
     stage = ""
     with bar(unit=" pairs", desc="checking data") as shown:
 
-        def show(doing: str, pairs: int) -> None:
+        def show(doing: str, pairs: int, share: float | None) -> None:
             nonlocal stage
             if doing != stage:
                 stage = doing
                 shown.reset()
                 shown.set_description_str(doing)
+            shown.total = round(pairs / share) if share else None
             shown.update(pairs - shown.n)
 
         yield show
