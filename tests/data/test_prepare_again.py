@@ -143,7 +143,9 @@ def test_bad_input_leaves_old_data_unchanged(workshop: Any) -> None:
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
-@pytest.mark.parametrize("name", ["0-train-000000-0000.text", "0-test-000000-0000.keys", "target.ids", "source.offsets", "source.txt"])
+@pytest.mark.parametrize(
+    "name", ["0-train-000000-0000.text", "0-test-000000-0000.keys", "target.ids", "source.offsets", "source.txt"]
+)
 def test_a_full_disk_leaves_old_data_unchanged(workshop: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     config, before = _old_data(workshop)
     plain = Path.open

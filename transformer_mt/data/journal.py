@@ -20,7 +20,6 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from pydantic import TypeAdapter
 
 from transformer_mt.data.parallel import Workers
-from transformer_mt.errors import TmtError
 from transformer_mt.files.checksum import sha256_of
 
 FILE = "journal.jsonl"
@@ -47,10 +46,9 @@ def write(folder: Path, name: str, content: bytes) -> Written:
 
 
 class Result(Protocol):
-    """What a worker returns. error: if it could not do its work"""
+    """What a worker returns: a dataclass that can be written as JSON."""
 
     files: list[Written]
-    error: TmtError | None
 
 
 R = TypeVar("R", bound=Result)
@@ -77,13 +75,13 @@ class Resuming(Generic[R]):
         return TypeAdapter(self.kind)
 
     def __call__(self, task: Task) -> tuple[R, str | None]:
-        """The result, and as JSON if it is new and without error."""
+        """The result, and as JSON if it is new."""
         if task.known is not None:
             result = self._json.validate_json(task.known)
             if all(file.is_unchanged(self.folder) for file in result.files):
                 return result, None
         result = self.work(task.item)
-        return result, None if result.error else self._json.dump_json(result, exclude={"error"}).decode()
+        return result, self._json.dump_json(result).decode()
 
 
 @dataclass
@@ -141,7 +139,7 @@ class Journal:
             if new is not None:
                 with (self.folder / FILE).open("a", encoding="utf-8") as file:
                     file.write(json.dumps([names[number], identity, new]) + "\n")
-            self.reused += new is None and result.error is None
+            self.reused += new is None
             yield result
 
 

@@ -56,7 +56,8 @@ class Labels:
     def of(self, piece: Piece) -> Codes:
         with self._streams[piece.stream].labels.open("rb") as file:
             file.seek(piece.start)
-            return np.frombuffer(file.read(piece.shard.pairs), np.uint8).copy()
+            labels: Codes = np.frombuffer(file.read(piece.shard.pairs), np.uint8).copy()
+        return labels
 
     def write(self, piece: Piece, labels: Codes) -> None:
         self.__dict__.pop("counts", None)

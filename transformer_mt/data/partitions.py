@@ -30,10 +30,11 @@ class Partitions:
         self._paths = [folder / f"{name}-{number:03}.part" for number in range(count)]
         self._waiting: list[tuple[Numbers, Records]] = []
         self._n_waiting = 0
-        self._files = ExitStack()
 
     def __enter__(self) -> Partitions:
-        self._opened = [self._files.enter_context(path.open("wb")) for path in self._paths]
+        with ExitStack() as stack:
+            self._opened = [stack.enter_context(path.open("wb")) for path in self._paths]
+            self._files = stack.pop_all()
         return self
 
     def __exit__(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformer_mt.config.cleaning import CleaningConfig
@@ -72,8 +73,8 @@ class Cleaner:
             for side, some in ((raw.sources, changed), (raw.targets, changed_too))
         )
         if dropped:
-            kept = ([column[row] for row in rows] for column in (sources, targets, raw.numbers))
-            cleaned = Texts(*list(kept)[:2], raw.file, [raw.numbers[row] for row in rows])
+            sources, targets = ([side[row] for row in rows] for side in (sources, targets))
+            cleaned = Texts(sources, targets, raw.file, [raw.numbers[row] for row in rows])
         return cleaned, (raws[0], raws[1]), counts
 
     def _check_sample(self, read: Texts, counts: CleaningCounts) -> None:
@@ -124,7 +125,6 @@ class Cleaned:
     counts: CleaningCounts
     files: list[Written]
     notes: dict[str, Any] = field(default_factory=dict)
-    error: Any = None  # a TmtError
 
 
 @dataclass(frozen=True)
@@ -137,24 +137,19 @@ class Reading:
 
     @cached_property
     def _corpus(self) -> Corpus:
-        return self.options.corpus(self.options, self.cleaner.source, self.cleaner.target)
+        corpus: Corpus = self.options.corpus(self.options, self.cleaner.source, self.cleaner.target)
+        return corpus
 
     def __call__(self, item: Item) -> Cleaned:
         done, folder = Cleaned([], CleaningCounts(), []), self.stream.folder
-        try:
-            for number, texts in enumerate(self._texts(item)):
-                if texts.sources:
-                    kept, raws, counts = self.cleaner(texts)
-                    keys = keys_of_pairs(kept.sources, kept.targets)
-                    shard, files = write_shard(folder, f"{item.name}-{number:04}", kept, raws, keys)
-                    done.shards.append(shard)
-                    done.files += files
-                    done.counts.add(counts)
-        except TmtError as error:
-            done.error = error
-        except UnicodeDecodeError as error:
-            assert item.part is not None
-            done.error = TmtError(str(error), place=item.part.files[0])
+        for number, texts in enumerate(self._texts(item)):
+            if texts.sources:
+                kept, raws, counts = self.cleaner(texts)
+                keys = keys_of_pairs(kept.sources, kept.targets)
+                shard, files = write_shard(folder, f"{item.name}-{number:04}", kept, raws, keys)
+                done.shards.append(shard)
+                done.files += files
+                done.counts.add(counts)
         if item.part is not None:
             done.notes = self._corpus.notes()
         return done
@@ -174,30 +169,31 @@ def clean_stream(
     """Write the shards of a stream and fill its counts. Raises TmtError if a file has no sentences of its languages."""
     parts = corpus.parts(stream.split)
     weight = sum(part.weight for part in parts)
-    items, done, entry = list[Item](), 0, ()
+    items, n_done, done, entry = list[Part](), 0, 0, tuple[Path, ...]()
     work = Reading(stream, cleaner, corpus.options)
 
     def named() -> Iterator[tuple[str, Item]]:
         for item in _items(stream, corpus, parts):
-            items.append(item._replace(texts=None))
+            items.append(item.part or Part())
             yield item.name, item
 
-    for number, result in enumerate(journal.map(workers, work, Cleaned, named(), repr(cleaner))):
-        part = items[number].part or Part()
-        if part.files != entry:
-            corpus.finish(entry)
-            entry = part.files
-        if result.error is not None:
-            if part.spans is not None:
-                for _ in corpus.read_part(stream.split, part):  # raises this error with the right line and counts
-                    pass
-            raise result.error
-        if result.notes:
-            corpus.add_notes(result.notes)
-        stream.counts.add(result.counts)
-        stream.shards += result.shards
-        done += part.weight
-        progress(f"reading {stream.split}", stream.counts.read, done / weight if done else None)
+    try:
+        for n_done, result in enumerate(journal.map(workers, work, Cleaned, named(), repr(cleaner)), start=1):
+            part = items[n_done - 1]
+            if part.files != entry:
+                corpus.finish(entry)
+                entry = part.files
+            if result.notes:
+                corpus.add_notes(result.notes)
+            stream.counts.add(result.counts)
+            stream.shards += result.shards
+            done += part.weight
+            progress(f"reading {stream.split}", stream.counts.read, done / weight if done else None)
+    except (TmtError, UnicodeDecodeError):
+        if len(items) > n_done and items[n_done].spans is not None:
+            for _ in corpus.read_part(stream.split, items[n_done]):  # raises this error with the right line and counts
+                pass
+        raise
     corpus.finish(entry)
     require_sentences(stream.counts.languages, cleaner.source, cleaner.target)
 

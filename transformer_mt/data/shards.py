@@ -136,8 +136,8 @@ def lines_of(folder: Path, shard: Shard) -> Iterator[Line]:
     """The pairs of a shard, with their text before cleaning."""
     texts, raws = texts_of(folder, shard), dict[tuple[int, int], str]()
     for line in column(folder, shard, "raw"):
-        row, side, raw = line.split("\t", 2)
-        raws[int(row), int(side)] = raw
+        number, side, raw = line.split("\t", 2)
+        raws[int(number), int(side)] = raw
     for row, (source, target) in enumerate(zip(texts.sources, texts.targets, strict=True)):
         yield Line(source, target, texts.place(row), raws.get((row, 0), source), raws.get((row, 1), target))
 

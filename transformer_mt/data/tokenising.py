@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,7 +125,6 @@ class Tokenised:
     places: dict[str, list[str]] = field(default_factory=dict)
     dropped: dict[str, list[int]] = field(default_factory=dict)
     files: list[Written] = field(default_factory=list)
-    error: Any = None
 
 
 @dataclass
@@ -253,10 +252,12 @@ class Tokenising:
         return np.where(labels == self.codes["train"], faults, 0).astype(np.uint8)
 
     def _foreign(self, columns: list[list[str]], judged: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        languages, found = (self.config.data.source, self.config.data.target), np.zeros(len(judged), dtype=bool)
-        for row in np.flatnonzero(judged).tolist():
-            sides = zip(columns, languages, strict=True)
-            found[row] = any(foreign_script(column[row], language) for column, language in sides)
+        (sources, targets), data = columns, self.config.data
+        found = np.zeros(len(judged), dtype=bool)
+        found[judged] = [
+            foreign_script(sources[row], data.source) or foreign_script(targets[row], data.target)
+            for row in np.flatnonzero(judged).tolist()
+        ]
         return found
 
     def _store(
@@ -317,4 +318,4 @@ def _counted(numbers: Numbers) -> tuple[list[int], list[int]]:
 
 
 def _words_in(texts: list[str]) -> int:
-    return sum(len(text.split()) for text in texts)
+    return sum(map(len, map(str.split, texts)))

@@ -136,8 +136,10 @@ def _table() -> Flags:
 @functools.cache
 def _word_table() -> NDArray[np.bool_]:
     """Whether a code point is part of a word, or a line break. Surrogates are not."""
-    every = [*range(0xD800), *range(0xE000, sys.maxunicode + 1)]
     words = np.zeros(sys.maxunicode + 1, dtype=bool)
-    words[[ord(letter) for letter in not_words().sub("", "".join(map(chr, every)))]] = True
+    for first in range(0, sys.maxunicode + 1, 0x800):  # in blocks, so that all of them need little memory
+        if not 0xD800 <= first < 0xE000:
+            letters = not_words().sub("", "".join(map(chr, range(first, first + 0x800))))
+            words[np.frombuffer(letters.encode("utf-32-le"), "<u4")] = True
     words[ord("\n")] = True
     return words
