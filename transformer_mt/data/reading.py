@@ -60,7 +60,7 @@ class Cleaner:
             for batch, language in zip(batches, (self.source, self.target), strict=True)
         )
         for row in sorted({*changed, *changed_too}):
-            counts.changed.update(changed.get(row, set()) | changed_too.get(row, set()))
+            counts.changed.update(sorted(changed.get(row, set()) | changed_too.get(row, set())))
         cleaned = raw._replace(sources=sources, targets=targets)
         dropped = self._drop(cleaned, counts)
         for row in sorted((batches[0].wrongly_decoded() | batches[1].wrongly_decoded()) - dropped):
