@@ -244,9 +244,9 @@ class IncrementalDecoder:
             return
         lengths, first, longest = (source_BS != self.model.padding).sum(dim=1).tolist(), 0, 0
         for number, length in enumerate(lengths):
-            size = (number - first) * longest
-            is_short = size >= FAST_CHUNK_TOKENS and length <= SHORT * longest
-            if number > first and (is_short or size + max(length, longest) > ENCODE_CHUNK_TOKENS):
+            rows = number - first
+            is_short = rows * longest >= FAST_CHUNK_TOKENS and length <= SHORT * longest
+            if rows and (is_short or (rows + 1) * max(length, longest) > ENCODE_CHUNK_TOKENS):
                 yield first, number, longest
                 first, longest = number, 0
             longest = max(longest, length)
