@@ -10,6 +10,7 @@ import gc
 import os
 import re
 import socket
+import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,6 +29,7 @@ Result = TypeVar("Result")
 Item = TypeVar("Item")
 TIMEOUT = timedelta(minutes=15)  # how long a process waits for an answer of another one
 BEAT = 20.0  # seconds between the answers of a process that works while others wait for it
+QUIET_SECONDS = 0.5  # torchrun ends all processes as soon as one has ended: one that prints nothing ends later
 TRAINING = "the training step of the others"  # what a process waits for, if nothing else is said
 
 
@@ -296,6 +298,8 @@ def join_world() -> Iterator[World]:
         yield world
     except BaseException as error:
         together = "ends_all" in error.__dict__ or not torch.cuda.is_available()
+        if isinstance(error, SystemExit) and together:
+            time.sleep(QUIET_SECONDS)
         _forget_locals(error)
         if not isinstance(error, RuntimeError) or not (isinstance(error, dist.DistError) or _LOST.search(str(error))):
             raise
@@ -325,8 +329,9 @@ def _lost(world: World, error: RuntimeError) -> TmtError:
     said, waited_for = str(error), error.__dict__.get("waited_for") or TRAINING
     here = f"process {world.rank} of {world.size}" + (f" on {host_name()}" if world.has_several_hosts else "")
     if re.search(r"[Tt]imed out|[Tt]imeout", said):
-        minutes = TIMEOUT.total_seconds() / 60
-        problem = f"{here} got no answer for {minutes:g} minutes; it waited for {waited_for}"
+        seconds = TIMEOUT.total_seconds()
+        waited = f"{seconds:g} seconds" if seconds < 120 else f"{seconds / 60:g} minutes"
+        problem = f"{here} got no answer for {waited}; it waited for {waited_for}"
     else:
         problem = f"{here} has lost the others: one of them has ended"
         if world.has_several_hosts:

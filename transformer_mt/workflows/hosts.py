@@ -7,6 +7,7 @@ data itself if it has the corpus, or gets it from the first one. With a shared f
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -233,38 +234,59 @@ def _different(first: Program, expected: Contents, other: Program, found: Conten
 def find_run(world: World, folder: Path, config: Config, programs: Mapping[int, Program]) -> list[str]:
     """Make sure that the first machine has the run, if one of them has it. Returns notes for the user.
 
-    Raises TmtError if the machines have different runs and the first one has none.
+    Raises TmtError if the first machine has no run, and the others have different ones.
     """
     if not world.has_several_hosts:
         return []
+    names = {rank: one.host for rank, one in programs.items()}
     on_hosts = world.on_each_host(lambda: RunDirectory(folder).found(config), "the checkpoints of the machines")
-    first, names = on_hosts[0], {rank: one.host for rank, one in programs.items()}
-    newer = {
-        rank: one
-        for rank, one in on_hosts.items()
-        if one.run and one.run == (first.run or one.run) and one.step > first.step
-    }
+    newer = newer_than_first(on_hosts)
     if len({one.run for one in newer.values()}) > 1:
         listed = ", ".join(f"{names[rank]}: step {one.step:,}" for rank, one in newer.items())
-        remedy = f"Copy the folder of the run to continue to {names[0]}, or use another name."
-        error = TmtError(
-            f"{names[0]} has no run here, and the others have different ones ({listed})", place=folder, remedy=remedy
-        )
-        world.exit_all(error, on_each_host=True)
+        problem = f"{names[0]} has no run here, and the others have different ones ({listed})"
+        remedy = f"Copy the folder of one of them to {names[0]}, or give another --run-dir."
+        world.exit_all(TmtError(problem, place=folder, remedy=remedy), on_each_host=True)
     notes = []
-    if newer and not first.is_another:
+    if newer:
         giver = max(newer, key=lambda rank: newer[rank].step)
         aside = world.from_main(lambda: _move_aside(folder))
         copy_folder(world, folder, giver, [0], "the run to be copied")
-        notes.append(
-            f"{names[0]} has got the run of {names[giver]}, up to step {newer[giver].step:,}, and writes it from now on"
-        )
-        notes += [f"its own older state moved to {aside}"] if aside is not None else []
-        first = on_hosts[0] = on_hosts[giver]
-    unlike = {
-        rank: one for rank, one in on_hosts.items() if one != first and (first.step >= 0 or one.run or one.is_another)
-    }
-    return [*notes, *(_compared(names[rank], one, names[0], first) for rank, one in unlike.items())]
+        step = newer[giver].step
+        notes.append(f"{names[0]} has got the run of {names[giver]}, up to step {step:,}, and writes it from now on")
+        notes += [f"the older state of {names[0]} moved to {aside}"] if aside is not None else []
+        on_hosts[0] = on_hosts[giver]
+    return [*notes, *unlike_first(on_hosts, names)]
+
+
+def newer_than_first(on_hosts: Mapping[int, Found]) -> dict[int, Found]:
+    """What other machines have, by rank, if they are ahead of the first one: of its run, or of any if it has none."""
+    first = on_hosts[0]
+    if first.is_another:
+        return {}
+    of_run = {rank: one for rank, one in on_hosts.items() if one.run and one.run == (first.run or one.run)}
+    return {rank: one for rank, one in of_run.items() if one.step > first.step}
+
+
+def unlike_first(on_hosts: Mapping[int, Found], names: Mapping[int, str]) -> list[str]:
+    """A note for each machine that does not have what the first one has."""
+    first, notes = on_hosts[0], []
+    state = f"the state of {names[0]}, of step {first.step:,}" if first.step >= 0 else f"the new state of {names[0]}"
+    for rank, one in on_hosts.items():
+        if one.is_another or (one.run and one.run != first.run):
+            notes.append(f"{names[rank]} has another run, which stays as it is; it gets {state}")
+        elif one != first and first.step >= 0:
+            older = f"only a checkpoint of step {one.step:,}" if one.step >= 0 else "no checkpoint of this run"
+            notes.append(f"{names[rank]} has {older}; it gets {state}")
+    return notes
+
+
+def restart_notes() -> list[str]:
+    """Whether `torchrun` cannot take back a machine: its processes share its store, which a restart does not renew."""
+    restarts, shares = (os.environ.get(f"TORCHELASTIC_{name}", "") for name in ("MAX_RESTARTS", "USE_AGENT_STORE"))
+    if restarts in ("", "0") or shares != "True":
+        return []
+    advice = "before torchrun:  export TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"
+    return [f"torchrun will not take back a machine whose torchrun has ended, unless you write {advice}"]
 
 
 def launchers(world: World) -> list[str]:
@@ -284,15 +306,3 @@ def _move_aside(folder: Path) -> Path | None:
         return run.move_aside()
     finally:
         run.close()
-
-
-def _compared(name: str, found: Found, first_name: str, first: Found) -> str:
-    """What a machine has of the run that another machine writes."""
-    if found.is_another or (found.run and found.run != first.run):
-        has = "another run, which stays as it is"
-    elif found.run and found.step >= 0:
-        has = f"an older checkpoint, of step {found.step:,}"
-    else:
-        has = "no checkpoint of it"
-    gets = f"{first_name}, of step {first.step:,}" if first.step >= 0 else f"{first_name}, which starts"
-    return f"{name} has {has}; it gets the state of {gets}"

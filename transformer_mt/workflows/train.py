@@ -53,6 +53,7 @@ from transformer_mt.workflows.hosts import (
     launchers,
     meet,
     prepare_on_hosts,
+    restart_notes,
     was_restarted,
 )
 from transformer_mt.workflows.parents import keep_parent, parent_of
@@ -136,7 +137,7 @@ def _train(start: _Start) -> TrainReport:
     run = RunDirectory(folder)
     of_hosts = list(start.notes)
     if not fresh:  # before the data is prepared, which may take long
-        of_hosts += find_run(world, folder, config, start.programs)
+        of_hosts += [*find_run(world, folder, config, start.programs), *(restart_notes() if start.programs else ())]
         world.from_main(lambda: run.require_same(config))
     world.from_main(lambda: require_trainable(config))
     parent = world.from_main(lambda: parent_of(config, folder, fresh))
