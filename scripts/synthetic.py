@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.config.training import RuntimeConfig, TrainingConfig
-from transformer_mt.data.batching import Batches, BatchSize
+from transformer_mt.data.batching import Batches
+from transformer_mt.data.planning import BatchSize
 from transformer_mt.data.store import Side, Store
+from transformer_mt.data.windows import members
 from transformer_mt.kernels.build import build_model
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import seed_everything, set_up
@@ -71,6 +73,9 @@ class RandomSide(Side):
         zipf = np.exp(random.random(int(self.offsets[-1])) * np.log(vocabulary - first + 1))
         self.ids = (first - 1 + zipf).astype(np.int32)  # the probability of the n-th id is about 1 / n
         self.ids[self.offsets[1:] - 1] = EOS
+
+    def lengths_in(self, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+        return self.lengths[members(starts, sizes)]
 
 
 class RandomStore(Store):

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import torch
 
-from transformer_mt.data.batching import Batches, BatchSize
+from transformer_mt.data.batching import Batches
+from transformer_mt.data.planning import BatchSize
 from transformer_mt.data.prepare import prepare
 from transformer_mt.runtime.distributed import World
 

@@ -27,6 +27,7 @@ IDS, OFFSETS = "ids", "offsets"  # the files of a side
 WRITE_IDS = 1 << 16  # number of ids that are written at once
 CHECKED_IDS = 1 << 20  # number of ids that are compared at once
 REPLACE_BYTES = 1 << 20  # number of bytes that are replaced at once
+READ_OFFSETS = 1 << 18  # number of offsets that are read at once
 Ids = NDArray[np.int32]
 Counts = NDArray[np.int64]
 _REMEDY = "Prepare it again:  tmt prepare --config CONFIG --force"
@@ -85,7 +86,7 @@ class Side:
     """One side of a store: sentence i is ids[offsets[i] : offsets[i + 1]]."""
 
     def __init__(self, folder: Path, side: str) -> None:
-        self._folder = folder
+        self._folder, self._name = folder, side
         self.offsets: Counts = _mapped(folder / f"{side}.{OFFSETS}", "<i8")
         self.ids: Ids = _mapped(folder / f"{side}.{IDS}", "<i4")
         if len(self.offsets) == 0 or self.offsets[0] != 0 or self.offsets[-1] != len(self.ids):
@@ -94,7 +95,38 @@ class Side:
     @cached_property
     def lengths(self) -> Counts:
         """Number of tokens of each sentence, with end token. Raises TmtError if a sentence has none."""
-        lengths = np.diff(self.offsets)
+        return self._real(np.diff(self.offsets))
+
+    def lengths_of(self, rows: Counts) -> Counts:
+        """Number of tokens of these sentences. Raises TmtError if one has none."""
+        return self._real(self.offsets[rows + 1] - self.offsets[rows])
+
+    def lengths_in(self, starts: Counts, sizes: Counts) -> Counts:
+        """The same of runs of sentences: the first of each, and how many they are.
+
+        They are read from the file. Where a map is read, all pages around become resident: of the whole file, if the
+        runs are all over it.
+        """
+        file = os.open(self._folder / f"{self._name}.{OFFSETS}", os.O_RDONLY)
+        try:
+            read = b"".join(
+                os.pread(file, 8 * size + 8, 8 * start)
+                for start, size in zip(starts.tolist(), sizes.tolist(), strict=True)
+            )
+        finally:
+            os.close(file)
+        if len(read) != 8 * int((sizes + 1).sum()):
+            raise _damaged("a file is incomplete", self._folder)
+        ends_of_runs = (sizes + 1).cumsum()[:-1] - 1  # the difference to the next run is no length
+        return self._real(np.delete(np.diff(np.frombuffer(read, "<i8")), ends_of_runs))
+
+    def longest(self) -> int:
+        """Number of tokens of the longest sentence."""
+        starts = np.arange(0, len(self), READ_OFFSETS)
+        sizes = np.minimum(READ_OFFSETS, len(self) - starts)
+        return max(int(self.lengths_in(starts[[one]], sizes[[one]]).max()) for one in range(len(starts)))
+
+    def _real(self, lengths: Counts) -> Counts:
         if len(lengths) and lengths.min() < 1:
             raise _damaged("a sentence has no tokens", self._folder)
         return lengths
@@ -115,7 +147,7 @@ class Side:
 
     def joined(self, rows: Counts) -> Counts:
         """The ids of some sentences, one behind the other."""
-        lengths = self.lengths[rows]
+        lengths = self.lengths_of(rows)
         moved = self.offsets[rows] - lengths.cumsum() + lengths  # from the place of a sentence here to that in the file
         ids: Counts = self.ids[np.arange(lengths.sum()) + np.repeat(moved, lengths)].astype(np.int64)
         return ids

@@ -14,8 +14,9 @@ import torch
 
 from transformer_mt.config.load import ConfigLike, config_of
 from transformer_mt.config.schema import Config
-from transformer_mt.data.batching import Batches, BatchSize, Sampler
+from transformer_mt.data.batching import Batches, Sampler
 from transformer_mt.data.parent import Parent, hashes_for_model
+from transformer_mt.data.planning import BatchSize
 from transformer_mt.data.prepare import samples_segmentations
 from transformer_mt.data.prepared import Prepared
 from transformer_mt.decoding.finding import RUNS
