@@ -225,16 +225,29 @@ class Batches:
         batches = [self._batch(cursor.epoch, *one) for one in taken[self.rank :: self.world]]
         if not batches:  # each process needs at least one batch in an update
             window, last = taken[-1]
-            pairs = self.plan(cursor.epoch, window).batches[last][:1]
             number = last + 1 - len(taken) + self.rank
-            batches.append(self._assemble(pairs, self._place(cursor.epoch, window, number)).emptied())
+            pair = self._batch(cursor.epoch, window, last, slice(1), number)
+            batches.append(pair.emptied())
         return Update(batches, self._size(cursor.epoch, taken), following)
 
-    def _batch(self, epoch: int, window: int, number: int) -> Batch:
-        return self._assemble(self.plan(epoch, window).batches[number], self._place(epoch, window, number))
-
-    def _place(self, epoch: int, window: int, batch: int) -> str:
-        return f"{epoch}-{batch}" if self.windows == 1 else f"{epoch}-{window}-{batch}"
+    def _batch(
+        self, epoch: int, window: int, number: int, part: slice = slice(None), drawn: int | None = None
+    ) -> Batch:
+        """A batch of the plan, or a part of it. drawn: seeds its segmentations instead of its number"""
+        plan = self.plan(epoch, window)
+        store, pairs, rows = plan.store, plan.batches[number][part], plan.rows[number][part]
+        if self.sampler is not None:
+            drawn = number if drawn is None else drawn
+            place = f"{epoch}-{drawn}" if self.windows == 1 else f"{epoch}-{window}-{drawn}"
+            sampled = [self._sample(int(pair), f"{place}-{row}") for row, pair in enumerate(pairs)]
+            if self.streams is None:
+                return batch_of(*zip(*sampled, strict=True))
+            source, target = map(joined, zip(*self._fitting(pairs, sampled, self.streams), strict=True))
+        elif self.streams is None:
+            return assemble(store, rows)
+        else:
+            source, target = (Sentences(one.joined(rows), one.lengths_of(rows)) for one in (store.source, store.target))
+        return Batch.packed(source, target, self.streams)
 
     def _size(self, epoch: int, taken: Sequence[tuple[int, int]]) -> UpdateSize:
         """The size of an update of these batches."""
@@ -245,20 +258,6 @@ class Batches:
         shapes = np.array([plan.shapes[batch] for plan, batch in plans])
         source, target = (shapes[:, 0] * shapes[:, 1:].T).max(axis=1).tolist()
         return UpdateSize(tokens, source, target)
-
-    def _assemble(self, pairs: Counts, place: str) -> Batch:
-        """These pairs as a batch. place: see `_sample`."""
-        if self.sampler is not None:
-            sampled = [self._sample(int(pair), f"{place}-{row}") for row, pair in enumerate(pairs)]
-            if self.streams is None:
-                return batch_of(*zip(*sampled, strict=True))
-            source, target = map(joined, zip(*self._fitting(pairs, sampled, self.streams), strict=True))
-        elif self.streams is None:
-            return assemble(self.store, pairs)
-        else:
-            sides = self.store.source, self.store.target
-            source, target = (Sentences(side.joined(pairs), side.lengths_of(pairs)) for side in sides)
-        return Batch.packed(source, target, self.streams)
 
     def _fitting(self, pairs: Counts, sampled: list[SampledPair], size: StreamSize) -> list[SampledPair]:
         """Segmentations that fit into a stream: if all together are too long, the last ones are the stored ones."""

@@ -7,6 +7,7 @@ a single window.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,10 +17,12 @@ from typing import NamedTuple
 import numpy as np
 
 from transformer_mt.data.packing import StreamSize, balanced
-from transformer_mt.data.store import Counts, Store
-from transformer_mt.data.windows import WINDOW_PAIRS, Windows, epoch_size, members, repetitions, windows_of
+from transformer_mt.data.store import Counts, Store, members
+from transformer_mt.data.windows import WINDOW_PAIRS, Windows, epoch_size, repetitions, windows_of
 
 KEPT_PLANS = 4  # of windows: the current one, the next one, and others that are asked for
+
+SPREADS = 24.0  # in `best_width`; found with log-normal lengths and batches of 4,096 to 51,200 tokens
 
 
 class Cursor(NamedTuple):
@@ -48,8 +51,9 @@ def cut(sizes: Counts, limit: BatchSize) -> list[slice]:
     assert limit.tokens is not None
     slices, begin, widest = [], 0, 0
     for end, size in enumerate(sizes.tolist()):
-        widest = max(widest, size)
-        if end > begin and widest * (end + 1 - begin) > limit.tokens:
+        if size > widest:  # max() takes three times as long
+            widest = size
+        if widest * (end + 1 - begin) > limit.tokens and end > begin:
             slices.append(slice(begin, end))
             begin, widest = end, size
     if begin < len(sizes):
@@ -57,15 +61,29 @@ def cut(sizes: Counts, limit: BatchSize) -> list[slice]:
     return slices
 
 
-def by_length(source_lengths: Counts, target_lengths: Counts) -> Counts:
+def by_length(source_lengths: Counts, target_lengths: Counts, width: int = 1) -> Counts:
     """An order in which neighbours have nearly equal lengths on both sides.
 
     Sentences are sorted by target length. Those with the same target length are sorted by source length, in turn
     ascending and descending, so that the source length does not jump when the target length changes. The sort is
-    stable.
+    stable. width: so many target lengths count as the same
     """
-    serpentine = np.where(target_lengths % 2 == 0, source_lengths, -source_lengths)
-    return np.lexsort((serpentine, target_lengths))
+    group = target_lengths // width if width > 1 else target_lengths
+    serpentine = np.where(group % 2 == 0, source_lengths, -source_lengths)
+    return np.lexsort((serpentine, group))
+
+
+def best_width(source_lengths: Counts, target_lengths: Counts, batches: float) -> int:
+    """The width for `by_length` with the least padding in so many batches.
+
+    Targets that are less equal make more batches with the same target length, whose sources then are more equal. Both
+    are balanced where the square of the width is proportional to both spreads, and to 1 / batches.
+    """
+    if not len(source_lengths):
+        return 1
+    ratio = source_lengths.mean() / target_lengths.mean()
+    spreads = float(np.std(source_lengths - ratio * target_lengths) * np.std(target_lengths))
+    return max(1, round(math.sqrt(SPREADS * spreads / batches)))
 
 
 def epoch_pairs(parts: Sequence[tuple[int, float]], random: np.random.Generator) -> Counts:
@@ -89,12 +107,16 @@ class Plan(NamedTuple):
     """The batches of a window, in order, of all processes.
 
     batches: the pair numbers of each
+    rows:    the same pairs as numbers in `store`
+    store:   the pairs of the window; of the whole corpus if it has no windows
     shapes:  int64 [len(batches), 3]: pairs, and tokens of the longest source and target, as far as they are known
     tokens:  of the targets of each batch, as stored
     real:    tokens of both sides of all batches, without padding
     """
 
     batches: list[Counts]
+    rows: list[Counts]
+    store: Store
     shapes: Counts
     tokens: Counts
     real: int
@@ -183,15 +205,16 @@ class Planner:
             return self._plans[epoch, window]
 
     def _make_plan(self, epoch: int, window: int) -> Plan:
-        generator, pairs, source, target = self._shuffled(epoch, window)
+        generator, store, pairs, rows = self._shuffled(epoch, window)
+        tokens = store.target.lengths[rows]
+        source, target = self.lengths(0, store.source.lengths[rows]), self.lengths(1, tokens)
         order = None
-        tokens, source, target = target, self.lengths(0, source), self.lengths(1, target)
         if self.streams is not None:
             order = balanced(source, target)
         elif self.bucket_by_length:
-            order = by_length(source, target)
+            order = by_length(source, target, self._width(source, target))
         if order is not None:
-            pairs, tokens, source, target = pairs[order], tokens[order], source[order], target[order]
+            pairs, rows, tokens, source, target = (one[order] for one in (pairs, rows, tokens, source, target))
         if self.streams is None:
             slices = cut(np.maximum(source, target), self.size)
         else:
@@ -199,30 +222,38 @@ class Planner:
         places = list(range(len(slices)))
         generator.shuffle(places)
         begins = np.array([part.start for part in slices], dtype=np.int64)
-        rows = np.diff(begins, append=len(pairs))
+        counts = np.diff(begins, append=len(pairs))
         sides = [np.maximum.reduceat(side, begins) if len(begins) else side for side in (source, target)]
         of_targets = np.add.reduceat(tokens, begins) if len(begins) else tokens
         return Plan(
             [pairs[slices[place]] for place in places],
-            np.stack([rows, *sides], axis=1)[places],
+            [rows[slices[place]] for place in places],
+            store,
+            np.stack([counts, *sides], axis=1)[places],
             of_targets[places],
             int(source.sum() + target.sum()),
         )
 
-    def _shuffled(self, epoch: int, window: int) -> tuple[np.random.Generator, Counts, Counts, Counts]:
-        """The generator of a window; its pairs, shuffled; and the stored lengths of both sides."""
-        sides = self.store.source, self.store.target
+    def _width(self, source: Counts, target: Counts) -> int:
+        """Of target lengths that count as the same; for a small corpus always 1, as in older versions."""
+        if self.windows == 1:
+            return 1
+        whole = self.size.sentences or self.size.tokens
+        assert whole is not None
+        used = len(source) if self.size.sentences else int(np.maximum(source, target).sum())
+        return best_width(source, target, max(1.0, used / whole))
+
+    def _shuffled(self, epoch: int, window: int) -> tuple[np.random.Generator, Store, Counts, Counts]:
+        """The generator of a window; its pairs as a store; in random order, their numbers, and those in that store."""
         if self.windows == 1:
             generator = np.random.default_rng([self.seed, epoch])
             pairs = epoch_pairs(self.parts, generator)
-            source, target = (side.lengths[pairs] for side in sides)
-            return generator, pairs, source, target
+            return generator, self.store, pairs, pairs
         generator = np.random.default_rng([self.seed, epoch, window + 1])  # a final 0 would change nothing
         runs = Windows(self.parts, self.windows, self.seed, epoch).runs(window)
-        pairs = members(*runs)
-        order = generator.permutation(len(pairs))
-        source, target = (side.lengths_in(*runs)[order] for side in sides)
-        return generator, pairs[order], source, target
+        store = self.store.excerpt(*runs)
+        rows = generator.permutation(len(store))
+        return generator, store, members(*runs)[rows], rows
 
     def take(self, cursor: Cursor, number: int) -> tuple[list[tuple[int, int]], Cursor]:
         """So many batches from here on, as window and batch, fewer at the end of the epoch; and what comes after."""

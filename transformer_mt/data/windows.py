@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from transformer_mt.data.store import Counts
 
 WINDOW_PAIRS = 1 << 18  # at most, up to a block; a corpus that is not larger has no windows
-BLOCK_PAIRS = 32  # fewer mix better, and more are faster to read
+BLOCK_PAIRS = 16  # fewer mix better, and more are faster to read
 ROUNDS = 8  # of the Feistel network
 
 
@@ -50,15 +50,14 @@ class Permutation:
                 right = (right + _mixed(left ^ key) % self.columns) % self.columns
             else:
                 left = (left + _mixed(right ^ key) % self.rows) % self.rows
-        numbers = (left * self.columns + right).astype(np.int64)
-        return numbers
+        return (left * self.columns + right).astype(np.int64)
 
 
 def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """The finaliser of SplitMix64 (Steele, Lea and Flood 2014): each bit depends on all bits."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
+    return values ^ (values >> np.uint64(31))  # type: ignore[no-any-return]
 
 
 def repetitions(size: int, weight: float) -> tuple[int, int]:
@@ -137,8 +136,3 @@ class Windows:
 def windows_of(pairs: int, most: int) -> int:
     """How many windows an epoch of so many pairs has. most: pairs of a window"""
     return max(2, -(-pairs // most))
-
-
-def members(starts: Counts, sizes: Counts) -> Counts:
-    """All numbers of some runs."""
-    return np.repeat(starts - sizes.cumsum() + sizes, sizes) + np.arange(sizes.sum())
