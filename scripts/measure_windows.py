@@ -2,10 +2,11 @@
 
     python scripts/measure_windows.py --data data/multi30k [--pairs 29000] [--window 5800] [--epochs 10] [--seeds 1 2 3]
 
-Trains a small model on Multi30k en-de, on one thread, once for each seed and each window, and prints the mean training
-loss of the last epoch and the validation loss, in nats per token. The corpus is sorted by its English sentences first, so
-that neighbours are alike: a mixing that leaves them together would be seen. A window of 5,800 pairs has only 362 blocks
-of 16 pairs; one of a large corpus has 16,384. --block 1500 leaves them together, to show what a bad mixing costs.
+Trains a small model on Multi30k en-de, on one thread, once for each seed and each window, and prints the mean
+training loss of the last epoch and the validation loss, in nats per token. The corpus is sorted by its English
+sentences first, so that neighbours are alike: a mixing that leaves them together would be seen. A window of 5,800
+pairs has only 362 blocks of 16 pairs; one of a large corpus has 16,384. --block 1500 leaves them together, to show
+what a bad mixing costs.
 """
 
 from __future__ import annotations

@@ -221,7 +221,7 @@ class TrainingJob:
 
     def _sampler(self) -> Sampler:
         """Draws a new segmentation of a training pair for each batch it is in."""
-        sources, targets = self.prepared.raw("train")
+        sources, targets = self.prepared.training_text()
         source, target = self.prepared.codecs()
 
         def sample(pair: int, random: Random) -> tuple[list[int], list[int]]:
