@@ -290,6 +290,8 @@ def _model_cases(folder: Path) -> st.SearchStrategy[Case]:
                 strategy = damage.json_bytes(content)
             elif file.suffix == ".yaml":
                 strategy = damage.yaml_bytes(content) | damage.mutated(content, _HUGE_NUMBERS)
+            elif file.suffix == ".model":
+                strategy = damage.sentencepiece_bytes(content)
             elif file.suffix == ".safetensors":
                 strategy = damage.safetensors_bytes(content)
             else:
