@@ -99,6 +99,10 @@ def _redirect(file: Path) -> None:
 def _work(arguments: list[str], logs: Path, count: CountOperations, fault: Fault | None) -> None:
     """One of the two processes. It ends without the agent's handling of errors, as `tmt` does."""
     rank = int(os.environ["RANK"])
+    signal.signal(
+        signal.SIGTERM, signal.SIG_DFL
+    )  # as in a process that torchrun starts; a fork has the agent's handler
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     _redirect(logs / f"rank-{rank}.output")
     (logs / f"rank-{rank}.pid").write_text(str(os.getpid()))
     distributed.TIMEOUT = timedelta(seconds=WAIT)
