@@ -1,6 +1,6 @@
 """Measures the time, memory and disk of preparing text of growing size (Linux: memory is read from /proc).
 
-    python scripts/bench_prepare.py [--pairs 1000000 4000000 16000000] [--tokenizer pieces|words] [--workers 2] [--model]
+    python scripts/bench_prepare.py [--pairs 1000000 4000000 16000000] [--tokenizer pieces|words] [--model]
 
 A new process prepares each size from two parallel files of Korean and English: phrasebook sentences, a million
 different ones, which are repeated with a number. Writing these files is not measured; --folder keeps them.
@@ -11,8 +11,8 @@ they share is counted for each). `cpu` is the processor time of all processes. T
 Exits with 1 if from the last but one size to the last one the processor time grows by more than 1.1 times the data, or
 the memory of `main` or `all` by more than 10 %.
 
---model computes from the largest size what more pairs take: processor time of the main process, and of the workers
-divided by their number. It assumes that disks are fast enough.
+--model computes from the two largest sizes what more pairs take: the processor time of the main process, and that of
+the workers divided by the number of cores. It assumes that the disk is fast enough.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ def main() -> int:
         return 2
     print(f"parallel files ko-en, {options.tokenizer}, {options.workers} workers")
     print(
-        f"{'pairs':>11}  {'seconds':>8}  {'cpu':>8}  {'pairs/s':>8}  {'main MiB':>8}  {'worker MiB':>10}  {'all MiB':>8}",
+        f"{'pairs':>11}  {'seconds':>8}  {'cpu':>8}  {'pairs/s':>8}  {'main MiB':>8}  {'worker MiB':>10}  "
+        f"{'all MiB':>8}",
         flush=True,
     )
     rows = []
@@ -93,8 +94,8 @@ def main() -> int:
             rows.append(_measure(pairs, options.tokenizer, options.workers, folder))
             _print_row(rows[-1])
     _print_stages(rows[-1])
-    if options.model:
-        _print_model(rows[-1])
+    if options.model and len(rows) > 1:
+        _print_model(*rows[-2:])
     return _check_growth(rows)
 
 
@@ -143,7 +144,7 @@ def _prepare(config: dict[str, Any]) -> int:
             scratch = max(scratch, _size(Path(config["data"]["prepared"])))
 
     prepared = prepare(Config.model_validate(config), True, progress)
-    stages["finishing"] = time.perf_counter() - since
+    stages[doing] = time.perf_counter() - since
     main, workers = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     figures = {
         "main_cpu": main.ru_utime + main.ru_stime,
@@ -227,14 +228,16 @@ def _print_stages(row: Row) -> None:
         print(f"  {'on disk, ' + what:24}  {size / 1e9:8.2f} GB {size / row.pairs:8.0f} bytes/pair")
 
 
-def _print_model(row: Row) -> None:
-    print("\nmodel of larger corpora, by pairs and cores:")
-    for pairs in LARGE:
-        times = row.pairs / pairs
-        hours = [(row.main_cpu + row.workers_cpu / cores) / times / 3600 for cores in CORES]
-        shown = ", ".join(f"{cores} cores: {time:.1f} h" for cores, time in zip(CORES, hours, strict=True))
-        disk = f"{row.scratch / times / 1e9:,.0f} GB while preparing, {row.prepared / times / 1e9:,.0f} GB prepared"
-        print(f"  {pairs:13,} pairs: {shown}; {disk}")
+def _print_model(before: Row, last: Row) -> None:
+    """What a pair costs from one size to the next one: this leaves out the start, and learning the tokenizers."""
+    pairs = last.pairs - before.pairs
+    main, workers = (last.main_cpu - before.main_cpu) / pairs, (last.workers_cpu - before.workers_cpu) / pairs
+    print(f"\na pair costs {main * 1e6:.2f} µs of the main process and {workers * 1e6:.2f} µs of a worker")
+    for large in LARGE:
+        hours = (f"{cores} cores: {(main + workers / cores) * large / 3600:.1f} h" for cores in CORES)
+        scratch, prepared = (size / last.pairs * large / 1e9 for size in (last.scratch, last.prepared))
+        disk = f"{scratch:,.0f} GB while preparing, {prepared:,.0f} GB prepared"
+        print(f"  {large:13,} pairs: {', '.join(hours)}; {disk}")
 
 
 def _check_growth(rows: Sequence[Row]) -> int:

@@ -135,6 +135,7 @@ class _Preparation:
             codecs = build_codecs(segmenters, words, config.has_shared_vocabulary, known)
             save_codecs((codecs[SOURCE], codecs[TARGET]), folder)
             write_ids(folder, written, selection.splits, codecs, self.progress)
+            self.progress("writing the report", sum(one.pairs for one in written), None)
             self._write_texts(selection)
             examples = shown(selection, workers)
         skipped = [rows for corpus in self.corpora for rows in corpus.skipped()]

@@ -8,6 +8,7 @@ Opening a store takes no memory, whatever its size.
 
 from __future__ import annotations
 
+import os
 from array import array
 from collections.abc import Sequence
 from contextlib import ExitStack
