@@ -17,7 +17,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer_mt.config.cores import cores
 from transformer_mt.config.schema import Config
 from transformer_mt.corpora.base import Corpus
 from transformer_mt.data.doctor import DataReport, report_of
@@ -46,10 +45,12 @@ def prepare(
     force: bool = False,
     progress: Progress = lambda doing, pairs: None,
     parent: Parent | None = None,
+    cluster: str | None = None,
 ) -> Prepared:
     """Prepare the data of a config, unless that was done before, and open it.
 
-    parent: the model whose tokenizers and vocabularies are used; None: they are learned from the corpus
+    parent:  the model whose tokenizers and vocabularies are used; None: they are learned from the corpus
+    cluster: the Ray cluster that does the work, as `Workers`; None: processes of this machine
     Raises TmtError for bad data (with file and line), for a full disk, and if the folder contains something else. The
     folder then stays as it was.
     """
@@ -70,7 +71,7 @@ def prepare(
         _require_replaceable(folder, corpora)
         try:
             with replaced_folder(folder) as aside:
-                _Preparation(aside, config, corpora, fingerprint, progress, parent).run()
+                _Preparation(aside, config, corpora, fingerprint, progress, parent, cluster).run()
         except OSError as error:
             error.filename = error.filename or str(folder)
             raise from_os_error(error, "writing prepared data") from None
@@ -92,11 +93,12 @@ class _Preparation:
     fingerprint: str
     progress: Progress
     parent: Parent | None
+    cluster: str | None
 
     def run(self) -> None:
         started, config, folder, scratch = time.monotonic(), self.config, self.folder, self.folder / "scratch"
         scratch.mkdir(parents=True)
-        with Workers(cores(config.data.workers)) as workers:
+        with Workers(config.data.workers, self.cluster) as workers:
             selection = Selection(list(self._read(scratch, workers)), config.data.cleaning)
             _require_pairs(selection)
             self.progress("learning tokenizers", selection.count("train"))

@@ -1,0 +1,144 @@
+"""The nodes of a Ray cluster.
+
+Ray repeats the work of a process or a node that is lost on another one. Nodes need the same version of this package, and
+see the files of the corpus and the folder of prepared data: a shared folder with the same path, or addresses.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from transformer_mt import __version__
+from transformer_mt.data.parallel import do_pickled
+from transformer_mt.errors import TmtError
+
+REPEATS = 3  # of the work of a lost process or node
+WAIT = 10.0  # seconds between two looks at the nodes while a result is awaited
+_CHECK = "Check it with  ray status  and run the same command again. Nothing was changed."
+_SHARE = "Nodes need the files under the same path: use a shared folder, or addresses such as s3://bucket/file."
+
+
+class Failure(NamedTuple):
+    """What the work on a node has raised. missing: whether the node does not have the file at `error.place`."""
+
+    error: TmtError
+    node: str
+    missing: bool
+
+
+class Cluster:
+    """An `Executor` on a Ray cluster."""
+
+    def __init__(self, address: str, number: int = 0) -> None:
+        """number: of items that are worked on at the same time; 0: one per CPU of the cluster.
+
+        Raises TmtError if Ray is not installed, the cluster does not answer, or it has no CPU.
+        """
+        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # sends nothing to the internet
+        try:
+            import ray
+        except ImportError:
+            remedy = "Run  pip install 'transformer_mt[ray]'  here and on each node."
+            raise TmtError("--cluster needs the package ray", remedy=remedy) from None
+        self._ray: Any = ray
+        self._is_ours = not ray.is_initialized()
+        self._address = address
+        if self._is_ours:
+            self._connect(number)
+        self.slots = number or self._cpus()
+        if not self._cpus():
+            self.close()
+            raise TmtError("the cluster has no node with a CPU", place=address, remedy=_CHECK)
+        self._do = ray.remote(num_cpus=1, max_retries=REPEATS)(_do_on_node)
+
+    def _connect(self, number: int) -> None:
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+        if self._address == "local":
+            options |= {"include_dashboard": False, "num_cpus": number or None}
+        try:
+            self._ray.init(self._address, **options)
+        except (OSError, RuntimeError, ValueError, AssertionError) as error:  # Ray has no class for this
+            raise TmtError(
+                f"no Ray cluster answers ({type(error).__name__})",
+                place=self._address,
+                remedy="Start one with  ray start --head  or give its address: ray://host:10001. Client and cluster need"
+                " the same versions of Python and Ray.",
+            ) from None
+
+    def starter(self, pickled: bytes) -> Callable[[Any], Callable[[], Any]]:
+        stored, folder = self._ray.put(pickled), os.getcwd()  # noqa: PTH109
+
+        def start(item: Any) -> Callable[[], Any]:
+            promised = self._do.remote(stored, item, folder, __version__)
+            return lambda: self._result(promised)
+
+        return start
+
+    def close(self) -> None:
+        if self._is_ours:
+            self._ray.shutdown()
+
+    def _result(self, promised: Any) -> Any:
+        lost = self._ray.exceptions
+        while True:
+            try:
+                result = self._ray.get(promised, timeout=WAIT)
+                break
+            except lost.GetTimeoutError:
+                if not self._cpus():
+                    raise TmtError("all nodes of the cluster are lost", place=self._address, remedy=_CHECK) from None
+            except lost.RayTaskError as error:
+                raise _not_installed(error) or error from None
+            except (lost.RayError, ConnectionError) as error:
+                message = f"a node or a process of the cluster was lost ({type(error).__name__})"
+                raise TmtError(message, place=self._address, remedy=_CHECK) from None
+        if isinstance(result, Failure):
+            raise _seen_here(result)
+        return result
+
+    def _cpus(self) -> int:
+        return int(self._ray.cluster_resources().get("CPU", 0))
+
+
+def _do_on_node(pickled: bytes, item: Any, folder: str, version: str) -> Any:
+    """The result of pickled work, or a `Failure`. folder: of the main process, where relative paths start."""
+    import ray
+
+    node = f"{socket.gethostname()} ({ray.get_runtime_context().get_node_id()[:8]})"
+    if version != __version__:
+        error = TmtError(f"the node {node} has version {__version__} of transformer_mt, not {version}")
+        return Failure(error, node, missing=False)
+    with suppress(OSError):
+        os.chdir(folder)
+    try:
+        return do_pickled(pickled, item)
+    except TmtError as error:
+        return Failure(error, node, _is_missing(error.place))
+    except FileNotFoundError as error:
+        return Failure(TmtError("no such file", place=str(error.filename or "")), node, _is_missing(error.filename))
+
+
+def _is_missing(place: object) -> bool:
+    """Whether a place of an error (`file`, or `file:line`) is a path that does not exist here."""
+    text = str(place or "")
+    return bool(text) and "://" not in text and not any(Path(one).exists() for one in (text, text.rpartition(":")[0]))
+
+
+def _seen_here(failure: Failure) -> TmtError:
+    """The error of a node. If its file exists here, the node does not see it."""
+    error = failure.error
+    if failure.missing and not _is_missing(error.place):
+        return TmtError(f"the node {failure.node} does not see this file", place=error.place, remedy=_SHARE)
+    return error
+
+
+def _not_installed(error: Exception) -> TmtError | None:
+    if "ModuleNotFoundError" not in str(error) or __name__.partition(".")[0] not in str(error):
+        return None
+    remedy = f"Run  pip install transformer_mt=={__version__}  in the environment of Ray on each node."
+    return TmtError("a node of the cluster does not have transformer_mt", remedy=remedy)
