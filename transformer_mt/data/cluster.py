@@ -7,18 +7,26 @@ see the files of the corpus and the folder of prepared data: a shared folder wit
 from __future__ import annotations
 
 import os
+import re
+import signal
 import socket
-from collections.abc import Callable
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformer_mt import __version__
 from transformer_mt.data.parallel import do_pickled
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, reason
 
 REPEATS = 3  # of the work of a lost process or node
+CONNECT = 10.0  # seconds
 WAIT = 10.0  # seconds between two looks at the nodes while a result is awaited
+_QUIET = {  # Ray sends nothing to the internet, and writes nothing to stdout; it reads these when it is imported
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # every line
+}
 _CHECK = "Check it with  ray status  and run the same command again. Nothing was changed."
 _SHARE = "Nodes need the files under the same path: use a shared folder, or addresses such as s3://bucket/file."
 
@@ -39,7 +47,7 @@ class Cluster:
 
         Raises TmtError if Ray is not installed, the cluster does not answer, or it has no CPU.
         """
-        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # sends nothing to the internet
+        os.environ.update(_QUIET)
         try:
             import ray
         except ImportError:
@@ -61,14 +69,15 @@ class Cluster:
         if self._address == "local":
             options |= {"include_dashboard": False, "num_cpus": number or None}
         try:
-            self._ray.init(self._address, **options)
+            _require_open(self._address)
+            with _signals_kept():
+                self._ray.init(self._address, **options)
         except (OSError, RuntimeError, ValueError, AssertionError) as error:  # Ray has no class for this
-            raise TmtError(
-                f"no Ray cluster answers ({type(error).__name__})",
-                place=self._address,
-                remedy="Start one with  ray start --head  or give its address: ray://host:10001. Client and cluster need"
-                " the same versions of Python and Ray.",
-            ) from None
+            remedy = (
+                "Start a cluster with  ray start --head  or give its address: ray://host:10001. Both sides need the same"
+                " versions of Python and Ray."
+            )
+            raise TmtError(f"no Ray cluster answers ({reason(error)})", place=self._address, remedy=remedy) from None
 
     def starter(self, pickled: bytes) -> Callable[[Any], Callable[[], Any]]:
         stored, folder = self._ray.put(pickled), os.getcwd()  # noqa: PTH109
@@ -103,6 +112,21 @@ class Cluster:
 
     def _cpus(self) -> int:
         return int(self._ray.cluster_resources().get("CPU", 0))
+
+
+def _require_open(address: str) -> None:
+    """Raises OSError if nobody listens at `host:port`: Ray would try for minutes."""
+    if found := re.fullmatch(r"(?:ray://)?([^/]+):(\d+)", address):
+        socket.create_connection((found[1].strip("[]"), int(found[2])), CONNECT).close()
+
+
+@contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Ray replaces the handler of SIGTERM."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, before)
 
 
 def _do_on_node(pickled: bytes, item: Any, folder: str, version: str) -> Any:
