@@ -9,6 +9,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -16,6 +17,7 @@ from typing import Any, BinaryIO, NamedTuple
 from transformer_mt.corpora.base import Pair, SkippedRows
 from transformer_mt.corpora.tables import Skip, cell_text
 from transformer_mt.errors import TmtError, at, from_os_error, reason
+from transformer_mt.files.opening import open_seekable
 
 LARGEST_PART = 1 << 30  # bytes, unpacked; a small workbook can contain many GiB
 HEADER_ROWS = 10  # the header is one of the first rows of a sheet; a title can come before it
@@ -81,11 +83,11 @@ def open_sheets(file: Path) -> Iterator[tuple[str, Iterator[Sequence[Any]]]]:
     """Title and rows of each sheet; rows can have different lengths. Raises TmtError if `file` is not a workbook."""
     from openpyxl import load_workbook
 
-    try:
-        stream = file.open("rb")  # opened here, because openpyxl does not close a broken workbook
-    except OSError as error:
-        raise from_os_error(error, "reading a workbook") from None
-    with stream:
+    with ExitStack() as stack:
+        try:
+            stream = stack.enter_context(open_seekable(file))  # openpyxl does not close a broken workbook
+        except OSError as error:
+            raise from_os_error(error, "reading a workbook") from None
         try:
             _require_bearable(stream, file)
             with warnings.catch_warnings():

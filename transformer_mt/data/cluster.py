@@ -1,7 +1,7 @@
 """The nodes of a Ray cluster.
 
-Ray repeats the work of a process or a node that is lost on another one. Nodes need the same version of this package, and
-see the files of the corpus and the folder of prepared data: a shared folder with the same path, or addresses.
+Ray repeats the work of a process or a node that is lost on another one. Nodes need the same version of this package,
+and see the files of the corpus and the folder of prepared data: a shared folder with the same path, or addresses.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class Cluster:
                 self._ray.init(self._address, **options)
         except (OSError, RuntimeError, ValueError, AssertionError) as error:  # Ray has no class for this
             remedy = (
-                "Start a cluster with  ray start --head  or give its address: ray://host:10001. Both sides need the same"
-                " versions of Python and Ray."
+                "Start a cluster with  ray start --head  or give its address: ray://host:10001. Both sides need the"
+                " same versions of Python and Ray."
             )
             raise TmtError(f"no Ray cluster answers ({reason(error)})", place=self._address, remedy=remedy) from None
 

@@ -1,7 +1,7 @@
 """Work in several processes, of this machine or of a cluster. Results come in order, and few are in memory at once.
 
-An `Executor` knows where work runs: `processes` on this machine, `cluster` on the nodes of Ray. `Workers` knows the order
-and how far ahead to start.
+An `Executor` knows where work runs: `processes` on this machine, `cluster` on the nodes of Ray. `Workers` knows the
+order and how far ahead to start.
 """
 
 from __future__ import annotations

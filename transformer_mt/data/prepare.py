@@ -25,7 +25,16 @@ from transformer_mt.data.languages import LanguageCheck
 from transformer_mt.data.parallel import Progress as Progress
 from transformer_mt.data.parallel import Workers
 from transformer_mt.data.parent import Parent
-from transformer_mt.data.prepared import FORMAT, MANIFEST, PARENT, Prepared, prepared_folder, settings_of
+from transformer_mt.data.prepared import (
+    FORMAT,
+    MANIFEST,
+    PARENT,
+    CorpusFile,
+    Prepared,
+    prepared_folder,
+    settings_of,
+    weighted,
+)
 from transformer_mt.data.reading import Cleaner, Stream, clean_stream
 from transformer_mt.data.selection import Selection
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
@@ -33,8 +42,7 @@ from transformer_mt.data.tokenising import Tokenising, tokenise, train_segmenter
 from transformer_mt.data.trained_on import FILE as TRAINED_ON
 from transformer_mt.data.trained_on import TrainedOn
 from transformer_mt.errors import TmtError, from_os_error
-from transformer_mt.files.checksum import sha256_of
-from transformer_mt.files.lines import printable
+from transformer_mt.files.address import Address, identity_of
 from transformer_mt.files.lock import lock
 from transformer_mt.files.replace import recover, replaced_folder
 from transformer_mt.text.codec import save_codecs, tokenizers_digest
@@ -69,6 +77,8 @@ def prepare(
                 if ready.manifest.fingerprint == fingerprint and ready.report:  # raises if the report is damaged
                     return Prepared(named, ready.manifest)
         _require_replaceable(folder, corpora)
+        for corpus in corpora:
+            corpus.verify()
         try:
             with replaced_folder(folder) as aside:
                 _Preparation(aside, config, corpora, fingerprint, progress, parent, cluster).run()
@@ -150,16 +160,15 @@ class _Preparation:
     def _write_manifest(self, selection: Selection, report: DataReport) -> None:
         files = [file for corpus in self.corpora for file in corpus.files()]
         by_stream = zip(selection.streams, selection.counts("train"), strict=True)
+        parts = [(pairs, stream.weight) for stream, pairs in by_stream if stream.trains]  # in the store's order
         manifest = {
             "format": FORMAT,
             "settings": settings_of(self.config),
             "fingerprint": self.fingerprint,
-            "files": [
-                {"path": printable(file), "size": file.stat().st_size, "sha256": sha256_of(file)} for file in files
-            ],
+            "files": [CorpusFile.of(file).model_dump() for file in files],
             "tokenizers": tokenizers_digest(self.folder),
             "splits": {split: figures.pairs for split, figures in report.splits.items()},
-            "parts": [(pairs, stream.weight) for stream, pairs in by_stream if stream.trains],  # in the store's order
+            "parts": weighted(parts, self.config.data.temperature),
             "report": report.to_json(),
         }
         (self.folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
@@ -173,11 +182,10 @@ def _require_pairs(selection: Selection) -> None:
 
 def _fingerprint(config: Config, corpora: list[Corpus], parent: Parent | None) -> str:
     """A hash of everything that the result depends on: settings, and size and modification time of the files."""
-    files = [(file, file.stat()) for corpus in corpora for file in corpus.files()]
     settings = {
         "format": FORMAT,
         **settings_of(config),
-        "files": [(str(file), status.st_size, status.st_mtime_ns) for file, status in files],
+        "files": [identity_of(file) for corpus in corpora for file in corpus.files()],
         **({PARENT: parent.identity()} if parent is not None else {}),
     }
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
@@ -187,7 +195,7 @@ def _require_replaceable(folder: Path, corpora: list[Corpus]) -> None:
     """Raises TmtError if prepared data would replace files of a corpus, or a folder that `prepare` did not write."""
     remedy = "Choose another data.prepared or another name."
     for file in (file for corpus in corpora for file in corpus.files()):
-        if file.resolve().is_relative_to(folder.resolve()):
+        if not isinstance(file, Address) and file.resolve().is_relative_to(folder.resolve()):
             raise TmtError("a file of the corpus is inside the folder of prepared data", place=file, remedy=remedy)
     if folder.exists() and not folder.is_dir():
         raise TmtError("there is a file with the name of the folder for prepared data", place=folder, remedy=remedy)

@@ -1,7 +1,7 @@
 """Processes of this machine, of the standard library.
 
-Added to it: no worker outlives its parent, Ctrl-C is handled only by the parent, and a script without a main guard is not
-run again by each worker.
+Added to it: no worker outlives its parent, only the parent handles Ctrl-C, and a script without a main guard is not run
+again by each worker.
 """
 
 from __future__ import annotations
