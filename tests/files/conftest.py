@@ -79,7 +79,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def host() -> Iterator[Host]:
-    host = Host(files={"data.gz": DATA})
+    host = Host()
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"host": host}))
     host.address = f"http://127.0.0.1:{server.server_port}"
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})

@@ -28,6 +28,12 @@ QUICK = RetryPolicy(tries=3, pause=0.0, connect=2.0, read=0.5)
 Host = Any  # of conftest.py
 
 
+@pytest.fixture
+def host(host: Host) -> Host:
+    host.files["data.gz"] = DATA
+    return host
+
+
 def _fetch(base: str, file: Path, sha256: str = SUM, retries: RetryPolicy = QUICK) -> bool:
     return fetch(base, file, sha256, remedy="try the mirror", progress=False, retries=retries)
 

@@ -235,7 +235,7 @@ def _http_options() -> dict[str, Any]:
         from aiohttp import ClientTimeout
     except ImportError:
         return {}  # fsspec says it
-    seconds = ClientTimeout(total=None, sock_connect=DEFAULT_RETRIES.connect, sock_read=DEFAULT_RETRIES.read)
+    seconds = ClientTimeout(total=None, sock_connect=retries.connect, sock_read=retries.read)
     return {
         "client_kwargs": {"timeout": seconds, "trust_env": True},  # proxies
         "headers": {"Accept-Encoding": "identity"},  # keeps a .gz compressed
@@ -290,11 +290,9 @@ def _status_of(error: BaseException) -> int | None:
     response = getattr(error, "response", None)
     if isinstance(response, dict):
         response = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-    for found in (
-        getattr(error, "status", None),
-        getattr(response, "status_code", response),
-        getattr(error, "code", None),
-    ):
+    of_google = type(error).__module__.startswith("gcsfs")  # the `code` of aiohttp is not that of an answer
+    for name in ("status", "status_code", *(("code",) if of_google else ())):
+        found = getattr(error, name, None) or getattr(response, name, None) or response
         if isinstance(found, int) and 400 <= found < 600:
             return found
     return None
