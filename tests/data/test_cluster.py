@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ import pytest
 from transformer_mt.data.parallel import AHEAD, Workers
 from transformer_mt.data.prepare import prepare
 from transformer_mt.errors import TmtError
+from transformer_mt.files.lines import check_exists
 
 ray: Any = pytest.importorskip("ray", reason="needs the package ray: pip install 'transformer_mt[ray]'")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="starts Ray's nodes on Linux")]
@@ -86,10 +88,9 @@ def _slow_node(number: int) -> tuple[int, str]:
     return _node(number)
 
 
-def _read(file: Path, folder: Path, number: int) -> str:
-    """Like a node that does not have the folder of the main process: there it is found under another name."""
-    (folder / "moved").touch()
-    return file.with_name("elsewhere").read_text()
+def _read(file: Path) -> str:
+    check_exists(file)
+    return file.read_text()
 
 
 def _files(folder: Path) -> dict[str, bytes]:
@@ -127,7 +128,35 @@ def test_two_nodes_give_the_results_of_one_process_and_one_may_be_lost(
         assert left.keys() == right.keys()
         assert [name for name in left if left[name] != right[name]] == ["manifest.json"]  # it has the seconds
 
+        with (tmp_path / "corpus.tsv").open("w") as file:
+            os.dup2(file.fileno(), 900)  # only this process sees it as /proc/self/fd/900
+        try:
+            unseen = Path("/proc/self/fd/900")
+            workers.require([tmp_path, tmp_path / "corpus.tsv"])
+            for check in (partial(workers.require, [unseen]), lambda: list(workers.map(_read, [unseen] * 4))):
+                with pytest.raises(TmtError, match=r"the node \S+ \(\w{8}\) does not see this file") as caught:
+                    check()
+                assert caught.value.place == str(unseen)
+        finally:
+            os.close(900)
+
         results = workers.map(_slow_node, range(24))
         first = [next(results) for _ in range(2)]
         nodes.kill_second()
         assert [number for number, _ in [*first, *results]] == list(range(24))
+
+
+def test_a_cluster_that_does_not_answer_is_one_message() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    for address in (f"127.0.0.1:{port}", f"ray://127.0.0.1:{port}"):
+        with Workers(0, address) as workers, pytest.raises(TmtError, match="no Ray cluster answers") as caught:
+            list(workers.map(abs, [1, 2]))
+        assert caught.value.place == address
+
+
+def test_without_ray_the_message_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with Workers(0, "auto") as workers, pytest.raises(TmtError, match="needs the package ray") as caught:
+        list(workers.map(abs, [1, 2]))
+    assert "pip install 'transformer_mt[ray]'" in caught.value.remedy

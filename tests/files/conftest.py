@@ -53,7 +53,7 @@ class _Handler(BaseHTTPRequestHandler):
         if content is None:
             return self._answer(404, "text/html", b"<html>not found</html>")
         if not (wanted and self.host.supports_ranges):
-            return self._answer(200, "application/gzip", content)
+            return self._answer(200, "text/html" if self.path.endswith("/") else "application/gzip", content)
         begin, _, last = wanted.removeprefix("bytes=").partition("-")
         start, end = int(begin), min(len(content), int(last) + 1 if last else len(content))
         if start >= len(content):

@@ -225,7 +225,7 @@ def test_a_pattern_is_sorted_and_an_empty_one_is_an_error(memory: Any, host: Hos
     with pytest.raises(TmtError, match="no file has a name like this") as caught:
         addresses_like("memory://shards/*.csv")
     assert caught.value.place == "memory://shards/*.csv"
-    host.answers = [(200, "text/html", b'<a href="b.tsv">b</a> <a href="a.tsv">a</a> <a href="../">up</a>')]
+    host.files["list/"] = b'<a href="b.tsv">b</a> <a href="a.tsv">a</a> <a href="../">up</a>'
     names = [str(one) for one in addresses_like(f"{host.address}/list/*.tsv")]
     assert names == [f"{host.address}/list/a.tsv", f"{host.address}/list/b.tsv"]
 

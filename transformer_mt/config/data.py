@@ -24,8 +24,8 @@ class DataConfig(Section):
     )
     temperature: Annotated[float, Field(ge=1, le=100)] | None = Field(
         None,
-        description="weighs corpora by their pairs n: each is seen in proportion to n^(1/temperature); 1: as it is; null: "
-        "by its key weight",
+        description="weighs corpora by their pairs n: each is seen in proportion to n^(1/temperature); 1: as it is;"
+        " null: by the key weight",
     )
     cleaning: CleaningConfig = Field(CleaningConfig(), description="rules that change or drop sentence pairs")
     max_length: Annotated[int, Field(ge=2, le=4096)] = Field(

@@ -11,7 +11,7 @@ import re
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -88,6 +88,19 @@ class Cluster:
 
         return start
 
+    def require(self, paths: Sequence[Path]) -> None:
+        """Raises TmtError with the name of the first node that does not see a file, or sees one of another size."""
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        sizes = [(str(path), path.stat().st_size if path.is_file() else None) for path in paths]
+        look, folder = self._ray.remote(num_cpus=0, max_retries=REPEATS)(_first_unseen), os.getcwd()  # noqa: PTH109
+        nodes = [node["NodeID"] for node in self._ray.nodes() if node["Alive"] and node["Resources"].get("CPU")]
+        there = [NodeAffinitySchedulingStrategy(node_id=node, soft=False) for node in nodes]
+        for promised in [look.options(scheduling_strategy=node).remote(sizes, folder) for node in there]:
+            place, name = self._result(promised)
+            if place:
+                raise _unseen(name, place)
+
     def close(self) -> None:
         if self._is_ours:
             self._ray.shutdown()
@@ -129,11 +142,26 @@ def _signals_kept() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _do_on_node(pickled: bytes, item: Any, folder: str, version: str) -> Any:
-    """The result of pickled work, or a `Failure`. folder: of the main process, where relative paths start."""
+def _node_name() -> str:
     import ray
 
-    node = f"{socket.gethostname()} ({ray.get_runtime_context().get_node_id()[:8]})"
+    return f"{socket.gethostname()} ({ray.get_runtime_context().get_node_id()[:8]})"
+
+
+def _first_unseen(sizes: Sequence[tuple[str, int | None]], folder: str) -> tuple[str, str]:
+    """The first file or folder that this node does not have, or not in this size, else ""; and the name of the node."""
+    with suppress(OSError):
+        os.chdir(folder)
+    for place, size in sizes:
+        path = Path(place)
+        if not (path.is_dir() if size is None else path.is_file() and path.stat().st_size == size):
+            return place, _node_name()
+    return "", _node_name()
+
+
+def _do_on_node(pickled: bytes, item: Any, folder: str, version: str) -> Any:
+    """The result of pickled work, or a `Failure`. folder: of the main process, where relative paths start."""
+    node = _node_name()
     if version != __version__:
         error = TmtError(f"the node {node} has version {__version__} of transformer_mt, not {version}")
         return Failure(error, node, missing=False)
@@ -150,15 +178,19 @@ def _do_on_node(pickled: bytes, item: Any, folder: str, version: str) -> Any:
 def _is_missing(place: object) -> bool:
     """Whether a place of an error (`file`, or `file:line`) is a path that does not exist here."""
     text = str(place or "")
-    return bool(text) and "://" not in text and not any(Path(one).exists() for one in (text, text.rpartition(":")[0]))
+    return "://" not in text and not any(Path(one).exists() for one in (text, text.rpartition(":")[0]) if one)
 
 
 def _seen_here(failure: Failure) -> TmtError:
     """The error of a node. If its file exists here, the node does not see it."""
     error = failure.error
     if failure.missing and not _is_missing(error.place):
-        return TmtError(f"the node {failure.node} does not see this file", place=error.place, remedy=_SHARE)
+        return _unseen(failure.node, error.place)
     return error
+
+
+def _unseen(node: str, place: str) -> TmtError:
+    return TmtError(f"the node {node} does not see this file, or another one", place=place, remedy=_SHARE)
 
 
 def _not_installed(error: Exception) -> TmtError | None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import pickle
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
@@ -41,6 +42,9 @@ class Executor(Protocol):
         The second one raises what the work has raised, and TmtError if the process or the node was lost.
         """
 
+    def require(self, paths: Sequence[Path]) -> None:
+        """Raises TmtError if work may run where one of these files and folders is not seen."""
+
     def close(self) -> None:
         """End what was started here."""
 
@@ -70,7 +74,7 @@ class Workers:
         if (self.number == 1 and self.cluster is None) or len(first) < 2:
             yield from map(work, chain(first, items))
             return
-        self._executor = executor = self._executor or self._make()
+        executor = self._executor = self._executor or self._make()
         start, waiting = executor.starter(pickle.dumps(work)), deque[Callable[[], Any]]()
         for item in chain(first, items):
             waiting.append(start(item))
@@ -78,6 +82,12 @@ class Workers:
                 yield waiting.popleft()()
         while waiting:
             yield waiting.popleft()()
+
+    def require(self, paths: Iterable[Path]) -> None:
+        """Raises TmtError if a node of the cluster does not see one of these files and folders of this machine."""
+        if self.cluster is not None:
+            self._executor = self._executor or self._make()
+            self._executor.require(list(paths))
 
     def _make(self) -> Executor:
         if self.cluster is None:

@@ -109,6 +109,8 @@ class _Preparation:
         started, config, folder, scratch = time.monotonic(), self.config, self.folder, self.folder / "scratch"
         scratch.mkdir(parents=True)
         with Workers(config.data.workers, self.cluster) as workers:
+            files = (file for corpus in self.corpora for file in corpus.files())
+            workers.require([scratch, *(file for file in files if not isinstance(file, Address))])
             selection = Selection(list(self._read(scratch, workers)), config.data.cleaning)
             _require_pairs(selection)
             self.progress("learning tokenizers", selection.count("train"))

@@ -10,11 +10,12 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from multiprocessing import connection, get_context, parent_process
+from pathlib import Path
 from typing import Any
 
 from transformer_mt.data.parallel import do_pickled
@@ -35,6 +36,9 @@ class Processes:
             return lambda: _result(future)
 
         return start
+
+    def require(self, paths: Sequence[Path]) -> None:
+        """All are on this machine."""
 
     def close(self) -> None:
         self._pool.shutdown(wait=True, cancel_futures=True)
