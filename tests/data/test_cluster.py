@@ -159,4 +159,4 @@ def test_without_ray_the_message_names_the_package(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "ray", None)
     with Workers(0, "auto") as workers, pytest.raises(TmtError, match="needs the package ray") as caught:
         list(workers.map(abs, [1, 2]))
-    assert "pip install 'transformer_mt[ray]'" in caught.value.remedy
+    assert "pip install 'ray[client]'" in caught.value.remedy

@@ -51,7 +51,7 @@ class Cluster:
         try:
             import ray
         except ImportError:
-            remedy = "Run  pip install 'transformer_mt[ray]'  here and on each node."
+            remedy = "Run  pip install 'ray[client]'  here and on each node."
             raise TmtError("--cluster needs the package ray", remedy=remedy) from None
         self._ray: Any = ray
         self._is_ours = not ray.is_initialized()
@@ -163,7 +163,8 @@ def _do_on_node(pickled: bytes, item: Any, folder: str, version: str) -> Any:
     """The result of pickled work, or a `Failure`. folder: of the main process, where relative paths start."""
     node = _node_name()
     if version != __version__:
-        error = TmtError(f"the node {node} has version {__version__} of transformer_mt, not {version}")
+        remedy = "Install the same version on this machine and on all nodes."
+        error = TmtError(f"the node {node} has version {__version__} of transformer_mt, not {version}", remedy=remedy)
         return Failure(error, node, missing=False)
     with suppress(OSError):
         os.chdir(folder)
@@ -172,13 +173,16 @@ def _do_on_node(pickled: bytes, item: Any, folder: str, version: str) -> Any:
     except TmtError as error:
         return Failure(error, node, _is_missing(error.place))
     except FileNotFoundError as error:
-        return Failure(TmtError("no such file", place=str(error.filename or "")), node, _is_missing(error.filename))
+        place = str(error.filename or "")
+        return Failure(
+            TmtError(f"no such file on the node {node}", place=place, remedy=_SHARE), node, _is_missing(place)
+        )
 
 
-def _is_missing(place: object) -> bool:
+def _is_missing(place: str) -> bool:
     """Whether a place of an error (`file`, or `file:line`) is a path that does not exist here."""
-    text = str(place or "")
-    return "://" not in text and not any(Path(one).exists() for one in (text, text.rpartition(":")[0]) if one)
+    paths = [path for path in (place, place.rpartition(":")[0]) if path]
+    return bool(paths) and "://" not in place and not any(Path(path).exists() for path in paths)
 
 
 def _seen_here(failure: Failure) -> TmtError:
@@ -196,5 +200,5 @@ def _unseen(node: str, place: str) -> TmtError:
 def _not_installed(error: Exception) -> TmtError | None:
     if "ModuleNotFoundError" not in str(error) or __name__.partition(".")[0] not in str(error):
         return None
-    remedy = f"Run  pip install transformer_mt=={__version__}  in the environment of Ray on each node."
+    remedy = f"Install version {__version__} of it in the environment of Ray on each node."
     return TmtError("a node of the cluster does not have transformer_mt", remedy=remedy)

@@ -140,7 +140,7 @@ class Address(_Base):
         """Raises TmtError if it is not what `status` says any more."""
         if self._look() != self.status:
             remedy = "Run the same command again when nobody writes it."
-            raise TmtError("the file was changed while it was read", place=self, remedy=remedy)
+            raise TmtError("the file was changed while it was read", place=str(self), remedy=remedy)
 
     def _look(self) -> Status:
         def look() -> dict[str, Any]:
@@ -151,7 +151,9 @@ class Address(_Base):
 
         found = patiently(self, look)
         if found.get("type") == "directory":
-            raise TmtError("this is a folder, not a file", place=self, remedy="Give the file inside it, or a pattern.")
+            raise TmtError(
+                "this is a folder, not a file", place=str(self), remedy="Give the file inside it, or a pattern."
+            )
         marks = [f"{name} {found[name]}" for name in _MARKS if found.get(name)]
         return Status(found.get("size"), ", ".join(marks))
 
@@ -221,9 +223,9 @@ def filesystem(address: str) -> tuple[Any, str]:
         return found
     except ImportError as error:
         package = next((_PACKAGES[one] for one in protocols if one in _PACKAGES), None)
-        remedy = f"Run  pip install {package}" if package else f"Install it: {reason(error)}."
+        install = f"Run  pip install {package}" if package else f"Install it: {reason(error)}."
         raise TmtError(
-            f"{protocols[0]}:// addresses need a package that is missing", place=Address(address), remedy=remedy
+            f"{protocols[0]}:// addresses need a package that is missing", place=Address(address), remedy=install
         ) from None
     except ValueError as error:
         remedy = "Use s3://, gs://, hf://, https:// or another address that fsspec knows, or a path."
