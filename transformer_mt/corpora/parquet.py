@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,7 +11,9 @@ from transformer_mt.corpora.base import FilesCorpus, Pair
 from transformer_mt.corpora.parts import Part, Texts
 from transformer_mt.corpora.tables import NamedColumnsOptions, TableOptions, missing_column, reach
 from transformer_mt.errors import TmtError, at, from_os_error, reason
+from transformer_mt.files.address import Address
 from transformer_mt.files.lines import check_head
+from transformer_mt.files.remote import open_address
 
 BATCH = 2_000  # rows
 RANGE_ROWS = 20_000  # row groups with so many rows together are read at once
@@ -34,7 +37,7 @@ class ParquetCorpus(FilesCorpus):
 
     def cut(self, *files: Path) -> list[Part] | None:
         (file,) = files
-        if not file.is_file():
+        if isinstance(file, Address) or not file.is_file():
             return None
         with open_parquet(file) as opened:
             sizes = [opened.metadata.row_group(number).num_rows for number in range(opened.num_row_groups)]
@@ -71,7 +74,8 @@ class ParquetCorpus(FilesCorpus):
             yield Pair(source, target, place)
 
 
-def open_parquet(file: Path) -> Any:
+@contextmanager
+def open_parquet(file: Path) -> Iterator[Any]:
     """A pyarrow.parquet.ParquetFile. Raises TmtError if the file is not Parquet or damaged, or without pyarrow."""
     try:
         import pyarrow
@@ -80,10 +84,13 @@ def open_parquet(file: Path) -> Any:
         remedy = "Run  pip install pyarrow"
         raise TmtError("reading Parquet files needs the package pyarrow", place=file, remedy=remedy) from None
     check_head(file)
-    try:
-        return ParquetFile(file)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise _broken(error, file) from None
+    with ExitStack() as stack:
+        try:
+            source = stack.enter_context(open_address(file)) if isinstance(file, Address) else file
+            opened = stack.enter_context(ParquetFile(source))
+        except (pyarrow.ArrowException, OSError) as error:
+            raise _broken(error, file) from None
+        yield opened
 
 
 def text_columns(opened: Any) -> dict[str, bool]:

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from transformer_mt.errors import TmtError
-from transformer_mt.files.lines import BYTE_ORDER_MARK, LONGEST_LINE, read_lines
+from transformer_mt.files.address import Address
+from transformer_mt.files.lines import LONGEST_LINE, read_lines
 from transformer_mt.files.opening import COMPRESSED, archive_of
+from transformer_mt.files.web_page import BYTE_ORDER_MARK
 
 RANGE_BYTES = 1 << 21  # of the first file in a range
 Span = tuple[int, int]
@@ -117,7 +119,10 @@ def numbered_lines(part: Part, encoding: str) -> Iterator[tuple[int, str]]:
 
 
 def _is_plain(file: Path) -> bool:
-    return file.suffix.lower() not in COMPRESSED and file.is_file() and archive_of(file) is None
+    """Whether a file is on a disk here as it is read, and not compressed."""
+    if isinstance(file, Address) or file.suffix.lower() in COMPRESSED:
+        return False
+    return file.is_file() and archive_of(file) is None
 
 
 def _blocks(file: Path) -> Iterator[bytes]:
