@@ -8,10 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from transformer_mt.config.cleaning import CleaningConfig
+from transformer_mt.config.schema import OneTokenizer
 from transformer_mt.text.batches import Batch, as_lines, keys_of_pairs, one_line
 from transformer_mt.text.cleaning import clean_text, keys_of_pair, wrongly_decoded
+from transformer_mt.text.codec import Segmenter
+from transformer_mt.text.vocabulary import Vocabulary
 
 PIECES = [
     *" \t\n\r\v\x00\x1c\x85\xa0\xad",
@@ -39,6 +43,7 @@ PIECES += [
     "  ",
     "<s>",
 ]
+PARTS = ["Satz", "der ", "hier", "<s>", "<unk>", "<", "s>", "\u2581", "1", " ", "ß", "\U0001f600"]
 texts = st.lists(st.one_of(st.sampled_from(PIECES), st.characters()), max_size=8).map("".join)
 
 
@@ -80,3 +85,25 @@ def test_every_character_alone_and_between_letters() -> None:
     some = np.random.default_rng(1).choice(len(cleaned), 3_000)
     sides = [cleaned[row] for row in some]
     assert keys_of_pairs(sides, sides).tobytes() == b"".join(b"".join(keys_of_pair(side, side)) for side in sides)
+
+
+@pytest.fixture(
+    scope="module",
+    params=[("bpe", False), ("bpe", True), ("unigram", False), ("unigram", True)],
+    ids=lambda kind: f"{kind[0]}{', bytes' if kind[1] else ''}",
+)
+def segmenter(request: pytest.FixtureRequest) -> Segmenter:
+    algorithm, byte_fallback = request.param
+    options = {"kind": "sentencepiece", "vocab_size": 300 if byte_fallback else 60, "algorithm": algorithm}
+    found = Segmenter(TypeAdapter(OneTokenizer).validate_python({**options, "byte_fallback": byte_fallback}), "de")
+    words = [a + b + c for a in ("ha", "be", "Sa") for b in ("us", "tz", "rg") for c in ("", "en", "lich")]
+    found.train(f"der {words[n % 27]} <s> {words[n * 7 % 27]} hier {n} </s>a" for n in range(200))
+    return found
+
+
+@given(texts=st.lists(st.lists(st.sampled_from([*PARTS, "</s>", "<pad>", "漢字", "<0x41>"])).map("".join), max_size=4))
+def test_ids_of_many_sentences_are_those_of_their_tokens(segmenter: Segmenter, texts: list[str]) -> None:
+    inventory = segmenter.tokenizer.inventory()
+    assert inventory is not None
+    expected = [Vocabulary(inventory).encode(segmenter.tokenize(text)) for text in texts]
+    assert segmenter.ids_of(texts) == expected

@@ -19,7 +19,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, field_validator, mode
 
 from transformer_mt.config.corpus import CorpusConfig, SplitConfig
 from transformer_mt.config.section import Many
-from transformer_mt.corpora.parts import Part, Texts
+from transformer_mt.corpora.parts import Part, Texts, size_of
 from transformer_mt.errors import TmtError
 from transformer_mt.files.address import Address, addresses_like, is_address, is_pattern
 from transformer_mt.files.checksum import sha256_of
@@ -111,9 +111,13 @@ class Corpus(ABC):
     def read(self, split: str) -> Iterator[Pair]:
         """The pairs of a split, one by one, in the order of the files. Raises TmtError with file and line."""
 
-    def parts(self, split: str) -> list[Part]:
-        """The split in parts that workers can read, in order. A part without files is what `read` gives."""
-        return [Part()]
+    def entries(self, split: str) -> list[tuple[Path, ...]]:
+        """The files of a split, those that belong together in one tuple; () stands for what `read` gives."""
+        return [()]
+
+    def parts(self, entry: tuple[Path, ...]) -> list[Part]:
+        """An entry in parts that workers can read, in order: whole files, or ranges of them."""
+        return [Part(entry)]
 
     def read_part(self, split: str, part: Part) -> Iterator[Pair]:
         """The pairs of a part without spans. Raises TmtError as `read` does."""
@@ -217,7 +221,7 @@ class FilesCorpus(Corpus):
         return tuple(self._parts)
 
     def sources(self) -> list[Path]:
-        return [file for split in self._parts for entry in self._entries(split) for file in entry]
+        return [file for split in self._parts for entry in self.entries(split) for file in entry]
 
     def verify(self) -> None:
         expected = self._checksums
@@ -235,11 +239,8 @@ class FilesCorpus(Corpus):
                 raise wrong_checksum(file, found)
 
     def read(self, split: str) -> Iterator[Pair]:
-        for entry in self._entries(split):
+        for entry in self.entries(split):
             yield from self.read_files(*entry)
-
-    def _entries(self, split: str) -> list[tuple[Path, ...]]:
-        return self._listed[split]
 
     @cached_property
     def _listed(self) -> dict[str, list[tuple[Path, ...]]]:
@@ -257,9 +258,11 @@ class FilesCorpus(Corpus):
         """
         yield from ((file,) for file in files_like(part))
 
-    def parts(self, split: str) -> list[Part]:
-        """Whole files, or ranges of them where `cut` can cut them."""
-        return [part for entry in self._entries(split) for part in self.cut(*entry) or [Part(entry)]]
+    def entries(self, split: str) -> list[tuple[Path, ...]]:
+        return self._listed[split]
+
+    def parts(self, entry: tuple[Path, ...]) -> list[Part]:
+        return self.cut(*entry) or [Part(entry, weight=size_of(entry[0]))]
 
     def read_part(self, split: str, part: Part) -> Iterator[Pair]:
         return self.read_files(*part.files)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from transformer_mt.corpora.base import FilesCorpus, Pair
-from transformer_mt.corpora.parts import Part, Texts
+from transformer_mt.corpora.parts import Part, Texts, size_of
 from transformer_mt.corpora.tables import NamedColumnsOptions, TableOptions, missing_column, reach
 from transformer_mt.errors import TmtError, at, from_os_error, reason
 from transformer_mt.files.address import Address
@@ -41,11 +41,11 @@ class ParquetCorpus(FilesCorpus):
             return None
         with open_parquet(file) as opened:
             sizes = [opened.metadata.row_group(number).num_rows for number in range(opened.num_row_groups)]
-        parts, begin, first, rows = list[Part](), 0, 1, 0
+        parts, begin, first, rows, size_of_row = list[Part](), 0, 1, 0, size_of(file) / max(1, sum(sizes))
         for end, size in enumerate(sizes, start=1):
             rows += size
             if rows >= RANGE_ROWS or end == len(sizes):
-                parts.append(Part((file,), first, ((begin, end),), rows))
+                parts.append(Part((file,), first, ((begin, end),), round(rows * size_of_row)))
                 begin, first, rows = end, first + rows, 0
         return parts if len(parts) > 1 else None
 

@@ -58,6 +58,11 @@ class Texts(NamedTuple):
         return cls(sources, targets, "", places)
 
 
+def size_of(file: Path) -> int:
+    """In bytes as stored; 0 if it is not a file on a disk here."""
+    return 0 if isinstance(file, Address) or not file.is_file() else file.stat().st_size
+
+
 def cut_lines(files: Sequence[Path], encoding: str) -> list[Part] | None:
     """Parallel files, or one file, as ranges; None if they are small or must be read as a whole.
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.corpus import CorpusConfig
 from transformer_mt.corpora.base import Corpus, Pair
-from transformer_mt.corpora.parts import Part, Texts
+from transformer_mt.corpora.parts import Part, Texts, size_of
 from transformer_mt.data.journal import Journal, Written
 from transformer_mt.data.languages import FIRST_LINES, LATER_LINES, PLACES, LanguageCheck, require_sentences
 from transformer_mt.data.parallel import Progress, Workers, chunks
@@ -167,16 +168,17 @@ def clean_stream(
     stream: Stream, corpus: Corpus, cleaner: Cleaner, workers: Workers, journal: Journal, progress: Progress
 ) -> None:
     """Write the shards of a stream and fill its counts. Raises TmtError if a file has no sentences of its languages."""
-    parts = corpus.parts(stream.split)
-    weight = sum(part.weight for part in parts)
+    entries = corpus.entries(stream.split)
+    weight = sum(size_of(entry[0]) for entry in entries if entry)
     items, n_done, done, entry = list[Part](), 0, 0, tuple[Path, ...]()
     work = Reading(stream, cleaner, corpus.options)
 
     def named() -> Iterator[tuple[str, Item]]:
-        for item in _items(stream, corpus, parts):
+        for item in _items(stream, corpus, entries):
             items.append(item.part or Part())
             yield item.name, item
 
+    progress(f"reading {stream.split}", 0, None)
     try:
         for n_done, result in enumerate(journal.map(workers, work, Cleaned, named(), repr(cleaner)), start=1):
             part = items[n_done - 1]
@@ -198,15 +200,12 @@ def clean_stream(
     require_sentences(stream.counts.languages, cleaner.source, cleaner.target)
 
 
-def _items(stream: Stream, corpus: Corpus, parts: list[Part]) -> Iterator[Item]:
+def _items(stream: Stream, corpus: Corpus, entries: list[tuple[Path, ...]]) -> Iterator[Item]:
     """The work for the workers, in order."""
-    whole = sum(part.spans is None for part in parts)
-    number = 0
-    for part in parts:
-        if part.spans is not None or (whole >= SEVERAL and part.files):
-            yield Item(f"{stream.name}-{number:06}", part)
-            number += 1
+    number = count()
+    for part in (part for entry in entries for part in corpus.parts(entry)):
+        if part.spans is not None or len(entries) >= SEVERAL:
+            yield Item(f"{stream.name}-{next(number):06}", part)
         else:
             for pairs in chunks(corpus.read_part(stream.split, part), SHARD):
-                yield Item(f"{stream.name}-{number:06}", None, Texts.of(pairs))
-                number += 1
+                yield Item(f"{stream.name}-{next(number):06}", None, Texts.of(pairs))

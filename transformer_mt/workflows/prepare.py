@@ -59,8 +59,9 @@ def _progress() -> Iterator[Progress]:
             nonlocal stage
             if doing != stage:
                 stage = doing
+                shown.set_description_str(doing, refresh=False)
+                shown.total = None
                 shown.reset()
-                shown.set_description_str(doing)
             shown.total = round(pairs / share) if share else None
             shown.update(pairs - shown.n)
 
