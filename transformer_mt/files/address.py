@@ -6,6 +6,7 @@ Files are streamed and never copied to the disk: a corpus may be larger than it,
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import cached_property
@@ -262,7 +263,9 @@ def patiently(file: Address, do: Callable[[], Result], policy: RetryPolicy | Non
             if failures == policy.tries:
                 remedy = "Check the address and the connection, and run the same command again. Nothing was changed."
                 raise TmtError(f"{_said(error)}; gave up after {failures} tries", place=file, remedy=remedy) from None
-        time.sleep(policy.pause * 2 ** (failures - 1))
+            seconds = policy.pause * 2 ** (failures - 1)
+            print(f"{file}: {without_credentials(_said(error))}; trying again in {seconds:g} s", file=sys.stderr)
+        time.sleep(seconds)
     raise AssertionError("a policy has at least one try")
 
 
