@@ -286,7 +286,7 @@ class Trainer:
         self.state.plan_windows = self.batches.windows
         self.state.plan_batches = self.batches.batches_in(self.state.cursor)
         states = self.world.gather(random_states(self.machine.device))
-        self.world.from_main(lambda: self._write(states))
+        self.world.from_main(lambda: self._write(states), "the checkpoint to be written")
         self.losses.restart_clock()
 
     def _write(self, states: list[dict[str, Tensor]]) -> None:
@@ -324,13 +324,14 @@ class Trainer:
     def _resume(self) -> bool:
         """Continue from the newest undamaged checkpoint. False if there is none."""
         seed_everything(self.config.seed + self.world.rank)
-        checkpoint, problems = self.run.checkpoints.newest()
-        self._require_same_checkpoint(checkpoint)
+        checkpoint, problems = self.run.checkpoints.newest_for_all(self.world)
         if checkpoint is None and problems:
-            raise TmtError(
-                "every checkpoint of this run is damaged:\n    " + "\n    ".join(problems),
-                place=self.run.folder,
-                remedy=f"Start again with {FRESH}; the previous run is moved to NAME.1.",
+            self.world.exit_all(
+                TmtError(
+                    "every checkpoint of this run is damaged:\n    " + "\n    ".join(problems),
+                    place=self.run.folder,
+                    remedy=f"Start again with {FRESH}; the previous run is moved to NAME.1.",
+                )
             )
         for problem in problems:
             self.events.say(f"{problem}; using the checkpoint before it")
@@ -371,7 +372,7 @@ class Trainer:
     def _load(self, checkpoint: Checkpoint) -> None:
         """Restore state, weights, optimizer and random generators."""
         self.state = checkpoint.state
-        steps = self.run.checkpoints.steps()
+        steps = self.world.from_main(self.run.checkpoints.steps)
         self.damaged = {step for step in steps if step > self.state.step}
         if not self.state.recent:  # checkpoints of older versions do not record them
             regular = [step for step in steps if step <= self.state.step and step not in self.state.interrupted]
@@ -384,16 +385,3 @@ class Trainer:
         states = {key.removeprefix(prefix): one for key, one in checkpoint.moments.items() if key.startswith(prefix)}
         if states:
             restore_random_states(states, self.machine.device)
-
-    def _require_same_checkpoint(self, checkpoint: Checkpoint | None) -> None:
-        """Raises TmtError if the processes found different checkpoints: some do not see the run directory."""
-        steps = self.world.gather(checkpoint.state.step if checkpoint is not None else 0)
-        if len(set(steps)) > 1:
-            listed = ", ".join(f"process {rank}: step {step:,}" for rank, step in enumerate(steps))
-            self.world.exit_all(
-                TmtError(
-                    f"not all machines see the same checkpoints ({listed})",
-                    place=self.run.folder,
-                    remedy="Share data/ and runs/ between the machines: process 0 writes them, all others read them.",
-                )
-            )
