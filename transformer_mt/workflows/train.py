@@ -263,9 +263,9 @@ class TrainingJob:
         needed = max(step_bytes(model, config, machine, *shape) for shape in set(batches.shapes(1)))
         sizes = list(self.prepared.report.vocabulary.values())[: 1 if config.has_shared_vocabulary else 2]
         events.say(f"run        {self.run.folder}")
-        events.say(
-            f"data       {len(batches.store):,} training pairs {config.data.direction}; {updates:,} updates per epoch"
-        )
+        about = "about " if batches.windows > 1 else ""
+        size = f"{len(batches.store):,} training pairs {config.data.direction}"
+        events.say(f"data       {size}; {about}{updates:,} updates per epoch")
         vocabulary = " and ".join(f"{size:,}" for size in sizes)
         frozen = sum(p.numel() for p in model.parameters() if not p.requires_grad)
         fixed = f", {frozen:,} of them frozen" if frozen else ""
