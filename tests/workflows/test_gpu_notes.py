@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from transformer_mt.config.schema import Config
-from transformer_mt.workflows import train as train_module
-from transformer_mt.workflows.train import gpu_notes
+from transformer_mt.workflows import gpu_notes as notes_module
+from transformer_mt.workflows.gpu_notes import gpu_notes
 
 GPU = torch.device("cuda")
 
@@ -28,11 +28,11 @@ def config_of(compiled: Any = "auto", **training: Any) -> Config:
 
 @pytest.fixture(autouse=True)
 def compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(train_module, "compiler_problem", lambda device: "")
+    monkeypatch.setattr(notes_module, "compiler_problem", lambda device: "")
 
 
 def test_a_cpu_gets_no_notes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(train_module, "compiler_problem", lambda device: "no compiler")
+    monkeypatch.setattr(notes_module, "compiler_problem", lambda device: "no compiler")
     assert gpu_notes(config_of(), torch.device("cpu"), 100_000) == []
 
 
@@ -53,7 +53,7 @@ def test_small_corpora_large_batches_and_batches_of_sentences_are_not_noted(trai
 
 
 def test_a_missing_compiler_is_noted_unless_compiling_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(train_module, "compiler_problem", lambda device: "Cannot find a working triton installation")
+    monkeypatch.setattr(notes_module, "compiler_problem", lambda device: "Cannot find a working triton installation")
     (note,) = gpu_notes(config_of(), GPU, 100)
     assert note.startswith("not compiled, so training is slower: Cannot find a working triton installation.")
     assert gpu_notes(config_of(compiled=False), GPU, 100) == []

@@ -20,6 +20,7 @@ from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.schema import Config
 from transformer_mt.data.doctor import DataReport
 from transformer_mt.data.store import SIDES, Store
+from transformer_mt.data.texts import Lines
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.lines import path_of
 from transformer_mt.files.replace import recover
@@ -156,6 +157,17 @@ class Prepared:
             counts = f"{len(texts[0]):,} sources and {len(texts[1]):,} references"
             raise TmtError(f"the text files are damaged: {counts}", place=file.parent, remedy=_FORCE)
         return texts[0], texts[1]
+
+    def training_text(self) -> tuple[Lines, Lines]:
+        """Cleaned sources and targets of the training pairs, which stay on disk.
+
+        Raises TmtError if the files are missing or damaged; they exist only if training samples segmentations.
+        """
+        source, target = (Lines(self.folder / "train" / f"{side}.txt", _FORCE) for side in SIDES)
+        if not len(source) == len(target) == self.manifest.splits["train"]:
+            counts = f"{len(source):,} sources, {len(target):,} targets and {self.manifest.splits['train']:,} pairs"
+            raise TmtError(f"the text files are damaged: {counts}", place=self.folder / "train", remedy=_FORCE)
+        return source, target
 
     def codecs(self) -> tuple[Codec, Codec]:
         """Source and target codec, loaded at the first call; one object if they are shared."""

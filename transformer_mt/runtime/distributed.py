@@ -8,22 +8,29 @@ from __future__ import annotations
 
 import gc
 import os
+import re
+import socket
+import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, NoReturn, TypeVar
+from threading import Event, Thread
+from typing import Any, Generic, NoReturn, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from transformer_mt.errors import INTERRUPTED, TmtError
+from transformer_mt.errors import INTERRUPTED, TmtError, reason
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
-TIMEOUT = timedelta(hours=2)  # other processes wait while rank 0 prepares data or scores the test set
+TIMEOUT = timedelta(minutes=15)  # how long a process waits for an answer of another one
+BEAT = 20.0  # seconds between the answers of a process that works while others wait for it
+QUIET_SECONDS = 0.5  # torchrun ends all processes as soon as one has ended: one that prints nothing ends later
+TRAINING = "the training step of the others"  # what a process waits for, if nothing else is said
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,20 @@ class World:
         """Whether this process writes files and prints."""
         return self.rank == 0
 
+    @property
+    def has_several_hosts(self) -> bool:
+        """Whether the processes are on more than one machine."""
+        return self.local_size < self.size
+
+    @property
+    def leader(self) -> int:
+        """The process that works for this machine: the first one on it."""
+        return self.rank - self.local_rank if self.has_several_hosts else 0
+
+    @property
+    def is_leader(self) -> bool:
+        return self.rank == self.leader
+
     def sums(self, values: Sequence[float]) -> list[float]:
         """Each value summed over all processes. CPUs exchange the values, so that no process waits for its GPU."""
         if self.size == 1:
@@ -48,28 +69,33 @@ class World:
         dist.all_reduce(tensor)
         return tensor.tolist()
 
-    def from_main(self, make: Callable[[], Result]) -> Result:
-        """What `make` returns on rank 0, in all processes. If it fails there, the others exit without a message."""
+    def from_main(self, make: Callable[[], Result], doing: str = "") -> Result:
+        """What `make` returns on rank 0, in all processes. If it fails there, all end: see `_raise_first`.
+
+        doing: what the others wait for, such as `the data`
+        """
         if self.size == 1:
             return make()
-        box: list[Any] = [None, None]  # the result, an exit code
-        failure: BaseException | None = None
-        if self.is_main:
-            try:
-                box[0] = make()
-            except BaseException as error:
-                failure, box[1] = error, _exit_code(error)
-        dist.broadcast_object_list(box)
-        if failure is not None:
-            raise _ends_all(failure)
-        if box[1] is not None:
-            raise _ends_all(SystemExit(box[1]))
-        result: Result = box[0]
-        return result
+        main: _Outcome[Result] = self._outcomes(make if self.is_main else None, doing)[0]
+        return main.result  # type: ignore[return-value]
 
-    def exit_all(self, error: TmtError) -> NoReturn:
-        """End all processes. Every process must call it; only rank 0 prints the error."""
-        raise _ends_all(error if self.is_main else SystemExit(error.exit_code))
+    def on_each_host(self, make: Callable[[], Result], doing: str = "") -> dict[int, Result]:
+        """What `make` returns in the leader of each machine, by rank; in all processes. If one fails, all end."""
+        if self.size == 1:
+            return {0: make()}
+        outcomes = self._outcomes(make if self.is_leader else None, doing)
+        return {rank: one.result for rank, one in enumerate(outcomes) if one.leads}  # type: ignore[misc]
+
+    def everywhere(self, make: Callable[[], Result], doing: str = "") -> Result:
+        """What `make` returns in this process. If it fails in one process, all end."""
+        box: list[Result] = []
+        self._outcomes(lambda: box.append(make()), doing)
+        return box[0]
+
+    def exit_all(self, error: TmtError, on_each_host: bool = False) -> NoReturn:
+        """End all processes. Every process must call it; rank 0 prints the error, or a process of each machine."""
+        prints = self.is_leader if on_each_host else self.is_main
+        raise _ends_all(error if prints else SystemExit(error.exit_code))
 
     def gather(self, value: Result) -> list[Result]:
         """The values of all processes, by rank."""
@@ -80,25 +106,90 @@ class World:
         return values
 
     def split_work(self, items: Sequence[Item], make: Callable[[Sequence[Item]], Sequence[Result]]) -> list[Result]:
-        """The result of `make` for each item, in order; each process computes a share.
-
-        If `make` fails in one process, the others exit without a message.
-        """
+        """The result of `make` for each item, in order; each process computes a share. If one fails, all end."""
         if self.size == 1:
             return list(make(items))
-        made: Sequence[Result] = ()
+        shares = self._outcomes(lambda: make(items[self.rank :: self.size]), "the validation of the others")
+        results: list[Sequence[Result]] = [share.result or () for share in shares]
+        return [results[number % self.size][number // self.size] for number in range(len(items))]
+
+    def tensors_from_main(self, make: Callable[[], Mapping[str, Tensor]], doing: str = "") -> dict[str, Tensor]:
+        """The tensors that `make` returns on rank 0, by name, on the CPU of all processes."""
+        if self.size == 1:
+            return dict(make())
+        made: dict[str, Tensor] = {}
+
+        def shapes() -> dict[str, tuple[torch.Size, torch.dtype]]:
+            made.update((name, one.detach().cpu().contiguous()) for name, one in make().items())
+            return {name: (one.shape, one.dtype) for name, one in made.items()}
+
+        for name, (shape, dtype) in self.from_main(shapes, doing).items():
+            if not self.is_main:
+                made[name] = torch.empty(shape, dtype=dtype)
+            if shape.numel():
+                with _waiting_for(doing):
+                    dist.broadcast(made[name].reshape(-1).view(torch.uint8), src=0)
+        return made
+
+    def _outcomes(self, work: Callable[[], Result] | None, doing: str) -> list[_Outcome[Result]]:
+        """The outcome of `work` in each process; None: this process has nothing to do.
+
+        Meanwhile all exchange a sign of life every BEAT seconds, so `work` may take longer than TIMEOUT. It must not
+        exchange anything in the group of all processes. Raises the first failure: see `_raise_first`.
+        """
+        own: _Outcome[Result] = _Outcome(leads=self.is_leader)
+        outcomes: list[_Outcome[Result]] = []
         failure: BaseException | None = None
+        if self.size == 1:
+            outcomes = [own]
+        ended = Event()
+
+        def exchange() -> None:
+            with _waiting_for(doing):
+                while not outcomes or not all(one.has_ended for one in outcomes):
+                    ended.wait(BEAT)
+                    outcomes[:] = self.gather(own if ended.is_set() else _Outcome())
+
+        lost: list[BaseException] = []
+        thread = Thread(target=_caught(exchange, lost), daemon=True) if work and self.size > 1 else None
+        if thread is not None:
+            thread.start()
         try:
-            made = make(items[self.rank :: self.size])
+            own.result = work() if work is not None else None
         except BaseException as error:
-            failure = error
-        shares = self.gather((made, None if failure is None else _exit_code(failure)))
-        if failure is not None:
-            raise _ends_all(failure)
-        for _, exit_code in shares:
-            if exit_code is not None:
-                raise _ends_all(SystemExit(exit_code))
-        return [shares[number % self.size][0][number // self.size] for number in range(len(items))]
+            failure, own.exit_code = error, _exit_code(error)
+            own.error = self._of_host(error) if isinstance(error, TmtError) else None
+        own.has_ended = True
+        ended.set()
+        if thread is None:
+            exchange()
+        else:
+            thread.join()
+        if lost:
+            raise failure or lost[0]
+        self._raise_first(outcomes, failure)
+        return outcomes
+
+    def _raise_first(self, outcomes: Sequence[_Outcome[Any]], failure: BaseException | None) -> None:
+        """End all processes if one has failed. The process that failed first and a process of each other machine print.
+
+        failure: that of this process
+        """
+        first = next((rank for rank, one in enumerate(outcomes) if one.exit_code is not None), None)
+        if first is None:
+            return
+        if failure is not None and (first == self.rank or not isinstance(failure, TmtError)):
+            raise _ends_all(outcomes[first].error or failure)
+        leads_another = self.is_leader and first not in range(self.rank, self.rank + self.local_size)
+        shown = outcomes[first].error if leads_another and self.has_several_hosts else None
+        raise _ends_all(shown or SystemExit(outcomes[first].exit_code))
+
+    def _of_host(self, error: TmtError) -> TmtError:
+        """The error, with the name of this machine in its place if there are several."""
+        if not self.has_several_hosts or error.place.startswith("host "):
+            return error
+        place = f"host {host_name()}" + (f": {error.place}" if error.place else "")
+        return TmtError(error.message, place=place, remedy=error.remedy, exit_code=error.exit_code)
 
     def parallel(self, module: nn.Module, device: torch.device) -> nn.Module:
         """The module, which averages gradients over the processes after each backward pass."""
@@ -121,7 +212,45 @@ class World:
         torch._foreach_copy_(list(tensors), [part.view_as(one) for part, one in zip(parts, tensors, strict=True)])
 
 
+@dataclass
+class _Outcome(Generic[Result]):
+    """What became of the work of one process. leads: whether it is the leader of its machine."""
+
+    has_ended: bool = False
+    leads: bool = False
+    result: Result | None = None
+    exit_code: int | None = None
+    error: TmtError | None = None
+
+
 ALONE = World()
+
+
+def host_name() -> str:
+    """The name of this machine, as messages call it."""
+    return socket.gethostname()
+
+
+def _caught(work: Callable[[], None], caught: list[BaseException]) -> Callable[[], None]:
+    """`work` for a thread, which appends what it raises to a list."""
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:
+            caught.append(error)
+
+    return run
+
+
+@contextmanager
+def _waiting_for(what: str) -> Iterator[None]:
+    """Errors in the block say what this process waited for."""
+    try:
+        yield
+    except RuntimeError as error:
+        error.__dict__.setdefault("waited_for", what)
+        raise
 
 
 def is_main_process() -> bool:
@@ -160,25 +289,59 @@ def join_world() -> Iterator[World]:
 
     names = {"RANK": "", "WORLD_SIZE": "", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": os.environ["WORLD_SIZE"]}
     world = World(*(int(os.environ.get(name, otherwise)) for name, otherwise in names.items()))
-    dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=TIMEOUT)
+    try:
+        dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=TIMEOUT)
+    except RuntimeError as error:
+        raise _cannot_join(world, error) from None
     together = True
     try:
         yield world
     except BaseException as error:
         together = "ends_all" in error.__dict__ or not torch.cuda.is_available()
+        if isinstance(error, SystemExit) and together:
+            time.sleep(QUIET_SECONDS)
         _forget_locals(error)
-        if not isinstance(error, RuntimeError) or not ("Connection" in str(error) or isinstance(error, dist.DistError)):
+        if not isinstance(error, RuntimeError) or not (isinstance(error, dist.DistError) or _LOST.search(str(error))):
             raise
-        raise TmtError(
-            f"process {world.rank} of {world.size} has lost the others: one of them has ended",
-            remedy="See the message of that process, if it printed one."
-            " Run the same command to continue from the last checkpoint.",
-        ) from None
+        raise _lost(world, error) from None
     else:
         gc.collect()  # see _forget_locals. Not after a failure: torchrun could end the process before it prints
     finally:
         if together:  # NCCL waits until all processes leave the group, so a process that fails alone just exits
             dist.destroy_process_group()
+
+
+_LOST = re.compile(r"Connection|gloo/transport|[Tt]imed out|[Tt]imeout|Broken pipe")
+
+
+def _cannot_join(world: World, error: RuntimeError) -> TmtError:
+    """The error for a process that did not find the others at the start."""
+    said = reason(error).splitlines()[0]
+    return TmtError(
+        f"process {world.rank} of {world.size} on {host_name()} cannot connect with the others: {said}",
+        remedy="All ports must be open between the machines. If a machine has several networks, name the one to use:"
+        " export GLOO_SOCKET_IFNAME=eth0 NCCL_SOCKET_IFNAME=eth0",
+    )
+
+
+def _lost(world: World, error: RuntimeError) -> TmtError:
+    """The error for a process whose connection to another one broke, or that got no answer in time."""
+    said, waited_for = str(error), error.__dict__.get("waited_for") or TRAINING
+    here = f"process {world.rank} of {world.size}" + (f" on {host_name()}" if world.has_several_hosts else "")
+    if re.search(r"[Tt]imed out|[Tt]imeout", said):
+        seconds = TIMEOUT.total_seconds()
+        waited = f"{seconds:g} seconds" if seconds < 120 else f"{seconds / 60:g} minutes"
+        problem = f"{here} got no answer for {waited}; it waited for {waited_for}"
+    else:
+        problem = f"{here} has lost the others: one of them has ended"
+        if world.has_several_hosts:
+            peer = re.search(r"peer \[?(?:::ffff:)?([\w.:]*?)\]?:\d+", said)
+            problem += f" ({f'that at {peer[1]}; ' if peer else ''}it waited for {waited_for})"
+    return TmtError(
+        problem,
+        remedy="See the message of that process, if it printed one."
+        " Run the same command to continue from the last checkpoint.",
+    )
 
 
 def _forget_locals(error: BaseException) -> None:

@@ -21,6 +21,7 @@ from torch import Tensor
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.checksum import sha256_of
 from transformer_mt.files.replace import remove_leftovers, replaced_folder
+from transformer_mt.runtime.distributed import World
 from transformer_mt.runtime.weights import read_weights, save_weights
 from transformer_mt.training.state import TrainState
 
@@ -44,6 +45,20 @@ class Checkpoint:
     weights: Mapping[str, Tensor]
     moments: Mapping[str, Tensor]
     average: Mapping[str, Tensor] | None = None
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All tensors, with the part in their names: `weights/NAME`, `moments/NAME`, `average/NAME`."""
+        parts = {"weights": self.weights, "moments": self.moments, "average": self.average or {}}
+        return {f"{part}/{name}": one for part, tensors in parts.items() for name, one in tensors.items()}
+
+    @classmethod
+    def of(cls, state: TrainState, tensors: Mapping[str, Tensor]) -> Checkpoint:
+        """The checkpoint whose `tensors` these are."""
+        parts: dict[str, dict[str, Tensor]] = {"weights": {}, "moments": {}, "average": {}}
+        for name, tensor in tensors.items():
+            part, _, own = name.partition("/")
+            parts[part][own] = tensor
+        return cls(state, parts["weights"], parts["moments"], parts["average"] or None)
 
 
 class DamagedError(ValueError):
@@ -104,6 +119,23 @@ class Checkpoints:
             except DamagedError as damage:
                 problems.append(str(damage))
         return None, problems
+
+    def newest_for_all(self, world: World) -> tuple[Checkpoint | None, list[str]]:
+        """`newest` of the main process, in all processes: the others may be on machines without these files."""
+        found: list[Checkpoint] = []
+        problems: list[str] = []
+
+        def read() -> TrainState | None:
+            newest, problems[:] = self.newest()
+            found.extend([newest] if newest is not None else [])
+            return found[0].state if found else None
+
+        doing = "the checkpoint"
+        state, problems = world.from_main(lambda: (read(), problems), doing)
+        if state is None:
+            return None, problems
+        tensors = world.tensors_from_main(lambda: found[0].tensors(), doing)
+        return Checkpoint.of(state, tensors), problems
 
     def keep(self, steps: Iterable[int]) -> None:
         """Remove all other checkpoints, and the leftovers of killed processes."""

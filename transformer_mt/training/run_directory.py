@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -194,6 +196,24 @@ class RunDirectory:
         except OSError as error:
             raise from_os_error(error, "opening the run directory") from None
 
+    def found(self, config: Config) -> Found:
+        """What is here of the run of this config."""
+        history = self._history()
+        if not history:
+            return Found()
+        try:
+            self.require_same(config)
+        except TmtError:
+            return Found(is_another=True)
+        first = {key: value for key, value in history[0].items() if key != "finished"}
+        identity = hashlib.sha256(json.dumps(first, sort_keys=True).encode()).hexdigest()
+        return Found(identity, max(self.checkpoints.steps(), default=-1))
+
+    def was_started_by(self, launchers: Sequence[str]) -> bool:
+        """Whether one of these started this run already: `torchrun` starts its command again after a failure."""
+        history = self._history()
+        return bool(history and set(history[-1].get("launchers", ())) & set(launchers))
+
     def _history(self) -> list[dict[str, Any]]:
         """Facts about each start of this run, oldest first; empty if there is no file yet, or if it is damaged."""
         with suppress(OSError, ValueError):
@@ -268,10 +288,24 @@ def _checksums(facts: dict[str, Any]) -> dict[str, str]:
         return {}
 
 
-def facts_of(files: list[dict[str, Any]], processes: int = 1) -> dict[str, Any]:
+class Found(NamedTuple):
+    """What a machine has on its disk of a run: the identity of the run and the step of its newest checkpoint.
+
+    run:  empty if there is no run, or none that this config may continue
+    step: -1 without a checkpoint
+    is_another: whether there is a run that this config may not continue
+    """
+
+    run: str = ""
+    step: int = -1
+    is_another: bool = False
+
+
+def facts_of(files: list[dict[str, Any]], processes: int = 1, launchers: Sequence[str] = ()) -> dict[str, Any]:
     """What is needed to repeat a run, besides its config: versions, git state, machine, command, corpus checksums.
 
     files: of the corpus, each with `path` and `sha256`. processes: number of training processes.
+    launchers: see `launcher`
     """
     packages = dict.fromkeys(("transformer_mt", *PACKAGES), "not installed")
     for name in packages:
@@ -281,12 +315,28 @@ def facts_of(files: list[dict[str, Any]], processes: int = 1) -> dict[str, Any]:
         "started": time.strftime("%Y-%m-%d %H:%M:%S"),
         "command": sys.argv,
         "processes": processes,
+        **({"launchers": list(launchers)} if launchers else {}),
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}",
         "packages": packages,
         "git": _git_state(),
         "corpus": files,
     }
+
+
+def launcher() -> str:
+    """Identifies the `torchrun` that started this process; empty without one.
+
+    It stays the same if `torchrun` starts its processes again.
+    """
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        return ""
+    parent = os.getppid()
+    try:  # field 22 is the time when it started; the name in field 2 may have spaces
+        started = Path(f"/proc/{parent}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
+    except (OSError, IndexError):  # no Linux
+        started = ""
+    return f"{platform.node()} {parent} {started}".strip()
 
 
 def _git_state() -> str:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from random import Random
+from typing import Any
 
-import torch
+from torch import Tensor
 
-from transformer_mt.config.load import ConfigLike, config_of
+from transformer_mt.config.load import ConfigLike
 from transformer_mt.config.schema import Config
-from transformer_mt.data.batching import Batches, BatchSize, Sampler
+from transformer_mt.data.batching import Batches, Sampler
 from transformer_mt.data.parent import Parent, hashes_for_model
+from transformer_mt.data.planning import BatchSize
 from transformer_mt.data.prepare import samples_segmentations
 from transformer_mt.data.prepared import Prepared
 from transformer_mt.decoding.finding import RUNS
@@ -30,8 +33,9 @@ from transformer_mt.reporting.curves import PLOTS
 from transformer_mt.reporting.events import Events
 from transformer_mt.reporting.program import program_name, quoted
 from transformer_mt.reporting.table import duration
-from transformer_mt.runtime.device import Machine, compiler_problem, is_out_of_memory, seed_everything, set_up
-from transformer_mt.runtime.distributed import World, join_world
+from transformer_mt.runtime.device import Machine, is_out_of_memory, seed_everything, set_up
+from transformer_mt.runtime.distributed import ALONE, World, host_name, join_world
+from transformer_mt.runtime.weights import load_weights, named_weights
 from transformer_mt.training.ending import Candidate, best_of, candidates, reason
 from transformer_mt.training.memory import step_bytes
 from transformer_mt.training.run_directory import FinalModel, RunDirectory, facts_of
@@ -42,12 +46,19 @@ from transformer_mt.training.trainer import Trainer
 from transformer_mt.workflows.candidates import Scorer
 from transformer_mt.workflows.data_report import short_report
 from transformer_mt.workflows.evaluate import evaluate_splits
+from transformer_mt.workflows.gpu_notes import gpu_notes
+from transformer_mt.workflows.hosts import (
+    Program,
+    config_on_hosts,
+    find_run,
+    launchers,
+    meet,
+    prepare_on_hosts,
+    restart_notes,
+    was_restarted,
+)
 from transformer_mt.workflows.parents import keep_parent, parent_of
-from transformer_mt.workflows.prepare import prepare_with
 from transformer_mt.workflows.starting import load_parent, own_bleu, require_trainable
-
-GPU_TOKENS = 32_768  # of a batch that keeps a large GPU busy
-GPU_UPDATES = 200  # in an epoch of such batches; with fewer, a smaller batch learns more from each epoch
 
 
 @dataclass(frozen=True)
@@ -87,10 +98,14 @@ def train(
     with join_world() as world:
         folder = None
         try:
+            programs = meet(world)
             given = path_of(run_dir) if run_dir else None
-            settings = world.from_main(lambda: config_of(config, overrides, given, fresh))
+            settings, notes = config_on_hosts(world, config, overrides, given, fresh)
             folder = path_of(run_dir or RUNS / settings.name)
-            return _train(settings, folder, fresh, world)
+            if fresh and was_restarted(world, folder):
+                settings, notes = config_on_hosts(world, config, overrides, given, False)
+                notes, fresh = [*notes, "--fresh does not count again: torchrun has restarted its processes"], False
+            return _train(_Start(settings, folder, fresh, world, programs, notes))
         except KeyboardInterrupt:
             world.exit_all(_interrupted(folder))
 
@@ -105,35 +120,57 @@ def _interrupted(folder: Path | None) -> TmtError:
     return TmtError(problem, remedy=remedy, exit_code=INTERRUPTED)
 
 
-def _train(config: Config, folder: Path, fresh: bool, world: World) -> TrainReport:
-    machine = set_up(config.runtime, world)
+@dataclass(frozen=True)
+class _Start:
+    """What a training begins with. programs: of the machines, by rank of their leaders; notes: for the user."""
+
+    config: Config
+    folder: Path
+    fresh: bool
+    world: World
+    programs: Mapping[int, Program]
+    notes: Sequence[str] = ()
+
+
+def _train(start: _Start) -> TrainReport:
+    config, folder, fresh, world = start.config, start.folder, start.fresh, start.world
+    machine = world.everywhere(lambda: set_up(config.runtime, world), "the devices of the others")
     run = RunDirectory(folder)
+    of_hosts = list(start.notes)
     if not fresh:  # before the data is prepared, which may take long
+        of_hosts += [*find_run(world, folder, config, start.programs), *(restart_notes() if start.programs else ())]
         world.from_main(lambda: run.require_same(config))
     world.from_main(lambda: require_trainable(config))
     parent = world.from_main(lambda: parent_of(config, folder, fresh))
-    prepared = world.from_main(lambda: prepare_with(config, parent))
+    prepared, of_data = prepare_on_hosts(world, config, parent, folder, start.programs)
     try:
-        notes = world.from_main(lambda: _open(run, config, prepared, fresh, world.size, parent))
+        names = launchers(world)
+
+        def open_run() -> list[str]:
+            facts = facts_of([file.model_dump() for file in prepared.manifest.files], world.size, names)
+            return _open(run, config, facts, fresh, parent)
+
+        notes = world.from_main(open_run, "the folder of the run")
         events = Events(folder, not world.is_main, config.runtime.tensorboard, config.training.max_epochs)
-        for note in [*notes, *(short_report(prepared.report) if prepared.is_new else ())]:
+        of_hosts = [f"note       {note}" for note in (*of_hosts, *of_data)]
+        for note in [*notes, *of_hosts, *(short_report(prepared.report) if prepared.is_new else ())]:
             events.say(note)
+        if world.is_leader and not world.is_main:
+            print(f"{host_name()} trains with {start.programs[0].host}, which prints and writes all", file=sys.stderr)
         with closing(events):
             job = TrainingJob(config, prepared, run, machine, events, parent)
             trainer = job.trainer()
             state = trainer.train()
             final = job.ship(trainer.model, state)
-            return world.from_main(lambda: job.finish(state, final))
+            return world.from_main(lambda: job.finish(state, final), "the final model and its scores")
     finally:
         run.close()
 
 
-def _open(
-    run: RunDirectory, config: Config, prepared: Prepared, fresh: bool, processes: int, parent: Parent | None
-) -> list[str]:
-    """Open the folder of the run. Returns notes for the user."""
+def _open(run: RunDirectory, config: Config, facts: dict[str, Any], fresh: bool, parent: Parent | None) -> list[str]:
+    """Open the folder of the run. Returns notes for the user. facts: of this start"""
     aside = run.move_aside() if fresh else None
-    changed = run.open(config, facts_of([file.model_dump() for file in prepared.manifest.files], processes))
+    changed = run.open(config, facts)
     if parent is not None:
         keep_parent(parent, run.folder)
     notes = [f"previous run moved to {aside}"] if aside is not None else []
@@ -142,23 +179,6 @@ def _open(
     ends = (f"training.{end}:", "training.max_steps:")  # if max_steps was removed, max_epochs may now be the end
     if end and any(line.startswith(ends) for line in changed):
         notes.append("the learning rate jumps here, because its schedule now ends at another step")
-    return notes
-
-
-def gpu_notes(config: Config, device: torch.device, epoch_updates: int) -> list[str]:
-    """What slows down a training on a CUDA GPU, and what to change."""
-    if device.type != "cuda":
-        return []
-    notes, tokens = [], config.training.token_budget
-    if config.runtime.compile == "auto" and (problem := compiler_problem(device)):
-        notes.append(f"not compiled, so training is slower: {problem}. runtime.compile: false hides this note")
-    if tokens is not None and 2 * tokens <= GPU_TOKENS and epoch_updates * tokens >= GPU_UPDATES * GPU_TOKENS:
-        times = GPU_TOKENS / tokens
-        notes.append(
-            f"batches of {tokens:,} tokens are small for a GPU: try --set training.batch_tokens={GPU_TOKENS}, with"
-            f" warmup_steps divided by {times:g}, and a learning_rate up to {math.sqrt(times):.1f} times as high"
-            " (noam: by itself)"
-        )
     return notes
 
 
@@ -189,8 +209,8 @@ class TrainingJob:
         source, target = self.prepared.codecs()
         try:
             model = build_model(self.config, len(source), len(target), self.machine.device)
-            if self.parent is not None and not self.run.checkpoints.steps():
-                load_parent(model, self.config, self.parent, (source, target))
+            if self.parent is not None and self.machine.world.from_main(lambda: not self.run.checkpoints.steps()):
+                load_weights(model, self._weights_of_parent(model, self.parent), self.parent.name)
             freeze(model, self.config.training.freeze)
             return model
         except RuntimeError as error:
@@ -201,6 +221,15 @@ class TrainingJob:
                 place="model",
                 remedy="Lower model.d_model, model.d_ff or the layers; `tmt inspect` counts the parameters.",
             ) from None
+
+    def _weights_of_parent(self, model: Transformer, parent: Parent) -> dict[str, Tensor]:
+        """The weights to start with. Only the first machine may have the parent. model: as it was initialised"""
+
+        def load() -> Mapping[str, Tensor]:
+            load_parent(model, self.config, parent, self.prepared.codecs())
+            return named_weights(model)
+
+        return self.machine.world.tensors_from_main(load, "the weights of the parent")
 
     def batches(self) -> Batches:
         settings, world = self.config.training, self.machine.world
@@ -220,7 +249,7 @@ class TrainingJob:
 
     def _sampler(self) -> Sampler:
         """Draws a new segmentation of a training pair for each batch it is in."""
-        sources, targets = self.prepared.raw("train")
+        sources, targets = self.prepared.training_text()
         source, target = self.prepared.codecs()
 
         def sample(pair: int, random: Random) -> tuple[list[int], list[int]]:
@@ -272,9 +301,11 @@ class TrainingJob:
         if len(among) > 1:
             say(f"compared   {self._scorer.describe()}")
             line = "           {}".format
-            compared = self._scorer.compare(
-                among, lambda one: checkpoints.mean_weights(one.steps), model, lambda text: say(line(text))
-            )
+
+            def weights_of(one: Candidate) -> Mapping[str, Tensor]:
+                return world.tensors_from_main(lambda: checkpoints.mean_weights(one.steps), "the mean of checkpoints")
+
+            compared = self._scorer.compare(among, weights_of, model, lambda text: say(line(text)))
             why = reason(compared)
             self._compare_with_own_tokens(compared)
         shipped = best_of(compared or among)
@@ -286,7 +317,12 @@ class TrainingJob:
         """Say how good the parent is without the new tokens of this run: it is no candidate then."""
         if self.parent is None or not self.config.extends_vocabulary or [0] not in [one.steps for one in compared]:
             return
-        bleu = own_bleu(self._scorer, self.parent, self.run.checkpoints.mean_weights([0]))
+        world, parent, checkpoints = self.machine.world, self.parent, self.run.checkpoints
+        # Other machines may not have the parent: only the main process translates.
+        scorer = Scorer(self.config, self.prepared, replace(self.machine, world=ALONE))
+        bleu = world.from_main(
+            lambda: own_bleu(scorer, parent, checkpoints.mean_weights([0])), "the score of the parent"
+        )
         if bleu is None:
             return
         self.events.say(f"           {'parent without new tokens':<26} BLEU {bleu:6.2f}")

@@ -1,0 +1,149 @@
+"""The files for clusters in docs/cluster: each is linted, and starts torchrun as the page says."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "docs" / "cluster"
+# https://docs.skypilot.co/en/latest/reference/yaml-spec.html
+SKYPILOT = {
+    "name",
+    "workdir",
+    "num_nodes",
+    "resources",
+    "envs",
+    "secrets",
+    "volumes",
+    "file_mounts",
+    "setup",
+    "run",
+    "config",
+}
+SKYPILOT_RESOURCES = {"infra", "accelerators", "accelerator_args", "cpus", "memory", "instance_type", "use_spot"} | {
+    *("disk_size", "disk_tier", "network_tier", "image_id", "ports", "labels", "autostop", "any_of", "ordered"),
+    "job_recovery",
+}
+SKYPILOT_MODES = {"MOUNT", "COPY", "MOUNT_CACHED"}
+
+
+def text(name: str) -> str:
+    return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def kubernetes() -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(text("kubernetes.yaml")))
+
+
+def container() -> dict[str, Any]:
+    (found,) = kubernetes()[1]["spec"]["template"]["spec"]["containers"]
+    return found
+
+
+def scripts() -> dict[str, str]:
+    """Every piece of shell in these files."""
+    sky = yaml.safe_load(text("skypilot.yaml"))
+    pod = container()["command"]
+    assert pod[:2] == ["bash", "-euc"]
+    return {"slurm": text("slurm.sbatch"), "pod": pod[2], "setup": sky["setup"], "run": sky["run"]}
+
+
+def test_every_file_is_on_the_page():
+    page = (ROOT / "docs" / "distributed.md").read_text(encoding="utf-8")
+    assert {file.name for file in FOLDER.iterdir()} == set(re.findall(r"\{\{ code docs/cluster/(\S+) \}\}", page))
+
+
+@pytest.mark.parametrize("name", scripts())
+def test_the_shell_in_them_is_correct(name: str, tmp_path: Path):
+    script, shellcheck = tmp_path / "script.sh", Path(sys.executable).parent / "shellcheck"
+    script.write_text(scripts()[name], encoding="utf-8")
+    if not (bash := shutil.which("bash")):
+        pytest.skip("needs bash")
+    assert subprocess.run([bash, "-n", script], check=False).returncode == 0
+    if shellcheck.exists():
+        command = [shellcheck, "--shell=bash", script]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("name", ["slurm", "pod", "run"])
+def test_each_starts_tmt_so_that_a_machine_can_come_back(name: str):
+    command = torchrun(scripts()[name])
+    for part in ("--max-restarts 3", "--rdzv-backend c10d", ":29500", "-m transformer_mt train --config"):
+        assert part in command
+    file = {"slurm": "slurm.sbatch", "pod": "kubernetes.yaml", "run": "skypilot.yaml"}[name]
+    assert "TORCH_DISABLE_SHARE_RDZV_TCP_STORE" in text(file)
+
+
+def torchrun(script: str) -> str:
+    """The command in a script, on one line."""
+    joined = re.sub(r"\s*\\\n\s*", " ", script)
+    (line,) = (line for line in joined.splitlines() if "torchrun --nnodes" in line)
+    return line[line.index("torchrun --nnodes") :]
+
+
+def test_torchrun_and_tmt_know_the_options():
+    """The commands, with numbers for the variables."""
+    from torch.distributed.run import get_args_parser
+
+    command = [sys.executable, "-m", "transformer_mt", "train", "--help"]
+    options = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    for name in ("slurm", "pod", "run"):
+        _, *words = re.sub(r"\\?\$\{?\w+(:-[^}]*)?\}?", "1", torchrun(scripts()[name])).replace('"', "").split()
+        arguments = get_args_parser().parse_args(words)
+        assert arguments.module
+        assert arguments.training_script == "transformer_mt"
+        assert arguments.max_restarts == 3
+        for option in (word for word in arguments.training_script_args if word.startswith("--")):
+            assert option in options
+
+
+def test_slurm_gets_one_task_for_each_machine_and_time_to_save():
+    asked = dict(re.findall(r"^#SBATCH --([\w-]+)(?:=(\S+))?$", text("slurm.sbatch"), re.M))
+    assert asked["ntasks-per-node"] == "1"
+    assert asked["signal"] == "TERM@120"
+    assert int(asked["nodes"]) > 1
+
+
+def test_kubernetes_accepts_the_objects():
+    kubernetes_validate = pytest.importorskip("kubernetes_validate", reason="pip install kubernetes-validate")
+    for one in kubernetes():
+        kubernetes_validate.validate(one, "1.31", strict=True)
+
+
+def test_the_parts_of_kubernetes_fit_together():
+    service, stateful = kubernetes()
+    name, labels = service["metadata"]["name"], stateful["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["clusterIP"] == "None"
+    assert stateful["spec"]["serviceName"] == name
+    assert service["spec"]["selector"] == labels == stateful["spec"]["selector"]["matchLabels"]
+    first = f"{stateful['metadata']['name']}-0.{name}:{service['spec']['ports'][0]['port']}"
+    assert f"--rdzv-endpoint {first}" in container()["command"][2]
+    assert f"--nnodes {stateful['spec']['replicas']} " in container()["command"][2]
+    pod = stateful["spec"]["template"]["spec"]
+    volumes = {one["name"] for one in pod["volumes"]} | {
+        one["metadata"]["name"] for one in stateful["spec"]["volumeClaimTemplates"]
+    }
+    assert {one["name"] for one in container()["volumeMounts"]} == volumes
+    user = re.search(r"^USER (\d+)$", (ROOT / "Dockerfile").read_text(encoding="utf-8"), re.M)
+    assert user
+    assert pod["securityContext"] == {"runAsUser": int(user[1]), "fsGroup": int(user[1])}
+
+
+def test_skypilot_documents_every_key():
+    sky = yaml.safe_load(text("skypilot.yaml"))
+    assert set(sky) <= SKYPILOT
+    assert set(sky["resources"]) <= SKYPILOT_RESOURCES
+    for mount in sky["file_mounts"].values():
+        assert set(mount) <= {"name", "source", "store", "mode", "persistent"}
+        assert mount["mode"] in SKYPILOT_MODES
+    used = set(re.findall(r"\$\{?(SKYPILOT_\w+)", sky["run"]))
+    assert used <= {"SKYPILOT_NODE_IPS", "SKYPILOT_NUM_NODES", "SKYPILOT_NODE_RANK", "SKYPILOT_TASK_ID"}

@@ -1,0 +1,30 @@
+"""What slows down a training on a CUDA GPU, and what to change."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from transformer_mt.config.schema import Config
+from transformer_mt.runtime.device import compiler_problem
+
+GPU_TOKENS = 32_768  # of a batch that keeps a large GPU busy
+GPU_UPDATES = 200  # in an epoch of such batches; with fewer, a smaller batch learns more from each epoch
+
+
+def gpu_notes(config: Config, device: torch.device, epoch_updates: int) -> list[str]:
+    """What slows down a training on a CUDA GPU, and what to change."""
+    if device.type != "cuda":
+        return []
+    notes, tokens = [], config.training.token_budget
+    if config.runtime.compile == "auto" and (problem := compiler_problem(device)):
+        notes.append(f"not compiled, so training is slower: {problem}. runtime.compile: false hides this note")
+    if tokens is not None and 2 * tokens <= GPU_TOKENS and epoch_updates * tokens >= GPU_UPDATES * GPU_TOKENS:
+        times = GPU_TOKENS / tokens
+        notes.append(
+            f"batches of {tokens:,} tokens are small for a GPU: try --set training.batch_tokens={GPU_TOKENS}, with"
+            f" warmup_steps divided by {times:g}, and a learning_rate up to {math.sqrt(times):.1f} times as high"
+            " (noam: by itself)"
+        )
+    return notes
