@@ -73,6 +73,11 @@ for line in sys.stdin:
             code = 99
         os._exit(code or 0)
     print(started, flush=True)
+while True:
+    try:
+        os.wait()
+    except ChildProcessError:
+        break
 """
 
 
@@ -133,7 +138,7 @@ class Machines:
         self._errors = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self._forks = stack.enter_context(subprocess.Popen([sys.executable, "-c", FORKS], env=environment(), **pipes))
-        stack.callback(self._forks.kill)
+        stack.callback(self._forks.stdin.close)  # type: ignore[union-attr]
         self._ports = iter(range(PORT + 1, PORT + 999))
 
     def new(self, numbers: Any, **training: Any) -> None:
@@ -304,6 +309,56 @@ def test_the_first_machine_gets_the_run_of_one_that_is_ahead(machines: Machines,
     assert weights(machines.b.folder / "run") == expected.weights
 
 
+def test_with_a_shared_folder_nothing_is_done_twice(machines: Machines, numbers: Any, tmp_path: Path):
+    machines.new(numbers)
+    (machines.b.folder / "numbers.tsv").unlink()
+    shared = f"data.prepared={tmp_path / 'data'}"
+    run = f"--run-dir {tmp_path / 'run'}"
+    for steps in (4, 6):
+        a, b = machines.train(shared, f"training.max_steps={steps}", on_a=run, on_b=run, code=PREPARES_ON_A)
+        assert a.codes == b.codes == [0], a.printed + b.printed
+        assert "note" not in a.printed
+    assert "resumed at step 4" in a.printed
+    assert not (machines.b.folder / "data").exists()
+    assert not list((tmp_path / "data").glob(".*.shared"))
+
+
+PREPARES_ON_A = """
+import socket
+from transformer_mt.workflows import hosts
+if socket.gethostname() == "node-b":
+    hosts.prepare_with = None
+"""
+
+
+def test_only_the_first_machine_needs_the_parent(machines: Machines, numbers: Any, expected: Expected):
+    """The new run begins with its weights on both, and with new tokens."""
+    machines.new(numbers)
+    shutil.copytree(expected.whole / "run", machines.a.folder / "parent")
+    corpus = machines.a.folder / "numbers.tsv"
+    corpus.write_text(corpus.read_text(encoding="utf-8").replace("seven", "nine"), encoding="utf-8")
+    settings = ["training.start_from=parent", "name=new", "training.max_steps=6", "tokenizer.extend=1"]
+    a, b = machines.train(*settings, code=SAME_WEIGHTS)
+    assert a.codes == b.codes == [0], a.printed + b.printed
+    assert "note       node-b has got the prepared data of node-a: " in a.printed
+    two = weights(machines.a.folder / "run")
+    shutil.rmtree(machines.a.folder / "run")
+    alone = machines.train_on_a(2, *settings)
+    assert alone.codes == [0, 0], alone.printed
+    assert weights(machines.a.folder / "run") == two
+
+
+SAME_WEIGHTS = """
+from transformer_mt.training.trainer import Trainer
+train = Trainer.train
+def checked(self):
+    sums = self.world.gather([float(one.detach().double().sum()) for one in self.model.parameters()])
+    assert sums[0] == sums[1]
+    return train(self)
+Trainer.train = checked
+"""
+
+
 @pytest.mark.parametrize("different", ["corpus", "config", "program", "version", "device"])
 def test_what_differs_between_machines_ends_all_with_one_message_on_each(
     machines: Machines, numbers: Any, different: str
@@ -368,7 +423,6 @@ def test_a_machine_that_does_not_answer_is_waited_for_only_so_long(machines: Mac
     machines.new(numbers)
     a, _ = machines.train(code=SILENT)
     assert a.codes == [2], a.printed
-    print(a)
     assert (
         "process 0 of 2 on node-a got no answer for 2 seconds; it waited for the training step of the others"
         in a.printed

@@ -135,9 +135,9 @@ def _train(start: _Start) -> TrainReport:
     config, folder, fresh, world = start.config, start.folder, start.fresh, start.world
     machine = world.everywhere(lambda: set_up(config.runtime, world), "the devices of the others")
     run = RunDirectory(folder)
-    of_hosts = list(start.notes)
+    of_hosts = [*start.notes, *(restart_notes() if start.programs else ())]
     if not fresh:  # before the data is prepared, which may take long
-        of_hosts += [*find_run(world, folder, config, start.programs), *(restart_notes() if start.programs else ())]
+        of_hosts += find_run(world, folder, config, start.programs)
         world.from_main(lambda: run.require_same(config))
     world.from_main(lambda: require_trainable(config))
     parent = world.from_main(lambda: parent_of(config, folder, fresh))
