@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from transformer_mt.cli.train import train
 from transformer_mt.files.checksum import sha256_of
 from transformer_mt.reporting.history import points, read_history
 
@@ -443,6 +445,41 @@ def silent(self, *arguments):
         time.sleep(5)
 TrainState.advance = silent
 """
+
+
+def test_two_folders_of_one_machine_are_like_two_machines(
+    numbers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """This needs no namespaces. The second process begins with an empty folder; it gets the data and the checkpoint."""
+    folders = a, b = tmp_path / "a", tmp_path / "b"
+    for folder in folders:
+        folder.mkdir()
+    values = numbers.values(checkpoint_every=2, max_epochs=None, max_steps=4)
+    values["data"].update(prepared="data", workers=1)
+    values["data"]["corpus"]["files"] = "numbers.tsv"
+    (a / "c.yaml").write_text(json.dumps(values), encoding="utf-8")
+    shutil.copy(numbers.table, a)
+    monkeypatch.chdir(a)
+    train("c.yaml", run_dir="run")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(probe.getsockname()[1]), "WORLD_SIZE": "2"}
+    command = [sys.executable, "-m", "transformer_mt", "train", "--config", "c.yaml", "--run-dir", "run"]
+    command += ["--set", "training.max_steps=6"]
+    with ExitStack() as stack:
+        own = {**os.environ, **group, "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "PYTHONPATH": str(ROOT)}
+        piped: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        jobs = [
+            stack.enter_context(subprocess.Popen(command, cwd=folder, env={**own, "RANK": str(rank)}, **piped))
+            for rank, folder in enumerate(folders)
+        ]
+        stack.callback(lambda: [job.kill() for job in jobs])
+        printed = [job.communicate(timeout=100)[1] for job in jobs]
+    assert [job.returncode for job in jobs] == [0, 0], printed
+    assert "has no checkpoint of this run; it gets the state of" in printed[0]
+    assert "resumed at step 4" in printed[0]
+    assert files(a / "data" / "numbers") == files(b / "data" / "numbers") != {}
+    assert not (b / "run").exists()
 
 
 def test_a_killed_machine_comes_back_with_an_empty_disk(
