@@ -38,7 +38,7 @@ TRAINING: list[Group] = [
         "An update of the weights",
         [
             [
-                ("data/batching", "Batches.update"),
+                ("data/batching", "Batches.at"),
                 ("training/gradients", "Gradients"),
                 ("training/step", "TrainingStep"),
             ],

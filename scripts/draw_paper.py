@@ -22,7 +22,7 @@ from torch import Tensor
 
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.config.training import TrainingConfig
-from transformer_mt.data.batching import BatchSize, by_length, cut
+from transformer_mt.data.planning import BatchSize, by_length, cut
 from transformer_mt.model.attention import scaled_dot_product_attention
 from transformer_mt.model.label_smoothing import smoothed_cross_entropy
 from transformer_mt.model.masks import causal_mask, padding_mask

@@ -97,7 +97,7 @@ def write_losses(run: Run, optimizer: str, folder: Path, kind: str) -> None:
         trainer.model.load_state_dict(kept["weights"])
         trainer.optimizer.load(kept["moments"])
         restore_random_states(kept["random"], device)
-        trainer.state.step = trainer.state.update = first = KEPT
+        trainer.state.step = trainer.state.update = trainer.state.plan_batch = first = KEPT
     with file.open("w") as written:
         for number in range(first, 100_000 if kind == "killed" else LAST):
             update(trainer)

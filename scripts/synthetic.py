@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.config.training import RuntimeConfig, TrainingConfig
-from transformer_mt.data.batching import Batches, BatchSize
-from transformer_mt.data.store import Side, Store
+from transformer_mt.data.batching import Batches
+from transformer_mt.data.planning import BatchSize
+from transformer_mt.data.store import MemorySide, Store
 from transformer_mt.kernels.build import build_model
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import seed_everything, set_up
@@ -62,15 +63,16 @@ class Setting:
         return ModelConfig(**sizes, tie_embeddings="all")
 
 
-class RandomSide(Side):
+class RandomSide(MemorySide):
     """One side of a store, in memory. lengths: tokens of each sentence, with end token."""
 
     def __init__(self, lengths: NDArray[np.int64], vocabulary: int, random: np.random.Generator) -> None:
-        self.offsets = np.concatenate([[0], lengths.cumsum()])
+        offsets = np.concatenate([[0], lengths.cumsum()])
         first = len(MARKS)
-        zipf = np.exp(random.random(int(self.offsets[-1])) * np.log(vocabulary - first + 1))
-        self.ids = (first - 1 + zipf).astype(np.int32)  # the probability of the n-th id is about 1 / n
-        self.ids[self.offsets[1:] - 1] = EOS
+        zipf = np.exp(random.random(int(offsets[-1])) * np.log(vocabulary - first + 1))
+        ids = (first - 1 + zipf).astype(np.int32)  # the probability of the n-th id is about 1 / n
+        ids[offsets[1:] - 1] = EOS
+        super().__init__(offsets, ids)
 
 
 class RandomStore(Store):

@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ import sacrebleu  # noqa: F401
 import torch._dynamo  # noqa: F401
 
 import transformer_mt.training.checkpoint as checkpoint
+from scripts.torture_ranks import LOST, RANKS, Fault, moments, train_together, verdict
 from transformer_mt.cli import main as commands
 from transformer_mt.decoding import model_directory
 from transformer_mt.files import replace
@@ -43,6 +45,7 @@ EVENTS = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.link
 NOTES = "notes of the user"  # in model/, which a training replaces
 TRAIN, LONGER = ["train", "--config", "run.yaml"], ["train", "--config", "run.yaml", "--set", "training.max_epochs=3"]
 AVERAGE = ["average", "--run", "runs/torture", "--last", "2", "--force"]
+RANK_FAULTS = 12
 LOGS = Path(tempfile.mkdtemp())
 PATIENCE = 120  # seconds for one command
 
@@ -121,7 +124,7 @@ def run_command(folder: Path, arguments: list[str], kill_at: int = 0, hook: Call
             os.chdir(folder)
             if hook is not None:
                 hook()
-            operations = _count_operations(kill_at)
+            operations = count_operations(partial(_kill_at, kill_at))
             code = commands.main(arguments)
             count.write_text(str(operations()))
         except BaseException:
@@ -146,15 +149,19 @@ def run_command(folder: Path, arguments: list[str], kill_at: int = 0, hook: Call
     return Result(os.waitstatus_to_exitcode(status), log.read_text(encoding="utf-8", errors="replace"), counted)
 
 
-def _count_operations(kill_at: int) -> Callable[[], int]:
-    """Count the operations of this process from now on, and kill it before number `kill_at`."""
+def _kill_at(number: int, operation: int) -> None:
+    if operation == number:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def count_operations(before: Callable[[int], None]) -> Callable[[], int]:
+    """Count the operations of this process from now on, and call `before` with the number of each."""
     done = 0
 
     def operation() -> None:
         nonlocal done
         done += 1
-        if done == kill_at:
-            os.kill(os.getpid(), signal.SIGKILL)
+        before(done)
 
     def audit(event: str, arguments: tuple[Any, ...]) -> None:
         writes = event == "open" and isinstance(arguments[2], int) and arguments[2] & WRITING
@@ -397,9 +404,38 @@ class Torture:
             shutil.rmtree(folder)
         yield row
 
+    def ranks(self) -> Iterator[Row]:
+        """One of two processes is killed, or stands still as if its machine had vanished."""
+        start = self.copy(self.fresh)
+        alone = train_together(start, TRAIN, LOGS, count_operations)
+        assert alone is not None, "two processes do not end"
+        assert all(one.code == 0 for one in alone), [one.output[-1000:] for one in alone]
+        wanted, operations = state_of(start), alone[0].operations
+        for label, kind, number in (
+            ("one of two processes killed", signal.SIGKILL, RANK_FAULTS),
+            ("one of two processes stands still", signal.SIGSTOP, RANK_FAULTS // 2),
+        ):
+            row, finished, told = Row(label), 0, 0
+            for index, moment in enumerate(moments(operations, number, self.random.randrange(1 << 30))):
+                fault = Fault(kind, index % RANKS, moment)
+                folder = self.copy(self.fresh)
+                ended = train_together(folder, TRAIN, LOGS, count_operations, fault)
+                problem = verdict(fault, ended)
+                told += ended is not None and any(LOST in one.output for one in ended)
+                finished += ended is not None and all(one.code == 0 for one in ended)
+                again = train_together(folder, TRAIN, LOGS, count_operations)
+                if again is None or any(one.code != 0 for one in again):
+                    problem = problem or f"the next train: {again and [one.output[-300:] for one in again]}"
+                left = ", ".join(leftovers(folder))
+                problem = problem or difference(state_of(folder), wanted) or (f"left behind: {left}" if left else "")
+                row.check(f"rank {fault.rank} before operation {moment}: {problem}" if problem else "")
+                shutil.rmtree(folder)
+            row.remark = f"{told} ended with the message of the other process"
+            yield row
+
 
 def main() -> int:
-    faults = ("kills", "disks", "flips", "writers", "clocks")
+    faults = ("kills", "ranks", "disks", "flips", "writers", "clocks")
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--every", type=int, default=5, help="kill after every n-th operation (5)")
     parser.add_argument("--seed", type=int, default=1, help="of the flipped bits and the clocks (1)")

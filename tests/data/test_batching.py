@@ -13,7 +13,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_mt.data.batching import Batches, BatchSize, batch_of, by_length, cut
+from transformer_mt.data.batching import Batches, batch_of
+from transformer_mt.data.planning import BatchSize, by_length, cut
 from transformer_mt.data.store import Store, StoreWriter
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
 

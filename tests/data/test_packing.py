@@ -13,8 +13,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_mt.data.batching import Batch, Batches, BatchSize
+from transformer_mt.data.batching import Batch, Batches
 from transformer_mt.data.packing import StreamSize, balanced, joined
+from transformer_mt.data.planning import BatchSize
 from transformer_mt.data.store import Store, StoreWriter
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
 

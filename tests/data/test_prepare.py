@@ -329,7 +329,7 @@ def test_text_for_sampling_has_the_order_of_the_ids_even_after_drops(workshop: A
     tokenizer = {"kind": "sentencepiece", "vocab_size": 70, "sampling": 0.1, "shared": True}
     prepared = workshop.prepare(workshop.whole(damaged), tokenizer=tokenizer)
     codec, store = prepared.codecs()[0], prepared.store("train")
-    sources, targets = prepared.raw("train")
+    sources, targets = prepared.training_text()
     assert len(sources) == len(targets) == len(store) > 200
     assert [codec.encode(text) for text in sources] == [store.source[row] for row in range(len(store))]
     assert [codec.encode(text) for text in targets] == [store.target[row] for row in range(len(store))]

@@ -90,7 +90,8 @@ def test_two_processes_give_the_losses_of_one(together: tuple[Path, str, str]):
 
 def test_the_last_update_of_an_epoch_was_uneven(together: tuple[Path, str, str], numbers: Any):
     from transformer_mt.config.schema import Config
-    from transformer_mt.data.batching import Batches, BatchSize
+    from transformer_mt.data.batching import Batches
+    from transformer_mt.data.planning import BatchSize
     from transformer_mt.data.prepare import prepare
 
     config = Config.model_validate(numbers.values(batch_tokens=98))

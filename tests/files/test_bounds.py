@@ -11,13 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.fuzz.targets import limited
 from transformer_mt.config.corpus import SplitConfig
 from transformer_mt.corpora import tmx
+from transformer_mt.corpora import workbook as corpora_workbook
 from transformer_mt.corpora.aihub import AihubCorpus
 from transformer_mt.corpora.tables import TsvCorpus
 from transformer_mt.corpora.workbook import open_sheets
 from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import LONGEST_LINE, read_lines
+from transformer_mt.files.memory import MemoryLimit
 from transformer_mt.files.opening import open_bytes
 
 
@@ -127,3 +130,91 @@ def test_a_translation_memory_without_units_is_not_kept_in_memory(
         stream.write(b"<x/>" * (1 << 19))
     with pytest.raises(TmtError, match="no unit in 1 MiB"):
         list(tmx.read_units(file))
+
+
+def test_units_that_each_stand_in_an_element_are_not_kept_in_memory(tmp_path: Path) -> None:
+    file = tmp_path / "a.tmx.gz"
+    with gzip.open(file, "wb", compresslevel=1) as stream:
+        stream.write(b"<tmx>")
+        for _ in range(300):
+            stream.write((b'<a text="' + b"x" * 4_000 + b'"><tu/></a>') * 100)
+        stream.write(b"</tmx>")
+    with limited(memory=1 << 26):
+        assert sum(1 for _ in tmx.read_units(file)) == 30_000
+
+
+def test_a_unit_with_too_many_variants_is_skipped_and_counted(tmp_path: Path) -> None:
+    def unit(variants: int) -> str:
+        sides = "".join(f'<tuv xml:lang="{one}"><seg>{one}</seg></tuv>' for one in ("en", "de")) * variants
+        return f"<tu>{sides}</tu>"
+
+    file = tmp_path / "a.tmx"
+    file.write_text(f"<tmx><body>{unit(1)}{unit(40)}{unit(1)}</body></tmx>", encoding="utf-8")
+    corpus = tmx.TmxCorpus(tmx.TmxCorpus.Options(kind="tmx", files=(str(file),)), "en", "de")
+    assert [pair[:2] for pair in corpus.read("all")] == [("en", "de")] * 2
+    assert [(rows.rows, rows.reason) for rows in corpus.skipped()] == [(1, "their variants make more than 1,000 pairs")]
+
+
+SHEET = (
+    '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>{}</sheetData></worksheet>'
+)
+
+
+def workbook(file: Path, rows: str) -> Path:
+    """A workbook with these rows in its only sheet, which openpyxl would not write."""
+    from openpyxl import Workbook
+
+    made = io.BytesIO()
+    Workbook().save(made)
+    with zipfile.ZipFile(made) as old, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            is_sheet = name.startswith("xl/worksheets/")
+            new.writestr(name, SHEET.format(rows) if is_sheet else old.read(name))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ('<row r="999999999"><c><v>1</v></c></row>', r"a\.xlsx\[Sheet\]:100001: the sheet has more than 100,000 rows"),
+        ('<row><c r="XFD1"/></row>' * 100, r"the sheet has more than 1,000,000 empty cells"),
+    ],
+    ids=["rows", "columns"],
+)
+def test_a_workbook_that_claims_to_be_large(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: str, said: str
+) -> None:
+    monkeypatch.setattr(corpora_workbook, "MOST_ROWS", 100_000)
+    monkeypatch.setattr(corpora_workbook, "MOST_MISSING", 1_000_000)
+    file = workbook(tmp_path / "a.xlsx", rows)
+    with pytest.raises(TmtError, match=said):
+        [list(found) for _, found in open_sheets(file)]
+
+
+only_linux = pytest.mark.skipif(
+    not Path("/proc/self/statm").exists(), reason="only Linux limits the memory of a process"
+)
+
+
+@only_linux
+def test_a_workbook_that_fills_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpora_workbook, "MOST_MEMORY", 1 << 25)
+    file = workbook(tmp_path / "a.xlsx", f'<row><c t="inlineStr"><is><t>{"x" * (1 << 26)}</t></is></c></row>')
+    assert file.stat().st_size < 1 << 18
+    with pytest.raises(TmtError, match="reading the workbook needs more than"):
+        [list(rows) for _, rows in open_sheets(file)]
+
+
+@only_linux
+def test_a_limit_of_memory_ends_with_its_last_block() -> None:
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    with MemoryLimit(1 << 24):
+        other = MemoryLimit(1 << 30)
+        with other, pytest.raises(MemoryError):  # the first limit holds
+            bytearray(1 << 26)
+        with pytest.raises(MemoryError):
+            bytearray(1 << 26)
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
+    assert len(bytearray(1 << 26)) == 1 << 26

@@ -116,6 +116,8 @@ SNIPPETS = [
     ),
 ]
 
+CELLS = [b' r="999999999"', b' r="XFD1"', b' r="ZZZZ9"', b' t="s"', b' t="d"', b"<c/>", b"<row/>", b"<v>1e999</v>"]
+
 
 def numbers_up_to(most: int) -> st.SearchStrategy[int]:
     return st.integers(0, max(0, most))
@@ -221,7 +223,7 @@ def zip_bytes(draw: Callable[..., Any], original: bytes) -> bytes:
         names = old.namelist()
         chosen = draw(st.sampled_from(names))
         for name in names:
-            new.writestr(name, draw(mutated(old.read(name))) if name == chosen else old.read(name))
+            new.writestr(name, draw(mutated(old.read(name), SNIPPETS + CELLS)) if name == chosen else old.read(name))
     return made.getvalue()
 
 
@@ -246,6 +248,27 @@ def safetensors_bytes(draw: Callable[..., Any], original: bytes) -> bytes:
         data += bytes(max(0, min(size, 1 << 12)))
     text = _dumped(header).encode()
     return struct.pack("<Q", len(text)) + text + data
+
+
+_FIELD_PATHS = st.lists(st.integers(1, 60), min_size=1, max_size=3)  # the inner field first
+
+
+@st.composite
+def sentencepiece_bytes(draw: Callable[..., Any], original: bytes) -> bytes:
+    """A SentencePiece model with more fields at its end, which protocol buffers merge; or with changed bytes."""
+    if draw(st.integers(0, 2)) == 0:
+        return draw(mutated(original))
+    for _ in range(draw(st.integers(1, 3))):
+        content = draw(st.sampled_from([b"", b"\xff\xfe", b"x" * 100, b"x" * 100_000, b"\x00" * 1028]) | st.binary())
+        for field in draw(st.sampled_from([[1, 1], [44, 2], [2, 3], [2, 5], [3], [35, 2]]) | _FIELD_PATHS):
+            content = _number(field << 3 | 2) + _number(len(content)) + content
+        original += content
+    return original
+
+
+def _number(value: int) -> bytes:
+    """A number as protocol buffers write it: 7 bits in each byte, the lowest first."""
+    return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + _number(value >> 7)
 
 
 def sentences() -> st.SearchStrategy[bytes]:

@@ -21,6 +21,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from hypothesis import strategies as st
 
@@ -30,15 +31,24 @@ from transformer_mt.config.choices import choice
 from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.data.reading import Cleaner
+from transformer_mt.data.trained_on import TrainedOn
 from transformer_mt.decoding.glossary import Glossary
-from transformer_mt.decoding.model_directory import WEIGHTS, load_model_directory, save_model_directory
+from transformer_mt.decoding.model_directory import (
+    TRAINED_ON,
+    WEIGHTS,
+    ModelDirectory,
+    load_model_directory,
+    save_model_directory,
+)
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError
 from transformer_mt.kernels.build import build_model
 from transformer_mt.runtime.weights import named_weights, save_weights
-from transformer_mt.text.codec import Codec, Segmenter
+from transformer_mt.text.codec import Codec, Segmenter, load_codecs
 from transformer_mt.text.vocabulary import Vocabulary
 from transformer_mt.workflows.documents import translate_document
+from transformer_mt.workflows.parents import parent_of
+from transformer_mt.workflows.starting import load_parent
 
 SECONDS, MEMORY = 20, 1 << 30  # of CPU time; bytes of address space
 LONGEST_MESSAGE = 10_000  # characters
@@ -290,6 +300,8 @@ def _model_cases(folder: Path) -> st.SearchStrategy[Case]:
                 strategy = damage.json_bytes(content)
             elif file.suffix == ".yaml":
                 strategy = damage.yaml_bytes(content) | damage.mutated(content, _HUGE_NUMBERS)
+            elif file.suffix == ".model":
+                strategy = damage.sentencepiece_bytes(content)
             elif file.suffix == ".safetensors":
                 strategy = damage.safetensors_bytes(content)
             else:
@@ -301,6 +313,36 @@ def _model_cases(folder: Path) -> st.SearchStrategy[Case]:
 def _load_model(folder: Path) -> None:
     loaded = load_model_directory(folder / "model")
     Translator([loaded]).translate(["cat 고양이"])
+
+
+def _write_parent(folder: Path) -> None:
+    _write_model("sentencepiece", folder)
+    hashes = {side: np.arange(1, 9, dtype=np.uint64) for side in ("source", "target")}
+    (folder / "model" / TRAINED_ON).write_bytes(TrainedOn.of(hashes).to_bytes())
+    own = (folder / "model" / "config.yaml").read_text(encoding="utf-8")
+    (folder / "mine.yaml").write_text(own, encoding="utf-8")
+
+
+def _start_from(folder: Path) -> None:
+    """What a training does with a model to start from, without the training."""
+    config = load_config(folder / "mine.yaml", [f"training.start_from={folder / 'model'}"])
+    config = config.model_copy(update={"model": load_config(folder / "model" / "config.yaml").model})  # as if left out
+    parent = parent_of(config, folder / "run")
+    assert parent is not None
+    parent.identity()
+    own = TrainedOn.of({side: np.arange(5, dtype=np.uint64) for side in ("source", "target")})
+    both = own.with_parent(parent.trained_on)
+    both.to_bytes()
+    both.seen("source", np.arange(3, dtype=np.uint64))
+    codecs = []
+    for codec in load_codecs(folder / "model"):
+        tokenizer = codec.segmenter.tokenizer
+        tokenizer.extend(["zebras zigzag 가나다", "zebras zigzag"] * 3, 6)
+        codecs.append(Codec(codec.segmenter, Vocabulary(tokenizer.inventory() or [])))
+    model = build_model(config, len(codecs[0]), len(codecs[1]))
+    load_parent(model, config, parent, (codecs[0], codecs[1]))
+    loaded = ModelDirectory(folder / "model", config, model.eval(), codecs[0], codecs[1])
+    Translator([loaded]).translate(["zebras 고양이"])
 
 
 _loaded: dict[Path, Translator] = {}
@@ -419,6 +461,7 @@ TARGETS = [
         lambda folder: _case("terms.tsv", damage.mutated(b"cat\tKatze\n# note\na dog\tein Hund\n")),
         _glossary,
     ),
+    Target("start-from", _write_parent, _model_cases, _start_from),
     Target("sentences", partial(_write_model, "sentencepiece"), _sentence_cases, _translate),
     Target("requests", partial(_write_model, "character"), _request_cases, _request),
     Target("documents", partial(_write_model, "sentencepiece"), _document_cases, _document),

@@ -60,22 +60,30 @@ def test_cached_decoding_equals_uncached_decoding(positions, norm, attention, op
     assert_close(step_by_step(transformer, source_BS, target_BT), expected_BTV, **CLOSE)
 
 
-@pytest.mark.parametrize("chunk_tokens", [1, 7, 25])
+@pytest.mark.parametrize(
+    ("most", "fast", "chunks"),
+    [
+        (1, 1, [(1, 6), (1, 2), (1, 3), (1, 1), (1, 2), (1, 6), (1, 4)]),
+        (7, 256, [(1, 6), (2, 3), (2, 2), (1, 6), (1, 4)]),
+        (25, 256, [(4, 6), (3, 6)]),
+        (1536, 6, [(1, 6), (2, 3), (3, 6), (1, 4)]),
+        (1536, 256, [(7, 6)]),
+    ],
+)
 @torch.no_grad()
 def test_sources_encoded_in_chunks_equal_sources_encoded_at_once(
-    chunk_tokens: int, monkeypatch: pytest.MonkeyPatch
+    most: int, fast: int, chunks: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Chunks of one sentence, of one, and of four sentences, which are not sorted by length."""
+    """most: tokens of a chunk; fast: tokens after which a short sentence begins another. Sentences are not sorted."""
     transformer = model()
     source_BS, target_BT = sources(6, 2, 3, 1, 2, 6, 4), torch.randint(1, 11, (7, 5))
     expected_BTV = transformer.generate_logits(transformer(source_BS, target_BT))
     encoded, whole = [], transformer.encode
     monkeypatch.setattr(transformer, "encode", lambda chunk_BS: encoded.append(chunk_BS.shape) or whole(chunk_BS))
-    monkeypatch.setattr("transformer_mt.decoding.incremental.ENCODE_CHUNK_TOKENS", chunk_tokens)
+    monkeypatch.setattr("transformer_mt.decoding.incremental.ENCODE_CHUNK_TOKENS", most)
+    monkeypatch.setattr("transformer_mt.decoding.incremental.FAST_CHUNK_TOKENS", fast)
     assert_close(step_by_step(transformer, source_BS, target_BT), expected_BTV, **CLOSE)
-    assert len(encoded) > 1
-    assert sum(rows for rows, _ in encoded) == 7
-    assert chunk_tokens == 25 or encoded[1] == (1, 2), "a chunk has no padding that none of its sentences needs"
+    assert encoded == chunks, "a chunk has no padding that none of its sentences needs"
 
 
 @torch.no_grad()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from transformer_mt.decoding.translation import Hypothesis, Translation
-from transformer_mt.serving.batching import Batcher, Item, Settings
+from transformer_mt.serving.batching import WAIT, Batcher, Item, Settings
 from transformer_mt.serving.limits import RequestError
 
 USUAL = Settings()
@@ -65,6 +65,33 @@ def test_requests_that_wait_are_translated_together_and_each_gets_its_own() -> N
 
     run(scenario())
     assert [len(texts) for texts, _ in work.batches] == [1, 20]
+
+
+def test_who_has_waited_for_long_is_joined_by_those_who_were_just_answered() -> None:
+    work = Work()
+
+    async def twice(batcher: Batcher, text: str) -> None:
+        assert await ask(batcher, text) == [text.upper()]
+        assert await ask(batcher, f"{text} again") == [f"{text} again".upper()]
+
+    async def scenario() -> None:
+        batcher = Batcher(work, 100)
+        first = await work.hold(batcher)
+        others = [asyncio.ensure_future(twice(batcher, f"a{n}")) for n in range(5)]
+        await asyncio.sleep(0)
+        work.go.set()
+        await first
+        work.started.clear()
+        work.go.clear()
+        await asyncio.to_thread(work.started.wait, 30)
+        late = asyncio.ensure_future(ask(batcher, "late"))
+        await asyncio.sleep(10 * WAIT)
+        work.go.set()
+        await asyncio.gather(late, *others)
+        await batcher.close()
+
+    run(scenario())
+    assert [len(texts) for texts, _ in work.batches] == [1, 5, 6]
 
 
 def test_a_short_request_does_not_wait_for_a_long_one() -> None:

@@ -395,6 +395,8 @@ def test_the_views_are_tabs_for_the_keyboard(page: Page) -> None:
     assert page.locator("[role=tabpanel]:visible").count() == 1
     page.reload()
     assert page.is_visible("#runs")
+    page.go_back()
+    page.wait_for_selector("#inside", state="visible")
 
 
 def test_the_colours_are_those_of_the_system_until_one_chooses(browser: Any, server: Living) -> None:

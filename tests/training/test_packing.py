@@ -30,7 +30,8 @@ def test_it_learns_the_same_as_from_padded_batches_of_the_same_pairs(
     options = {"max_steps": 60, "max_epochs": None, "learning_rate": 0.01, "epsilon": 1e-6}
     streams = numbers.trainer(tmp_path / "streams", {"dropout": 0.0}, packing=True, **options)
     rows = numbers.trainer(tmp_path / "rows", {"dropout": 0.0}, **options)
-    rows.batches._make_plan, rows.batches._plan = streams.batches._make_plan, (-1, [])
+    rows.batches.plan = streams.batches.plan
+    rows.batches.planner.plan = streams.batches.plan
     before, losses = validation_loss(streams), []
     for trainer in (streams, rows):
         trainer.model.train()

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import torch
 
-from transformer_mt.data.batching import Batches, BatchSize
+from transformer_mt.data.batching import Batches
+from transformer_mt.data.planning import BatchSize, Cursor
 from transformer_mt.data.prepare import prepare
 from transformer_mt.runtime.distributed import World
 
@@ -184,8 +185,9 @@ def test_the_size_of_an_update_is_the_same_in_all_processes(numbers: Any, accumu
     ranks = [Batches(store, BatchSize(tokens=98), 1, accumulate=accumulate, rank=rank, world=3) for rank in range(3)]
     for number in range(ranks[0].updates(1)):
         batches = [batch for rank in ranks for batch in rank.update(1, number)]
-        size = ranks[0].update_size(1, number)
-        assert all(rank.update_size(1, number) == size for rank in ranks)
+        cursor = Cursor(1, 0, number * ranks[0].of_update)
+        size = ranks[0].at(cursor).size
+        assert all(rank.at(cursor).size == size for rank in ranks)
         assert size.tokens == sum(batch.tokens for batch in batches)
         assert size.source == max(batch.source_BS.numel() for batch in batches)
         assert size.target == max(batch.target_out_BT.numel() for batch in batches)

@@ -7,6 +7,7 @@ import math
 import pytest
 
 from transformer_mt.config.training import TrainingConfig
+from transformer_mt.data.planning import Cursor
 from transformer_mt.training.ending import (
     Candidate,
     best_of,
@@ -25,11 +26,13 @@ def settings(**values: object) -> TrainingConfig:
 
 def test_updates_add_up_to_epochs():
     state = TrainState()
-    for _ in range(7):
-        state.advance(3, 0.5)
+    places = [Cursor(1 + number // 3, 0, number % 3) for number in range(1, 10)]  # epochs of three updates
+    for following in places[:7]:
+        state.advance(following, 0.5)
     assert (state.step, state.epoch, state.update, state.latest_epoch) == (7, 3, 1, 3)
-    state.advance(3, 0.5)
-    state.advance(3, 0.5)
+    assert state.cursor == Cursor(3, 0, 1)
+    for following in places[7:]:
+        state.advance(following, 0.5)
     assert (state.epoch, state.update, state.latest_epoch) == (4, 0, 3)
     assert state.seconds == state.recent_seconds == 4.5
 
@@ -99,12 +102,12 @@ def test_seconds_left_are_those_to_the_nearest_limit():
     assert seconds_left(state, settings(max_steps=1), 8) == 0.0
 
 
-def test_another_number_of_processes_continues_at_the_same_position_or_before_it():
-    state = TrainState(update=7, world=1)
+def test_another_number_of_processes_continues_at_the_same_batch():
+    state = TrainState(update=7, world=1, plan_batch=7)
     state.rescale_world(2)
-    assert (state.update, state.world) == (3, 2)  # six batches are done; the seventh is repeated
+    assert (state.update, state.world) == (3, 2)  # rounded down, for the progress bar
     state.rescale_world(3)
-    assert state.update == 2
+    assert (state.update, state.cursor) == (2, Cursor(1, 0, 7))
 
 
 def steps_by_name(state: TrainState, saved: list[int], **values: object) -> dict[str, list[int]]:

@@ -72,8 +72,8 @@ def test_a_cosine_ends_with_the_last_epoch_after_a_change_of_processes(
 
 def test_the_plan_of_an_epoch_is_made_once(numbers: Any, tmp_path: Path):
     trainer, planned = numbers.trainer(tmp_path, max_epochs=3, schedule="cosine"), []
-    make_plan = trainer.batches._make_plan
-    trainer.batches._make_plan = lambda epoch: planned.append(epoch) or make_plan(epoch)
+    make_plan = trainer.batches.planner._make_plan
+    trainer.batches.planner._make_plan = lambda epoch, window: planned.append(epoch) or make_plan(epoch, window)
     trainer.train()
     assert planned == [2, 3]  # the trainer has already planned epoch 1, for the length of the schedule
 

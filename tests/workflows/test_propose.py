@@ -17,7 +17,8 @@ from openpyxl import Workbook
 from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.corpora.looking import contents_of
-from transformer_mt.data.batching import Batches, BatchSize
+from transformer_mt.data.batching import Batches
+from transformer_mt.data.planning import BatchSize
 from transformer_mt.data.prepare import prepare
 from transformer_mt.errors import TmtError
 from transformer_mt.phrasebook import generate

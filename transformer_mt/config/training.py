@@ -192,4 +192,9 @@ class RuntimeConfig(Section):
         " needs a C++ compiler)",
     )
     tf32: bool = Field(True, description="CUDA: compute float32 matrix products in TF32, faster and less exact")
+    prefetch: Annotated[int, Field(ge=0, le=1024)] | Literal["auto"] = Field(
+        "auto",
+        description="batches that are made ready ahead, in another thread; 0: none; auto: 16 on CUDA GPUs, so that they"
+        " do not wait, and 0 on other devices: on a CPU, the thread takes time from the training",
+    )
     tensorboard: bool = Field(False, description="also write TensorBoard events; needs: pip install tensorboard")

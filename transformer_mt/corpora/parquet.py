@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 from transformer_mt.corpora.base import FilesCorpus, Pair
 from transformer_mt.corpora.tables import NamedColumnsOptions, TableOptions, missing_column, reach
 from transformer_mt.errors import TmtError, at, from_os_error, reason
+from transformer_mt.files.address import Address
 from transformer_mt.files.lines import check_head
+from transformer_mt.files.remote import open_address
 
 BATCH = 2_000  # rows
 
@@ -41,7 +44,8 @@ class ParquetCorpus(FilesCorpus):
                     yield Pair(source, target, place)
 
 
-def open_parquet(file: Path) -> Any:
+@contextmanager
+def open_parquet(file: Path) -> Iterator[Any]:
     """A pyarrow.parquet.ParquetFile. Raises TmtError if the file is not Parquet or damaged, or without pyarrow."""
     try:
         import pyarrow
@@ -50,10 +54,13 @@ def open_parquet(file: Path) -> Any:
         remedy = "Run  pip install pyarrow"
         raise TmtError("reading Parquet files needs the package pyarrow", place=file, remedy=remedy) from None
     check_head(file)
-    try:
-        return ParquetFile(file)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise _broken(error, file) from None
+    with ExitStack() as stack:
+        try:
+            source = stack.enter_context(open_address(file)) if isinstance(file, Address) else file
+            opened = stack.enter_context(ParquetFile(source))
+        except (pyarrow.ArrowException, OSError) as error:
+            raise _broken(error, file) from None
+        yield opened
 
 
 def text_columns(opened: Any) -> dict[str, bool]:

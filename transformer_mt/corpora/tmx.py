@@ -19,7 +19,10 @@ from transformer_mt.files.lines import check_head
 from transformer_mt.files.opening import DAMAGED, damaged, open_bytes
 
 _LANGUAGE = ("{http://www.w3.org/XML/1998/namespace}lang", "lang")  # the second one in TMX 1.1
-MOST_WITHOUT_UNIT = 1 << 26  # bytes
+MOST_WITHOUT_UNIT = 1 << 23  # bytes; the parser needs up to 32 times as many
+MOST_LANGUAGES = 1_000  # of which units are counted, for the message
+MOST_PAIRS = 1_000  # of one unit; 8 MiB of variants would make ten billion
+_LONGEST_CODE = 40  # characters of a language
 _PAIRED_CODES = {"bpt", "ept"}  # formatting that begins and ends, often inside a word
 _CODES = {"ph", "it", "ut"}  # a line break, a picture or a field
 
@@ -37,20 +40,23 @@ class TmxCorpus(FilesCorpus):
         check_head(file)
         seen: Counter[str] = Counter()
         incomplete, n_pairs, reason = 0, 0, f"they have no sentence in {self.source} or {self.target}"
+        oversized, too_many = 0, f"their variants make more than {MOST_PAIRS:,} pairs"
         for line, variants in read_units(file):
-            seen.update(variants.keys())
+            seen.update(one for one in variants if one in seen or len(seen) < MOST_LANGUAGES)
             sources, targets = variants.get(self.source), variants.get(self.target)
             if not sources or not targets:
                 incomplete += 1
                 self.skip(SkippedRows(str(file), incomplete, reason))
                 continue
+            if len(sources) * len(targets) > MOST_PAIRS:
+                oversized += 1
+                self.skip(SkippedRows(str(file), oversized, too_many))
+                continue
             for source, target in product(sources, targets):
                 n_pairs += 1
                 yield Pair(source, target, at(file, line))
-        if not n_pairs:
-            found = (
-                ", ".join(f"{language[:40]} ({units:,} units)" for language, units in seen.most_common(12)) or "none"
-            )
+        if not n_pairs and not oversized:
+            found = ", ".join(f"{language} ({units:,} units)" for language, units in seen.most_common(12)) or "none"
             remedy = f"Set data.source and data.target to languages of the file: {found}."
             raise TmtError(f"no unit has the languages {self.source} and {self.target}", place=file, remedy=remedy)
 
@@ -70,8 +76,9 @@ def read_units(file: Path) -> Iterator[tuple[int, dict[str, list[str]]]]:
                 bounded.n_read = 0
                 yield unit.sourceline, _variants(unit, at(file, unit.sourceline))
                 unit.clear()
-                while unit.getprevious() is not None:  # the units before it, and the header
-                    del unit.getparent()[0]
+                for element in (unit, *unit.iterancestors()):  # units can be anywhere, each in an element of its own
+                    while element.getprevious() is not None and (parent := element.getparent()) is not None:
+                        del parent[0]  # the units before it, and the header
     except etree.XMLSyntaxError as error:
         remedy = "Export or download it again. A program that checks XML, such as `xmllint`, shows the place."
         raise TmtError(f"not well-formed TMX: {error.msg}", place=at(file, error.lineno or 1), remedy=remedy) from None
@@ -103,7 +110,7 @@ def _variants(unit: Any, place: str) -> dict[str, list[str]]:
         segment = variant.find("{*}seg")
         if segment is not None:
             text = "".join(_texts(segment, place))
-            found.setdefault(language.lower().replace("_", "-").split("-")[0], []).append(text)
+            found.setdefault(language[:_LONGEST_CODE].lower().replace("_", "-").split("-")[0], []).append(text)
     return found
 
 

@@ -9,15 +9,21 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
-from itertools import chain, islice
+from contextlib import ExitStack
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from transformer_mt.corpora.base import Pair, SkippedRows
 from transformer_mt.corpora.tables import Skip, cell_text
 from transformer_mt.errors import TmtError, at, from_os_error, reason
+from transformer_mt.files.memory import MemoryLimit
+from transformer_mt.files.opening import open_seekable
 
 LARGEST_PART = 1 << 30  # bytes, unpacked; a small workbook can contain many GiB
+MOST_MEMORY = 4 << 30  # bytes for what openpyxl makes of a part; 16 MiB of empty cells or styles become one GiB
+MOST_ROWS = 1 << 21  # of a sheet; Excel has half of that, and a row may claim any number
+MOST_MISSING = 1 << 26  # cells of a sheet that are empty; a single far one makes a row of 16,384
 HEADER_ROWS = 10  # the header is one of the first rows of a sheet; a title can come before it
 _NO_HEADER = "no header names both columns"
 _SAME_HEADER = "If these rows are pairs, give the sheet the same header as the others."
@@ -27,7 +33,7 @@ Row = tuple[int, Sequence[Any]]  # the number of the row, counted from 1, and it
 # OSError: a place in the archive that does not exist; RecursionError: XML that is nested too deeply.
 _BROKEN = (
     *(zipfile.BadZipFile, zlib.error, SyntaxError, EOFError, KeyError, ValueError, TypeError, OSError),
-    *(IndexError, AttributeError, RecursionError, OverflowError, NotImplementedError, RuntimeError),
+    *(IndexError, AttributeError, RecursionError, OverflowError, NotImplementedError, RuntimeError, MemoryError),
 )
 
 
@@ -81,38 +87,46 @@ def open_sheets(file: Path) -> Iterator[tuple[str, Iterator[Sequence[Any]]]]:
     """Title and rows of each sheet; rows can have different lengths. Raises TmtError if `file` is not a workbook."""
     from openpyxl import load_workbook
 
-    try:
-        stream = file.open("rb")  # opened here, because openpyxl does not close a broken workbook
-    except OSError as error:
-        raise from_os_error(error, "reading a workbook") from None
-    with stream:
+    limit = MemoryLimit(MOST_MEMORY)
+    with ExitStack() as stack:
+        try:
+            stream = stack.enter_context(open_seekable(file))  # openpyxl does not close a broken workbook
+        except OSError as error:
+            raise from_os_error(error, "reading a workbook") from None
         try:
             _require_bearable(stream, file)
-            with warnings.catch_warnings():
+            with limit, warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # about styles and extensions, which do not affect the text
                 book = load_workbook(stream, read_only=True, data_only=True)
         except _BROKEN as error:
             raise _broken(file, error) from None
         try:
             for sheet in book.worksheets:
-                yield sheet.title, _rows(sheet, file)
+                yield sheet.title, _rows(sheet, file, limit)
         finally:
             book.close()
 
 
-def _rows(sheet: Any, file: Path) -> Iterator[Sequence[Any]]:
+def _rows(sheet: Any, file: Path, limit: MemoryLimit) -> Iterator[Sequence[Any]]:
     from openpyxl.cell.cell import ERROR_CODES
     from openpyxl.utils.escape import unescape
 
     sheet.reset_dimensions()  # some programs store a wrong size, and rows would be missing
     rows = sheet.iter_rows(values_only=True)
-    while True:
+    missing = 0
+    for number in count(1):
         try:
-            row = next(rows, None)
+            with limit:
+                row = next(rows, None)
         except _BROKEN as error:
             raise _broken(file, error) from None
         if row is None:
             return
+        missing += row.count(None)
+        if number > MOST_ROWS or missing > MOST_MISSING:
+            many = f"{MOST_ROWS:,} rows" if number > MOST_ROWS else f"{MOST_MISSING:,} empty cells"
+            remedy = "Delete empty rows and columns, or save the sheet as CSV."
+            raise TmtError(f"the sheet has more than {many}", place=at(f"{file}[{sheet.title}]", number), remedy=remedy)
         # Excel writes codes for control characters (_x000D_), and an error (#N/A) where a formula failed.
         yield [
             None if cell in ERROR_CODES else unescape(cell) if isinstance(cell, str) and "_x" in cell else cell
@@ -132,6 +146,9 @@ def _require_bearable(stream: BinaryIO, file: Path) -> None:
 
 
 def _broken(file: Path, error: Exception) -> TmtError:
+    if isinstance(error, MemoryError):
+        remedy = "Save the sheets as several workbooks, or as CSV."
+        return TmtError(f"reading the workbook needs more than {MOST_MEMORY >> 30} GiB", place=file, remedy=remedy)
     return TmtError(
         f"not an .xlsx workbook, or damaged ({reason(error)})",
         place=file,

@@ -1,14 +1,10 @@
-"""From a store to batches of tensors: which sentences form a batch, and the order of the batches.
-
-The order depends only on the seed and the epoch. So the position (epoch, update) is enough to continue in the middle of
-an epoch, and each process computes the whole plan and takes a share of it.
-"""
+"""From a plan to batches of tensors: the pairs of a batch, padded or as streams, and the share of each process."""
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from transformer_mt.data.packing import Layout, Sentences, StreamSize, balanced, halved, joined, moved_to
+from transformer_mt.data.packing import Layout, Sentences, StreamSize, halved, joined, moved_to
+from transformer_mt.data.planning import BatchSize, Cursor, Lengths, Planner
 from transformer_mt.data.store import Counts, Store
+from transformer_mt.data.windows import WINDOW_PAIRS
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
 GROWTH_PAIRS = 1000  # pairs that are segmented at random to estimate the lengths for the plans
@@ -78,6 +76,11 @@ class Batch(NamedTuple):
         layout = None if self.layout is None else self.layout.to(device)
         return Batch(source_BS, target_in_BT, target_out_BT, real_N, layout)
 
+    def pinned(self) -> Batch:
+        """The batch in memory that a CUDA GPU reads directly."""
+        source_BS, target_in_BT, target_out_BT, real_N = (tensor.pin_memory() for tensor in self[:4])
+        return Batch(source_BS, target_in_BT, target_out_BT, real_N, self.layout and self.layout.pinned())
+
     def halves(self) -> tuple[Batch, Batch]:
         """The first and the second half of the sentences. There must be at least two."""
         if self.layout is not None:
@@ -118,73 +121,30 @@ class UpdateSize(NamedTuple):
     target: int
 
 
-@dataclass(frozen=True)
-class BatchSize:
-    """tokens: the longest side of a batch times its sentences is at most this; or the number of sentences."""
+class Update(NamedTuple):
+    """The micro-batches of one process for an update, its size over all processes, and the place of the next one."""
 
-    tokens: int | None = None
-    sentences: int | None = None
+    batches: list[Batch]
+    size: UpdateSize
+    next: Cursor
 
-
-def cut(sizes: Counts, limit: BatchSize) -> list[slice]:
-    """Cut a sequence of sentences into consecutive batches. A batch has at least one sentence, of any length.
-
-    sizes: tokens of the longer side of each sentence, in the order of the sequence
-    """
-    if limit.sentences is not None:
-        return [slice(i, min(i + limit.sentences, len(sizes))) for i in range(0, len(sizes), limit.sentences)]
-    assert limit.tokens is not None
-    slices, begin, widest = [], 0, 0
-    for end, size in enumerate(sizes.tolist()):
-        widest = max(widest, size)
-        if end > begin and widest * (end + 1 - begin) > limit.tokens:
-            slices.append(slice(begin, end))
-            begin, widest = end, size
-    if begin < len(sizes):
-        slices.append(slice(begin, len(sizes)))
-    return slices
-
-
-def by_length(source_lengths: Counts, target_lengths: Counts) -> Counts:
-    """An order in which neighbours have nearly equal lengths on both sides.
-
-    Sentences are sorted by target length. Those with the same target length are sorted by source length, in turn
-    ascending and descending, so that the source length does not jump when the target length changes. The sort is
-    stable.
-    """
-    serpentine = np.where(target_lengths % 2 == 0, source_lengths, -source_lengths)
-    return np.lexsort((serpentine, target_lengths))
-
-
-def epoch_pairs(parts: Sequence[tuple[int, float]], random: np.random.Generator) -> Counts:
-    """Pair numbers of an epoch, shuffled: each corpus part (size, weight) repeats its pairs `weight` times.
-
-    For the fraction of a weight, random pairs are drawn in each epoch. Each part gives at least one pair.
-    """
-    chosen, start = [], 0
-    for size, weight in parts:
-        whole = np.arange(start, start + size)
-        chosen += [whole] * int(weight)
-        extra = round((weight - int(weight)) * size) or int(weight < 1 <= size)
-        if extra:
-            chosen.append(start + random.choice(size, extra, replace=False))
-        start += size
-    pairs = np.concatenate(chosen) if chosen else np.zeros(0, np.int64)
-    random.shuffle(pairs)
-    return pairs
+    def pinned(self) -> Update:
+        """See `Batch.pinned`."""
+        return self._replace(batches=[batch.pinned() for batch in self.batches])
 
 
 class Batches:
     """The training batches of process `rank` of `world` processes: a list of micro-batches for each update.
 
-    An update takes world * accumulate batches of the plan; each process takes every world-th of them. At the end of the
-    plan a process may get an emptied batch, so that all processes take the same number of steps and no pair is left
-    out.
+    An update takes world * accumulate batches of the plan; each process takes every world-th of them, and assembles
+    only these. At the end of an epoch a process may get an emptied batch, so that all processes take the same number of
+    steps and no pair is left out.
 
     parts:      size and weight of each corpus in the store; default: one part of weight 1
     packing:    batches are streams of `size.tokens` tokens, of pairs in random order; else rows with padding
     sampler:    draws a segmentation for a pair; None: the stored ids are used
     max_length: longest segmentation that the sampler may give, in tokens
+    window:     most pairs that are planned together
     """
 
     def __init__(
@@ -201,108 +161,103 @@ class Batches:
         world: int = 1,
         sampler: Sampler | None = None,
         max_length: int = 1 << 30,
+        window: int = WINDOW_PAIRS,
     ) -> None:
-        self.store, self.size, self.seed, self.sampler, self.max_length = store, size, seed, sampler, max_length
-        self.parts = parts or [(len(store), 1.0)]
-        self.bucket_by_length = bucket_by_length
-        self.accumulate, self.rank, self.world = accumulate, rank, world
-        self._lengths = self._expected_lengths()
-        self.streams = self._stream_size() if packing and len(store) else None
-        self._plan: tuple[int, list[Counts]] = (-1, [])
+        self.store, self.seed, self.sampler, self.max_length = store, seed, sampler, max_length
+        self.rank, self.world, self.of_update = rank, world, world * accumulate
+        self.planner = Planner(
+            store,
+            size,
+            seed,
+            parts or [(len(store), 1.0)],
+            lengths=Lengths(self._growth(), max_length),
+            bucket_by_length=bucket_by_length,
+            packing=packing,
+            most=window,
+        )
+        self.streams, self.windows, self.plan = self.planner.streams, self.planner.windows, self.planner.plan
 
-    def _expected_lengths(self) -> tuple[Counts, Counts]:
-        """Tokens of both sides of each pair, for the plan. With a sampler: stored lengths times a mean growth."""
-        source, target = self.store.source.lengths, self.store.target.lengths
+    def _growth(self) -> tuple[float, float] | None:
+        """How many times as long as the stored ones sampled segmentations are, on average; None without a sampler."""
         if self.sampler is None or not len(self.store):
-            return source, target
+            return None
         measured = np.arange(0, len(self.store), -(-len(self.store) // GROWTH_PAIRS))
         drawn = np.array([[*map(len, self._sample(int(pair), f"first-{pair}"))] for pair in measured])
-        expected: list[Counts] = []
-        for side, lengths in enumerate((source, target)):
-            growth = drawn[:, side].sum() / lengths[measured].sum()
-            expected.append(np.minimum(np.ceil(lengths * growth), self.max_length).astype(np.int64))
-        return expected[0], expected[1]
-
-    def _stream_size(self) -> StreamSize:
-        """The shape of all streams. From here on the plan counts at least the stored lengths, which always fit."""
-        stored = self.store.source.lengths, self.store.target.lengths
-        source, target = (np.maximum(*both) for both in zip(self._lengths, stored, strict=True))
-        self._lengths = source, target
-        weights = np.repeat([weight for _, weight in self.parts], [size for size, _ in self.parts])
-        assert self.size.tokens is not None, "the config needs batch_tokens for packing"
-        drawn = self.max_length if self.sampler is not None else 0
-        longest = max(drawn, int(source.max())), max(drawn, int(target.max()))
-        mean_source, mean_target = (float(np.average(lengths, weights=weights)) for lengths in self._lengths)
-        return StreamSize.of(self.size.tokens, mean_source, mean_target, longest)
-
-    def plan(self, epoch: int) -> list[Counts]:
-        """All batches of an epoch, of all processes, as arrays of pair numbers."""
-        if self._plan[0] != epoch:
-            self._plan = (epoch, self._make_plan(epoch))
-        return self._plan[1]
-
-    def _make_plan(self, epoch: int) -> list[Counts]:
-        generator = np.random.default_rng([self.seed, epoch])
-        pairs = epoch_pairs(self.parts, generator)
-        source, target = self._lengths[0][pairs], self._lengths[1][pairs]
-        order = None
-        if self.streams is not None:
-            order = balanced(source, target)
-        elif self.bucket_by_length:
-            order = by_length(source, target)
-        if order is not None:
-            pairs, source, target = pairs[order], source[order], target[order]
-        slices = (
-            cut(np.maximum(source, target), self.size) if self.streams is None else self.streams.fill(source, target)
+        source, target = (
+            float(drawn[:, number].sum() / side.lengths_of(measured).sum())
+            for number, side in enumerate((self.store.source, self.store.target))
         )
-        batches = [pairs[part] for part in slices]
-        generator.shuffle(batches)
-        return batches
+        return source, target
 
     def updates(self, epoch: int) -> int:
-        """Optimizer steps in an epoch."""
-        return -(-len(self.plan(epoch)) // (self.world * self.accumulate))
+        """Optimizer steps in an epoch; estimated if it has several windows."""
+        return math.ceil(self.planner.batches(epoch) / self.of_update)
 
-    def padding(self, epoch: int) -> float:
-        """The share of padding in the source and target tokens of an epoch."""
-        places = sum(rows * (source + target) for rows, source, target in self.shapes(epoch))
-        real = sum(int(lengths[pairs].sum()) for pairs in self.plan(epoch) for lengths in self._lengths)
-        return 1 - real / places if places else 0.0
+    def updates_before(self, cursor: Cursor) -> int:
+        """Optimizer steps in the epoch before this place; estimated if it has several windows."""
+        return int(self.planner.batches_before(cursor) / self.of_update)
 
-    def shapes(self, epoch: int) -> list[tuple[int, int, int]]:
-        """Rows, source length and target length of each batch of the plan."""
+    def batches_in(self, cursor: Cursor) -> int:
+        """Batches of the window of this place; 0 if the place is its beginning, which needs no plan."""
+        return len(self.plan(cursor.epoch, cursor.window).batches) if cursor.batch else 0
+
+    def padding(self, epoch: int, window: int = 0) -> float:
+        """The share of padding in the source and target tokens of a window."""
+        places = sum(rows * (source + target) for rows, source, target in self.shapes(epoch, window))
+        return 1 - self.plan(epoch, window).real / places if places else 0.0
+
+    def shapes(self, epoch: int, window: int = 0) -> list[tuple[int, int, int]]:
+        """Rows, source length and target length of each batch of a window."""
+        shapes = self.plan(epoch, window).shapes
         if self.streams is not None:
-            return [(1, self.streams.source, self.streams.target)] * len(self.plan(epoch))
-        source, target = self._lengths
-        return [(len(pairs), int(source[pairs].max()), int(target[pairs].max())) for pairs in self.plan(epoch)]
+            return [(1, self.streams.source, self.streams.target)] * len(shapes)
+        return [(rows, source, target) for rows, source, target in shapes.tolist()]
 
     def update(self, epoch: int, number: int) -> list[Batch]:
-        """The micro-batches of this process for one update; numbers count from 0."""
-        plan = self.plan(epoch)
-        first = number * self.world * self.accumulate + self.rank
-        batches = []
-        for index in range(first, first + self.world * self.accumulate, self.world):
-            if index >= len(plan) and index > first:
-                break
-            # each process needs at least one batch in an update
-            pairs = plan[index] if index < len(plan) else plan[-1][:1]
-            batch = self._assemble(pairs, f"{epoch}-{index}")
-            batches.append(batch if index < len(plan) else batch.emptied())
-        return batches
+        """The micro-batches of this process for one update; numbers count from 0. Plans all windows before it."""
+        _, cursor = self.planner.take(Cursor(epoch), number * self.of_update)
+        return self.at(cursor).batches
 
-    def _assemble(self, pairs: Counts, place: str) -> Batch:
-        """These pairs as a batch. place: see `_sample`."""
+    def at(self, cursor: Cursor) -> Update:
+        """The update that begins with this batch of the plan."""
+        taken, following = self.planner.take(cursor, self.of_update)
+        assert taken, "the place is in the epoch"
+        batches = [self._batch(cursor.epoch, *one) for one in taken[self.rank :: self.world]]
+        if not batches:  # each process needs at least one batch in an update
+            window, last = taken[-1]
+            number = last + 1 - len(taken) + self.rank
+            pair = self._batch(cursor.epoch, window, last, slice(1), number)
+            batches.append(pair.emptied())
+        return Update(batches, self._size(cursor.epoch, taken), following)
+
+    def _batch(
+        self, epoch: int, window: int, number: int, part: slice = slice(None), drawn: int | None = None
+    ) -> Batch:
+        """A batch of the plan, or a part of it. drawn: seeds its segmentations instead of its number"""
+        plan = self.plan(epoch, window)
+        store, pairs, rows = plan.store, plan.batches[number][part], plan.rows[number][part]
         if self.sampler is not None:
+            drawn = number if drawn is None else drawn
+            place = f"{epoch}-{drawn}" if self.windows == 1 else f"{epoch}-{window}-{drawn}"
             sampled = [self._sample(int(pair), f"{place}-{row}") for row, pair in enumerate(pairs)]
             if self.streams is None:
                 return batch_of(*zip(*sampled, strict=True))
             source, target = map(joined, zip(*self._fitting(pairs, sampled, self.streams), strict=True))
         elif self.streams is None:
-            return assemble(self.store, pairs)
+            return assemble(store, rows)
         else:
-            sides = self.store.source, self.store.target
-            source, target = (Sentences(side.joined(pairs), side.lengths[pairs]) for side in sides)
+            source, target = (Sentences(one.joined(rows), one.lengths_of(rows)) for one in (store.source, store.target))
         return Batch.packed(source, target, self.streams)
+
+    def _size(self, epoch: int, taken: Sequence[tuple[int, int]]) -> UpdateSize:
+        """The size of an update of these batches."""
+        plans = [(self.plan(epoch, window), batch) for window, batch in taken]
+        tokens = sum(int(plan.tokens[batch]) for plan, batch in plans) if self.sampler is None else None
+        if self.streams is not None:
+            return UpdateSize(tokens, self.streams.source, self.streams.target)
+        shapes = np.array([plan.shapes[batch] for plan, batch in plans])
+        source, target = (shapes[:, 0] * shapes[:, 1:].T).max(axis=1).tolist()
+        return UpdateSize(tokens, source, target)
 
     def _fitting(self, pairs: Counts, sampled: list[SampledPair], size: StreamSize) -> list[SampledPair]:
         """Segmentations that fit into a stream: if all together are too long, the last ones are the stored ones."""
@@ -314,17 +269,6 @@ class Batches:
             totals += [len(new) - len(old) for new, old in zip(stored, sampled[row], strict=True)]
             sampled[row] = stored
         return sampled
-
-    def update_size(self, epoch: int, number: int) -> UpdateSize:
-        """The size of an update over all processes."""
-        each = self.world * self.accumulate
-        plan = self.plan(epoch)[number * each : (number + 1) * each]
-        lengths = self.store.target.lengths
-        tokens = sum(int(lengths[pairs].sum()) for pairs in plan) if self.sampler is None else None
-        if self.streams is not None:
-            return UpdateSize(tokens, self.streams.source, self.streams.target)
-        source, target = (max(len(pairs) * int(side[pairs].max()) for pairs in plan) for side in self._lengths)
-        return UpdateSize(tokens, source, target)
 
     def _sample(self, pair: int, place: str) -> SampledPair:
         """A random segmentation of this pair; the stored one if that is too long.
@@ -341,7 +285,7 @@ class Batches:
 def assemble(store: Store, pairs: Counts) -> Batch:
     """Some pairs of a store as one padded batch."""
     source_BS, target_BT = (
-        torch.from_numpy(side.gather(pairs, int(side.lengths[pairs].max()), PAD))
+        torch.from_numpy(side.gather(pairs, int(side.lengths_of(pairs).max()), PAD))
         for side in (store.source, store.target)
     )
     return Batch.of(source_BS, target_BT)

@@ -52,6 +52,10 @@ class Layout(NamedTuple):
         source_positions_S, target_positions_T, source_X, target_X = (moved_to(one, device) for one in self[:4])
         return Layout(source_positions_S, target_positions_T, source_X, target_X, self.longest, self.pairs)
 
+    def pinned(self) -> Layout:
+        source_positions_S, target_positions_T, source_X, target_X = (one.pin_memory() for one in self[:4])
+        return Layout(source_positions_S, target_positions_T, source_X, target_X, self.longest, self.pairs)
+
 
 @dataclass(frozen=True)
 class StreamSize:
@@ -156,7 +160,7 @@ def joined(sentences: Sequence[Sequence[int]]) -> Sentences:
 
 
 def moved_to(tensor: Tensor, device: torch.device) -> Tensor:
-    """The tensor on the device; a CUDA GPU copies it while the program goes on."""
+    """The tensor on the device; a CUDA GPU copies it while the program goes on. Pinning it again costs nothing."""
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 

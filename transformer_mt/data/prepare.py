@@ -17,7 +17,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer_mt.config.cores import cores
 from transformer_mt.config.schema import Config
 from transformer_mt.corpora.base import Corpus
 from transformer_mt.data.doctor import DataReport, report_of
@@ -26,7 +25,16 @@ from transformer_mt.data.languages import LanguageCheck
 from transformer_mt.data.parallel import Progress as Progress
 from transformer_mt.data.parallel import Workers
 from transformer_mt.data.parent import Parent
-from transformer_mt.data.prepared import FORMAT, MANIFEST, PARENT, Prepared, prepared_folder, settings_of
+from transformer_mt.data.prepared import (
+    FORMAT,
+    MANIFEST,
+    PARENT,
+    CorpusFile,
+    Prepared,
+    prepared_folder,
+    settings_of,
+    weighted,
+)
 from transformer_mt.data.reading import Cleaner, Stream, clean_stream
 from transformer_mt.data.selection import Selection
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
@@ -34,8 +42,7 @@ from transformer_mt.data.tokenising import Tokenising, tokenise, train_segmenter
 from transformer_mt.data.trained_on import FILE as TRAINED_ON
 from transformer_mt.data.trained_on import TrainedOn
 from transformer_mt.errors import TmtError, from_os_error
-from transformer_mt.files.checksum import sha256_of
-from transformer_mt.files.lines import printable
+from transformer_mt.files.address import Address, identity_of
 from transformer_mt.files.lock import lock
 from transformer_mt.files.replace import recover, replaced_folder
 from transformer_mt.text.codec import save_codecs, tokenizers_digest
@@ -46,10 +53,12 @@ def prepare(
     force: bool = False,
     progress: Progress = lambda doing, pairs: None,
     parent: Parent | None = None,
+    cluster: str | None = None,
 ) -> Prepared:
     """Prepare the data of a config, unless that was done before, and open it.
 
-    parent: the model whose tokenizers and vocabularies are used; None: they are learned from the corpus
+    parent:  the model whose tokenizers and vocabularies are used; None: they are learned from the corpus
+    cluster: the Ray cluster that does the work, as `Workers`; None: processes of this machine
     Raises TmtError for bad data (with file and line), for a full disk, and if the folder contains something else. The
     folder then stays as it was.
     """
@@ -68,9 +77,11 @@ def prepare(
                 if ready.manifest.fingerprint == fingerprint and ready.report:  # raises if the report is damaged
                     return Prepared(named, ready.manifest)
         _require_replaceable(folder, corpora)
+        for corpus in corpora:
+            corpus.verify()
         try:
             with replaced_folder(folder) as aside:
-                _Preparation(aside, config, corpora, fingerprint, progress, parent).run()
+                _Preparation(aside, config, corpora, fingerprint, progress, parent, cluster).run()
         except OSError as error:
             error.filename = error.filename or str(folder)
             raise from_os_error(error, "writing prepared data") from None
@@ -92,11 +103,14 @@ class _Preparation:
     fingerprint: str
     progress: Progress
     parent: Parent | None
+    cluster: str | None
 
     def run(self) -> None:
         started, config, folder, scratch = time.monotonic(), self.config, self.folder, self.folder / "scratch"
         scratch.mkdir(parents=True)
-        with Workers(cores(config.data.workers)) as workers:
+        with Workers(config.data.workers, self.cluster) as workers:
+            files = (file for corpus in self.corpora for file in corpus.files())
+            workers.require([scratch, *(file for file in files if not isinstance(file, Address))])
             selection = Selection(list(self._read(scratch, workers)), config.data.cleaning)
             _require_pairs(selection)
             self.progress("learning tokenizers", selection.count("train"))
@@ -148,16 +162,15 @@ class _Preparation:
     def _write_manifest(self, selection: Selection, report: DataReport) -> None:
         files = [file for corpus in self.corpora for file in corpus.files()]
         by_stream = zip(selection.streams, selection.counts("train"), strict=True)
+        parts = [(pairs, stream.weight) for stream, pairs in by_stream if stream.trains]  # in the store's order
         manifest = {
             "format": FORMAT,
             "settings": settings_of(self.config),
             "fingerprint": self.fingerprint,
-            "files": [
-                {"path": printable(file), "size": file.stat().st_size, "sha256": sha256_of(file)} for file in files
-            ],
+            "files": [CorpusFile.of(file).model_dump() for file in files],
             "tokenizers": tokenizers_digest(self.folder),
             "splits": {split: figures.pairs for split, figures in report.splits.items()},
-            "parts": [(pairs, stream.weight) for stream, pairs in by_stream if stream.trains],  # in the store's order
+            "parts": weighted(parts, self.config.data.temperature),
             "report": report.to_json(),
         }
         (self.folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
@@ -171,11 +184,10 @@ def _require_pairs(selection: Selection) -> None:
 
 def _fingerprint(config: Config, corpora: list[Corpus], parent: Parent | None) -> str:
     """A hash of everything that the result depends on: settings, and size and modification time of the files."""
-    files = [(file, file.stat()) for corpus in corpora for file in corpus.files()]
     settings = {
         "format": FORMAT,
         **settings_of(config),
-        "files": [(str(file), status.st_size, status.st_mtime_ns) for file, status in files],
+        "files": [identity_of(file) for corpus in corpora for file in corpus.files()],
         **({PARENT: parent.identity()} if parent is not None else {}),
     }
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
@@ -185,7 +197,7 @@ def _require_replaceable(folder: Path, corpora: list[Corpus]) -> None:
     """Raises TmtError if prepared data would replace files of a corpus, or a folder that `prepare` did not write."""
     remedy = "Choose another data.prepared or another name."
     for file in (file for corpus in corpora for file in corpus.files()):
-        if file.resolve().is_relative_to(folder.resolve()):
+        if not isinstance(file, Address) and file.resolve().is_relative_to(folder.resolve()):
             raise TmtError("a file of the corpus is inside the folder of prepared data", place=file, remedy=remedy)
     if folder.exists() and not folder.is_dir():
         raise TmtError("there is a file with the name of the folder for prepared data", place=folder, remedy=remedy)

@@ -26,7 +26,9 @@ SIDES = SOURCE, TARGET = ("source", "target")
 IDS, OFFSETS = "ids", "offsets"  # the files of a side
 WRITE_IDS = 1 << 16  # number of ids that are written at once
 CHECKED_IDS = 1 << 20  # number of ids that are compared at once
+CHECKED_AT_ONCE = 1 << 27  # most ids of a side that are all checked before training starts
 REPLACE_BYTES = 1 << 20  # number of bytes that are replaced at once
+READ_OFFSETS = 1 << 18  # number of offsets that are read at once
 Ids = NDArray[np.int32]
 Counts = NDArray[np.int64]
 _REMEDY = "Prepare it again:  tmt prepare --config CONFIG --force"
@@ -84,8 +86,10 @@ def replace_ids(folder: Path, side: str, new: Ids) -> None:
 class Side:
     """One side of a store: sentence i is ids[offsets[i] : offsets[i + 1]]."""
 
+    _below: int | None = None  # ids are checked against this when they are used
+
     def __init__(self, folder: Path, side: str) -> None:
-        self._folder = folder
+        self._folder, self._name = folder, side
         self.offsets: Counts = _mapped(folder / f"{side}.{OFFSETS}", "<i8")
         self.ids: Ids = _mapped(folder / f"{side}.{IDS}", "<i4")
         if len(self.offsets) == 0 or self.offsets[0] != 0 or self.offsets[-1] != len(self.ids):
@@ -94,31 +98,58 @@ class Side:
     @cached_property
     def lengths(self) -> Counts:
         """Number of tokens of each sentence, with end token. Raises TmtError if a sentence has none."""
-        lengths = np.diff(self.offsets)
+        return self._real(np.diff(self.offsets))
+
+    def lengths_of(self, rows: Counts) -> Counts:
+        """Number of tokens of these sentences. Raises TmtError if one has none."""
+        return self._real(self.offsets[rows + 1] - self.offsets[rows])
+
+    def excerpt(self, starts: Counts, sizes: Counts) -> Side:
+        """Runs of sentences as a side in memory. starts, sizes: the first sentence of each run, and how many it has
+
+        They are read from the files. A map would keep the pages around them too: in the end the whole file.
+        """
+        return _Excerpt(self._folder, self._name, starts, sizes, self._below)
+
+    def longest(self) -> int:
+        """Number of tokens of the longest sentence. Reads all offsets."""
+        blocks = [slice(start, start + READ_OFFSETS + 1) for start in range(0, len(self), READ_OFFSETS)]
+        return max(int(np.diff(self.offsets[block]).max()) for block in blocks)
+
+    def _real(self, lengths: Counts) -> Counts:
         if len(lengths) and lengths.min() < 1:
             raise _damaged("a sentence has no tokens", self._folder)
         return lengths
 
     def require_below(self, size: int) -> None:
-        """Raises TmtError if an id is not one of a vocabulary of this size."""
+        """Raises TmtError if an id is not one of a vocabulary of this size.
+
+        The ids of a large store are checked when they are used: reading all of them would take minutes.
+        """
+        if len(self.ids) > CHECKED_AT_ONCE:
+            self._below = size
+            return
         for start in range(0, len(self.ids), CHECKED_IDS):
-            block = self.ids[start : start + CHECKED_IDS]
-            if block.min() < 0 or block.max() >= size:
-                raise _damaged("an id is not in the vocabulary", self._folder)
+            self._require_below(self.ids[start : start + CHECKED_IDS], size)
+
+    def _require_below(self, ids: Ids, size: int | None) -> Ids:
+        if size is not None and len(ids) and (ids.min() < 0 or ids.max() >= size):
+            raise _damaged("an id is not in the vocabulary", self._folder)
+        return ids
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     def __getitem__(self, index: int) -> list[int]:
-        ids: list[int] = self.ids[self.offsets[index] : self.offsets[index + 1]].tolist()
-        return ids
+        sentence: Ids = self.ids[self.offsets[index] : self.offsets[index + 1]]
+        return self._require_below(sentence, self._below).tolist()  # type: ignore[no-any-return]
 
     def joined(self, rows: Counts) -> Counts:
         """The ids of some sentences, one behind the other."""
-        lengths = self.lengths[rows]
+        lengths = self.lengths_of(rows)
         moved = self.offsets[rows] - lengths.cumsum() + lengths  # from the place of a sentence here to that in the file
-        ids: Counts = self.ids[np.arange(lengths.sum()) + np.repeat(moved, lengths)].astype(np.int64)
-        return ids
+        ids = self.ids[np.arange(lengths.sum()) + np.repeat(moved, lengths)]
+        return self._require_below(ids, self._below).astype(np.int64)
 
     def gather(self, rows: Counts, width: int, padding: int) -> NDArray[np.int64]:
         """The ids of some sentences, padded: [len(rows), width]."""
@@ -126,7 +157,57 @@ class Side:
         position_BT = starts[:, None] + np.arange(width)
         real_BT = position_BT < ends[:, None]
         taken = self.ids[np.where(real_BT, position_BT, starts[:, None])]
-        return np.where(real_BT, taken, np.int64(padding))
+        return np.where(real_BT, self._require_below(taken, self._below), np.int64(padding))
+
+
+class MemorySide(Side):
+    """A side in memory."""
+
+    def __init__(self, offsets: Counts, ids: Ids) -> None:
+        self.offsets, self.ids, self._folder = offsets, ids, Path()
+
+    def excerpt(self, starts: Counts, sizes: Counts) -> Side:
+        rows = members(starts, sizes)
+        return MemorySide(_starts(self.lengths_of(rows)), self.joined(rows).astype(np.int32))
+
+
+class _Excerpt(MemorySide):
+    """Runs of sentences of a side. Their ids are read at the first use."""
+
+    def __init__(self, folder: Path, name: str, starts: Counts, sizes: Counts, below: int | None) -> None:
+        self._below, self._folder, self._file = below, folder, folder / f"{name}.{IDS}"
+        offsets = np.empty(int((sizes + 1).sum()), "<i8")
+        _read_runs(folder / f"{name}.{OFFSETS}", starts, sizes + 1, offsets)
+        ends = (sizes + 1).cumsum() - 1
+        self.offsets = _starts(self._real(np.delete(np.diff(offsets), ends[:-1])))
+        self._runs = offsets[ends - sizes], offsets[ends] - offsets[ends - sizes]
+
+    @cached_property
+    def ids(self) -> Ids:  # type: ignore[override]
+        ids = np.empty(int(self.offsets[-1]), "<i4")
+        _read_runs(self._file, *self._runs, ids)
+        return ids
+
+
+def _starts(lengths: Counts) -> Counts:
+    """The start of each sentence, and the end of the last one."""
+    return np.append(0, lengths.cumsum())
+
+
+def _read_runs(file: Path, starts: Counts, sizes: Counts, values: NDArray[Any]) -> None:
+    """Read runs of values of a file, one behind the other. Raises TmtError if the file is missing or too short."""
+    room, width, place = values.view(np.uint8).data, values.itemsize, 0
+    try:
+        number = os.open(file, os.O_RDONLY)
+    except OSError as error:
+        raise TmtError("a file of the prepared data is missing", place=error.filename or file, remedy=_REMEDY) from None
+    try:
+        for start, size in zip((starts * width).tolist(), (sizes * width).tolist(), strict=True):
+            if os.preadv(number, [room[place : place + size]], start) != size:
+                raise _damaged("a file is incomplete", file)
+            place += size
+    finally:
+        os.close(number)
 
 
 class Store:
@@ -137,8 +218,24 @@ class Store:
         if len(self.source) != len(self.target):
             raise _damaged("source and target have different numbers of sentences", folder)
 
+    @classmethod
+    def of(cls, source: Side, target: Side) -> Store:
+        """A store of two sides of the same length."""
+        store = cls.__new__(cls)
+        store.source, store.target = source, target
+        return store
+
+    def excerpt(self, starts: Counts, sizes: Counts) -> Store:
+        """Runs of pairs as a store in memory; see `Side.excerpt`."""
+        return Store.of(self.source.excerpt(starts, sizes), self.target.excerpt(starts, sizes))
+
     def __len__(self) -> int:
         return len(self.source)
+
+
+def members(starts: Counts, sizes: Counts) -> Counts:
+    """All numbers of some runs, one run behind the other."""
+    return np.repeat(starts - sizes.cumsum() + sizes, sizes) + np.arange(sizes.sum())
 
 
 def _mapped(file: Path, kind: str) -> NDArray[Any]:

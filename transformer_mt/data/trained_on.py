@@ -70,7 +70,11 @@ class TrainedOn:
         file = folder / FILE
         try:
             with safe_open(file, framework="np") as opened:
-                hashes = {side: opened.get_tensor(side) for side in SIDES}
+                parts = {side: opened.get_slice(side) for side in SIDES}
+                for side, part in parts.items():  # a stranger's file may claim any type and shape
+                    if part.get_dtype() != "U64" or len(part.get_shape()) != 1 or part.get_shape()[0] > MOST:
+                        raise SafetensorError(f"{side} is not a list of at most {MOST:,} hashes")
+                hashes = {side: np.unique(part[:]) for side, part in parts.items()}
                 complete = (opened.metadata() or {}).get("complete") == "true"
         except FileNotFoundError:
             return None

@@ -9,6 +9,7 @@ which cell. Rows that differ from the first token on, such as samples, are famil
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,6 +25,8 @@ from transformer_mt.model.masks import padding_mask
 from transformer_mt.model.transformer import Transformer
 
 ENCODE_CHUNK_TOKENS = 1536  # source tokens, padding included, that a CPU encodes at once
+FAST_CHUNK_TOKENS = 256  # enough of them for fast products of matrices
+SHORT = 0.85  # of the longest sentence of a chunk: shorter ones begin another, which saves their padding
 SPARE_STEPS = 4  # new cells have room for this many steps; then they are copied to a larger place
 GPU_SPARE_STEPS = 32  # the same where the host waits for the number of cells to copy
 MIN_KEYS = 16  # fewer keys are filled up to this number: a CPU's softmax is five times as slow on fewer
@@ -217,20 +220,37 @@ class IncrementalDecoder:
         A CPU encodes chunks of sentences that fit its own cache, each without padding that no sentence of it needs.
         """
         n_sources, width = source_BS.shape
-        on_cpu = source_BS.device.type == "cpu"
-        n_rows = max(ENCODE_CHUNK_TOKENS // width, 1) if on_cpu else n_sources
         memory: tuple[KeyValue, ...] = ()
-        for first in range(0, n_sources, n_rows):
-            rows = slice(first, first + n_rows)
-            longest = int((source_BS[rows] != self.model.padding).sum(dim=1).max()) if on_cpu else width
-            memory_BSD = F.pad(self.model.encode(source_BS[rows, :longest])[0], (0, 0, 0, width - longest))
+        for first, end, longest in self._chunks(source_BS):
+            memory_BSD = self.model.encode(source_BS[first:end, :longest])[0]
             layers = [layer.cross_attention.project_memory(memory_BSD) for layer in self.model.decoder.layers]
             if not memory:  # contiguous, unlike the projections, because every step reads it head by head
-                shape = (n_sources, *layers[0][0].shape[1:])
-                memory = tuple(KeyValue(*(memory_BSD.new_empty(shape) for _ in layer)) for layer in layers)
-            for place, (key_BHSK, value_BHSK) in zip(memory, layers, strict=True):
-                place.key_BHMK[rows], place.value_BHMK[rows] = key_BHSK, value_BHSK
+                _, n_heads, _, head_width = layers[0][0].shape
+                shape = n_sources, n_heads, width, head_width
+                memory = tuple(KeyValue(*(memory_BSD.new_zeros(shape) for _ in layer)) for layer in layers)
+            for places, projected in zip(memory, layers, strict=True):
+                for place_BHSK, new_BHSK in zip(places, projected, strict=True):
+                    place_BHSK[first:end, :, :longest] = new_BHSK
         return DecoderCache.empty(memory, padding_mask(source_BS, self.model.padding))
+
+    def _chunks(self, source_BS: Tensor) -> Iterator[tuple[int, int, int]]:
+        """First and last sentence and longest length of chunks that are encoded at once.
+
+        A chunk also ends where a sentence is much shorter than the first, if it is large enough for a fast product.
+        """
+        n_sources, width = source_BS.shape
+        if source_BS.device.type != "cpu":
+            yield 0, n_sources, width
+            return
+        lengths, first, longest = (source_BS != self.model.padding).sum(dim=1).tolist(), 0, 0
+        for number, length in enumerate(lengths):
+            rows = number - first
+            is_short = rows * longest >= FAST_CHUNK_TOKENS and length <= SHORT * longest
+            if rows and (is_short or (rows + 1) * max(length, longest) > ENCODE_CHUNK_TOKENS):
+                yield first, number, longest
+                first, longest = number, 0
+            longest = max(longest, length)
+        yield first, n_sources, longest
 
     def step(self, previous_N: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
         """Read one more target token for each row, ids [N]; returns logits [N, V] of the next, and the longer cache.

@@ -81,16 +81,26 @@ def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> Mo
     config, file = load_config(folder / CONFIG), folder / WEIGHTS
     shapes = read_shapes(file)
     source, target = load_codecs(folder, _rows(shapes, SOURCE), _rows(shapes, TARGET))
+    require_weights_fit(folder, config, len(source), len(target))
+    model = build_model(config, len(source), len(target), device)
+    load_weights(model, read_model_weights(folder), file)
+    return ModelDirectory(folder, config, model.eval(), source, target)
+
+
+def require_weights_fit(folder: Path, config: Config, source_size: int, target_size: int) -> None:
+    """Raises TmtError unless the weights are those of such a model. Only their shapes are read.
+
+    source_size, target_size: of the vocabularies
+    """
+    file = folder / WEIGHTS
+    shapes = read_shapes(file)
     for stack, layers in (("encoder", config.model.encoder_layers), ("decoder", config.model.decoder_layers)):
         found = len({name.split(".")[2] for name in shapes if re.match(rf"{stack}\.layers\.\d", name)})
         if found != layers:
             problem = f"the weights do not fit the model: {found} {stack} layers in the file, {layers} in the config"
             raise TmtError(problem, place=file, remedy=f"Set model.{stack}_layers in {folder / CONFIG} to {found}.")
     with torch.device("meta"):
-        require_fit(build_model(config, len(source), len(target), "meta"), shapes, file)
-    model = build_model(config, len(source), len(target), device)
-    load_weights(model, read_model_weights(folder), file)
-    return ModelDirectory(folder, config, model.eval(), source, target)
+        require_fit(build_model(config, source_size, target_size, "meta"), shapes, file)
 
 
 def read_model_weights(folder: Path) -> dict[str, Tensor]:

@@ -88,6 +88,19 @@ def _misfits(parameters: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int
     ]
 
 
+def require_finite(weights: Mapping[str, Tensor], place: str | Path) -> None:
+    """Raises a TmtError that lists all tensors that are not finite floats."""
+    _raise_misfits(_not_finite(weights), place)
+
+
+def _not_finite(weights: Mapping[str, Tensor]) -> list[str]:
+    return [
+        f"not finite floats: {name}"
+        for name, tensor in weights.items()
+        if not (tensor.dtype in _FLOATS and tensor.isfinite().all())
+    ]
+
+
 def _raise_misfits(problems: list[str], place: str | Path) -> None:
     if problems:
         shown = problems[:10] + ([f"... and {len(problems) - 10} more"] if len(problems) > 10 else [])
@@ -117,12 +130,7 @@ def load_weights(model: nn.Module, weights: Mapping[str, Tensor], place: str | P
     """
     parameters = dict(model.named_parameters())
     problems = _misfits(parameters, {name: tensor.shape for name, tensor in weights.items()})
-    problems += [
-        f"not finite floats: {name}"
-        for name, tensor in weights.items()
-        if not (tensor.dtype in _FLOATS and tensor.isfinite().all())
-    ]
-    _raise_misfits(problems, place)
+    _raise_misfits(problems + _not_finite(weights), place)
     with torch.no_grad():
         for name, parameter in parameters.items():
             parameter.copy_(weights[name])

@@ -168,8 +168,9 @@ class Batcher:
         if not self._jobs:
             self._complete.clear()
             await self._complete.wait()
-        self._wanted, end = wanted, time.monotonic() + LONGEST_WAIT
-        while len(self._jobs) < wanted and (left := min(self._arrived + WAIT, end) - time.monotonic()) > 0:
+        start = time.monotonic()  # whoever was just answered could not ask before
+        self._wanted, end = wanted, start + LONGEST_WAIT
+        while len(self._jobs) < wanted and (left := min(max(self._arrived, start) + WAIT, end) - time.monotonic()) > 0:
             self._complete.clear()
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._complete.wait(), left)

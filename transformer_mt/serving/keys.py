@@ -31,15 +31,13 @@ class Keys:
         if not self._digests:
             return
         scheme, _, key = connection.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and given is None:
-            given = key.strip()
-        if given is None:
+        sent = [_digest(one) for one in (given, key.strip() if scheme.lower() == "bearer" else None) if one is not None]
+        if not sent:
             raise RequestError(
                 403, "this server needs an API key: send the header Authorization: Bearer KEY, or api_key"
             )
-        digest = _digest(given)
         # Digests have one length, and all of them are compared: the time says nothing about a key.
-        if not sum(hmac.compare_digest(digest, one) for one in self._digests):
+        if not sum(hmac.compare_digest(digest, one) for digest in sent for one in self._digests):
             raise RequestError(403, "this API key is not valid here")
 
 

@@ -111,11 +111,12 @@ class HealthAnswer(TypedDict):
 
 def routes(models: Models, limits: Limits, keys: Keys) -> list[Route]:
     """The routes of this interface."""
+    turn = asyncio.Lock()
 
     async def translate(request: Request) -> Response:
         wanted = await read_json_or_form(request, LibreTranslateRequest, limits)
         keys.check(request, wanted.api_key)
-        return json_response(await answered(request, _translated(wanted, models, limits), limits))
+        return json_response(await answered(request, _translated(wanted, models, limits, turn), limits))
 
     async def detect(request: Request) -> Response:
         wanted = await read_json_or_form(request, DetectRequest, limits)
@@ -149,7 +150,10 @@ def languages_of(models: Models) -> list[LanguageAnswer]:
     return [LanguageAnswer(code=code, name=name_of(code), targets=some) for code, some in targets.items()]
 
 
-async def _translated(wanted: LibreTranslateRequest, models: Models, limits: Limits) -> LibreTranslateAnswer:
+async def _translated(
+    wanted: LibreTranslateRequest, models: Models, limits: Limits, turn: asyncio.Lock
+) -> LibreTranslateAnswer:
+    """turn: of the requests whose HTML is read."""
     texts = [wanted.q] if isinstance(wanted.q, str) else wanted.q
     refuse_length(texts, limits)
     detected: list[Detected] = []
@@ -164,7 +168,7 @@ async def _translated(wanted: LibreTranslateRequest, models: Models, limits: Lim
         places = [place for place, own in enumerate(sources) if own == source]
         model, some = models.find(source, wanted.target), [texts[place] for place in places]
         work = (
-            _html_translated(some, model, limits)
+            _html_translated(some, model, limits, turn)
             if wanted.format == "html"
             else _text_translated(some, model, limits, wanted.alternatives + 1)
         )
@@ -191,14 +195,17 @@ async def _text_translated(texts: Sequence[str], model: ServedModel, limits: Lim
     return results
 
 
-async def _html_translated(texts: Sequence[str], model: ServedModel, limits: Limits) -> list[list[str]]:
+async def _html_translated(
+    texts: Sequence[str], model: ServedModel, limits: Limits, turn: asyncio.Lock
+) -> list[list[str]]:
     """The translation of each page, with its tags as they are, byte for byte."""
 
     def opened() -> tuple[list[OpenDocument], int]:
         pages = [OpenDocument(text, Html(), model.translator) for text in texts]
         return pages, sum(len(model.translator.sentences(one)) for page in pages for one in page.texts)
 
-    pages, sentences = await asyncio.to_thread(opened)
+    async with turn:  # a malicious page takes seconds: many of them must not take all threads
+        pages, sentences = await asyncio.to_thread(opened)
     refuse_sentences(sentences, limits)
     items = [Item(*one) for page in pages for one in zip(page.texts, page.terms or repeat(()), strict=False)]
     found = iter(await model.batcher.translate(items, Settings(align=True, split=True)))

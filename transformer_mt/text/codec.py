@@ -31,6 +31,7 @@ from transformer_mt.text.vocabulary import EOS, MARKS, UNK, Vocabulary
 
 SETTINGS, VOCABULARY = "tokenizer.json", "vocabulary.txt"
 SOURCE, TARGET = "source", "target"  # folders of the two sides
+MOST_TOKENS = 1 << 21  # of a vocabulary; embeddings of so many have gigabytes
 _REMEDY = "Prepare again with `tmt prepare --force`, or copy the whole model folder again."
 
 
@@ -162,6 +163,8 @@ class Codec:
         """
         try:
             written = read_small(folder / VOCABULARY, LARGEST)
+            if written.count(b"\n") > MOST_TOKENS:
+                raise ValueError(f"{VOCABULARY} has more than {MOST_TOKENS:,} lines")
             if size is not None and written.count(b"\n") != size:
                 raise ValueError(f"{VOCABULARY} has {written.count(10):,} lines, but the model has {size:,} tokens")
             segmenter = Segmenter.load(folder)

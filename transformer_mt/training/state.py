@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from transformer_mt.config.training import TrainingConfig
+from transformer_mt.data.planning import Cursor
 from transformer_mt.training.schedules.plateau import plateau_after
 
 
@@ -29,6 +30,9 @@ class TrainState:
     interrupted:    steps with a checkpoint only because of an interruption, or 0 for the parent; they do not count for
               `keep_last`
     recent:   steps of the newest other checkpoints; the settings say how many
+    plan_window, plan_batch:  the place of the next update in the plan of the epoch, for any number of processes
+    plan_windows, plan_batches:  windows of the epoch, and batches of the window (0: not known), when this was saved; an
+              older version, which did not write them, counts as 0 windows
     stopped:  why training ended; empty while it continues
     """
 
@@ -53,6 +57,10 @@ class TrainState:
     window_tokens: int = 0
     window_seconds: float = 0.0
     validated: int = 0
+    plan_window: int = 0
+    plan_batch: int = 0
+    plan_windows: int = 1
+    plan_batches: int = 0
     interrupted: list[int] = field(default_factory=list)
     recent: list[int] = field(default_factory=list)
     stopped: str = ""
@@ -67,7 +75,8 @@ class TrainState:
         """The inverse of `to_json`. Raises ValueError if keys are missing."""
         names = {item.name for item in fields(cls)}
         added = {item.name: 0 for item in fields(cls) if item.name.startswith("window_")}
-        values = {"interrupted": [], "recent": [], **added, **values}  # older versions did not write these
+        place = {"plan_window": 0, "plan_batch": 0, "plan_windows": 0, "plan_batches": 0}
+        values = {"interrupted": [], "recent": [], **place, **added, **values}  # older versions did not write these
         if not names <= set(values):
             raise ValueError(f"keys are missing: {', '.join(sorted(names - set(values)))}")
         known: dict[str, Any] = {name: math.inf if values[name] is None else values[name] for name in names}
@@ -100,12 +109,18 @@ class TrainState:
         if self.step not in (*self.interrupted, *self.recent):
             self.recent = [*self.recent, self.step][-config.kept_last :]
 
-    def advance(self, updates: int, seconds: float) -> None:
-        """Count one more update. updates: optimizer steps in this epoch."""
+    @property
+    def cursor(self) -> Cursor:
+        """The place of the next update in the plan."""
+        return Cursor(self.epoch, self.plan_window, self.plan_batch)
+
+    def advance(self, following: Cursor, seconds: float) -> None:
+        """Count one more update. following: the place of the next one"""
         self.step, self.update = self.step + 1, self.update + 1
         self.seconds, self.recent_seconds = self.seconds + seconds, self.recent_seconds + seconds
-        if self.update == updates:
-            self.epoch, self.update = self.epoch + 1, 0
+        if following.epoch != self.epoch:
+            self.update = 0
+        self.epoch, self.plan_window, self.plan_batch = following
 
     def add_tokens(self, tokens: int, nll: float) -> None:
         """Add the target tokens of some updates. nll: the sum of their -log p."""
@@ -144,6 +159,6 @@ class TrainState:
         return is_best
 
     def rescale_world(self, world: int) -> None:
-        """Continue with another number of processes. `update` is rounded down, so that no pair is left out."""
+        """Continue with another number of processes, at the same batch. `update` is rounded down."""
         self.update = self.update * self.world // world
         self.world = world

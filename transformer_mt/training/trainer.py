@@ -11,6 +11,7 @@ from torch import Tensor
 
 from transformer_mt.config.schema import Config
 from transformer_mt.data.batching import Batches
+from transformer_mt.data.loader import Loader
 from transformer_mt.errors import INTERRUPTED, TmtError
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.reporting.events import Events
@@ -40,7 +41,16 @@ from transformer_mt.training.validation import Validation
 
 LOG_EVERY = 20  # updates between records in metrics.jsonl
 ASK_EVERY, ASK_SECONDS = 20, 1.0  # updates and seconds between questions whether a process must stop
+PREFETCH = 16  # batches that are ready ahead for a GPU
 SHOW_LOSS_SECONDS = 1.0  # between updates of the loss in the progress bar; reading the loss makes the GPU wait
+
+
+def updates_ahead(config: Config, device: torch.device) -> int:
+    """How many updates have their batches ready ahead, from `runtime.prefetch`."""
+    batches = config.runtime.prefetch
+    if batches == "auto":
+        batches = PREFETCH if device.type == "cuda" else 0
+    return -(-batches // config.training.accumulate)
 
 
 class Trainer:
@@ -58,6 +68,7 @@ class Trainer:
     ) -> None:
         self.config, self.settings = config, config.training
         self.model, self.batches, self.validation = model, batches, validation
+        self.loader = Loader(batches, updates_ahead(config, machine.device), machine.device)
         self.run, self.machine, self.world, self.events = run, machine, machine.world, events
         self.state = TrainState(world=self.world.size)
         self.epoch_updates = batches.updates(1)  # stored, because `batches` remembers only one epoch
@@ -104,6 +115,7 @@ class Trainer:
                 raise out_of_memory() from None
             raise failed_compilation(error) or error from None
         finally:
+            self.loader.close()
             self.events.end_epoch()
         return self.state
 
@@ -132,9 +144,8 @@ class Trainer:
     def _update(self, stop: StopSignal, updates: int) -> None:
         """One optimizer step on the batches of all processes. updates: optimizer steps in this epoch."""
         started, state = time.monotonic(), self.state
-        batches = self.batches.update(state.epoch, state.update)
+        batches, size, following = self.loader.next(state.cursor)
         self._ask_others(stop)
-        size = self.batches.update_size(state.epoch, state.update)
         tokens = size.tokens
         if tokens is None:
             tokens = int(self.world.sums([sum(batch.tokens for batch in batches)])[0])
@@ -148,7 +159,7 @@ class Trainer:
         self.optimizer.update(state.step + 1, self.learning_rate)
         if self.narrow:
             self.narrow.round_weights()
-        state.advance(updates, time.monotonic() - started)
+        state.advance(following, time.monotonic() - started)
         self._show(updates)
 
     def _ask_others(self, stop: StopSignal) -> None:
@@ -176,7 +187,7 @@ class Trainer:
         """
         state = self.state
         if self.schedule.ends_with(self.settings) == "max_epochs":
-            return (state.epoch - 1) * self.epoch_updates + state.update + 1
+            return (state.epoch - 1) * self.epoch_updates + self.batches.updates_before(state.cursor) + 1
         return state.step + 1
 
     def _show(self, updates: int) -> None:
@@ -272,6 +283,8 @@ class Trainer:
         """Save a checkpoint with the states of the random generators of all processes."""
         self._collect()
         self.state.record_checkpoint(self.settings)
+        self.state.plan_windows = self.batches.windows
+        self.state.plan_batches = self.batches.batches_in(self.state.cursor)
         states = self.world.gather(random_states(self.machine.device))
         self.world.from_main(lambda: self._write(states), "the checkpoint to be written")
         self.losses.restart_clock()
@@ -327,6 +340,7 @@ class Trainer:
         self._load(checkpoint)
         if not self.damaged:  # a killed process may have written the last checkpoint, and not removed old ones
             self.world.from_main(self._remove_old)
+        self._restore_place()
         state, size = self.state, self.world.size
         if state.world != size:
             factor = size / state.world
@@ -340,6 +354,20 @@ class Trainer:
             f"resumed at step {state.step:,} (epoch {state.epoch}, {state.update:,} of {updates:,} updates done)"
         )
         return True
+
+    def _restore_place(self) -> None:
+        """Find the place of the checkpoint in the plan of its epoch."""
+        state = self.state
+        if not state.plan_windows:  # of an older version, which planned whole epochs
+            state.plan_windows, state.plan_batch = 1, state.update * state.world * self.settings.accumulate
+        found, is_exact = self.batches.planner.restored(state.cursor, state.plan_windows, state.plan_batches)
+        if not is_exact:
+            self.events.say(
+                f"the checkpoint was written with other batches, or by another version of tmt: in the rest of epoch"
+                f" {state.epoch}, some pairs come twice and others not at all"
+            )
+            state.epoch, state.plan_window, state.plan_batch = found
+            state.update = self.batches.updates_before(found)
 
     def _load(self, checkpoint: Checkpoint) -> None:
         """Restore state, weights, optimizer and random generators."""

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from transformer_mt.data.batching import BatchSize, assemble, by_length, cut
+from transformer_mt.data.batching import assemble
+from transformer_mt.data.planning import BatchSize, by_length, cut
 from transformer_mt.data.store import Store
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import Machine

@@ -9,7 +9,7 @@ from transformer_mt.config.load import CONFIG, differences, load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.data.parent import Parent
 from transformer_mt.decoding.finding import find_model
-from transformer_mt.decoding.model_directory import TRAINED_ON
+from transformer_mt.decoding.model_directory import TRAINED_ON, WEIGHTS, require_weights_fit
 from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import path_of
 from transformer_mt.files.replace import replaced_folder
@@ -42,8 +42,12 @@ def parent_of(config: Config, run: Path, fresh: bool = False) -> Parent | None:
         if folder.resolve().is_relative_to(run.resolve()):
             remedy = "Give the new run another name, so that the model it starts from stays as it is."
             raise TmtError("this run would start from its own model", place="training.start_from", remedy=remedy)
-    require_fit(config, load_config(folder / CONFIG))
-    return Parent(start, folder)
+    of_parent = load_config(folder / CONFIG)
+    require_fit(config, of_parent)
+    parent = Parent(start, folder)
+    if (folder / WEIGHTS).exists():  # a stranger's config may claim any size, and a model of that size is built next
+        require_weights_fit(folder, of_parent, *map(len, parent.codecs))
+    return parent
 
 
 def find_parent(config: Config) -> Path:

@@ -20,20 +20,21 @@ from transformer_mt.reporting.distributions import plot_lengths
 from transformer_mt.workflows.parents import parent_of
 
 
-def prepare(config: ConfigLike, force: bool = False) -> Prepared:
+def prepare(config: ConfigLike, force: bool = False, cluster: str | None = None) -> Prepared:
     """Clean and split the corpus, train tokenizers, build vocabularies and write ids, if that is not done yet.
 
     config: a Config or a YAML file. force: prepare again. The result has a `report` and a `folder`.
+    cluster: a Ray cluster that does the work: `auto`, `local`, `ray://host:port` or `host:port`
     Raises TmtError for wrong data (with file and line) and if writing fails; earlier prepared data is then unchanged.
     """
     settings = config_of(config)
-    return prepare_with(settings, parent_of(settings, RUNS / settings.name), force)
+    return prepare_with(settings, parent_of(settings, RUNS / settings.name), force, cluster)
 
 
-def prepare_with(config: Config, parent: Parent | None, force: bool = False) -> Prepared:
+def prepare_with(config: Config, parent: Parent | None, force: bool = False, cluster: str | None = None) -> Prepared:
     """The same for a checked config, with the tokenizers of a parent if there is one."""
     with _progress() as progress:
-        prepared = prepare_data(config, force, progress, parent)
+        prepared = prepare_data(config, force, progress, parent, cluster)
     if not prepared.picture.exists():
         plot_lengths(prepared.lengths(), prepared.picture)
     return prepared

@@ -15,7 +15,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.config.section import NAME
 from transformer_mt.config.training import RuntimeConfig
 from transformer_mt.corpora.looking import HEADER
-from transformer_mt.data.batching import BatchSize, by_length, cut
+from transformer_mt.data.planning import BatchSize, by_length, cut
 from transformer_mt.data.store import Counts
 from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import paths_of

@@ -10,11 +10,16 @@ from torch import Tensor
 from transformer_mt.config.schema import Config
 from transformer_mt.data.parent import Parent
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
-from transformer_mt.decoding.model_directory import WEIGHTS, read_model_weights, vocabularies_digest
+from transformer_mt.decoding.model_directory import (
+    WEIGHTS,
+    read_model_weights,
+    require_weights_fit,
+    vocabularies_digest,
+)
 from transformer_mt.errors import TmtError
 from transformer_mt.kernels.build import build_model
 from transformer_mt.model.transformer import Transformer
-from transformer_mt.runtime.weights import load_weights
+from transformer_mt.runtime.weights import load_weights, require_finite
 from transformer_mt.text.codec import Codec
 from transformer_mt.text.vocabulary import MARKS
 from transformer_mt.training.run_directory import FRESH
@@ -45,12 +50,14 @@ def load_parent(model: Transformer, config: Config, parent: Parent, codecs: tupl
             place=folder,
             remedy=f"Start again with {FRESH}, or bring the old model back.",
         )
+    require_weights_fit(folder, config, *map(len, parent.codecs))
+    weights, file = read_model_weights(folder), folder / WEIGHTS
+    require_finite(weights, file)
     parts = {
         side: [_ids_of_parts(old, token) for token in new.vocabulary.tokens[len(old) :]]
         for side, old, new in zip(SIDES, parent.codecs, codecs, strict=True)
     }
-    weights = with_new_rows(read_model_weights(folder), model, parts)
-    load_weights(model, weights, folder / WEIGHTS)
+    load_weights(model, with_new_rows(weights, model, parts), file)
 
 
 def own_bleu(scorer: Scorer, parent: Parent, weights: Mapping[str, Tensor]) -> float | None:

@@ -16,8 +16,9 @@ from torch import Tensor
 
 from transformer_mt.config.load import ConfigLike
 from transformer_mt.config.schema import Config
-from transformer_mt.data.batching import Batches, BatchSize, Sampler
+from transformer_mt.data.batching import Batches, Sampler
 from transformer_mt.data.parent import Parent, hashes_for_model
+from transformer_mt.data.planning import BatchSize
 from transformer_mt.data.prepare import samples_segmentations
 from transformer_mt.data.prepared import Prepared
 from transformer_mt.decoding.finding import RUNS
@@ -248,7 +249,7 @@ class TrainingJob:
 
     def _sampler(self) -> Sampler:
         """Draws a new segmentation of a training pair for each batch it is in."""
-        sources, targets = self.prepared.raw("train")
+        sources, targets = self.prepared.training_text()
         source, target = self.prepared.codecs()
 
         def sample(pair: int, random: Random) -> tuple[list[int], list[int]]:

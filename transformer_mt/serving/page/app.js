@@ -20,7 +20,7 @@ export function show(name, { push = true } = {}) {
     $(view).hidden = !is;
     if (is) document.title = `${tab.textContent} · transformer_mt`;
   }
-  if (push && location.hash !== `#${wanted}`) history.replaceState(null, "", `#${wanted}`);
+  if (push && location.hash !== `#${wanted}`) history.pushState(null, "", `#${wanted}`);
   for (const [view, module] of Object.entries(VIEWS)) module.shown(view === wanted && !document.hidden);
 }
 

@@ -75,7 +75,8 @@ async function hear() {
     }, own.signal);
   } catch (error) {
     if (error.name === "AbortError" || own !== stream) return;
-    if (error instanceof Failure && error.kind !== "away") say($("runs-problem"), error.message);
+    if (!(error instanceof Failure)) console.error(error); // the next look at the list tries again
+    else if (error.kind !== "away") say($("runs-problem"), error.message);
   }
   if (own === stream) stream = null; // the run is finished, or the server is away: the list looks again
 }

@@ -27,6 +27,7 @@ from transformer_mt.files.opening import read_small
 from transformer_mt.text.tokenizers.base import LARGEST, Tokenizer
 from transformer_mt.text.tokenizers.more_merges import SPACE, more_pieces, with_pieces
 from transformer_mt.text.tokenizers.morphemes import Morphemes
+from transformer_mt.text.tokenizers.piece_file import require_bearable
 from transformer_mt.text.tokenizers.subword_sampling import Drops, bpe_dropout, sample_bpe, sample_unigram
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK
 
@@ -179,9 +180,13 @@ class SentencepieceTokenizer(Tokenizer):
         (folder / FILE).write_bytes(self._pieces.serialized_model_proto())
 
     def load(self, folder: Path) -> None:
+        model = read_small(folder / FILE, LARGEST)
         try:
-            self._load(read_small(folder / FILE, LARGEST))
-        except (RuntimeError, MemoryError) as error:
+            require_bearable(model)
+            self._load(model)
+            if len(self._pieces.decode_pieces([MARKS[UNK]])) > LONGEST:
+                raise ValueError("its text for unknown pieces is too long")
+        except (RuntimeError, MemoryError, ValueError) as error:
             raise ValueError(f"{FILE} is damaged: {error or 'it asks for too much memory'}") from None
 
 

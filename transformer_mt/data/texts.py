@@ -1,0 +1,64 @@
+"""The text of training pairs, for segmentations drawn at random: lines that stay on disk until they are needed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import overload
+
+import numpy as np
+
+from transformer_mt.data.store import Counts
+from transformer_mt.errors import TmtError
+
+INDEXED = 16  # the start of each line with a multiple of this number is in memory
+READ_BYTES = 1 << 22  # number of bytes that are read at once to find them
+NEWLINE = 10
+
+
+class Lines(Sequence[str]):
+    """The lines of a UTF-8 text file, without their ends. Opening it reads the file once, in little memory.
+
+    remedy: for the user, if the file is damaged
+    Raises TmtError if the file is missing; and when a line is read, if that is not UTF-8.
+    """
+
+    def __init__(self, file: Path, remedy: str) -> None:
+        self._path, self._remedy = file, remedy
+        starts, lines, size, end = [np.zeros(1, np.int64)], 0, 0, b"\n"
+        try:
+            with file.open("rb") as text:
+                while block := text.read(READ_BYTES):
+                    following: Counts = np.flatnonzero(np.frombuffer(block, np.uint8) == NEWLINE) + size + 1
+                    starts.append(following[-(lines + 1) % INDEXED :: INDEXED])
+                    lines, size, end = lines + len(following), size + len(block), block[-1:]
+        except FileNotFoundError:
+            raise TmtError("a file of the prepared data is missing", place=file, remedy=remedy) from None
+        self._lines = lines + (end != b"\n")
+        self._starts = np.append(np.concatenate(starts), size)
+
+    def __len__(self) -> int:
+        return self._lines
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        if not 0 <= index < self._lines:
+            raise IndexError(index)
+        start, end = self._starts[index // INDEXED : index // INDEXED + 2].tolist()
+        file = os.open(self._path, os.O_RDONLY)
+        try:
+            lines = os.pread(file, end - start, start).split(b"\n")
+        finally:
+            os.close(file)
+        try:
+            return lines[index % INDEXED].decode("utf-8")
+        except UnicodeDecodeError:
+            problem = "the file is damaged: its text is not UTF-8"
+            raise TmtError(problem, place=self._path, remedy=self._remedy) from None
