@@ -153,7 +153,6 @@ CAUSES = {
     "`training.max_epochs`, may change.",
     "training.run_directory._require_same_corpus": "A resumed run must continue on the same data.",
     "training.trainer._diverged": "A number overflowed. Usually the learning rate is too high.",
-    "training.trainer._require_same_checkpoint": "The machines do not share the folder of runs.",
     "workflows.export._require_agreement": "A float32 export has to give nearly the same translations as `tmt`; "
     "an export that does not is wrong.",
 }
