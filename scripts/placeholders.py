@@ -48,6 +48,9 @@ READABLE = {
     "direction": "LANGUAGES",
     "netloc": "HOST",
     "address": "ADDRESS",
+    **dict.fromkeys(("names", "machine", "host_name"), "HOST"),
+    "made": "REASON",
+    "waited_for": "WHAT",
 }
 
 

@@ -142,7 +142,7 @@ CAUSES = {
     "files.receiving._answer": "Check the network; `tmt download --mirror` names another address or a local folder.",
     "files.receiving._check_status": "`--mirror` of `tmt download` names another address, or a local folder.",
     "files.web_page.web_page": "The address has moved, or asks for a login.",
-    "runtime.distributed.join_world": "When one process of `torchrun` fails, the others cannot continue.",
+    "runtime.distributed._lost": "When one process of `torchrun` fails, the others cannot continue.",
     "serving.run.open_socket": "The name after `--host` must lead to an address of this machine.",
     "serving.start.require_packages": "`./scripts/quickstart` installs them; by hand, it is the extra `serve`.",
     "runtime.weights._raise_misfits": "Config and weights come from different runs, or a key of `model` was changed.",
@@ -153,7 +153,6 @@ CAUSES = {
     "`training.max_epochs`, may change.",
     "training.run_directory._require_same_corpus": "A resumed run must continue on the same data.",
     "training.trainer._diverged": "A number overflowed. Usually the learning rate is too high.",
-    "training.trainer._require_same_checkpoint": "The machines do not share the folder of runs.",
     "workflows.export._require_agreement": "A float32 export has to give nearly the same translations as `tmt`; "
     "an export that does not is wrong.",
 }

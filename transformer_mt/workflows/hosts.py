@@ -102,17 +102,18 @@ def config_on_hosts(
             return host_name(), None, str(error).split("\n")[0]
 
     of_hosts = world.on_each_host(own, "the config")
-    first, notes = of_hosts[0][0], []
-    for name, other, problem in of_hosts.values():
+    host, notes = of_hosts[0][0], list[str]()
+    for machine, other, problem in of_hosts.values():
         if other is None:
-            notes.append(f"{name} uses the config of {first}: {problem}")
+            notes.append(f"{machine} uses the config of {host}: {problem}")
             continue
         unequal = [line for line in differences(main, other) if not line.startswith(OF_HOST)]
         if unequal:
             listed = "\n    ".join(unequal)
             error = TmtError(
-                f"the config of {name} differs from that of {first} in these keys ({first} | {name})\n    {listed}",
-                remedy=f"Use the same config on all machines. They may differ only in {', '.join(OF_HOST)}.",
+                f"the config of {machine} differs from that of {host} in these keys ({host} | {machine})\n    {listed}",
+                remedy="Use the same config on all machines. They may differ only in "
+                "data.workers, data.prepared and runtime.threads.",
             )
             world.exit_all(error, on_each_host=True)
     mine = of_hosts[world.leader][1] or main
