@@ -387,13 +387,13 @@ def test_what_differs_between_machines_ends_all_with_one_message_on_each(
         code += "if socket.gethostname() == 'node-b':\n    train.set_up = fails\n"
         expected = ["host node-b: no device"]
     else:
-        code = "import dataclasses, socket, torch, transformer_mt\nfrom transformer_mt.workflows import hosts\n"
+        code = "import socket, torch\nfrom transformer_mt.workflows import hosts\n"
         code += "if socket.gethostname() == 'node-b':\n    "
         if different == "version":
             code += "torch.__version__ = '2.1.0'"
             expected = ["node-b runs torch 2.1.0, and node-a runs torch 2."]
         else:
-            code += "transformer_mt.__file__ = '/etc/hosts'"
+            code += "hosts.__file__ = '/no/such/file'"
             expected = ["node-b and node-a both run transformer_mt", "but with different source files"]
     for end in machines.train(each=2, code=code, **settings):
         assert end.codes == [2, 2], end.printed

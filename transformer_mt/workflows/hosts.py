@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import torch
 
-import transformer_mt
+from transformer_mt import __version__
 from transformer_mt.config.load import ConfigLike, config_of, differences
 from transformer_mt.config.schema import Config
 from transformer_mt.data.contents import Contents, contents_of, different_parts
@@ -45,10 +45,10 @@ class Program(NamedTuple):
 
 def program() -> Program:
     """What runs on this machine."""
-    folder = Path(transformer_mt.__file__).parent
+    folder = Path(__file__).parents[1]
     files = sorted(folder.rglob("*.py"))
     digest = hashlib.sha256("\n".join(f"{file.relative_to(folder)} {sha256_of(file)}" for file in files).encode())
-    packages = {"transformer_mt": transformer_mt.__version__, "torch": torch.__version__}
+    packages = {"transformer_mt": __version__, "torch": torch.__version__}
     packages["python"] = ".".join(platform.python_version_tuple()[:2])
     for name in PACKAGES[1:]:
         with suppress(PackageNotFoundError):
