@@ -164,12 +164,17 @@ class World:
         ended.set()
         if thread is None:
             exchange()
-        else:
-            thread.join()
+        while thread is not None and thread.is_alive():
+            try:
+                thread.join()
+            except KeyboardInterrupt as interruption:  # the group must not end while the thread uses it
+                failure, own.exit_code = interruption, INTERRUPTED
         try:
             if lost:
                 raise failure or lost[0]
             self._raise_first(outcomes, failure)
+            if failure is not None:  # a Ctrl-C after the work had ended
+                raise failure
             return outcomes
         finally:
             failure = None  # its traceback holds this frame, and with it `work` and what that uses
