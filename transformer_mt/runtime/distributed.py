@@ -9,11 +9,12 @@ from __future__ import annotations
 import gc
 import os
 import re
+import signal
 import socket
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from threading import Event, Thread
@@ -312,6 +313,8 @@ def join_world() -> Iterator[World]:
         _forget_locals(error)
         if not isinstance(error, RuntimeError) or not (isinstance(error, dist.DistError) or _LOST.search(str(error))):
             raise
+        with suppress(ValueError):  # not in the main thread
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun sends it at once; the message must come first
         raise _lost(world, error) from None
     else:
         gc.collect()  # see _forget_locals. Not after a failure: torchrun could end the process before it prints
