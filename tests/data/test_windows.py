@@ -130,6 +130,20 @@ def test_an_epoch_goes_on_at_the_same_pair_with_another_number_of_processes(
     assert sorted(rest) == sorted(flat(pairs_from(batches_of(store), cursor)))
 
 
+def test_a_process_assembles_only_its_own_batches(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    assembled: list[list[int]] = []
+    gather = storing.Side.gather
+
+    def counted(side: storing.Side, rows: Counts, width: int, padding: int) -> Any:
+        assembled.append(rows.tolist())
+        return gather(side, rows, width, padding)
+
+    monkeypatch.setattr(storing.Side, "gather", counted)
+    update = batches_of(store, rank=1, world=4, accumulate=2).at(Cursor(1))
+    assert len(update.batches) == 2
+    assert len(assembled) == 4, "two batches of two sides, of the eight batches of the update"
+
+
 def test_weights_repeat_a_corpus_or_draw_a_part_of_it(store: Store) -> None:
     parts = [(101, 2.5), (3, 0.1), (899, 0.25)]
     counts = [Counter(flat(pairs_from(batches_of(store, parts=parts), Cursor(epoch)))) for epoch in range(1, 41)]
