@@ -62,6 +62,8 @@ class Cluster:
         if not self._cpus():
             self.close()
             raise TmtError("the cluster has no node with a CPU", place=address, remedy=_CHECK)
+        is_client = address.startswith("ray://")
+        self._head = address if is_client else ray.get_runtime_context().gcs_address
         self._do = ray.remote(num_cpus=1, max_retries=REPEATS)(_do_on_node)
 
     def _connect(self, number: int) -> None:
@@ -112,6 +114,7 @@ class Cluster:
                 result = self._ray.get(promised, timeout=WAIT)
                 break
             except lost.GetTimeoutError:
+                self._require_head()
                 if not self._cpus():
                     raise TmtError("all nodes of the cluster are lost", place=self._address, remedy=_CHECK) from None
             except lost.RayTaskError as error:
@@ -122,6 +125,13 @@ class Cluster:
         if isinstance(result, Failure):
             raise _seen_here(result)
         return result
+
+    def _require_head(self) -> None:
+        """Raises TmtError if the head of the cluster is lost. Ray would end this process without a word from us."""
+        try:
+            _require_open(self._head)
+        except OSError:
+            raise TmtError("the head of the cluster is lost", place=self._address, remedy=_CHECK) from None
 
     def _cpus(self) -> int:
         return int(self._ray.cluster_resources().get("CPU", 0))
