@@ -198,16 +198,15 @@ def _read_runs(file: Path, starts: Counts, sizes: Counts, values: NDArray[Any]) 
     """Read runs of values of a file, one behind the other. Raises TmtError if the file is missing or too short."""
     room, width, place = values.view(np.uint8).data, values.itemsize, 0
     try:
-        number = os.open(file, os.O_RDONLY)
+        values_file = file.open("rb", buffering=0)
     except OSError as error:
         raise TmtError("a file of the prepared data is missing", place=error.filename or file, remedy=_REMEDY) from None
-    try:
+    with values_file:
         for start, size in zip((starts * width).tolist(), (sizes * width).tolist(), strict=True):
-            if os.preadv(number, [room[place : place + size]], start) != size:
+            values_file.seek(start)
+            if values_file.readinto(room[place : place + size]) != size:
                 raise _damaged("a file is incomplete", file)
             place += size
-    finally:
-        os.close(number)
 
 
 class Store:
