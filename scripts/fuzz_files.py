@@ -21,12 +21,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+import torch  # noqa: E402
 from hypothesis import HealthCheck, Phase, given, seed, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
 
 from tests.fuzz.strategies import Case  # noqa: E402
 from tests.fuzz.targets import TARGETS, Target, made, survive  # noqa: E402
 
-ROUND = 300  # attacks in a child process
+ROUND = 1_000  # attacks in a child process
 PATIENCE = 300  # seconds for a round without a new attack
 FAILURES = Path("fuzz-failures")
 LAST, FILES, COUNT = "last", "files", "count"
@@ -62,6 +64,20 @@ def attack(target: Target, place: Path, number: int, kept: Path) -> None:
                 keep(target, case, kept, kind, "".join(traceback.format_exception(error)))
 
     one()
+
+
+def warm_up(target: Target) -> None:
+    """Import what an attack needs, and make hypothesis' tables of characters, so that all children have them."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = made(target, Path(name) / FILES)
+        target.use(folder)
+
+        @settings(max_examples=1, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+        @given(case=target.cases(folder), text=st.text())
+        def one(case: Case, text: str) -> None:
+            pass
+
+        one()
 
 
 def write(folder: Path, case: Case) -> None:
@@ -133,6 +149,9 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=[target.name for target in TARGETS], help="some targets")
     given_ = parser.parse_args()
     targets = [target for target in TARGETS if given_.only is None or target.name in given_.only]
+    torch.set_num_threads(1)  # threads do not survive a fork
+    for target in targets:
+        warm_up(target)
     end, number, counts = time.monotonic() + 60 * given_.minutes, 0, Counter[str]()
     spent: Counter[str] = Counter()
     while time.monotonic() < end:

@@ -22,6 +22,11 @@ READABLE = {
     "options": "OPTION",
     "given": "OPTION",
     "told": "DETAILS",
+    "self": "ADDRESS",
+    "said": "REASON",
+    "protocols": "PROTOCOL",
+    "failures": "N",
+    "status": "N",
     **dict.fromkeys(("have", "world", "enough", "equal", "pair", "group", "colno", "omitted", "tokens_per_word"), "N"),
     **dict.fromkeys(("ge", "gt", "le", "lt"), "N"),
     "msg": "REASON",
@@ -43,6 +48,9 @@ READABLE = {
     "direction": "LANGUAGES",
     "netloc": "HOST",
     "address": "ADDRESS",
+    **dict.fromkeys(("names", "machine", "host_name"), "HOST"),
+    "made": "REASON",
+    "waited_for": "WHAT",
 }
 
 

@@ -126,7 +126,7 @@ CAUSES = {
     "config.yaml_source._walk": "YAML would silently take the last of the two.",
     "corpora.tables.of_one_width": "Usually a separator stands inside a sentence that is not quoted.",
     "corpora.text.read_parallel": "Usually one file lost its empty lines, or a sentence holds a line break.",
-    "data.parallel.map": "The operating system ends processes when memory runs out.",
+    "data.processes._loss_told": "The operating system ends processes when memory runs out.",
     "workflows.evaluate._test_set": "A model must be scored with the splits that it was trained with.",
     "data.selection._divide": "Validation and test together must leave pairs for training.",
     "data.store._damaged": "A copy was cut short, or the files were changed after `tmt prepare`.",
@@ -141,8 +141,8 @@ CAUSES = {
     "training.checkpoint.verify": "The disk or a copy lost data. `tmt train` continues from the checkpoint before it.",
     "files.receiving._answer": "Check the network; `tmt download --mirror` names another address or a local folder.",
     "files.receiving._check_status": "`--mirror` of `tmt download` names another address, or a local folder.",
-    "files.lines.web_page": "The address has moved, or asks for a login.",
-    "runtime.distributed.join_world": "When one process of `torchrun` fails, the others cannot continue.",
+    "files.web_page.web_page": "The address has moved, or asks for a login.",
+    "runtime.distributed._lost": "When one process of `torchrun` fails, the others cannot continue.",
     "serving.run.open_socket": "The name after `--host` must lead to an address of this machine.",
     "serving.start.require_packages": "`./scripts/quickstart` installs them; by hand, it is the extra `serve`.",
     "runtime.weights._raise_misfits": "Config and weights come from different runs, or a key of `model` was changed.",
@@ -153,7 +153,6 @@ CAUSES = {
     "`training.max_epochs`, may change.",
     "training.run_directory._require_same_corpus": "A resumed run must continue on the same data.",
     "training.trainer._diverged": "A number overflowed. Usually the learning rate is too high.",
-    "training.trainer._require_same_checkpoint": "The machines do not share the folder of runs.",
     "workflows.export._require_agreement": "A float32 export has to give nearly the same translations as `tmt`; "
     "an export that does not is wrong.",
 }

@@ -421,7 +421,7 @@ class Torture:
                 folder = self.copy(self.fresh)
                 ended = train_together(folder, TRAIN, LOGS, count_operations, fault)
                 problem = verdict(fault, ended)
-                told += ended is not None and any(LOST in one.output for one in ended)
+                told += ended is not None and any(LOST.search(one.output) for one in ended)
                 finished += ended is not None and all(one.code == 0 for one in ended)
                 again = train_together(folder, TRAIN, LOGS, count_operations)
                 if again is None or any(one.code != 0 for one in again):

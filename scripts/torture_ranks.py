@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import sys
 import time
@@ -23,9 +24,10 @@ from transformer_mt.cli import main as commands
 from transformer_mt.runtime import distributed
 
 RANKS = 2
-WAIT = 8  # seconds after which a process gives up waiting for another one; in use, `distributed.TIMEOUT`
+WAIT, BEAT = 10, 2.0  # seconds, in place of `distributed.TIMEOUT` and BEAT, if a process stands still
 PATIENCE = 90  # seconds for one command
-LOST, TRACEBACK = "has lost the others", "Traceback"
+LOST = re.compile("has lost the others|got no answer for|cannot connect with the others")  # of the other process
+TRACEBACK = "Traceback"
 CountOperations = Callable[[Callable[[int], None]], Callable[[], int]]
 
 
@@ -105,7 +107,8 @@ def _work(arguments: list[str], logs: Path, count: CountOperations, fault: Fault
     signal.signal(signal.SIGINT, signal.default_int_handler)
     _redirect(logs / f"rank-{rank}.output")
     (logs / f"rank-{rank}.pid").write_text(str(os.getpid()))
-    distributed.TIMEOUT = timedelta(seconds=WAIT)
+    if fault is not None and fault.signal == signal.SIGSTOP:
+        distributed.TIMEOUT, distributed.BEAT = timedelta(seconds=WAIT), BEAT
 
     def before(operation: int) -> None:
         if fault is not None and operation == fault.at:
@@ -150,7 +153,7 @@ def verdict(fault: Fault, ranks: list[Rank] | None) -> str:
     survivor = ranks[1 - fault.rank]
     if survivor.code is None:
         return ""  # torchrun was faster, and has said which process died
-    if survivor.code not in (0, 2) or (survivor.code == 2 and survivor.output.count(LOST) != 1):
+    if survivor.code not in (0, 2) or (survivor.code == 2 and len(LOST.findall(survivor.output)) != 1):
         return f"the other process ended with {survivor.code}: {survivor.output[-300:]}"
     return ""
 

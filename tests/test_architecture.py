@@ -64,7 +64,7 @@ SEARCHING = {
 OUTSIDE: dict[str, set[str]] = {
     "errors": set(),
     "config": {"pydantic", "yaml"},
-    "files": {"charset_normalizer", "filelock", "requests", "urllib3", "tqdm", "zstandard"},
+    "files": {"charset_normalizer", "filelock", "requests", "urllib3", "tqdm", "zstandard", "fsspec", "aiohttp"},
     "phrasebook": set(),
     "model": {"torch"},
     "kernels": {"torch"},

@@ -35,10 +35,19 @@ class TmtError(Exception):
 
     def __str__(self) -> str:
         """What the user reads. Half a surrogate pair, which no output can encode, is written as `\\ud800`; a control
-        character, on which a terminal acts, as `\\x1b`."""
+        character, on which a terminal acts, as `\\x1b`. Addresses are written without passwords."""
         head = f"{self.place}: {self.message}" if self.place else self.message
         text = f"{head}\n  {self.remedy}" if self.remedy else head
-        return visible(text.encode("utf-8", "backslashreplace").decode("utf-8"))
+        return without_credentials(visible(text.encode("utf-8", "backslashreplace").decode("utf-8")))
+
+
+_USER = re.compile(r"(?<=://)[^/@\s]+@")  # user:password
+_QUERY = re.compile(r"(://[^\s?'\"]*\?)[\w.%-]+=[^\s'\"]*")  # may contain a key or a signature
+
+
+def without_credentials(text: str) -> str:
+    """The text with `***` for users, passwords and queries in addresses."""
+    return _QUERY.sub(r"\1***", _USER.sub("***@", text))
 
 
 def visible(text: str) -> str:
@@ -46,7 +55,7 @@ def visible(text: str) -> str:
     return CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
-def reason(error: Exception) -> str:
+def reason(error: BaseException) -> str:
     """What a library says, at most LONGEST_REASON characters: some libraries quote a whole file."""
     said = str(error) or type(error).__name__
     return said if len(said) <= LONGEST_REASON else said[: LONGEST_REASON - 3] + "..."

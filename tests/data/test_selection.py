@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.corpus import SplitConfig
 from transformer_mt.corpora.base import WHOLE, Pair
-from transformer_mt.data import selection as selecting
-from transformer_mt.data.parallel import Workers
-from transformer_mt.data.reading import Cleaner, Stream, clean_stream
+from transformer_mt.corpora.parts import Texts
+from transformer_mt.data import partitions, reading
+from transformer_mt.data.parallel import chunks
+from transformer_mt.data.reading import Cleaner, Item, Reading
 from transformer_mt.data.selection import DROPPED_LEAKS, Selection
+from transformer_mt.data.shards import Stream
 
 Pairs = Sequence[tuple[str, str]]
 sentences = st.sampled_from(["a", "A", "a!", "b", "c c", "CC", "d"])
@@ -33,10 +35,14 @@ class Bench:
         self.streams: list[Stream] = []
 
     def add(self, split: str, pairs: Pairs, division: SplitConfig | None = None) -> Stream:
-        stream = Stream(split, 1.0, division, self.folder / f"{next(self.numbers)}.tsv")
+        stream = Stream(split, 1.0, division, self.folder, f"{next(self.numbers)}-{split}")
         read = (Pair(source, target, f"file:{row}") for row, (source, target) in enumerate(pairs))
         cleaner = Cleaner(self.rules, "de", "en", stream.trains)
-        clean_stream(stream, read, cleaner, Workers(1), lambda doing, pairs: None)
+        work = Reading(stream, cleaner, cast(Any, None))
+        for number, some in enumerate(chunks(read, reading.SHARD)):
+            done = work(Item(f"{stream.name}-{number}", None, Texts.of(some)))
+            stream.shards += done.shards
+            stream.counts.add(done.counts)
         self.streams.append(stream)
         return stream
 
@@ -56,7 +62,8 @@ def bench(tmp_path: Path) -> Bench:
 def test_the_first_of_equal_pairs_is_kept_across_corpora_and_partitions(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(selecting, "BLOCK", 7)  # many partitions and blocks
+    monkeypatch.setattr(partitions, "BLOCK", 7)  # many partitions and shards
+    monkeypatch.setattr(reading, "SHARD", 4)
     first = [(f"s{n % 10}", f"t{n % 10}") for n in range(30)]
     second = [(f"s{n}", f"t{n}") for n in range(20)]
     one, two = bench.add("train", first), bench.add("train", second)
@@ -122,12 +129,21 @@ def test_overlaps_between_evaluation_splits_are_counted_and_kept(bench: Bench) -
 
 
 @settings(max_examples=60)
-@given(whole=pairs, train=pairs, validation=pairs, news=pairs, rule=st.sampled_from(list(DROPPED_LEAKS)))
+@given(
+    whole=pairs,
+    train=pairs,
+    validation=pairs,
+    news=pairs,
+    rule=st.sampled_from(list(DROPPED_LEAKS)),
+    block=st.sampled_from([2, 5, 1_000]),
+)
 def test_selection_equals_a_simple_implementation_of_its_rules(
-    whole: Pairs, train: Pairs, validation: Pairs, news: Pairs, rule: str
+    whole: Pairs, train: Pairs, validation: Pairs, news: Pairs, rule: str, block: int
 ) -> None:
     whole = [*whole, *((f"w{n}", f"w{n}") for n in range(8))]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partitions, "BLOCK", block)
+        patch.setattr(reading, "SHARD", block)
         bench = Bench(Path(folder), leaks=rule)
         streams = [
             bench.add(WHOLE, whole, SplitConfig(validation=0.2, test=3)),
@@ -169,7 +185,8 @@ def _leaks(pair: tuple[str, str], held_out: Pairs, rule: str) -> bool:
 
 
 def test_faults_found_by_tokenising_drop_only_their_pairs(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selecting, "BLOCK", 4)
+    monkeypatch.setattr(partitions, "BLOCK", 4)
+    monkeypatch.setattr(reading, "SHARD", 2)
     train = bench.add("train", [(f"s{n}", f"t{n}") for n in range(5)] + [("s1", "t1")])
     validation = bench.add("validation", [("v1", "v1"), ("v2", "v2")])
     selection = bench.select()

@@ -177,6 +177,13 @@ def test_terms_are_those_of_a_plain_search(entries: dict[str, str], line: str, i
     assert [term.source for term in glossary.terms(line)] == expected
 
 
+def test_a_line_may_have_very_many_terms() -> None:
+    line = "1 cat " * 50_000  # with a time that grows with the square, this would take minutes
+    terms = Glossary({"cat": "Katze"}).terms(line)
+    assert len(terms) == 100_000
+    assert terms[:2] == terms[-2:] == [Term("1", "1"), Term("cat", "Katze")]
+
+
 def test_counts() -> None:
     count = GlossaryCount()
     for line in ("Hund 7 {x}", "", "Hund"):

@@ -196,6 +196,8 @@ def _merged(below: Any, above: Any) -> Any:
 
 
 def test_a_config_of_a_page_is_accepted(yaml_block: Any, tmp_path: Path) -> None:
+    if yaml_block.text.startswith("{{ code "):
+        return  # a whole file, which has tests of its own
     try:
         values = yaml.safe_load(re.sub(r"^\s*\.\.\.$", "", yaml_block.text, flags=re.M))
     except yaml.YAMLError as error:

@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from transformer_mt.cli.train import train
 from transformer_mt.files.checksum import sha256_of
 from transformer_mt.reporting.history import points, read_history
 
@@ -42,9 +44,13 @@ exec cat
 # Imports everything once; then each line that it reads is a process to fork, which enters the namespaces of a machine.
 FORKS = """
 import ctypes, json, os, sys
-import torch, torch._dynamo, torch.distributed.nn
+import sacrebleu, tabulate, torch, torch._dynamo, torch.distributed.nn
 import transformer_mt.workflows.train, transformer_mt.cli.train
 from transformer_mt.cli.main import run
+from transformer_mt.reporting import events
+from transformer_mt.workflows import prepare
+
+prepare.plot_lengths = events.draw_curves = lambda *_, **__: None  # plots would take a third of the time
 
 def child(namespaces, disk, error, environment, arguments, code):
     libc = ctypes.CDLL(None, use_errno=True)
@@ -73,6 +79,11 @@ for line in sys.stdin:
             code = 99
         os._exit(code or 0)
     print(started, flush=True)
+while True:
+    try:
+        os.wait()
+    except ChildProcessError:
+        break
 """
 
 
@@ -133,7 +144,7 @@ class Machines:
         self._errors = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         self._forks = stack.enter_context(subprocess.Popen([sys.executable, "-c", FORKS], env=environment(), **pipes))
-        stack.callback(self._forks.kill)
+        stack.callback(self._forks.stdin.close)  # type: ignore[union-attr]
         self._ports = iter(range(PORT + 1, PORT + 999))
 
     def new(self, numbers: Any, **training: Any) -> None:
@@ -304,6 +315,56 @@ def test_the_first_machine_gets_the_run_of_one_that_is_ahead(machines: Machines,
     assert weights(machines.b.folder / "run") == expected.weights
 
 
+def test_with_a_shared_folder_nothing_is_done_twice(machines: Machines, numbers: Any, tmp_path: Path):
+    machines.new(numbers)
+    (machines.b.folder / "numbers.tsv").unlink()
+    shared = f"data.prepared={tmp_path / 'data'}"
+    run = f"--run-dir {tmp_path / 'run'}"
+    for steps in (4, 6):
+        a, b = machines.train(shared, f"training.max_steps={steps}", on_a=run, on_b=run, code=PREPARES_ON_A)
+        assert a.codes == b.codes == [0], a.printed + b.printed
+        assert "note" not in a.printed
+    assert "resumed at step 4" in a.printed
+    assert not (machines.b.folder / "data").exists()
+    assert not list((tmp_path / "data").glob(".*.shared"))
+
+
+PREPARES_ON_A = """
+import socket
+from transformer_mt.workflows import hosts
+if socket.gethostname() == "node-b":
+    hosts.prepare_with = None
+"""
+
+
+def test_only_the_first_machine_needs_the_parent(machines: Machines, numbers: Any, expected: Expected):
+    """The new run begins with its weights on both, and with new tokens."""
+    machines.new(numbers)
+    shutil.copytree(expected.whole / "run", machines.a.folder / "parent")
+    corpus = machines.a.folder / "numbers.tsv"
+    corpus.write_text(corpus.read_text(encoding="utf-8").replace("seven", "nine"), encoding="utf-8")
+    settings = ["training.start_from=parent", "name=new", "training.max_steps=6", "tokenizer.extend=1"]
+    a, b = machines.train(*settings, code=SAME_WEIGHTS)
+    assert a.codes == b.codes == [0], a.printed + b.printed
+    assert "note       node-b has got the prepared data of node-a: " in a.printed
+    two = weights(machines.a.folder / "run")
+    shutil.rmtree(machines.a.folder / "run")
+    alone = machines.train_on_a(2, *settings)
+    assert alone.codes == [0, 0], alone.printed
+    assert weights(machines.a.folder / "run") == two
+
+
+SAME_WEIGHTS = """
+from transformer_mt.training.trainer import Trainer
+train = Trainer.train
+def checked(self):
+    sums = self.world.gather([float(one.detach().double().sum()) for one in self.model.parameters()])
+    assert sums[0] == sums[1]
+    return train(self)
+Trainer.train = checked
+"""
+
+
 @pytest.mark.parametrize("different", ["corpus", "config", "program", "version", "device"])
 def test_what_differs_between_machines_ends_all_with_one_message_on_each(
     machines: Machines, numbers: Any, different: str
@@ -326,13 +387,13 @@ def test_what_differs_between_machines_ends_all_with_one_message_on_each(
         code += "if socket.gethostname() == 'node-b':\n    train.set_up = fails\n"
         expected = ["host node-b: no device"]
     else:
-        code = "import dataclasses, socket, torch, transformer_mt\nfrom transformer_mt.workflows import hosts\n"
+        code = "import socket, torch\nfrom transformer_mt.workflows import hosts\n"
         code += "if socket.gethostname() == 'node-b':\n    "
         if different == "version":
             code += "torch.__version__ = '2.1.0'"
             expected = ["node-b runs torch 2.1.0, and node-a runs torch 2."]
         else:
-            code += "transformer_mt.__file__ = '/etc/hosts'"
+            code += "hosts.__file__ = '/no/such/file'"
             expected = ["node-b and node-a both run transformer_mt", "but with different source files"]
     for end in machines.train(each=2, code=code, **settings):
         assert end.codes == [2, 2], end.printed
@@ -368,7 +429,6 @@ def test_a_machine_that_does_not_answer_is_waited_for_only_so_long(machines: Mac
     machines.new(numbers)
     a, _ = machines.train(code=SILENT)
     assert a.codes == [2], a.printed
-    print(a)
     assert (
         "process 0 of 2 on node-a got no answer for 2 seconds; it waited for the training step of the others"
         in a.printed
@@ -389,6 +449,41 @@ def silent(self, *arguments):
         time.sleep(5)
 TrainState.advance = silent
 """
+
+
+def test_two_folders_of_one_machine_are_like_two_machines(
+    numbers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """This needs no namespaces. The second process begins with an empty folder; it gets the data and the checkpoint."""
+    folders = a, b = tmp_path / "a", tmp_path / "b"
+    for folder in folders:
+        folder.mkdir()
+    values = numbers.values(checkpoint_every=2, max_epochs=None, max_steps=4)
+    values["data"].update(prepared="data", workers=1)
+    values["data"]["corpus"]["files"] = "numbers.tsv"
+    (a / "c.yaml").write_text(json.dumps(values), encoding="utf-8")
+    shutil.copy(numbers.table, a)
+    monkeypatch.chdir(a)
+    train("c.yaml", run_dir="run")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(probe.getsockname()[1]), "WORLD_SIZE": "2"}
+    command = [sys.executable, "-m", "transformer_mt", "train", "--config", "c.yaml", "--run-dir", "run"]
+    command += ["--set", "training.max_steps=6"]
+    with ExitStack() as stack:
+        own = {**os.environ, **group, "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "PYTHONPATH": str(ROOT)}
+        piped: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        jobs = [
+            stack.enter_context(subprocess.Popen(command, cwd=folder, env={**own, "RANK": str(rank)}, **piped))
+            for rank, folder in enumerate(folders)
+        ]
+        stack.callback(lambda: [job.kill() for job in jobs])
+        printed = [job.communicate(timeout=100)[1] for job in jobs]
+    assert [job.returncode for job in jobs] == [0, 0], printed
+    assert "has no checkpoint of this run; it gets the state of" in printed[0]
+    assert "resumed at step 4" in printed[0]
+    assert files(a / "data" / "numbers") == files(b / "data" / "numbers") != {}
+    assert not (b / "run").exists()
 
 
 def test_a_killed_machine_comes_back_with_an_empty_disk(

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -29,68 +25,13 @@ SUM = hashlib.sha256(DATA).hexdigest()
 QUICK = RetryPolicy(tries=3, pause=0.0, connect=2.0, read=0.5)
 
 
-@dataclass
-class Host:
-    """Files and behaviour of a server. Each request uses up one element of `answers` and of `breaks`."""
-
-    files: dict[str, bytes] = field(default_factory=dict)
-    supports_ranges: bool = True
-    answers: list[tuple[int, str, bytes]] = field(default_factory=list)  # status, content type, body
-    breaks: list[int] = field(default_factory=list)  # bytes after which an answer stops
-    stalls: bool = False  # a stopped answer keeps the connection open
-    requests: list[tuple[str, str]] = field(default_factory=list)  # path and Range of each request
-    address: str = ""
-    done: threading.Event = field(default_factory=threading.Event)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    host: Host
-
-    def do_GET(self) -> None:
-        wanted = self.headers.get("Range", "")
-        self.host.requests.append((self.path, wanted))
-        if self.host.answers:
-            status, kind, body = self.host.answers.pop(0)
-            return self._answer(status, kind, body)
-        content = self.host.files.get(self.path.lstrip("/"))
-        if content is None:
-            return self._answer(404, "text/html", b"<html>not found</html>")
-        if not (wanted and self.host.supports_ranges):
-            return self._answer(200, "application/gzip", content)
-        start = int(wanted.removeprefix("bytes=").removesuffix("-"))
-        if start >= len(content):
-            return self._answer(416, "text/plain", b"", f"bytes */{len(content)}")
-        place = f"bytes {start}-{len(content) - 1}/{len(content)}"
-        return self._answer(206, "application/gzip", content[start:], place)
-
-    def _answer(self, status: int, kind: str, body: bytes, place: str = "") -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        if place:
-            self.send_header("Content-Range", place)
-        self.end_headers()
-        breaks = self.host.breaks.pop(0) if self.host.breaks and status in (200, 206) else None
-        self.wfile.write(body[:breaks])
-        if breaks is not None and self.host.stalls:
-            self.host.done.wait(10)
-
-    def log_message(self, *_: Any) -> None:
-        pass
+Host = Any  # of conftest.py
 
 
 @pytest.fixture
-def host() -> Iterator[Host]:
-    host = Host(files={"data.gz": DATA})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"host": host}))
-    host.address = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield host
-    host.done.set()
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def host(host: Host) -> Host:
+    host.files["data.gz"] = DATA
+    return host
 
 
 def _fetch(base: str, file: Path, sha256: str = SUM, retries: RetryPolicy = QUICK) -> bool:

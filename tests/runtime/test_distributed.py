@@ -78,6 +78,7 @@ from pathlib import Path
 
 import torch
 from transformer_mt.errors import TmtError
+from transformer_mt.runtime import transfer
 from transformer_mt.runtime.distributed import join_world
 
 def fail():
@@ -118,11 +119,64 @@ def communicate(world):
             outcomes.append((1, error.code))
     assert outcomes == [(0, "no")] * 3 if world.is_main else [(1, 130)] * 3, outcomes
 
+def copy(world):
+    '''Folders of the two processes stand for the disks of two machines.'''
+    folder = Path(FOLDER, str(world.rank), "copied")
+    big = bytes(range(256)) * 10
+    transfer.BLOCK = 1000  # so that a file has several blocks
+
+    def copied():
+        transfer.copy_folder(world, folder, 1, [0], "the copy")
+        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    folder.mkdir(parents=True)
+    if world.rank == 1:
+        (folder / "in").mkdir()
+        for name, content in {"big": big, "in/.hidden": b"x", "in/empty": b"", ".lock": b"no"}.items():
+            (folder / name).write_bytes(content)
+    else:
+        (folder / "old").write_bytes(b"old")
+    expected = {"big": big, "in/.hidden": b"x", "in/empty": b""}
+    found = copied()
+    assert found == expected if world.is_main else found == {**expected, ".lock": b"no"}
+    for failing, works in ((1, "_blocks"), (0, "_lengths")):
+        kept = getattr(transfer, works)
+        def full(*_):
+            raise OSError(28, "No space left on device")
+            yield
+        if failing == 1 and world.rank == 1:
+            transfer._blocks = full  # the giver cannot read
+        if failing == 0 and world.rank == 0:
+            written, open_ = [], Path.open  # the taker cannot write the second block
+            def limited(self, mode="r", *others, **more):
+                if mode == "ab" and self.name == "big":
+                    written.append(self)
+                    if len(written) == 2:
+                        raise OSError(28, "No space left on device", str(self))
+                return open_(self, mode, *others, **more)
+            Path.open = limited
+        try:
+            copied()
+            raise AssertionError("it should fail")
+        except TmtError as error:
+            assert world.rank == failing and "the disk is full while copying" in str(error), str(error)
+        except SystemExit as error:
+            assert world.rank != failing and error.code == 2
+        if failing == 0 and world.rank == 0:
+            Path.open = open_
+        setattr(transfer, works, kept)
+        if world.is_main:
+            kept_files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+            assert kept_files == set(expected), kept_files
+            assert [path.name for path in folder.parent.iterdir()] == ["copied"]
+
 gc.disable()  # it could hide an error, because it does not always collect in time
 kept = None
 try:
     with join_world() as world:
         communicate(world)
+        copy(world)
+        gc.collect()  # the errors that it caught are in cycles with their frames
         train(world)
 except (TmtError, SystemExit) as error:
     kept = error  # with its traceback
@@ -133,7 +187,7 @@ print("done", flush=True)
 
 
 @pytest.mark.parametrize("failing", [False, True])
-def test_two_processes_communicate_and_end_cleanly(failing: bool):
+def test_two_processes_communicate_and_end_cleanly(failing: bool, tmp_path: Path):
     """Started by environment variables, as torchrun does."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -141,7 +195,7 @@ def test_two_processes_communicate_and_end_cleanly(failing: bool):
     group = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
     environments = [{**os.environ, **group, "RANK": rank, "LOCAL_RANK": rank, "PYTHONPATH": str(ROOT)} for rank in "01"]
     with ExitStack() as stack:
-        command = [sys.executable, "-c", f"FAILING = {failing}\n{WORKER}"]
+        command = [sys.executable, "-c", f"FAILING, FOLDER = {failing}, {str(tmp_path)!r}\n{WORKER}"]
         piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         processes = [stack.enter_context(subprocess.Popen(command, env=env, **piped)) for env in environments]
         stack.callback(lambda: [process.kill() for process in processes])

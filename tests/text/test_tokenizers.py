@@ -19,7 +19,7 @@ from transformer_mt.config.schema import OneTokenizer
 from transformer_mt.errors import TmtError
 from transformer_mt.text.codec import Segmenter
 from transformer_mt.text.tokenizers.soynlp import JOINED
-from transformer_mt.text.tokenizers.spacy import SpacyTokenizer
+from transformer_mt.text.tokenizers.spacy import LONGEST_RUN, SpacyTokenizer
 
 pytestmark = pytest.mark.slow
 
@@ -159,6 +159,20 @@ def test_spacy_loses_spaces_alone(name: str) -> None:
 )
 def test_known_tokens(name: str, text: str, tokens: list[str]) -> None:
     assert segmenter(name).tokenize(text) == tokens
+
+
+def test_spacy_never_gets_a_long_run_of_characters_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take a minute for 20,000 brackets, and hours for a line of a mebibyte."""
+    tokenizer = SpacyTokenizer(SpacyTokenizer.Options(kind="spacy"), "en")
+    own, lengths = tokenizer._tokenizer, list[int]()
+    monkeypatch.setattr(tokenizer, "_tokenizer", lambda text: [lengths.append(len(text)), own(text)][1])
+    run = "(" * 3_500
+    assert "".join(tokenizer.tokenize(f"a {run}")) == f"a{run}"
+    assert max(lengths) <= LONGEST_RUN + len("a ")
+    lengths.clear()
+    text = "one two, " * 500
+    assert tokenizer.tokenize(text) == [token.text for token in own(text)]
+    assert lengths == [len(text)]
 
 
 def test_spacy_forgets_the_words_it_met(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -177,8 +177,8 @@ def test_the_main_process_decides_about_max_minutes(numbers: Any, tmp_path: Path
     trainer = numbers.trainer(tmp_path, max_epochs=None, max_steps=9, max_minutes=1e-6, validate_every=3)
     from_main = World.from_main
 
-    def slower_clock(self: World, make: Any) -> Any:
-        result = from_main(self, make)
+    def slower_clock(self: World, make: Any, doing: str = "") -> Any:
+        result = from_main(self, make, doing)
         return "" if str(result).startswith("max_minutes") else result
 
     monkeypatch.setattr(World, "from_main", slower_clock)
@@ -352,7 +352,7 @@ def test_processes_share_validation_to_the_bit(numbers: Any, tmp_path: Path):
 
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(loss, (OneOfThree(rank, 3) for rank in range(3)))) == [loss(World())] * 3
-    assert all(len(sums) > 1 for sums, _ in shares.values())
+    assert all(len(share.result) > 1 for share in shares.values())
 
 
 def test_a_loss_that_is_not_finite_is_reported_with_step_and_batch(numbers: Any, tmp_path: Path):
@@ -569,18 +569,6 @@ def test_a_run_with_only_damaged_checkpoints_is_not_overwritten(numbers: Any, tm
         numbers.trainer(tmp_path, max_steps=10).train()
     assert "--fresh" in failure.value.remedy
     assert sorted(tmp_path.glob("checkpoints/*/state.json")) == states
-
-
-def test_processes_that_see_different_checkpoints_do_not_train_together(numbers: Any, tmp_path: Path, monkeypatch):
-    trainer = numbers.trainer(tmp_path, max_epochs=1)
-    trainer.world = World(size=2)
-    monkeypatch.setattr(World, "gather", lambda self, value: [22, value])  # the other process resumes at step 22
-    before = weights(trainer)
-    with pytest.raises(TmtError, match="not all machines see the same checkpoints") as failure:
-        trainer.train()
-    assert "process 0: step 22, process 1: step 0" in str(failure.value)
-    assert "Share data/ and runs/" in failure.value.remedy
-    assert same(before, weights(trainer))
 
 
 def test_running_out_of_memory_on_a_cpu_is_reported_without_a_traceback(numbers: Any, tmp_path: Path, monkeypatch):

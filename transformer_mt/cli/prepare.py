@@ -16,6 +16,12 @@ def prepare(
     config: ConfigOption,
     set_: SetOption = None,
     force: Annotated[bool, typer.Option("--force", help="Prepare again even if nothing has changed.")] = False,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster", metavar="ADDRESS", help="Ray cluster that does the work: auto, local or ray://host:port."
+        ),
+    ] = None,
     json: JsonOption = False,
 ) -> None:
     """Clean and split a corpus, learn tokenizers, write token ids; report on the data."""
@@ -23,7 +29,7 @@ def prepare(
     from transformer_mt import prepare as work
     from transformer_mt.workflows.data_report import remarks, report_lines
 
-    prepared = work(load_config(config, set_ or ()), force)
+    prepared = work(load_config(config, set_ or ()), force, cluster)
     report = prepared.report
     if json:
         print_json(

@@ -21,8 +21,9 @@ from tqdm import tqdm
 
 from transformer_mt.cli.answers import Notes, Writer, form_of, opened
 from transformer_mt.errors import TmtError
-from transformer_mt.files.lines import BYTE_ORDER_MARK, LONGEST_LINE, read_lines, too_long
+from transformer_mt.files.lines import LONGEST_LINE, read_lines, too_long
 from transformer_mt.files.system import BINARY, IS_WINDOWS
+from transformer_mt.files.web_page import BYTE_ORDER_MARK
 
 if TYPE_CHECKING:
     from transformer_mt.workflows.translate import Glossary, Interpreter

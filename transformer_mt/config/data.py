@@ -22,6 +22,11 @@ class DataConfig(Section):
     corpus: Many[OneCorpus] = Field(
         min_length=1, description="the sentence pairs: one corpus, or a list of corpora to use together"
     )
+    temperature: Annotated[float, Field(ge=1, le=100)] | None = Field(
+        None,
+        description="weighs corpora by their pairs n: each is seen in proportion to n^(1/temperature); 1: as it is;"
+        " null: by the key weight",
+    )
     cleaning: CleaningConfig = Field(CleaningConfig(), description="rules that change or drop sentence pairs")
     max_length: Annotated[int, Field(ge=2, le=4096)] = Field(
         128,
@@ -50,4 +55,13 @@ class DataConfig(Section):
             known = corpus.corpus.languages
             if known and not {self.source, self.target} <= set(known):
                 raise ValueError(f"corpus '{corpus.kind}' has the languages {', '.join(known)}, not {self.direction}")
+        return self
+
+    @model_validator(mode="after")
+    def _one_way_of_weighing(self) -> DataConfig:
+        weighted = [number for number, corpus in enumerate(self.corpus) if "weight" in corpus.model_fields_set]
+        if self.temperature is not None and weighted:
+            raise ValueError(
+                f"`temperature` gives the weights; remove `weight` of corpus {weighted[0] + 1}, or `temperature`"
+            )
         return self

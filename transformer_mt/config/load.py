@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
+from transformer_mt.config.credentials import without_credentials_in
 from transformer_mt.config.inheritance import CONFIG as CONFIG
 from transformer_mt.config.inheritance import with_inherited
 from transformer_mt.config.problems import find_problems
@@ -83,13 +84,16 @@ def _of_command_line(problem: str, file: str) -> str:
 
 
 def dump_config(config: Config) -> str:
-    """The config as YAML, with the values of all keys; `load_config` reads it as the same config."""
-    return write_yaml(config.model_dump(mode="json"))
+    """The config as YAML, with the values of all keys; `load_config` reads it as the same config.
+
+    Addresses are written without passwords and signatures: the file travels with the model.
+    """
+    return write_yaml(without_credentials_in(config.model_dump(mode="json")))
 
 
 def differences(one: BaseModel, other: BaseModel) -> list[str]:
     """The keys that differ, as lines `key: value of one | value of other`."""
-    left, right = _flat(one.model_dump(mode="json")), _flat(other.model_dump(mode="json"))
+    left, right = (_flat(without_credentials_in(config.model_dump(mode="json"))) for config in (one, other))
     return [
         f"{key}: {left.get(key, 'absent')} | {right.get(key, 'absent')}"
         for key in dict.fromkeys([*left, *right])

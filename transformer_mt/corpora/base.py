@@ -11,19 +11,27 @@ import glob
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from transformer_mt.config.corpus import CorpusConfig, SplitConfig
+from transformer_mt.config.section import Many
+from transformer_mt.corpora.parts import Part, Texts, size_of
 from transformer_mt.errors import TmtError
+from transformer_mt.files.address import Address, addresses_like, is_address, is_pattern
+from transformer_mt.files.checksum import sha256_of
 from transformer_mt.files.lines import check_exists, path_of
 from transformer_mt.files.opening import archive_of, is_named_pipe, members
+from transformer_mt.files.remote import wrong_checksum
 
 WHOLE = "all"  # the only split of a corpus that prepare divides
 # A test set cannot have these names, because the folder of prepared data uses them.
 RESERVED_SPLITS = ("train", "validation", WHOLE, "source", "target", "scratch", "plots", "manifest.json")
+_NEWER = (("encoding", "utf-8"), ("sha256", None))  # keys of FilesOptions with their defaults
+Checksum = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class Pair(NamedTuple):
@@ -84,8 +92,11 @@ class Corpus(ABC):
                 remedy = f"A corpus is read several times: write it to a file first:  cat {file} > NEW"
                 raise TmtError("this is a named pipe, not a file", place=file, remedy=remedy)
 
+    def verify(self) -> None:  # noqa: B027
+        """Raises TmtError if files have another checksum than the config says; for addresses, reading them does."""
+
     def files(self) -> list[Path]:
-        """The files on disk that are read, after `fetch`; a fingerprint of the corpus covers them."""
+        """The files on disk and at addresses that are read, after `fetch`; a fingerprint of the corpus covers them."""
         return list(dict.fromkeys(archive_of(file) or file for file in self.sources()))
 
     def sources(self) -> list[Path]:
@@ -100,6 +111,36 @@ class Corpus(ABC):
     def read(self, split: str) -> Iterator[Pair]:
         """The pairs of a split, one by one, in the order of the files. Raises TmtError with file and line."""
 
+    def entries(self, split: str) -> list[tuple[Path, ...]]:
+        """The files of a split, those that belong together in one tuple; () stands for what `read` gives."""
+        return [()]
+
+    def parts(self, entry: tuple[Path, ...]) -> list[Part]:
+        """An entry in parts that workers can read, in order: whole files, or ranges of them."""
+        return [Part(entry)]
+
+    def read_part(self, split: str, part: Part) -> Iterator[Pair]:
+        """The pairs of a part without spans. Raises TmtError as `read` does."""
+        return self.read(split)
+
+    def read_range(self, part: Part) -> Texts:
+        """The pairs of a part with spans. Raises TmtError or UnicodeDecodeError; `read_part` of the whole files then
+        raises the error with its line."""
+        raise NotImplementedError
+
+    def finish(self, files: tuple[Path, ...]) -> None:  # noqa: B027
+        """Check what was counted in all ranges of these files. Raises TmtError."""
+
+    def notes(self) -> dict[str, Any]:
+        """What was noted since the last call, as plain data for `add_notes` in another process."""
+        skipped = [rows._asdict() for rows in self._skipped.values()]
+        self._skipped.clear()
+        return {"skipped": skipped}
+
+    def add_notes(self, notes: dict[str, Any]) -> None:
+        for rows in notes["skipped"]:
+            self.skip(SkippedRows(**{**rows, "first": tuple(rows["first"])}))
+
     def skipped(self) -> list[SkippedRows]:
         """The rows that the last reading of each file has skipped, for the report."""
         return list(self._skipped.values())
@@ -113,6 +154,20 @@ class FilesOptions(CorpusConfig):
     """Options of all kinds that read files: either `files` to be split, or files for each split."""
 
     split: SplitConfig = Field(SplitConfig(), description="how `files` are divided")
+    sha256: Many[Checksum] | None = Field(
+        None, description="checksum of the file, or a list in the order of the files; another one is an error"
+    )
+
+    @field_validator("sha256", mode="before", json_schema_input_type=str | tuple[str, ...] | None)
+    @classmethod
+    def _one_or_several(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
+
+    @model_serializer(mode="wrap")
+    def _written(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without newer keys with their default, so that data of an older version still belongs to its config."""
+        values: dict[str, Any] = serialize(self)
+        return {key: value for key, value in values.items() if (key, value) not in _NEWER}
 
     @model_validator(mode="after")
     def _one_way_of_splitting(self) -> FilesOptions:
@@ -148,12 +203,6 @@ class EncodedOptions(FilesOptions):
             known = "utf-8, utf-16, cp1252, cp949, shift_jis, gb18030"
             raise ValueError(f"unknown encoding '{name}'; use one that Python knows, such as {known}") from None
 
-    @model_serializer(mode="wrap")
-    def _written(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without the default encoding, so that data that an older version prepared still belongs to its config."""
-        values: dict[str, Any] = serialize(self)
-        return {key: value for key, value in values.items() if (key, value) != ("encoding", "utf-8")}
-
 
 class FilesCorpus(Corpus):
     """A corpus of the user's own files: either `files` to be divided, or files for each split."""
@@ -161,6 +210,7 @@ class FilesCorpus(Corpus):
     def __init__(self, options: Any, source: str, target: str) -> None:
         """options: `FilesOptions` with the keys files, train, validation and test."""
         super().__init__(options, source, target)
+        self._checksums: tuple[str, ...] | None = options.sha256
         if options.files is not None:
             self.split_config, self._parts = options.split, {WHOLE: options.files}
         else:
@@ -171,15 +221,35 @@ class FilesCorpus(Corpus):
         return tuple(self._parts)
 
     def sources(self) -> list[Path]:
-        return [file for split in self._parts for entry in self._entries(split) for file in entry]
+        return [file for split in self._parts for entry in self.entries(split) for file in entry]
+
+    def verify(self) -> None:
+        expected = self._checksums
+        if expected is None:
+            return
+        files = self.files()
+        if len(expected) != len(files):
+            such = f"sha256 has {len(expected)} checksums for {len(files)} files"
+            names = ", ".join(map(str, files[:5])) + (", ..." if len(files) > 5 else "")
+            raise TmtError(such, place="data.corpus", remedy=f"Give one for each file, in this order: {names}")
+        for file, checksum in zip(files, expected, strict=True):
+            if isinstance(file, Address):
+                file.sha256 = checksum
+            elif (found := sha256_of(file)) != checksum:
+                raise wrong_checksum(file, found)
 
     def read(self, split: str) -> Iterator[Pair]:
-        for entry in self._entries(split):
+        for entry in self.entries(split):
             yield from self.read_files(*entry)
 
-    def _entries(self, split: str) -> Iterator[tuple[Path, ...]]:
-        for part in self._parts[split]:
-            yield from self.entries_of(part)
+    @cached_property
+    def _listed(self) -> dict[str, list[tuple[Path, ...]]]:
+        """The entries of each split. They are listed once: what is read is what the fingerprint covers."""
+        listed = {
+            split: [one for part in parts for one in self.entries_of(part)] for split, parts in self._parts.items()
+        }
+        known: dict[Path, Path] = {}  # the same address is the same object in each split
+        return {split: [tuple(known.setdefault(f, f) for f in one) for one in some] for split, some in listed.items()}
 
     def entries_of(self, part: Any) -> Iterator[tuple[Path, ...]]:
         """The files of one entry in the config, those that belong together in one tuple.
@@ -187,6 +257,19 @@ class FilesCorpus(Corpus):
         Here, an entry is a file name or a pattern for file names. Raises TmtError if no name matches it.
         """
         yield from ((file,) for file in files_like(part))
+
+    def entries(self, split: str) -> list[tuple[Path, ...]]:
+        return self._listed[split]
+
+    def parts(self, entry: tuple[Path, ...]) -> list[Part]:
+        return self.cut(*entry) or [Part(entry, weight=size_of(entry[0]))]
+
+    def read_part(self, split: str, part: Part) -> Iterator[Pair]:
+        return self.read_files(*part.files)
+
+    def cut(self, *files: Path) -> list[Part] | None:
+        """One entry in ranges that `read_range` reads; None if it is read as a whole."""
+        return None
 
     @abstractmethod
     def read_files(self, *files: Path) -> Iterator[Pair]:
@@ -196,10 +279,12 @@ class FilesCorpus(Corpus):
 def files_like(pattern: str) -> list[Path]:
     """The file with this name; otherwise those that match its `*`, `?`, `[...]` and `**`, sorted.
 
-    Raises TmtError if the name is a pattern and no file matches it.
+    A name may be an address. Raises TmtError if it is a pattern and no file matches it.
     """
+    if is_address(pattern):
+        return [*addresses_like(pattern)]
     path = path_of(pattern)
-    if path.exists() or not glob.has_magic(pattern):
+    if path.exists() or not is_pattern(pattern):
         return [path]
     if archive := archive_of(path):
         inside = path.relative_to(archive).as_posix()

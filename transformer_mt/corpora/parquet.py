@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 from transformer_mt.corpora.base import FilesCorpus, Pair
+from transformer_mt.corpora.parts import Part, Texts, size_of
 from transformer_mt.corpora.tables import NamedColumnsOptions, TableOptions, missing_column, reach
 from transformer_mt.errors import TmtError, at, from_os_error, reason
+from transformer_mt.files.address import Address
 from transformer_mt.files.lines import check_head
+from transformer_mt.files.remote import open_address
 
 BATCH = 2_000  # rows
+RANGE_ROWS = 20_000  # row groups with so many rows together are read at once
 
 
 class ParquetCorpus(FilesCorpus):
@@ -20,28 +25,57 @@ class ParquetCorpus(FilesCorpus):
 
     options: Options
 
+    @property
+    def _columns(self) -> list[str]:
+        return [self.options.source_column, self.options.target_column]
+
     def read_files(self, *files: Path) -> Iterator[Pair]:
         (file,) = files
-        columns = [self.options.source_column, self.options.target_column]
         with open_parquet(file) as opened:
-            types = text_columns(opened)
-            for column in columns:
-                if column not in types:
-                    raise missing_column(column, list(types), str(file))
-                if not types[column]:
-                    kind = opened.schema_arrow.field(column.split(".")[0]).type
-                    remedy = "Name a column of text."
-                    raise TmtError(f"the column '{column}' has the type {kind}, not text", place=file, remedy=remedy)
-            row = 0
-            for batch in batches(opened, columns, file):
-                for record in batch:
-                    row += 1
-                    place = at(file, row)
-                    source, target = (_cell(record, column, place) for column in columns)
-                    yield Pair(source, target, place)
+            self._require_columns(opened, file)
+            yield from self._pairs(batches(opened, self._columns, file), file, 1)
+
+    def cut(self, *files: Path) -> list[Part] | None:
+        (file,) = files
+        if isinstance(file, Address) or not file.is_file():
+            return None
+        with open_parquet(file) as opened:
+            sizes = [opened.metadata.row_group(number).num_rows for number in range(opened.num_row_groups)]
+        parts, begin, first, rows, size_of_row = list[Part](), 0, 1, 0, size_of(file) / max(1, sum(sizes))
+        for end, size in enumerate(sizes, start=1):
+            rows += size
+            if rows >= RANGE_ROWS or end == len(sizes):
+                parts.append(Part((file,), first, ((begin, end),), round(rows * size_of_row)))
+                begin, first, rows = end, first + rows, 0
+        return parts if len(parts) > 1 else None
+
+    def read_range(self, part: Part) -> Texts:
+        assert part.spans is not None
+        (file,), (span,) = part.files, part.spans
+        with open_parquet(file) as opened:
+            self._require_columns(opened, file)
+            return Texts.of(self._pairs(batches(opened, self._columns, file, range(*span)), file, part.first))
+
+    def _require_columns(self, opened: Any, file: Path) -> None:
+        types = text_columns(opened)
+        for column in self._columns:
+            if column not in types:
+                raise missing_column(column, list(types), str(file))
+            if not types[column]:
+                kind = opened.schema_arrow.field(column.split(".")[0]).type
+                remedy = "Name a column of text."
+                raise TmtError(f"the column '{column}' has the type {kind}, not text", place=file, remedy=remedy)
+
+    def _pairs(self, read: Iterator[list[dict[str, Any]]], file: Path, first: int) -> Iterator[Pair]:
+        """The pairs of these records. first: the number of their first row."""
+        for row, record in enumerate((record for batch in read for record in batch), start=first):
+            place = at(file, row)
+            source, target = (_cell(record, column, place) for column in self._columns)
+            yield Pair(source, target, place)
 
 
-def open_parquet(file: Path) -> Any:
+@contextmanager
+def open_parquet(file: Path) -> Iterator[Any]:
     """A pyarrow.parquet.ParquetFile. Raises TmtError if the file is not Parquet or damaged, or without pyarrow."""
     try:
         import pyarrow
@@ -50,10 +84,13 @@ def open_parquet(file: Path) -> Any:
         remedy = "Run  pip install pyarrow"
         raise TmtError("reading Parquet files needs the package pyarrow", place=file, remedy=remedy) from None
     check_head(file)
-    try:
-        return ParquetFile(file)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise _broken(error, file) from None
+    with ExitStack() as stack:
+        try:
+            source = stack.enter_context(open_address(file)) if isinstance(file, Address) else file
+            opened = stack.enter_context(ParquetFile(source))
+        except (pyarrow.ArrowException, OSError) as error:
+            raise _broken(error, file) from None
+        yield opened
 
 
 def text_columns(opened: Any) -> dict[str, bool]:
@@ -75,12 +112,17 @@ def text_columns(opened: Any) -> dict[str, bool]:
     return found
 
 
-def batches(opened: Any, columns: list[str], file: Path) -> Iterator[list[dict[str, Any]]]:
-    """The records of these columns, some thousand at a time. Raises TmtError if the file is damaged."""
+def batches(
+    opened: Any, columns: list[str], file: Path, groups: Sequence[int] | None = None
+) -> Iterator[list[dict[str, Any]]]:
+    """The records of these columns, some thousand at a time. Raises TmtError if the file is damaged.
+
+    groups: the row groups to read; None: all
+    """
     import pyarrow
 
     try:
-        for batch in opened.iter_batches(BATCH, columns=columns):
+        for batch in opened.iter_batches(BATCH, row_groups=groups, columns=columns):
             yield batch.to_pylist()
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _broken(error, file) from None

@@ -10,6 +10,7 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 from unicodedata import normalize
@@ -19,6 +20,7 @@ from pydantic import Field, field_validator, model_validator
 from transformer_mt.config.languages import COLUMN_NAMES
 from transformer_mt.config.section import Many, NonNegative, Section
 from transformer_mt.corpora.base import EncodedOptions, FilesCorpus, FilesOptions, Pair, SkippedRows
+from transformer_mt.corpora.parts import Part, Texts, cut_lines, numbered_lines
 from transformer_mt.errors import TmtError, at, reason
 from transformer_mt.files.lines import read_lines
 
@@ -53,27 +55,58 @@ def of_one_width(rows: Iterable[Row], file: Path, skip: Skip) -> Iterator[Row]:
     Other rows are skipped, because a separator or a line break may stand inside a sentence; `skip` gets their number so
     far. Raises TmtError at the first of them if they are more than WRONG_SHARE of all rows.
     """
-    width = total = wrong = 0
-    first: list[tuple[int, Sequence[str]]] = []
-    for line, row in rows:
-        total += 1
-        width = width or len(row)
-        if len(row) == width or (len(row) > width and not any(row[width:])):
-            yield line, row[:width]
-        else:
-            wrong += 1
-            first += [(line, row)] if len(first) < FIRST_PLACES else []
-            such = f"the first row has {_columns(width)}, but they have others, such as {len(first[0][1])}"
-            skip(SkippedRows(str(file), wrong, such, _CORRECT_ROWS, tuple(at(file, line) for line, _ in first)))
-    if wrong > WRONG_SHARE * total:
-        line, row = first[0]
-        others = f"; {wrong:,} of {total:,} rows have another number of columns" if wrong > 1 else ""
-        raise TmtError(
-            f"the row has {_columns(len(row))}, but the first row has {width}{others}",
-            place=at(file, line),
-            remedy="Quote cells that contain the separator (kind: csv), and give every row the same number of columns."
-            f" Cells found: {listed(row)}",
-        )
+    widths = Widths()
+    yield from widths.passing(rows, file, skip)
+    widths.require_few_wrong(file)
+
+
+@dataclass
+class Widths:
+    """Counts the rows of a file, or of a range of it, that have another number of columns than its first row.
+
+    width: of the first row, 0 before it is read; first: the first wrong rows
+    """
+
+    width: int = 0
+    total: int = 0
+    wrong: int = 0
+    first: list[tuple[int, list[str]]] = field(default_factory=list)
+
+    def passing(self, rows: Iterable[Row], file: Path, skip: Skip) -> Iterator[Row]:
+        """The rows with the right number of columns."""
+        for line, row in rows:
+            self.total += 1
+            self.width = self.width or len(row)
+            if len(row) == self.width or (len(row) > self.width and not any(row[self.width :])):
+                yield line, row[: self.width]
+            else:
+                self.wrong += 1
+                self.first += [(line, list(row))] if len(self.first) < FIRST_PLACES else []
+                skip(self.skipped(file))
+
+    def add(self, other: Widths) -> None:
+        """Add those of the next range of the same file."""
+        self.width = other.width
+        self.total += other.total
+        self.wrong += other.wrong
+        self.first = [*self.first, *other.first][:FIRST_PLACES]
+
+    def skipped(self, file: Path) -> SkippedRows:
+        such = f"the first row has {_columns(self.width)}, but they have others, such as {len(self.first[0][1])}"
+        places = tuple(at(file, line) for line, _ in self.first)
+        return SkippedRows(str(file), self.wrong, such, _CORRECT_ROWS, places)
+
+    def require_few_wrong(self, file: Path) -> None:
+        """Raises TmtError at the first wrong row if they are more than WRONG_SHARE of all rows."""
+        if self.wrong > WRONG_SHARE * self.total:
+            line, row = self.first[0]
+            others = f"; {self.wrong:,} of {self.total:,} rows have another number of columns" if self.wrong > 1 else ""
+            raise TmtError(
+                f"the row has {_columns(len(row))}, but the first row has {self.width}{others}",
+                place=at(file, line),
+                remedy="Quote cells that contain the separator (kind: csv), and give every row the same number of"
+                f" columns. Cells found: {listed(row)}",
+            )
 
 
 def _columns(number: int) -> str:
@@ -81,11 +114,17 @@ def _columns(number: int) -> str:
 
 
 def pick_columns(
-    rows: Iterable[Row], source: str | int, target: str | int, file: Path, skip: Skip = lambda rows: None
+    rows: Iterable[Row],
+    source: str | int,
+    target: str | int,
+    file: Path,
+    skip: Skip = lambda rows: None,
+    begins: bool = True,
 ) -> Iterator[Pair]:
     """The pairs in two columns, given by number (from 0) or by name. If one is a name, the first row is a header.
 
     If both are numbers, a first row that looks like a header is skipped.
+    begins: whether the rows begin with the first row of the file; if not, both columns are numbers
     Raises TmtError if a column is missing, in the header or in a row.
     """
     remaining = iter(rows)
@@ -103,7 +142,7 @@ def pick_columns(
                 place=at(file, line),
                 remedy=f"Check the separator and the keys source_column and target_column. Cells found: {listed(row)}",
             )
-        if number == 0 and is_header((row[source], row[target])):
+        if begins and number == 0 and is_header((row[source], row[target])):
             skip(header_skipped(row[source], row[target], at(file, line)))
             continue
         yield Pair(row[source], row[target], at(file, line))
@@ -216,11 +255,50 @@ class TsvCorpus(FilesCorpus):
 
     options: Options
 
+    def __init__(self, options: Options, source: str, target: str) -> None:
+        super().__init__(options, source, target)
+        self._widths: dict[str, Widths] = {}  # by file, of the ranges read so far
+
     def read_files(self, *files: Path) -> Iterator[Pair]:
         (file,) = files
         lines = read_lines(file, self.options.encoding)
-        rows = of_one_width(((number, line.split("\t")) for number, line in lines if line), file, self.skip)
+        rows = of_one_width(_cells(lines), file, self.skip)
         return pick_columns(rows, self.options.source_column, self.options.target_column, file, self.skip)
+
+    def cut(self, *files: Path) -> list[Part] | None:
+        return cut_lines(files, self.options.encoding)
+
+    def read_range(self, part: Part) -> Texts:
+        (file,), columns = part.files, (self.options.source_column, self.options.target_column)
+        begins = part.first == 1
+        line, head = next(_cells(read_lines(file, self.options.encoding)))
+        widths = self._widths[str(file)] = Widths(len(head))
+        rows = widths.passing(_cells(numbered_lines(part, self.options.encoding)), file, lambda skipped: None)
+        if not begins:
+            source, target = (find_column(head, column, at(file, line)) for column in columns)
+            return Texts.of(pick_columns(rows, source, target, file, begins=False))
+        return Texts.of(pick_columns(rows, *columns, file, self.skip))
+
+    def finish(self, files: tuple[Path, ...]) -> None:
+        for file in files:
+            widths = self._widths.pop(str(file), Widths())
+            if widths.wrong:
+                self.skip(widths.skipped(file))
+            widths.require_few_wrong(file)
+
+    def notes(self) -> dict[str, Any]:
+        widths = {file: asdict(widths) for file, widths in self._widths.items()}
+        self._widths.clear()
+        return {**super().notes(), "widths": widths}
+
+    def add_notes(self, notes: dict[str, Any]) -> None:
+        super().add_notes(notes)
+        for file, widths in notes["widths"].items():
+            self._widths.setdefault(file, Widths()).add(Widths(**widths))
+
+
+def _cells(lines: Iterable[tuple[int, str]]) -> Iterator[Row]:
+    return ((number, line.split("\t")) for number, line in lines if line)
 
 
 class CsvCorpus(FilesCorpus):
@@ -244,8 +322,17 @@ class JsonlCorpus(FilesCorpus):
 
     def read_files(self, *files: Path) -> Iterator[Pair]:
         (file,) = files
+        return self._pairs(read_lines(file, self.options.encoding), file)
+
+    def cut(self, *files: Path) -> list[Part] | None:
+        return cut_lines(files, self.options.encoding)
+
+    def read_range(self, part: Part) -> Texts:
+        return Texts.of(self._pairs(numbered_lines(part, self.options.encoding), part.files[0]))
+
+    def _pairs(self, lines: Iterable[tuple[int, str]], file: Path) -> Iterator[Pair]:
         columns = self.options.source_column, self.options.target_column
-        for number, line in read_lines(file, self.options.encoding):
+        for number, line in lines:
             if line.strip():
                 place = at(file, number)
                 record = parse_json(line, file, number)

@@ -6,7 +6,6 @@ and NAME.en, such as OPUS offers for download.
 
 from __future__ import annotations
 
-import glob
 import re
 import zipfile
 from collections.abc import Iterator
@@ -18,7 +17,9 @@ from pydantic import Field, field_validator
 
 from transformer_mt.config.section import Many, Section
 from transformer_mt.corpora.base import EncodedOptions, FilesCorpus, Pair, files_like
+from transformer_mt.corpora.parts import Part, Texts, cut_lines, lines_in
 from transformer_mt.errors import TmtError, at
+from transformer_mt.files.address import Address, is_address, is_pattern, names_in
 from transformer_mt.files.lines import check_exists, path_of, read_lines
 from transformer_mt.files.opening import COMPRESSED, members
 
@@ -91,13 +92,26 @@ class TextCorpus(FilesCorpus):
         source, target = files
         return read_parallel(source, target, self.options.encoding)
 
+    def cut(self, *files: Path) -> list[Part] | None:
+        return cut_lines(files, self.options.encoding)
+
+    def read_range(self, part: Part) -> Texts:
+        assert part.spans is not None
+        sides = zip(part.files, part.spans, strict=True)
+        sources, targets = (lines_in(file, span, self.options.encoding) for file, span in sides)
+        if len(sources) != len(targets):
+            raise TmtError("the files changed while they were read", place=part.files[0], remedy="Run it again.")
+        return Texts(sources, targets, str(part.files[0]), range(part.first, part.first + len(sources)))
+
 
 def parallel_files(place: Path) -> dict[str, dict[str, Path]]:
     """The files in a folder or .zip archive, by the language in which their names end, then by the rest of the name.
 
     A region counts for its language: `NAME.de_AT` is German. Raises TmtError if `place` is neither.
     """
-    if place.is_dir():
+    if isinstance(place, Address):
+        names = names_in(place)
+    elif place.is_dir():
         hidden = (one for one in place.rglob("*") if not one.name.startswith("."))
         names = sorted(one.relative_to(place).as_posix() for one in hidden if one.is_file())
     elif zipfile.is_zipfile(place):
@@ -133,15 +147,18 @@ def _paired(sources: dict[str, Path], targets: dict[str, Path], place: Path | st
 
 def _matched(source: str, target: str) -> list[tuple[Path, Path]]:
     """Two files, or those of two patterns, paired by what `*` and `?` stand for in their names."""
-    if not (glob.has_magic(source) or glob.has_magic(target)):
-        return [(path_of(source), path_of(target))]
+    if not (is_pattern(source) or is_pattern(target)):
+        return [(files_like(source)[0], files_like(target)[0])]
     by_parts: list[dict[str, Path]] = []
     for pattern in (source, target):
-        stands = re.compile(_capturing(str(path_of(pattern))))
-        files = files_like(pattern)
-        matches = ((stands.fullmatch(str(file)), file) for file in files)
+        stands = re.compile(_capturing(_name(Address(pattern) if is_address(pattern) else path_of(pattern))))
+        matches = ((stands.fullmatch(_name(file)), file) for file in files_like(pattern))
         by_parts.append({" ".join(match.groups()) if match else str(file): file for match, file in matches})
     return _paired(by_parts[0], by_parts[1], f"{source}, {target}")
+
+
+def _name(file: Path) -> str:
+    return file.plain if isinstance(file, Address) else str(file)
 
 
 def _capturing(pattern: str) -> str:

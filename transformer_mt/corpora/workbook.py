@@ -9,6 +9,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -17,6 +18,7 @@ from transformer_mt.corpora.base import Pair, SkippedRows
 from transformer_mt.corpora.tables import Skip, cell_text
 from transformer_mt.errors import TmtError, at, from_os_error, reason
 from transformer_mt.files.memory import MemoryLimit
+from transformer_mt.files.opening import open_seekable
 
 LARGEST_PART = 1 << 30  # bytes, unpacked; a small workbook can contain many GiB
 MOST_MEMORY = 4 << 30  # bytes for what openpyxl makes of a part; 16 MiB of empty cells or styles become one GiB
@@ -85,12 +87,12 @@ def open_sheets(file: Path) -> Iterator[tuple[str, Iterator[Sequence[Any]]]]:
     """Title and rows of each sheet; rows can have different lengths. Raises TmtError if `file` is not a workbook."""
     from openpyxl import load_workbook
 
-    try:
-        stream = file.open("rb")  # opened here, because openpyxl does not close a broken workbook
-    except OSError as error:
-        raise from_os_error(error, "reading a workbook") from None
     limit = MemoryLimit(MOST_MEMORY)
-    with stream:
+    with ExitStack() as stack:
+        try:
+            stream = stack.enter_context(open_seekable(file))  # openpyxl does not close a broken workbook
+        except OSError as error:
+            raise from_os_error(error, "reading a workbook") from None
         try:
             _require_bearable(stream, file)
             with limit, warnings.catch_warnings():

@@ -23,7 +23,7 @@ def contents_of(prepared: Prepared) -> Contents:
     try:
         return {
             "settings": _flat(manifest.settings),
-            "files": {Path(file.path).name: file.sha256 for file in manifest.files},
+            "files": {Path(file.path).name: file.sha256 or f"{file.version} {file.size}" for file in manifest.files},
             "tokenizers": {name: one for side in SIDES for name, one in _checksums(folder, side).items()},
             "ids": {name: one for split in prepared.splits for name, one in _checksums(folder, split).items()},
         }

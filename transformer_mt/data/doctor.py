@@ -15,12 +15,11 @@ from transformer_mt.data.languages import PLACES, Languages, merge
 from transformer_mt.data.parent import ParentFigures
 from transformer_mt.data.selection import Selection
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
-from transformer_mt.data.tokenising import Findings, evenly
+from transformer_mt.data.tokenising import Findings
 from transformer_mt.text.codec import Codec
 from transformer_mt.text.language import is_known
 from transformer_mt.text.vocabulary import MARKS, UNK
 
-SHOWN_PAIRS = 3  # of each split
 LONGEST = 512  # tokens; the last bin of a histogram, which also counts longer sentences
 
 
@@ -146,6 +145,7 @@ def report_of(
     codecs: Mapping[str, Codec],
     passed: Iterable[SkippedRows],
     seconds: float,
+    examples: dict[str, list[tuple[str, str]]],
     parent: ParentFigures | None = None,
 ) -> DataReport:
     """The report, from what the passes over the corpus have counted."""
@@ -173,7 +173,7 @@ def report_of(
         leaks_dropped=config.data.cleaning.leaks,
         overlaps=selection.overlaps,
         outliers=_outliers(selection, findings),
-        examples={split: evenly(findings.examples[split], SHOWN_PAIRS) for split in selection.splits},
+        examples=examples,
         drops=selection.examples(),
         foreign=_foreign(selection),
         language=config.data.cleaning.language,
@@ -225,10 +225,11 @@ def _pair_counts(selection: Selection) -> dict[str, PairCounts]:
 
 
 def _side_figures(findings: Findings, split: str, side: str, codec: Codec) -> SideFigures:
-    lengths, words, spaced = findings.lengths[split, side], findings.words[split, side], findings.spaced[split, side]
+    counts = findings.sides[split, side]
+    lengths, words, spaced = counts.lengths, counts.words, counts.spaced
     ids = codec.vocabulary.encode(words)
-    unknown = sum(count for count, number in zip(words.values(), ids, strict=True) if number == UNK)
-    tokens = sum(words.values())
+    unknown = counts.unknown + sum(count for count, number in zip(words.values(), ids, strict=True) if number == UNK)
+    tokens = counts.tokens + sum(words.values())
     return SideFigures(
         tokens=tokens,
         mean=round(tokens / max(1, sum(lengths.values())), 2),

@@ -1,21 +1,21 @@
-"""The third pass: build vocabularies from word counts, and replace the word numbers in the stores by ids.
+"""The third pass: build vocabularies from word counts, and join the ids of all shards to stores.
 
-It does not read sentences again: a table for each side maps each number to its id.
+It does not read sentences again: for each shard and side, a table maps the number of a word to its id.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 
 from transformer_mt.config.tokenizer import WordsConfig
 from transformer_mt.data.parallel import Progress
-from transformer_mt.data.selection import Selection
-from transformer_mt.data.store import SIDES, SOURCE, TARGET, replace_ids
-from transformer_mt.data.tokenising import WordNumbers
+from transformer_mt.data.store import SIDES, SOURCE, TARGET, StoreWriter
+from transformer_mt.data.tokenising import SCRATCH, Tokenised, words_of
 from transformer_mt.text.codec import Codec, Segmenter
 from transformer_mt.text.vocabulary import MARKS, Vocabulary
 
@@ -52,18 +52,26 @@ def build_codecs(
 
 
 def write_ids(
-    folder: Path,
-    selection: Selection,
-    numbers: Mapping[str, WordNumbers],
-    codecs: Mapping[str, Codec],
-    progress: Progress,
+    folder: Path, written: Sequence[Tokenised], splits: Sequence[str], codecs: Mapping[str, Codec], progress: Progress
 ) -> None:
-    """Replace word numbers by ids in the stores of all splits."""
-    encoded = {side: codecs[side].vocabulary.encode(numbers[side]) for side in SIDES}
-    ids = {side: np.array([*range(len(MARKS)), *words], np.int32) for side, words in encoded.items()}
-    done = 0
-    for split in selection.splits:
-        for side in SIDES:
-            replace_ids(folder / split, side, ids[side])
-        done += selection.count(split)
-        progress("writing ids", done)
+    """Join what workers have written for each shard to the stores of all splits; word numbers become ids."""
+    scratch, total, done = folder / SCRATCH, sum(one.pairs for one in written), 0
+    with ExitStack() as stack:
+        stores = {split: stack.enter_context(StoreWriter(folder / split)) for split in splits}
+        for one in written:
+            words, _ = words_of(scratch, one)
+            tables = [
+                None
+                if some is None
+                else np.array([*range(len(MARKS)), *codecs[side].vocabulary.encode(some)], np.int32)
+                for side, some in zip(SIDES, words, strict=True)
+            ]
+            with (scratch / f"{one.name}.ids").open("rb") as file:
+                for split, pairs, sizes in one.stored:
+                    sides = []
+                    for size, table in zip(sizes, tables, strict=True):
+                        lengths, ids = (np.frombuffer(file.read(4 * count), "<i4") for count in (pairs, size))
+                        sides.append((lengths, ids if table is None else table[ids]))
+                    stores[split].extend(*sides)
+            done += one.pairs
+            progress("writing ids", done, done / max(1, total))

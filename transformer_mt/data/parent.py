@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 
 from transformer_mt.config.schema import Config
+from transformer_mt.data.parallel import Workers
 from transformer_mt.data.selection import Selection
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
 from transformer_mt.data.tokenising import sample_of
@@ -66,7 +67,7 @@ class Parent:
             remedy = "Copy the whole model folder again."
             raise TmtError("a file of the model cannot be read", place=error.filename, remedy=remedy) from None
 
-    def segmenters(self, config: Config, selection: Selection, folder: Path) -> dict[str, Segmenter]:
+    def segmenters(self, config: Config, selection: Selection, folder: Path, workers: Workers) -> dict[str, Segmenter]:
         """Its tokenizers by side, extended from the training split if the config says so; saves them.
 
         A shared tokenizer is one object.
@@ -84,11 +85,11 @@ class Parent:
         for side, segmenter in {id(one): (side, one) for side, one in segmenters.items()}.values():
             settings, tokenizer = segmenter.config, segmenter.tokenizer
             if settings.extend and tokenizer.inventory() is not None:
-                lines = sample_of(selection, settings.training_sentences)
+                pairs = sample_of(selection, settings.training_sentences, workers)
                 texts = (
                     text
-                    for line in lines
-                    for text in ([line.source, line.target] if config.has_shared_tokenizer else [getattr(line, side)])
+                    for pair in pairs
+                    for text in (pair if config.has_shared_tokenizer else [pair[SIDES.index(side)]])
                 )
                 tokenizer.extend(map(segmenter.casing.apply, texts), settings.extend)
         source.save(folder / SOURCE)
@@ -103,10 +104,12 @@ class Parent:
         checked = dict.fromkeys(SIDES, 1.0)
         trained_on = self.trained_on
         for split in selection.splits[1:] if trained_on is not None else ():
-            hashes, seen[split] = selection.hashes(split), {}
-            for side in SIDES:
-                assert trained_on is not None
-                seen[split][side], checked[side] = trained_on.seen(side, hashes[side])
+            assert trained_on is not None
+            seen[split] = dict.fromkeys(SIDES, 0)
+            for keys in selection.keys(split):
+                for side in SIDES:
+                    found, checked[side] = trained_on.seen(side, keys[side])
+                    seen[split][side] += found
         added = {side: len(codecs[side]) - tokens[side] for side in SIDES}
         complete = trained_on is not None and trained_on.complete
         return ParentFigures(self.name, tokens, added, trained_on is not None, complete, seen, checked)

@@ -2,8 +2,8 @@
 
 read and clean -> duplicates, splits, leaks -> learn tokenizers -> tokenise and count -> vocabularies -> ids
 
-The result replaces the folder in one step at the end, so that a killed run changes nothing. A second run does nothing
-if nothing has changed.
+The result replaces the folder in one step at the end, so that a killed run changes nothing. Its finished shards stay in
+a folder beside it, and the next run goes on from there. A second run does nothing if nothing has changed.
 """
 
 from __future__ import annotations
@@ -12,44 +12,56 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from transformer_mt.config.cores import cores
 from transformer_mt.config.schema import Config
 from transformer_mt.corpora.base import Corpus
 from transformer_mt.data.doctor import DataReport, report_of
 from transformer_mt.data.encoding import build_codecs, write_ids
-from transformer_mt.data.languages import LanguageCheck
+from transformer_mt.data.journal import Journal, is_journal_of
 from transformer_mt.data.parallel import Progress as Progress
-from transformer_mt.data.parallel import Workers
+from transformer_mt.data.parallel import Workers, no_progress
 from transformer_mt.data.parent import Parent
-from transformer_mt.data.prepared import FORMAT, MANIFEST, PARENT, Prepared, prepared_folder, settings_of
-from transformer_mt.data.reading import Cleaner, Stream, clean_stream
+from transformer_mt.data.prepared import (
+    FORMAT,
+    MANIFEST,
+    PARENT,
+    CorpusFile,
+    Prepared,
+    prepared_folder,
+    settings_of,
+    weighted,
+)
+from transformer_mt.data.reading import Cleaner, clean_stream
 from transformer_mt.data.selection import Selection
+from transformer_mt.data.shards import Stream
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
-from transformer_mt.data.tokenising import Tokenising, tokenise, train_segmenters
+from transformer_mt.data.tokenising import SCRATCH, Tokenising, shown, tokenise, train_segmenters
 from transformer_mt.data.trained_on import FILE as TRAINED_ON
 from transformer_mt.data.trained_on import TrainedOn
 from transformer_mt.errors import TmtError, from_os_error
-from transformer_mt.files.checksum import sha256_of
-from transformer_mt.files.lines import printable
+from transformer_mt.files.address import Address, identity_of
 from transformer_mt.files.lock import lock
-from transformer_mt.files.replace import recover, replaced_folder
+from transformer_mt.files.replace import recover, replaced_folder, unfinished
 from transformer_mt.text.codec import save_codecs, tokenizers_digest
 
 
 def prepare(
     config: Config,
     force: bool = False,
-    progress: Progress = lambda doing, pairs: None,
+    progress: Progress = no_progress,
     parent: Parent | None = None,
+    cluster: str | None = None,
+    say: Callable[[str], object] = lambda message: None,
 ) -> Prepared:
     """Prepare the data of a config, unless that was done before, and open it.
 
-    parent: the model whose tokenizers and vocabularies are used; None: they are learned from the corpus
+    parent:  the model whose tokenizers and vocabularies are used; None: they are learned from the corpus
+    cluster: the Ray cluster that does the work, as `Workers`; None: processes of this machine
+    say:     called with a message about an interrupted run
     Raises TmtError for bad data (with file and line), for a full disk, and if the folder contains something else. The
     folder then stays as it was.
     """
@@ -68,13 +80,31 @@ def prepare(
                 if ready.manifest.fingerprint == fingerprint and ready.report:  # raises if the report is damaged
                     return Prepared(named, ready.manifest)
         _require_replaceable(folder, corpora)
+        for corpus in corpora:
+            corpus.verify()
+
+        def can_continue(aside: Path) -> bool:
+            return is_journal_of(aside / SCRATCH, fingerprint)
+
+        left = [aside for aside in unfinished(folder) if (aside / SCRATCH).exists()]
+        if left:
+            say(_GOES_ON if any(map(can_continue, left)) else _STARTS_AGAIN)
         try:
-            with replaced_folder(folder) as aside:
-                _Preparation(aside, config, corpora, fingerprint, progress, parent).run()
+            with replaced_folder(folder, can_continue) as aside:
+                _Preparation(aside, config, corpora, fingerprint, progress, parent, cluster).run()
+        except KeyboardInterrupt:
+            if any(map(can_continue, unfinished(folder))):
+                say(_IS_KEPT)
+            raise
         except OSError as error:
             error.filename = error.filename or str(folder)
             raise from_os_error(error, "writing prepared data") from None
     return Prepared.open(named, is_new=True)
+
+
+_GOES_ON = "an interrupted run has prepared a part of this data; going on from there"
+_STARTS_AGAIN = "an interrupted run prepared a part of other data: settings or files have changed; starting again"
+_IS_KEPT = "the finished part is kept; the same command goes on from there"
 
 
 def samples_segmentations(config: Config) -> bool:
@@ -92,43 +122,54 @@ class _Preparation:
     fingerprint: str
     progress: Progress
     parent: Parent | None
+    cluster: str | None
 
     def run(self) -> None:
-        started, config, folder, scratch = time.monotonic(), self.config, self.folder, self.folder / "scratch"
-        scratch.mkdir(parents=True)
-        with Workers(cores(config.data.workers)) as workers:
-            selection = Selection(list(self._read(scratch, workers)), config.data.cleaning)
+        started, config, folder, scratch = time.monotonic(), self.config, self.folder, self.folder / SCRATCH
+        for old in folder.iterdir():  # what an interrupted run has written after its shards
+            if old != scratch:
+                shutil.rmtree(old) if old.is_dir() else old.unlink()
+        scratch.mkdir(exist_ok=True)
+        journal = Journal(scratch, self.fingerprint)
+        with Workers(config.data.workers, self.cluster) as workers:
+            files = (file for corpus in self.corpora for file in corpus.files())
+            workers.require([scratch, *(file for file in files if not isinstance(file, Address))])
+            streams = list(self._read(scratch, workers, journal))
+            selection = Selection(streams, config.data.cleaning, self.progress)
             _require_pairs(selection)
-            self.progress("learning tokenizers", selection.count("train"))
+            self.progress("learning tokenizers", selection.count("train"), None)
             learn = train_segmenters if self.parent is None else self.parent.segmenters
-            segmenters = learn(config, selection, folder)
-            findings, numbers = tokenise(Tokenising(config, folder), selection, workers, self.progress)
-        _require_pairs(selection)
-        words = {side: findings.words["train", side] for side in SIDES}
-        parent = self.parent
-        known = parent.vocabularies if parent is not None else None
-        codecs = build_codecs(segmenters, words, config.has_shared_vocabulary, known)
-        save_codecs((codecs[SOURCE], codecs[TARGET]), folder)
-        write_ids(folder, selection, numbers, codecs, self.progress)
-        self._write_texts(selection)
+            segmenters = learn(config, selection, folder, workers)
+            work = Tokenising(config, folder, selection.codes)
+            findings, written = tokenise(work, selection, workers, journal, self.progress)
+            _require_pairs(selection)
+            words = {side: findings.sides["train", side].words for side in SIDES}
+            parent = self.parent
+            known = parent.vocabularies if parent is not None else None
+            codecs = build_codecs(segmenters, words, config.has_shared_vocabulary, known)
+            save_codecs((codecs[SOURCE], codecs[TARGET]), folder)
+            write_ids(folder, written, selection.splits, codecs, self.progress)
+            self.progress("writing the report", sum(one.pairs for one in written), None)
+            self._write_texts(selection)
+            examples = shown(selection, workers)
         skipped = [rows for corpus in self.corpora for rows in corpus.skipped()]
         seconds = round(time.monotonic() - started, 1)
         of_parent = None if parent is None else parent.figures(selection, codecs)
-        report = report_of(config, selection, findings, codecs, skipped, seconds, of_parent)
-        (folder / TRAINED_ON).write_bytes(TrainedOn.of(selection.hashes("train")).to_bytes())
+        report = report_of(config, selection, findings, codecs, skipped, seconds, examples, of_parent)
+        (folder / TRAINED_ON).write_bytes(TrainedOn.of_blocks(selection.keys("train")).to_bytes())
         shutil.rmtree(scratch)
         self._write_manifest(selection, report)
 
-    def _read(self, scratch: Path, workers: Workers) -> Iterator[Stream]:
+    def _read(self, scratch: Path, workers: Workers, journal: Journal) -> Iterator[Stream]:
         data = self.config.data
         for number, (corpus, options) in enumerate(zip(self.corpora, data.corpus, strict=True)):
             for split in corpus.splits():
-                stream = Stream(split, options.weight, corpus.split_config, scratch / f"{number}-{split}.tsv")
+                stream = Stream(split, options.weight, corpus.split_config, scratch, f"{number}-{split}")
                 rule = data.cleaning.language if corpus.languages is None else "off"  # its languages are certain
                 drops = rule == "drop" and stream.trains
-                cleaner = Cleaner(data.cleaning, data.source, data.target, stream.trains, drops)
-                check = None if rule == "off" or drops else LanguageCheck(data.source, data.target, all_pairs=False)
-                clean_stream(stream, corpus.read(split), cleaner, workers, self.progress, check)
+                samples = rule != "off" and not drops
+                cleaner = Cleaner(data.cleaning, data.source, data.target, stream.trains, drops, samples)
+                clean_stream(stream, corpus, cleaner, workers, journal, self.progress)
                 yield stream
 
     def _write_texts(self, selection: Selection) -> None:
@@ -148,16 +189,15 @@ class _Preparation:
     def _write_manifest(self, selection: Selection, report: DataReport) -> None:
         files = [file for corpus in self.corpora for file in corpus.files()]
         by_stream = zip(selection.streams, selection.counts("train"), strict=True)
+        parts = [(pairs, stream.weight) for stream, pairs in by_stream if stream.trains]  # in the store's order
         manifest = {
             "format": FORMAT,
             "settings": settings_of(self.config),
             "fingerprint": self.fingerprint,
-            "files": [
-                {"path": printable(file), "size": file.stat().st_size, "sha256": sha256_of(file)} for file in files
-            ],
+            "files": [CorpusFile.of(file).model_dump() for file in files],
             "tokenizers": tokenizers_digest(self.folder),
             "splits": {split: figures.pairs for split, figures in report.splits.items()},
-            "parts": [(pairs, stream.weight) for stream, pairs in by_stream if stream.trains],  # in the store's order
+            "parts": weighted(parts, self.config.data.temperature),
             "report": report.to_json(),
         }
         (self.folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
@@ -171,11 +211,10 @@ def _require_pairs(selection: Selection) -> None:
 
 def _fingerprint(config: Config, corpora: list[Corpus], parent: Parent | None) -> str:
     """A hash of everything that the result depends on: settings, and size and modification time of the files."""
-    files = [(file, file.stat()) for corpus in corpora for file in corpus.files()]
     settings = {
         "format": FORMAT,
         **settings_of(config),
-        "files": [(str(file), status.st_size, status.st_mtime_ns) for file, status in files],
+        "files": [identity_of(file) for corpus in corpora for file in corpus.files()],
         **({PARENT: parent.identity()} if parent is not None else {}),
     }
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
@@ -185,7 +224,7 @@ def _require_replaceable(folder: Path, corpora: list[Corpus]) -> None:
     """Raises TmtError if prepared data would replace files of a corpus, or a folder that `prepare` did not write."""
     remedy = "Choose another data.prepared or another name."
     for file in (file for corpus in corpora for file in corpus.files()):
-        if file.resolve().is_relative_to(folder.resolve()):
+        if not isinstance(file, Address) and file.resolve().is_relative_to(folder.resolve()):
             raise TmtError("a file of the corpus is inside the folder of prepared data", place=file, remedy=remedy)
     if folder.exists() and not folder.is_dir():
         raise TmtError("there is a file with the name of the folder for prepared data", place=folder, remedy=remedy)
@@ -208,7 +247,7 @@ def _locked(folder: Path, progress: Progress) -> Iterator[None]:
     try:
         held = lock(
             folder.with_name(f".{folder.name}.lock"),
-            lambda: progress("waiting for another process that prepares this data", 0),
+            lambda: progress("waiting for another process that prepares this data", 0, None),
         )
     except OSError:
         yield

@@ -10,6 +10,7 @@ manifest.json        fingerprint of config and files, splits, parts with weights
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,15 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from transformer_mt.config.cleaning import CleaningConfig
+from transformer_mt.config.credentials import without_credentials_in
 from transformer_mt.config.schema import Config
 from transformer_mt.data.doctor import DataReport
 from transformer_mt.data.store import SIDES, Store
 from transformer_mt.data.texts import Lines
 from transformer_mt.errors import TmtError, from_os_error
-from transformer_mt.files.lines import path_of
+from transformer_mt.files.address import Address
+from transformer_mt.files.checksum import sha256_of
+from transformer_mt.files.lines import path_of, printable
 from transformer_mt.files.replace import recover
 from transformer_mt.text.codec import Codec, load_codecs, tokenizers_digest
 
@@ -32,11 +36,22 @@ FORMAT = 1  # version of all files in the folder
 
 
 class CorpusFile(BaseModel):
-    """size: in bytes; sha256: hexadecimal."""
+    """size: in bytes; sha256: hexadecimal.
+
+    Of a file at an address, sha256 is empty unless the config has it, size may be unknown, and version is what the
+    server says about it.
+    """
 
     path: str
-    size: int
+    size: int | None
     sha256: str
+    version: str = ""
+
+    @classmethod
+    def of(cls, file: Path) -> CorpusFile:
+        if isinstance(file, Address):
+            return cls(path=str(file), sha256=file.sha256 or "", **file.status._asdict())
+        return cls(path=printable(file), size=file.stat().st_size, sha256=sha256_of(file))
 
 
 class Manifest(BaseModel):
@@ -186,11 +201,30 @@ def settings_of(config: Config) -> dict[str, Any]:
     data = config.data.model_dump(mode="json", exclude={"workers", "prepared"})
     if data["cleaning"]["language"] == CleaningConfig().language:  # data prepared before this key existed is up to date
         del data["cleaning"]["language"]
+    if data["temperature"] is None:  # the same
+        del data["temperature"]
     tokenizer = config.tokenizer.model_dump(mode="json")
     for section in (tokenizer, tokenizer.get("source", {}), tokenizer.get("target", {})):
         if section.get("extend") == 0:  # data prepared before this key existed is up to date
             del section["extend"]
-    return {"data": data, "tokenizer": tokenizer, **({PARENT: True} if config.training.start_from else {})}
+    return {
+        "data": without_credentials_in(data),
+        "tokenizer": tokenizer,
+        **({PARENT: True} if config.training.start_from else {}),
+    }
+
+
+def weighted(parts: Sequence[tuple[int, float]], temperature: float | None) -> list[tuple[int, float]]:
+    """The pairs and weight of each corpus, with weights by a temperature T if there is one.
+
+    Corpora of n pairs are then seen in proportion to n^(1/T), and an epoch has as many pairs as all together
+    (Arivazhagan et al. 2019, "Massively Multilingual Neural Machine Translation in the Wild", section 5).
+    """
+    if temperature is None:
+        return list(parts)
+    shares = [pairs ** (1 / temperature) for pairs, _ in parts]
+    scale = sum(pairs for pairs, _ in parts) / sum(shares)
+    return [(pairs, scale * share / pairs if pairs else 1.0) for (pairs, _), share in zip(parts, shares, strict=True)]
 
 
 def open_prepared(config: Config) -> Prepared:

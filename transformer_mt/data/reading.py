@@ -1,125 +1,41 @@
-"""The first pass: read and clean a corpus, and write the remaining pairs to scratch files.
+"""The first pass: read and clean a corpus in worker processes, which write the remaining pairs to shards.
 
-A stream is one split of one corpus. A second file holds four 8-byte hashes for each pair (`KEYS`), so that duplicates
-and leaks are found without reading the text again.
+Ranges of plain files are read by the workers; so are whole files, if there are several. A single compressed file or
+table is read here, and its pairs are sent to the workers.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import count
 from pathlib import Path
-from typing import NamedTuple
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from transformer_mt.config.cleaning import CleaningConfig
-from transformer_mt.config.corpus import SplitConfig
-from transformer_mt.corpora.base import WHOLE, Pair
-from transformer_mt.data.languages import PLACES, LanguageCheck, Languages, merge, require_sentences
+from transformer_mt.config.corpus import CorpusConfig
+from transformer_mt.corpora.base import Corpus, Pair
+from transformer_mt.corpora.parts import Part, Texts, size_of
+from transformer_mt.data.journal import Journal, Written
+from transformer_mt.data.languages import FIRST_LINES, LATER_LINES, PLACES, LanguageCheck, require_sentences
 from transformer_mt.data.parallel import Progress, Workers, chunks
-from transformer_mt.text.cleaning import PairKeys, clean_text, fault_of_pair, keys_of_pair, wrongly_decoded
+from transformer_mt.data.shards import CleaningCounts, Raws, Shard, Stream, write_shard
+from transformer_mt.errors import TmtError
+from transformer_mt.text.batches import Batch, as_lines, keys_of_pairs, one_line
+from transformer_mt.text.cleaning import fault_of_pair
 
-KEYS = np.dtype([(name, "<u8") for name in PairKeys._fields])
-_BREAKS = re.compile(r"[\t\n\r]")  # scratch files separate fields by tabs and lines by line breaks
-EXAMPLES = 3  # pairs kept of each rule
+SHARD = 20_000  # pairs of a shard; a shard from a range of a file may have more
+SEVERAL = 4  # whole files; fewer are read here, and their pairs are sent to the workers
 LANGUAGE, DECODED = "language", "decoded"  # a rule that drops pairs, and a kind of outlier
-_SURROGATES = re.compile("[\ud800-\udfff]")  # JSON can contain lone surrogates; UTF-8 cannot
-
-
-class Line(NamedTuple):
-    """A pair in a scratch file. In the file, a raw side is empty if cleaning did not change it.
-
-    place: `file:line`, for reports
-    """
-
-    source: str
-    target: str
-    place: str
-    raw_source: str
-    raw_target: str
-
-
-Examples = dict[str, list[Pair]]  # the first pairs, by the rule that drops them
-
-
-@dataclass
-class CleaningCounts:
-    """What cleaning some pairs has found.
-
-    changed:   pairs, by the rule that changed a side
-    dropped:   pairs, by the first rule that they violate; examples: the first of them
-    outliers:  pairs, by kind; places: the first of them
-    languages: of a sample of the pairs, by file
-    """
-
-    read: int = 0
-    kept: int = 0
-    changed: Counter[str] = field(default_factory=Counter)
-    dropped: Counter[str] = field(default_factory=Counter)
-    examples: Examples = field(default_factory=dict)
-    outliers: Counter[str] = field(default_factory=Counter)
-    places: dict[str, list[str]] = field(default_factory=dict)
-    languages: Languages = field(default_factory=dict)
-
-    def add(self, other: CleaningCounts) -> None:
-        self.read += other.read
-        self.kept += other.kept
-        self.changed.update(other.changed)
-        self.dropped.update(other.dropped)
-        self.outliers.update(other.outliers)
-        for rule, pairs in other.examples.items():
-            self.examples[rule] = [*self.examples.get(rule, ()), *pairs][:EXAMPLES]
-        for kind, places in other.places.items():
-            self.places[kind] = [*self.places.get(kind, ()), *places][:PLACES]
-        merge(self.languages, other.languages)
-
-    def drop(self, rule: str, pair: Pair) -> None:
-        self.dropped[rule] += 1
-        self.examples[rule] = [*self.examples.get(rule, ()), pair][:EXAMPLES]
-
-
-@dataclass
-class Stream:
-    """One split of one corpus, cleaned, in a scratch file."""
-
-    split: str
-    weight: float
-    division: SplitConfig | None
-    file: Path
-    counts: CleaningCounts = field(default_factory=CleaningCounts)
-
-    @property
-    def keys(self) -> Path:
-        return self.file.with_suffix(".keys")
-
-    @property
-    def trains(self) -> bool:
-        """Whether its pairs can become training pairs; then the rules for training apply."""
-        return self.split in ("train", WHOLE)
-
-    def lines(self) -> Iterator[Line]:
-        with self.file.open(encoding="utf-8", newline="\n") as file:
-            for text in file:
-                source, target, place, raw_source, raw_target = text[:-1].split("\t")
-                yield Line(source, target, place, raw_source or source, raw_target or target)
-
-
-class Cleaned(NamedTuple):
-    """A chunk of pairs after cleaning: the content for the files of the stream, and counts."""
-
-    lines: str
-    keys: bytes
-    counts: CleaningCounts
 
 
 @dataclass(frozen=True)
 class Cleaner:
-    """Cleans chunks of pairs in a worker process. source, target: languages.
+    """Cleans some pairs. source, target: languages.
 
     drops_languages: whether to drop pairs with a sentence in another language
+    samples:         whether to check the languages of a sample of the pairs
     """
 
     rules: CleaningConfig
@@ -127,60 +43,169 @@ class Cleaner:
     target: str
     trains: bool
     drops_languages: bool = False
+    samples: bool = False
 
-    def __call__(self, pairs: list[Pair]) -> Cleaned:
-        rules, lines, keys = self.rules, list[str](), list[bytes]()
-        counts = CleaningCounts(len(pairs))
+    def __call__(self, read: Texts) -> tuple[Texts, tuple[Raws, Raws], CleaningCounts]:
+        """The remaining pairs, the raw text of those that changed, and counts."""
+        raw = read._replace(
+            sources=as_lines(read.sources),
+            targets=as_lines(read.targets),
+            file=one_line(read.file),
+            numbers=read.numbers if read.file else as_lines(list(map(str, read.numbers))),
+        )
+        counts = CleaningCounts(len(raw.sources))
+        self._check_sample(read, counts)
+        batches = Batch(raw.sources), Batch(raw.targets)
+        (sources, changed), (targets, changed_too) = (
+            batch.clean(self.rules, language)
+            for batch, language in zip(batches, (self.source, self.target), strict=True)
+        )
+        for row in sorted({*changed, *changed_too}):
+            counts.changed.update(sorted(changed.get(row, set()) | changed_too.get(row, set())))
+        cleaned = raw._replace(sources=sources, targets=targets)
+        dropped = self._drop(cleaned, counts)
+        for row in sorted((batches[0].wrongly_decoded() | batches[1].wrongly_decoded()) - dropped):
+            counts.outliers[DECODED] += 1
+            counts.places[DECODED] = [*counts.places.get(DECODED, ()), raw.place(row)][:PLACES]
+        rows = [row for row in range(len(sources)) if row not in dropped] if dropped else range(len(sources))
+        counts.kept = len(rows)
+        raws = tuple(
+            {new: side[row] for new, row in enumerate(rows) if row in some} if some else {}
+            for side, some in ((raw.sources, changed), (raw.targets, changed_too))
+        )
+        if dropped:
+            sources, targets = ([side[row] for row in rows] for side in (sources, targets))
+            cleaned = Texts(sources, targets, raw.file, [raw.numbers[row] for row in rows])
+        return cleaned, (raws[0], raws[1]), counts
+
+    def _check_sample(self, read: Texts, counts: CleaningCounts) -> None:
+        check = LanguageCheck(self.source, self.target, all_pairs=False, found=counts.languages)
+        for row, number in enumerate(read.numbers if self.samples else ()):
+            if read.sources[row] != read.targets[row]:  # cleaning counts these
+                if isinstance(number, int) and number > FIRST_LINES and number % LATER_LINES:
+                    continue
+                check(Pair(read.sources[row], read.targets[row], read.place(row)))
+
+    def _drop(self, texts: Texts, counts: CleaningCounts) -> set[int]:
+        """Count the pairs that violate a rule, and return their rows."""
+        longest, dropped = self.rules.max_characters, set[int]()
         check = LanguageCheck(self.source, self.target, True, counts.languages) if self.drops_languages else None
-        for pair in pairs:
-            # These replacements do not depend on the rules: the pair must fit into a line of UTF-8.
-            raw_source, raw_target, place = (_SURROGATES.sub("\ufffd", _BREAKS.sub(" ", text)) for text in pair)
-            by_rules: set[str] = set()
-            source = clean_text(raw_source, rules, self.source, by_rules.add)
-            target = clean_text(raw_target, rules, self.target, by_rules.add)
-            counts.changed.update(by_rules)
-            fault = fault_of_pair(source, target, rules, self.trains)
-            if fault is None and check is not None and check(Pair(source, target, place)):
+        for row, (source, target) in enumerate(zip(texts.sources, texts.targets, strict=True)):
+            fault = None
+            if (
+                source == target
+                or source.isspace()
+                or target.isspace()
+                or not (0 < len(source) <= longest and 0 < len(target) <= longest)
+            ):
+                fault = fault_of_pair(source, target, self.rules, self.trains)
+            if fault is None and check is not None and check(Pair(source, target, texts.place(row))):
                 fault = LANGUAGE
             if fault is not None:
-                counts.drop(fault, Pair(source, target, place))
-                continue
-            if wrongly_decoded(raw_source) or wrongly_decoded(raw_target):
-                counts.outliers[DECODED] += 1
-                counts.places[DECODED] = [*counts.places.get(DECODED, ()), place][:PLACES]
-            raws = "" if raw_source == source else raw_source, "" if raw_target == target else raw_target
-            lines.append("\t".join((source, target, place, *raws)) + "\n")
-            keys += keys_of_pair(source, target)
-        counts.kept = len(lines)
-        return Cleaned("".join(lines), b"".join(keys), counts)
+                counts.drop(fault, Pair(source, target, texts.place(row)))
+                dropped.add(row)
+        return dropped
+
+
+class Item(NamedTuple):
+    """What a worker cleans: the pairs of a part that it reads, or pairs that were read for it.
+
+    name: of the shards that it writes
+    """
+
+    name: str
+    part: Part | None
+    texts: Texts | None = None
+
+
+@dataclass
+class Cleaned:
+    """The shards that a worker has written, counts, and what its corpus has noted."""
+
+    shards: list[Shard]
+    counts: CleaningCounts
+    files: list[Written]
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Reads and cleans items of a stream, in a worker process."""
+
+    stream: Stream
+    cleaner: Cleaner
+    options: CorpusConfig
+
+    @cached_property
+    def _corpus(self) -> Corpus:
+        corpus: Corpus = self.options.corpus(self.options, self.cleaner.source, self.cleaner.target)
+        return corpus
+
+    def __call__(self, item: Item) -> Cleaned:
+        done, folder = Cleaned([], CleaningCounts(), []), self.stream.folder
+        for number, texts in enumerate(self._texts(item)):
+            if texts.sources:
+                kept, raws, counts = self.cleaner(texts)
+                keys = keys_of_pairs(kept.sources, kept.targets)
+                shard, files = write_shard(folder, f"{item.name}-{number:04}", kept, raws, keys)
+                done.shards.append(shard)
+                done.files += files
+                done.counts.add(counts)
+        if item.part is not None:
+            done.notes = self._corpus.notes()
+        return done
+
+    def _texts(self, item: Item) -> Iterator[Texts]:
+        if item.texts is not None:
+            yield item.texts
+        elif item.part is not None and item.part.spans is not None:
+            yield self._corpus.read_range(item.part)
+        elif item.part is not None:
+            yield from map(Texts.of, chunks(self._corpus.read_part(self.stream.split, item.part), SHARD))
 
 
 def clean_stream(
-    stream: Stream,
-    pairs: Iterator[Pair],
-    cleaner: Cleaner,
-    workers: Workers,
-    progress: Progress,
-    check: LanguageCheck | None = None,
+    stream: Stream, corpus: Corpus, cleaner: Cleaner, workers: Workers, journal: Journal, progress: Progress
 ) -> None:
-    """Write the files of a stream and fill its counts. Raises TmtError if a file has no sentences of its languages.
+    """Write the shards of a stream and fill its counts. Raises TmtError if a file has no sentences of its languages."""
+    entries = corpus.entries(stream.split)
+    weight = sum(size_of(entry[0]) for entry in entries if entry)
+    items, n_done, done, entry = list[Part](), 0, 0, tuple[Path, ...]()
+    work = Reading(stream, cleaner, corpus.options)
 
-    check: checks a sample of the pairs in this process, because each process needs half a second to load the languages
-    """
-    if check is not None:
-        pairs = _sampled(pairs, check)
-        stream.counts.languages = check.found
-    with stream.file.open("w", encoding="utf-8", newline="\n") as lines, stream.keys.open("wb") as keys:
-        for part in workers.map(cleaner, chunks(pairs)):
-            lines.write(part.lines)
-            keys.write(part.keys)
-            stream.counts.add(part.counts)
-            progress(f"reading {stream.split}", stream.counts.read)
+    def named() -> Iterator[tuple[str, Item]]:
+        for item in _items(stream, corpus, entries):
+            items.append(item.part or Part())
+            yield item.name, item
+
+    progress(f"reading {stream.split}", 0, None)
+    try:
+        for n_done, result in enumerate(journal.map(workers, work, Cleaned, named(), repr(cleaner)), start=1):
+            part = items[n_done - 1]
+            if part.files != entry:
+                corpus.finish(entry)
+                entry = part.files
+            if result.notes:
+                corpus.add_notes(result.notes)
+            stream.counts.add(result.counts)
+            stream.shards += result.shards
+            done += part.weight
+            progress(f"reading {stream.split}", stream.counts.read, done / weight if done else None)
+    except (TmtError, UnicodeDecodeError):
+        if len(items) > n_done and items[n_done].spans is not None:
+            for _ in corpus.read_part(stream.split, items[n_done]):  # raises this error with the right line and counts
+                pass
+        raise
+    corpus.finish(entry)
     require_sentences(stream.counts.languages, cleaner.source, cleaner.target)
 
 
-def _sampled(pairs: Iterator[Pair], check: LanguageCheck) -> Iterator[Pair]:
-    for pair in pairs:
-        if pair.source != pair.target:  # cleaning counts these
-            check(pair)
-        yield pair
+def _items(stream: Stream, corpus: Corpus, entries: list[tuple[Path, ...]]) -> Iterator[Item]:
+    """The work for the workers, in order."""
+    number = count()
+    for part in (part for entry in entries for part in corpus.parts(entry)):
+        if part.spans is not None or len(entries) >= SEVERAL:
+            yield Item(f"{stream.name}-{next(number):06}", part)
+        else:
+            for pairs in chunks(corpus.read_part(stream.split, part), SHARD):
+                yield Item(f"{stream.name}-{next(number):06}", None, Texts.of(pairs))

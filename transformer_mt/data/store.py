@@ -8,7 +8,6 @@ Opening a store takes no memory, whatever its size.
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -27,7 +26,6 @@ IDS, OFFSETS = "ids", "offsets"  # the files of a side
 WRITE_IDS = 1 << 16  # number of ids that are written at once
 CHECKED_IDS = 1 << 20  # number of ids that are compared at once
 CHECKED_AT_ONCE = 1 << 27  # most ids of a side that are all checked before training starts
-REPLACE_BYTES = 1 << 20  # number of bytes that are replaced at once
 READ_OFFSETS = 1 << 18  # number of offsets that are read at once
 Ids = NDArray[np.int32]
 Counts = NDArray[np.int64]
@@ -51,6 +49,13 @@ class StoreWriter:
             if len(side.ids) > WRITE_IDS:
                 side.flush()
 
+    def extend(self, source: tuple[Ids, Ids], target: tuple[Ids, Ids]) -> None:
+        """Add many pairs. source, target: lengths with end tokens, and the ids of all sentences"""
+        for side, (lengths, ids) in zip(self._sides, (source, target), strict=True):
+            side.flush()
+            side.write(ids, side.end + np.cumsum(lengths, dtype=np.int64))
+            side.end += len(ids)
+
     def __enter__(self) -> StoreWriter:
         return self
 
@@ -70,17 +75,13 @@ class _SideWriter:
         self.ids, self.offsets, self.end = array("i"), array("q", [0]), 0
 
     def flush(self) -> None:
-        for file, values, kind in zip(self._files, (self.ids, self.offsets), ("<i4", "<i8"), strict=True):
-            file.write(np.asarray(values).astype(kind).tobytes())
+        if self.offsets:
+            self.write(np.asarray(self.ids), np.asarray(self.offsets))
         self.ids, self.offsets = array("i"), array("q")
 
-
-def replace_ids(folder: Path, side: str, new: Ids) -> None:
-    """Replace each id i in one side of a store by new[i]."""
-    with (folder / f"{side}.{IDS}").open("r+b") as file:
-        while block := file.read(REPLACE_BYTES):
-            file.seek(-len(block), os.SEEK_CUR)
-            file.write(new[np.frombuffer(block, "<i4")].astype("<i4").tobytes())
+    def write(self, ids: NDArray[Any], offsets: NDArray[Any]) -> None:
+        for file, values, kind in zip(self._files, (ids, offsets), ("<i4", "<i8"), strict=True):
+            file.write(np.ascontiguousarray(values, kind).data)
 
 
 class Side:

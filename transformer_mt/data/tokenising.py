@@ -1,153 +1,154 @@
-"""The second pass: learn tokenizers from the training split, tokenise all pairs into stores, and count words.
+"""The second pass: learn tokenizers from the training split, tokenise all pairs in worker processes, and count words.
 
-A vocabulary needs the counts of all words. Until they are known, the stores contain a number for each word: words
-are numbered by first occurrence (`WordNumbers`). Memory grows only with the distinct words and the dropped pairs.
+A worker writes the ids of the pairs of a shard. If the vocabulary must be counted first, it writes numbers of words
+instead, by their first occurrence in the shard, and the list of these words. Memory grows only with the distinct words.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from transformer_mt.config.schema import Config
+from transformer_mt.data.journal import Journal, Written, write
+from transformer_mt.data.labels import Codes, Piece
 from transformer_mt.data.languages import PLACES
-from transformer_mt.data.parallel import Progress, Workers, chunks
-from transformer_mt.data.reading import Line
-from transformer_mt.data.selection import Selected, Selection
-from transformer_mt.data.store import SIDES, SOURCE, TARGET, StoreWriter
-from transformer_mt.text.cleaning import LOPSIDED, fault_of_lengths
-from transformer_mt.text.codec import Segmenter
+from transformer_mt.data.parallel import Progress, Workers
+from transformer_mt.data.selection import Selection
+from transformer_mt.data.shards import texts_of
+from transformer_mt.data.store import SIDES, SOURCE, TARGET
+from transformer_mt.text.cleaning import LOPSIDED, TOO_LONG
+from transformer_mt.text.codec import Segmenter, tokenizers_digest
 from transformer_mt.text.script import foreign_script
-from transformer_mt.text.vocabulary import EOS, MARKS
+from transformer_mt.text.vocabulary import EOS, MARKS, UNK
 
 SCRIPT = "script"  # kind of outlier: a sentence without any letter of its language
-EXAMPLES_OF_CHUNK = 3  # pairs kept of each split, to be shown
-Item = TypeVar("Item")
+SHOWN_PAIRS = 3  # of each split, in the report
+SCRATCH = "scratch"  # folder of the files that are needed only while data is prepared
+WORDS = ".words"  # the file of the words of a shard, if the vocabulary must be counted
+Numbers = NDArray[np.int32]
 
 
-def evenly(items: list[Item], most: int) -> list[Item]:
-    """At most `most` items, from the beginning, the end and evenly between them."""
-    return (
-        [items[place * (len(items) - 1) // max(1, most - 1)] for place in range(most)] if len(items) > most else items
-    )
-
-
-def train_segmenters(config: Config, selection: Selection, folder: Path) -> dict[str, Segmenter]:
+def train_segmenters(config: Config, selection: Selection, folder: Path, workers: Workers) -> dict[str, Segmenter]:
     """Learn tokenizers from the training split and save them; by side. A shared tokenizer is one object."""
     source = Segmenter(config.source_tokenizer, config.data.source)
     if config.has_shared_tokenizer:
-        sample = sample_of(selection, max(1, source.config.training_sentences // 2))
-        source.train(side for line in sample for side in (line.source, line.target))
+        sample = sample_of(selection, max(1, source.config.training_sentences // 2), workers)
+        source.train(side for pair in sample for side in pair)
         segmenters = {SOURCE: source, TARGET: source}
     else:
         target = Segmenter(config.target_tokenizer, config.data.target)
-        source.train(line.source for line in sample_of(selection, source.config.training_sentences))
-        target.train(line.target for line in sample_of(selection, target.config.training_sentences))
+        source.train(pair[0] for pair in sample_of(selection, source.config.training_sentences, workers))
+        target.train(pair[1] for pair in sample_of(selection, target.config.training_sentences, workers))
         segmenters = {SOURCE: source, TARGET: target}
         target.save(folder / TARGET)
     source.save(folder / SOURCE)
     return segmenters
 
 
-def sample_of(selection: Selection, most: int) -> Iterator[Line]:
+def sample_of(selection: Selection, most: int, workers: Workers) -> Iterator[tuple[str, str]]:
     """At most `most` training pairs, evenly spaced over the corpus."""
-    total, taken = selection.count("train"), 0
-    for count, pair in enumerate(selection.selected("train"), start=1):
-        if count * min(most, total) // total > taken:
-            taken += 1
-            yield pair.line
+    total = selection.count("train")
+    most = min(most, total)
+    ranks = -(-np.arange(1, most + 1, dtype=np.int64) * total // most) - 1 if most else np.zeros(0, np.int64)
+    return selection.picked("train", ranks, workers)
 
 
-class Tokenised(NamedTuple):
-    """A pair as tokens, cut to `max_length` minus the end token."""
+def shown(selection: Selection, workers: Workers) -> dict[str, list[tuple[str, str]]]:
+    """By split: the first pair, the last, and one in the middle."""
+    found = {}
+    for split in selection.splits:
+        last = selection.count(split) - 1
+        ranks = np.unique([last * place // (SHOWN_PAIRS - 1) for place in range(SHOWN_PAIRS)])
+        found[split] = list(selection.picked(split, ranks, workers))
+    return found
+
+
+@dataclass
+class SideCounts:
+    """What was counted in one side of a split, without end tokens and before cutting.
+
+    lengths: sentences by number of tokens
+    tokens, unknown: known only if the tokenizer fixes the vocabulary
+    words:   occurrences of each token, if the vocabulary must be counted; workers write them to files
+    spaced:  words separated by spaces
+    """
+
+    lengths: Counter[int] = field(default_factory=Counter)
+    tokens: int = 0
+    unknown: int = 0
+    words: Counter[str] = field(default_factory=Counter)
+    spaced: int = 0
+
+    def add(self, other: SideCounts) -> None:
+        self.lengths.update(other.lengths)
+        self.tokens += other.tokens
+        self.unknown += other.unknown
+        self.words.update(other.words)
+        self.spaced += other.spaced
+
+
+class Stored(NamedTuple):
+    """The ids of a split in the file of a shard. ids: number by side, with end tokens"""
 
     split: str
-    source: list[str]
-    target: list[str]
+    pairs: int
+    ids: list[int]
+
+
+@dataclass
+class Tokenised:
+    """What a worker has written for a shard, and counted. Dropped pairs are counted only in `outliers` and `dropped`.
+
+    stored:   the content of the file NAME.ids, in order: for each split and side the lengths, then the ids
+    sides:    counts by split and side
+    cut:      by split: pairs with a sentence that was cut to `max_length`
+    outliers: training pairs, by kind of outlier; places: the first of them
+    dropped:  rows of training pairs, by the rule that they violate
+    """
+
+    name: str
+    pairs: int
+    stored: list[Stored] = field(default_factory=list)
+    sides: dict[str, dict[str, SideCounts]] = field(default_factory=dict)
+    cut: Counter[str] = field(default_factory=Counter)
+    outliers: Counter[str] = field(default_factory=Counter)
+    places: dict[str, list[str]] = field(default_factory=dict)
+    dropped: dict[str, list[int]] = field(default_factory=dict)
+    files: list[Written] = field(default_factory=list)
 
 
 @dataclass
 class Findings:
-    """What tokenising has counted. Dropped pairs are counted only in `pairs`, `outliers` and `dropped`.
-
-    lengths:  by split and side: sentences by number of tokens, without end tokens and before cutting
-    words:    by split and side: occurrences of each token, before cutting
-    spaced:   by split and side: words separated by spaces
-    cut:      by split: pairs with a sentence that was cut to `max_length`
-    outliers: training pairs, by kind of outlier; places: the first of them
-    dropped:  numbers of training pairs, by the rule that they violate
-    examples: by split: pairs as text, at most EXAMPLES_OF_CHUNK of each chunk, in the order of the corpus
-    """
+    """The sum of what all workers have counted."""
 
     pairs: int = 0
-    lengths: defaultdict[tuple[str, str], Counter[int]] = field(default_factory=lambda: defaultdict(Counter))
-    words: defaultdict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    spaced: Counter[tuple[str, str]] = field(default_factory=Counter)
+    sides: defaultdict[tuple[str, str], SideCounts] = field(default_factory=lambda: defaultdict(SideCounts))
     cut: Counter[str] = field(default_factory=Counter)
     outliers: Counter[str] = field(default_factory=Counter)
     places: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    dropped: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    examples: defaultdict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
 
-    def add(self, other: Findings) -> None:
+    def add(self, other: Tokenised, counted_words: dict[str, dict[str, dict[str, int]]]) -> None:
         self.pairs += other.pairs
-        for part in other.words:
-            self.lengths[part].update(other.lengths[part])
-            self.words[part].update(other.words[part])
-        self.spaced.update(other.spaced)
+        for split, sides in other.sides.items():
+            for side, counts in sides.items():
+                self.sides[split, side].add(counts)
+        for split, by_side in counted_words.items():
+            for side, words in by_side.items():
+                self.sides[split, side].words.update(words)
         self.cut.update(other.cut)
         self.outliers.update(other.outliers)
         for kind, places in other.places.items():
             self.places[kind] = [*self.places[kind], *places][:PLACES]
-        for rule, numbers in other.dropped.items():
-            self.dropped[rule] += numbers
-        for split, pairs in other.examples.items():
-            self.examples[split] += pairs
-
-
-@dataclass(frozen=True)
-class Tokenising:
-    """Tokenises chunks of pairs in a worker process, which loads the segmenters once."""
-
-    config: Config
-    folder: Path
-
-    @cached_property
-    def segmenters(self) -> tuple[Segmenter, Segmenter]:
-        source = Segmenter.load(self.folder / SOURCE)
-        return source, (source if self.config.has_shared_tokenizer else Segmenter.load(self.folder / TARGET))
-
-    def __call__(self, pairs: list[Selected]) -> tuple[list[Tokenised], Findings]:
-        """The tokens of all pairs that are not dropped."""
-        findings, tokenised = Findings(len(pairs)), []
-        data, most = self.config.data, self.config.data.max_length - 1
-        for split, line, number in pairs:
-            source, target = self.segmenters[0].tokenize(line.source), self.segmenters[1].tokenize(line.target)
-            if split == "train":
-                fault = fault_of_lengths(len(source) + 1, len(target) + 1, data.max_length, data.cleaning)
-                foreign = foreign_script(line.source, data.source) or foreign_script(line.target, data.target)
-                outlier = fault if fault == LOPSIDED else SCRIPT if foreign and fault is None else None
-                if outlier is not None:
-                    findings.outliers[outlier] += 1
-                    findings.places[outlier] = [*findings.places[outlier], line.place][:PLACES]
-                if fault is not None:
-                    findings.dropped[fault].append(number)
-                    continue
-            findings.cut[split] += max(len(source), len(target)) > most
-            for side, text, tokens in (SOURCE, line.source, source), (TARGET, line.target, target):
-                findings.lengths[split, side][len(tokens)] += 1
-                findings.words[split, side].update(tokens)
-                findings.spaced[split, side] += len(text.split())
-            findings.examples[split].append((line.source, line.target))
-            tokenised.append(Tokenised(split, source[:most], target[:most]))
-        for split, pairs_of_split in findings.examples.items():
-            findings.examples[split] = evenly(pairs_of_split, EXAMPLES_OF_CHUNK)
-        return tokenised, findings
 
 
 class WordNumbers(dict[str, int]):
@@ -157,21 +158,164 @@ class WordNumbers(dict[str, int]):
         return self.setdefault(word, len(MARKS) + len(self))
 
 
-def tokenise(
-    work: Tokenising, selection: Selection, workers: Workers, progress: Progress
-) -> tuple[Findings, Mapping[str, WordNumbers]]:
-    """Tokenise all selected pairs into a store for each split, and drop those that violate a rule.
+class Flat(NamedTuple):
+    """Sentences as numbers, one behind the other. words: of the numbers after the marks; None: they are ids"""
 
-    The stores contain word numbers and end tokens. Returns the findings, and the word numbers by side.
-    """
-    findings, numbers = Findings(), {side: WordNumbers() for side in SIDES}
-    source, target = (numbers[side].__getitem__ for side in SIDES)
-    with ExitStack() as stack:
-        stores = {split: stack.enter_context(StoreWriter(work.folder / split)) for split in selection.splits}
-        for pairs, more in workers.map(work, chunks(selection.selected())):
-            for pair in pairs:
-                stores[pair.split].append([*map(source, pair.source), EOS], [*map(target, pair.target), EOS])
-            findings.add(more)
-            progress("tokenising", findings.pairs)
-    selection.discard(findings.dropped)
-    return findings, numbers
+    numbers: Numbers
+    lengths: Numbers
+    words: list[str] | None
+
+    @classmethod
+    def of(cls, texts: list[str], segmenter: Segmenter) -> Flat:
+        sentences, words = segmenter.ids_of(texts), None
+        if sentences is None:
+            numbers = WordNumbers()
+            sentences = [list(map(numbers.__getitem__, segmenter.tokenize(text))) for text in texts]
+            words = list(numbers)
+        lengths = np.fromiter(map(len, sentences), np.int32, len(sentences))
+        return cls(np.fromiter(chain.from_iterable(sentences), np.int32, int(lengths.sum())), lengths, words)
+
+    def only(self, rows: NDArray[np.bool_]) -> Flat:
+        return Flat(self.numbers[np.repeat(rows, self.lengths)], self.lengths[rows], self.words)
+
+    def stored(self, most: int) -> tuple[Numbers, Numbers]:
+        """Lengths and ids of the sentences cut to `most` tokens, with end tokens."""
+        cut = np.minimum(self.lengths, most)
+        ends = np.cumsum(cut + 1)
+        ids = np.full(int(ends[-1]) if len(ends) else 0, EOS, np.int32)
+        place = np.arange(len(self.numbers)) - np.repeat(np.cumsum(self.lengths) - self.lengths, self.lengths)
+        kept = place < most
+        ids[np.repeat(ends - cut - 1, self.lengths)[kept] + place[kept]] = self.numbers[kept]
+        return (cut + 1).astype(np.int32), ids
+
+    def counts(self, texts: list[str]) -> SideCounts:
+        found = SideCounts(Counter(dict(zip(*_counted(self.lengths), strict=True))), spaced=_words_in(texts))
+        if self.words is None:
+            found.tokens, found.unknown = len(self.numbers), int(np.count_nonzero(self.numbers == UNK))
+        else:
+            numbers, counts = _counted(self.numbers)
+            found.words = Counter({self.words[n - len(MARKS)]: count for n, count in zip(numbers, counts, strict=True)})
+        return found
+
+
+@dataclass(frozen=True)
+class Tokenising:
+    """Tokenises a shard in a worker process, which loads the segmenters once. codes: the label of each split"""
+
+    config: Config
+    folder: Path
+    codes: dict[str, int]
+
+    @cached_property
+    def segmenters(self) -> tuple[Segmenter, Segmenter]:
+        source = Segmenter.load(self.folder / SOURCE)
+        return source, (source if self.config.has_shared_tokenizer else Segmenter.load(self.folder / TARGET))
+
+    def __call__(self, item: tuple[Piece, Codes]) -> Tokenised:
+        """Writes the ids of all pairs that are not dropped."""
+        (piece, labels), scratch = item, self.folder / SCRATCH
+        texts, chosen = texts_of(scratch, piece.shard), np.flatnonzero(labels < len(self.codes))
+        columns = [[side[row] for row in chosen.tolist()] for side in (texts.sources, texts.targets)]
+        sides = [Flat.of(column, segmenter) for column, segmenter in zip(columns, self.segmenters, strict=True)]
+        done, labels = Tokenised(piece.shard.name, len(chosen)), labels[chosen]
+        if self.codes["train"] in labels:
+            faults = self._faults(labels, sides)
+            foreign = self._foreign(columns, (labels == self.codes["train"]) & (faults == 0))
+            for kind, rows in (LOPSIDED, faults == 2), (SCRIPT, foreign):
+                if rows.any():
+                    done.outliers[kind] = int(np.count_nonzero(rows))
+                    done.places[kind] = [texts.place(row) for row in chosen[rows][:PLACES].tolist()]
+            for code, rule in (1, TOO_LONG), (2, LOPSIDED):
+                if (faults == code).any():
+                    done.dropped[rule] = chosen[faults == code].tolist()
+            labels[faults > 0] = len(self.codes)
+        content = list[bytes]()
+        for split, code in self.codes.items():
+            if code in labels:
+                content += self._store(split, labels == code, columns, sides, done)
+        done.files.append(write(scratch, f"{done.name}.ids", b"".join(content)))
+        if any(flat.words is not None for flat in sides):
+            counts = {split: {side: one.words for side, one in both.items()} for split, both in done.sides.items()}
+            content = [json.dumps([[flat.words for flat in sides], counts]).encode()]
+            done.files.append(write(scratch, f"{done.name}{WORDS}", b"".join(content)))
+            for one in (one for both in done.sides.values() for one in both.values()):
+                one.words = Counter()
+        return done
+
+    def _faults(self, labels: Codes, sides: list[Flat]) -> Codes:
+        """By pair: the first rule that it violates (`text.cleaning.fault_of_lengths`), 1: TOO_LONG, 2: LOPSIDED."""
+        most, ratio = self.config.data.max_length, self.config.data.cleaning.max_ratio
+        one, other = (flat.lengths.astype(np.float64) + 1 for flat in sides)
+        shorter, longer = np.minimum(one, other), np.maximum(one, other)
+        lopsided = longer > ratio * shorter if ratio is not None else np.zeros(len(one), dtype=bool)
+        faults = np.where(longer > most, 1, np.where(lopsided, 2, 0))
+        return np.where(labels == self.codes["train"], faults, 0).astype(np.uint8)
+
+    def _foreign(self, columns: list[list[str]], judged: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        (sources, targets), data = columns, self.config.data
+        found = np.zeros(len(judged), dtype=bool)
+        found[judged] = [
+            foreign_script(sources[row], data.source) or foreign_script(targets[row], data.target)
+            for row in np.flatnonzero(judged).tolist()
+        ]
+        return found
+
+    def _store(
+        self, split: str, rows: NDArray[np.bool_], columns: list[list[str]], sides: list[Flat], done: Tokenised
+    ) -> Iterator[bytes]:
+        """The lengths and ids of a split by side; counts them in `done`."""
+        most = self.config.data.max_length - 1
+        longest = np.maximum(*(flat.lengths[rows] for flat in sides))
+        done.cut[split] += int(np.count_nonzero(longest > most))
+        done.sides[split] = {}
+        sizes = list[int]()
+        for name, column, flat in zip(SIDES, columns, sides, strict=True):
+            some = flat.only(rows)
+            texts = column if rows.all() else [column[row] for row in np.flatnonzero(rows).tolist()]
+            done.sides[split][name] = some.counts(texts)
+            lengths, ids = some.stored(most)
+            sizes.append(len(ids))
+            yield lengths.astype("<i4").tobytes()
+            yield ids.astype("<i4").tobytes()
+        done.stored.append(Stored(split, int(np.count_nonzero(rows)), sizes))
+
+
+def tokenise(
+    work: Tokenising, selection: Selection, workers: Workers, journal: Journal, progress: Progress
+) -> tuple[Findings, list[Tokenised]]:
+    """Tokenise all selected pairs, and drop those that violate a rule. Returns the counts, and what was written."""
+    findings, written, total = Findings(), list[Tokenised](), sum(map(selection.count, selection.splits))
+    pieces = list[Piece]()
+
+    def items() -> Iterator[tuple[str, tuple[Piece, Codes]]]:
+        for piece, labels in selection.labels.having(selection.codes.values()):
+            pieces.append(piece)
+            yield f"{piece.shard.name}.ids", (piece, labels)
+
+    for number, done in enumerate(journal.map(workers, work, Tokenised, items(), tokenizers_digest(work.folder))):
+        first = pieces[number].first
+        selection.discard({rule: [first + row for row in rows] for rule, rows in done.dropped.items()})
+        findings.add(done, words_of(work.folder / SCRATCH, done)[1])
+        done.sides.clear()
+        written.append(done)
+        progress("tokenising", findings.pairs, findings.pairs / max(1, total))
+    return findings, written
+
+
+def words_of(scratch: Path, done: Tokenised) -> tuple[list[list[str] | None], dict[str, dict[str, dict[str, int]]]]:
+    """The words by side that the numbers of a shard stand for, and how often each occurs, by split and side."""
+    if not any(file.name.endswith(WORDS) for file in done.files):
+        return [None, None], {}
+    words, counts = json.loads((scratch / f"{done.name}{WORDS}").read_bytes())
+    return words, counts
+
+
+def _counted(numbers: Numbers) -> tuple[list[int], list[int]]:
+    """The different numbers and how often each occurs."""
+    counts = np.bincount(numbers)
+    found = np.flatnonzero(counts)
+    return found.tolist(), counts[found].tolist()
+
+
+def _words_in(texts: list[str]) -> int:
+    return sum(map(len, map(str.split, texts)))

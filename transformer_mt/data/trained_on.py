@@ -11,8 +11,9 @@ than the largest of them can still be decided exactly, and the share of such has
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -38,7 +39,22 @@ class TrainedOn:
     @classmethod
     def of(cls, hashes: Mapping[str, Hashes]) -> TrainedOn:
         """From the hashes of all training sentences, by side, in any order."""
-        return cls({side: np.unique(hashes[side])[:MOST] for side in SIDES})
+        return cls.of_blocks([hashes])
+
+    @classmethod
+    def of_blocks(cls, blocks: Iterable[Mapping[str, Hashes] | NDArray[np.void]]) -> TrainedOn:
+        """The same for any number of sentences: the hashes come in blocks."""
+        smallest = {side: np.zeros(0, np.uint64) for side in SIDES}
+        waiting = {side: list[Hashes]() for side in SIDES}
+        for block in chain(blocks, [None]):
+            for side in SIDES:
+                if block is not None:
+                    hashes = block[side]
+                    waiting[side].append(hashes[hashes <= _limit(smallest[side])])
+                if block is None or sum(map(len, waiting[side])) > MOST:
+                    smallest[side] = np.unique(np.concatenate([smallest[side], *waiting[side]]))[:MOST]
+                    waiting[side] = []
+        return cls(smallest)
 
     def with_parent(self, parent: TrainedOn | None) -> TrainedOn:
         """What a model has seen that started from another one. None: what that one has seen is unknown."""

@@ -6,6 +6,7 @@ The file has two columns, separated by a tab: a term and its translation. Lines 
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -87,13 +88,15 @@ class Glossary:
         particles may follow an entry that ends in Hangul.
         """
         text, places = _composed(line)
-        taken: list[tuple[int, int, str | None]] = []
+        taken: list[tuple[int, int, str | None]] = []  # sorted, and none overlaps another
         copies = ((start, end, None) for start, end in unbroken_spans(text))
         numbers = ((start, end, None) for start, end in number_spans(text))
         for start, end, target in chain(copies, self._matches(text), numbers):
-            if all(end <= first or last <= start for first, last, _ in taken):
-                taken.append((start, end, target))
-        terms = ((line[places[start] : places[end]], target) for start, end, target in sorted(taken))
+            place = bisect_left(taken, (start,))
+            is_after = place == 0 or taken[place - 1][1] <= start
+            if is_after and (place == len(taken) or end <= taken[place][0]):
+                taken.insert(place, (start, end, target))
+        terms = ((line[places[start] : places[end]], target) for start, end, target in taken)
         return [Term(source, source if target is None else target) for source, target in terms]
 
     def _matches(self, line: str) -> Iterator[tuple[int, int, str]]:

@@ -13,10 +13,11 @@ from urllib.parse import quote, urlsplit
 
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.checksum import sha256_of
-from transformer_mt.files.lines import is_web_page, path_of, web_page
+from transformer_mt.files.lines import path_of
 from transformer_mt.files.lock import lock
 from transformer_mt.files.receiving import DEFAULT_RETRIES, HttpDownload, MissingError, RetryPolicy
 from transformer_mt.files.replace import move_into_place
+from transformer_mt.files.web_page import is_web_page, web_page
 
 
 def fetch(
@@ -83,11 +84,7 @@ def _folder(base: str) -> Path | None:
         raise TmtError(f"not a valid address: {error}", place=base, remedy=_BASES) from None
     if parts.scheme in ("http", "https"):
         return None
-    if parts.scheme == "file":
-        from urllib.request import url2pathname  # imports HTTP and TLS
-
-        return Path(url2pathname(parts.path))
-    if "://" in base:
+    if "://" in base and parts.scheme != "file":
         raise TmtError(f"'{parts.scheme}' addresses are not supported", place=base, remedy=_BASES)
     return path_of(base)
 

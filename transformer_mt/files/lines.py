@@ -15,18 +15,19 @@ from contextlib import closing, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from transformer_mt.errors import TmtError, at, checked_path, from_os_error
+from transformer_mt.files.address import Address, is_address
 from transformer_mt.files.opening import DAMAGED, archive_of, damaged, is_endless, members, open_bytes, open_stored
+from transformer_mt.files.web_page import BYTE_ORDER_MARK, empty_file, is_web_page, web_page
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 GUESS_BYTES = 1 << 15  # of wrong lines, from which their encoding is guessed
 WESTERN, OTHERS = ["cp1252", "cp1250"], ["cp949", "cp932", "gb18030", "big5", "cp1251", "koi8_r", "cp1253"]
 WESTERN_RUN = 1.5  # mean number of bytes above 0x7f in a row; other scripts have more
 MIXED_WORDS = 0.1  # of words with Cyrillic or Greek letters may also have Latin ones
 EXCHANGED_WORDS = 0.02  # of Cyrillic words may begin with a small letter and go on in capitals
 LONGEST_LINE = 1 << 20  # bytes; a longer line is not a sentence, and a small archive can contain one of many GiB
-_PAGES = (b"<!doctype html", b"<html")
 _UTF_16 = "Convert it:  iconv -f UTF-16 -t UTF-8 OLD > NEW"
 _NOT_TEXT = (  # the first bytes of files that are not plain text, what they are, and what to do
     (b"\x1f\x8b", "is compressed with gzip", "Name it .gz, or unpack it with `gunzip`."),
@@ -49,8 +50,15 @@ _IN_CONFIG = {  # what a config can do with such a file
 def path_of(given: str | Path) -> Path:
     """A path in a config or command: `~` and `~name` at its beginning are home folders if they exist.
 
-    Raises TmtError if it is neither text nor a path.
+    `file://` addresses are paths too. Raises TmtError if it is neither text nor a path, or another address.
     """
+    if isinstance(given, str) and given.startswith("file://"):
+        from urllib.request import url2pathname  # imports HTTP and TLS
+
+        given = url2pathname(urlsplit(given).path)
+    if is_address(given):
+        remedy = "Only the files of data.corpus can be at an address."
+        raise TmtError("a path on this machine is needed here, not an address", place=given, remedy=remedy)
     path = checked_path(given)
     try:
         return path.expanduser()
@@ -86,7 +94,8 @@ def read_lines(
     Raises TmtError if the file is missing, empty, incomplete, damaged, a device, a web page or not in this encoding,
     and if a line is too long.
     """
-    path, number, in_corpus = Path(file), 0, in_corpus and not any_text
+    path, number = file if isinstance(file, Address) else Path(file), 0
+    in_corpus = in_corpus and not any_text
     check_exists(path)
     if not any_text and (path.is_file() or archive_of(path)):  # a pipe can be read only once
         check_head(path)
@@ -109,7 +118,7 @@ def read_lines(
                 raise _wrong_encoding(error, encoding, path, chain([(number, raw)], lines), in_corpus) from None
             yield number, text.removesuffix("\n").removesuffix("\r")
     if not number and not any_text:
-        raise _empty(path)
+        raise empty_file(path)
 
 
 def _wrong_encoding(
@@ -198,7 +207,10 @@ def lines_of(file: str | Path) -> list[str]:
 
 
 def check_exists(file: Path) -> None:
-    """Raises TmtError if `file` does not exist or is a folder."""
+    """Raises TmtError if `file` does not exist or is a folder; for an address, if it cannot be read."""
+    if isinstance(file, Address):
+        file.check()
+        return
     if archive := archive_of(file):
         inside, name = members(archive), file.relative_to(archive).as_posix()
         if name not in inside:
@@ -220,6 +232,8 @@ def check_exists(file: Path) -> None:
 def check_head(file: Path) -> None:
     """Raises TmtError if a file is missing, empty, or a web page, which some servers send instead of the data."""
     check_exists(file)
+    if isinstance(file, Address):
+        return  # its stream checks this: each opening of an address takes time
     try:
         with open_stored(file) as stream:
             head = stream.read(512)
@@ -228,24 +242,9 @@ def check_head(file: Path) -> None:
     except OSError as error:
         raise from_os_error(error, "reading a text file") from None
     if not head:
-        raise _empty(file)
+        raise empty_file(file)
     if is_web_page(head):
         raise web_page(file)
-
-
-def is_web_page(head: bytes) -> bool:
-    """Whether the first bytes of a file are those of an HTML page."""
-    return head.removeprefix(BYTE_ORDER_MARK).lstrip().lower().startswith(_PAGES)
-
-
-def web_page(place: str | Path, remedy: str = "Download the data file itself, and replace this file.") -> TmtError:
-    """The error for a web page that came instead of a file, from `place`."""
-    message = "this is a web page, not data: a server answered with a page (a login, a notice or an error)"
-    return TmtError(message, place=place, remedy=remedy)
-
-
-def _empty(file: Path) -> TmtError:
-    return TmtError("the file is empty", place=file, remedy="Download or copy it again.")
 
 
 def _check_first(line: bytes, path: Path, in_corpus: bool) -> None:

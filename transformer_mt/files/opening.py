@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from transformer_mt.errors import TmtError, reason
+from transformer_mt.files.address import Address
+from transformer_mt.files.remote import open_address
 
 COMPRESSED = (".gz", ".xz", ".zst", ".zstd")
 _BUFFER = 1 << 17  # bytes
@@ -29,7 +31,7 @@ DAMAGED = (*_DAMAGED, RuntimeError, NotImplementedError)
 
 
 def archive_of(path: Path) -> Path | None:
-    """The .zip archive that contains `path`, or None."""
+    """The .zip archive that contains `path`, or None; always None for an address."""
     zips = (folder for folder in path.parents if folder.suffix.lower() == ".zip")
     return next((folder for folder in zips if folder.is_file()), None)
 
@@ -61,6 +63,10 @@ def open_bytes(path: Path) -> Iterator[BinaryIO]:
 @contextmanager
 def open_stored(path: Path) -> Iterator[BinaryIO]:
     """The bytes of a file, or of a member of an archive, without decompressing .gz, .xz and .zst."""
+    if isinstance(path, Address):
+        with open_address(path) as remote:
+            yield remote
+        return
     archive = archive_of(path)
     if archive is None:
         with path.open("rb", buffering=0) as stored:
@@ -73,6 +79,13 @@ def open_stored(path: Path) -> Iterator[BinaryIO]:
     name = path.relative_to(archive).as_posix()
     with zipfile.ZipFile(archive) as opened, opened.open(name) as member:
         yield cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, member), buffer_size=_BUFFER))
+
+
+@contextmanager
+def open_seekable(path: Path) -> Iterator[BinaryIO]:
+    """A file of a format that is read at several places, such as a workbook. Raises OSError."""
+    with open_address(path) if isinstance(path, Address) else path.open("rb") as stream:
+        yield stream
 
 
 def read_small(file: Path, most: int) -> bytes:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from transformer_mt.errors import TmtError
-from transformer_mt.files.lines import web_page
+from transformer_mt.files.web_page import web_page
 
 if TYPE_CHECKING:
     from requests import Response

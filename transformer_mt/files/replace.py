@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
@@ -61,19 +61,25 @@ def replace_text(file: Path, text: str) -> None:
 
 
 @contextmanager
-def replaced_folder(folder: Path) -> Iterator[Path]:
+def replaced_folder(folder: Path, can_continue: Callable[[Path], bool] = lambda aside: False) -> Iterator[Path]:
     """An empty folder to fill. If the block succeeds, it replaces `folder`, and the old content is removed.
+
+    can_continue: whether the content of such a folder can be completed. If it can, a folder that a killed process has
+    left is given instead of an empty one, and an interrupted block leaves its folder for the next call.
 
     Only one process at a time may replace a folder; if several could, callers hold a lock. A symbolic link is followed.
     Raises OSError if that fails; `folder` then stays as it was.
     """
     folder = Path(os.path.realpath(folder))
     recover(folder)
-    remove_leftovers(folder.parent, folder.name)
-    aside = _beside(folder, "new")
-    aside.mkdir(parents=True)
+    aside, is_kept = _beside(folder, "new"), False
+    left = next(filter(can_continue, unfinished(folder)), None)
+    if left is not None:
+        rename(left, aside)
     try:
         _in_use.add(aside)
+        remove_leftovers(folder.parent, folder.name)
+        aside.mkdir(parents=True, exist_ok=True)
         yield aside
         for path, _, names in os.walk(aside, topdown=False):
             for name in names:
@@ -81,9 +87,19 @@ def replaced_folder(folder: Path) -> Iterator[Path]:
             _sync(Path(path))
         _swap(aside, folder)
         _sync(folder.parent)
+    except KeyboardInterrupt:
+        is_kept = can_continue(aside)
+        raise
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        if not is_kept:
+            shutil.rmtree(aside, ignore_errors=True)
         _in_use.discard(aside)
+
+
+def unfinished(folder: Path) -> list[Path]:
+    """What killed or interrupted processes have written to replace this folder."""
+    folder = Path(os.path.realpath(folder))
+    return [path for path in _left_by_killed(folder.parent, folder.name, "new") if path.is_dir()]
 
 
 def recover(folder: Path) -> None:

@@ -157,6 +157,7 @@ class World:
         try:
             own.result = work() if work is not None else None
         except BaseException as error:
+            _forget_locals(error)
             failure, own.exit_code = error, _exit_code(error)
             own.error = self._of_host(error) if isinstance(error, TmtError) else None
         own.has_ended = True
@@ -165,10 +166,13 @@ class World:
             exchange()
         else:
             thread.join()
-        if lost:
-            raise failure or lost[0]
-        self._raise_first(outcomes, failure)
-        return outcomes
+        try:
+            if lost:
+                raise failure or lost[0]
+            self._raise_first(outcomes, failure)
+            return outcomes
+        finally:
+            failure = None  # its traceback holds this frame, and with it `work` and what that uses
 
     def _raise_first(self, outcomes: Sequence[_Outcome[Any]], failure: BaseException | None) -> None:
         """End all processes if one has failed. The process that failed first and a process of each other machine print.

@@ -22,7 +22,7 @@ _JOINERS = "\u200c\u200d"
 _WRITTEN_WITH_JOINERS = frozenset({"fa", "ur", "ps", "ckb", "hi", "mr", "ne", "bn", "pa", "ta", "te", "kn", "ml", "si"})
 _CONTROLS = r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
 _NO_TEXT = re.compile(f"[{_CONTROLS}{_ZERO_WIDTH}]")
-_NO_TEXT_NOR_JOINERS = re.compile(f"[{_CONTROLS}{_ZERO_WIDTH}{_JOINERS}]")
+NO_TEXT_NOR_JOINERS = re.compile(f"[{_CONTROLS}{_ZERO_WIDTH}{_JOINERS}]")
 _SPACE, _SPACES, _BREAK = re.compile(r"\s"), re.compile(r"\s+"), re.compile(r"[\t\n\r\v\f\x1c-\x1f\x85\u2028\u2029]")
 _REPEATED_LETTER = re.compile(r"([^\W\d_])\1{3,}")  # never digits: 10000 must not become 100
 
@@ -36,7 +36,7 @@ def clean_text(
     note:     called with the name of each rule that changes the sentence
     """
     if rules.control_characters:
-        unwanted = _NO_TEXT if language in _WRITTEN_WITH_JOINERS else _NO_TEXT_NOR_JOINERS
+        unwanted = _NO_TEXT if language in _WRITTEN_WITH_JOINERS else NO_TEXT_NOR_JOINERS
         text, removed = unwanted.subn("", text)
         if removed:
             note("control characters")
@@ -90,8 +90,11 @@ def fault_of_lengths(source_tokens: int, target_tokens: int, max_length: int, ru
     return None
 
 
-_NEXT = "[\\x80-\\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
-_WRONGLY_DECODED = re.compile(f"\ufffd|[ÂÃ]{_NEXT}|â{_NEXT}{_NEXT}|(?:[ÐÑ]{_NEXT}){{2}}|(?:[à-ï]{_NEXT}{_NEXT}){{2}}")
+WRONG_STARTS = "[ÂÃâÐÑà-ï]"  # a wrongly decoded letter begins with one of these, and goes on with the next ones
+WRONG_NEXT = "[\\x80-\\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
+_WRONGLY_DECODED = re.compile(
+    f"\ufffd|[ÂÃ]{WRONG_NEXT}|â{WRONG_NEXT}{{2}}|(?:[ÐÑ]{WRONG_NEXT}){{2}}|(?:[à-ï]{WRONG_NEXT}{{2}}){{2}}"
+)
 
 
 def wrongly_decoded(text: str) -> bool:
@@ -115,7 +118,7 @@ class PairKeys(NamedTuple):
 
 def keys_of_pair(source: str, target: str) -> PairKeys:
     """The keys by which duplicates and leaks are found."""
-    words = [_not_words().sub("", side.casefold()) or side for side in (source, target)]
+    words = [not_words().sub("", side.casefold()) or side for side in (source, target)]
     texts = f"{source}\t{target}", "\t".join(words), *words
     return PairKeys(
         *(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()[:8] for text in texts)
@@ -123,7 +126,7 @@ def keys_of_pair(source: str, target: str) -> PairKeys:
 
 
 @functools.cache
-def _not_words() -> re.Pattern[str]:
+def not_words() -> re.Pattern[str]:
     """Matches all but letters, digits, and the vowel signs and tone marks that distinguish words in some scripts."""
     combining = (chr(code) for code in range(0x0900, 0xFE00))  # from Devanagari on; not the points of Hebrew
     marks = "".join(mark for mark in combining if unicodedata.category(mark) in ("Mn", "Mc"))

@@ -66,6 +66,10 @@ class Segmenter:
     def tokenize(self, text: str) -> list[str]:
         return self.tokenizer.tokenize(self.casing.apply(text))
 
+    def ids_of(self, texts: list[str]) -> list[list[int]] | None:
+        """The ids of each sentence, if the tokenizer fixes them (`Tokenizer.ids_of`)."""
+        return self.tokenizer.ids_of(texts if self.config.case == "keep" else list(map(self.casing.apply, texts)))
+
     def sample(self, text: str, random: random.Random) -> list[str]:
         return self.tokenizer.sample(self.casing.apply(text), random)
 

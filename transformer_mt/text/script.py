@@ -42,7 +42,7 @@ _LETTER = regex.compile(r"\p{L}")
 def foreign_script(text: str, language: str) -> bool:
     """Whether the text has letters, but none of the language's script. False if this script is unknown."""
     own = _OWN_LETTER.get(language)
-    return own is not None and _LETTER.search(text) is not None and own.search(text) is None
+    return own is not None and own.search(text) is None and _LETTER.search(text) is not None
 
 
 def same_script(one: str, other: str) -> bool:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from transformer_mt.config.load import CONFIG, differences, dump_config, load_config
 from transformer_mt.config.schema import Config
-from transformer_mt.errors import TmtError, from_os_error
+from transformer_mt.errors import TmtError, from_os_error, without_credentials
 from transformer_mt.files.lock import HeldError, lock
 from transformer_mt.files.replace import recover_all, replace_text
 from transformer_mt.files.system import IS_WINDOWS
@@ -313,7 +313,7 @@ def facts_of(files: list[dict[str, Any]], processes: int = 1, launchers: Sequenc
             packages[name] = version(name)
     return {
         "started": time.strftime("%Y-%m-%d %H:%M:%S"),
-        "command": sys.argv,
+        "command": [without_credentials(argument) for argument in sys.argv],
         "processes": processes,
         **({"launchers": list(launchers)} if launchers else {}),
         "python": platform.python_version(),

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import torch
 
-import transformer_mt
+from transformer_mt import __version__
 from transformer_mt.config.load import ConfigLike, config_of, differences
 from transformer_mt.config.schema import Config
 from transformer_mt.data.contents import Contents, contents_of, different_parts
@@ -45,10 +45,10 @@ class Program(NamedTuple):
 
 def program() -> Program:
     """What runs on this machine."""
-    folder = Path(transformer_mt.__file__).parent
+    folder = Path(__file__).parents[1]
     files = sorted(folder.rglob("*.py"))
     digest = hashlib.sha256("\n".join(f"{file.relative_to(folder)} {sha256_of(file)}" for file in files).encode())
-    packages = {"transformer_mt": transformer_mt.__version__, "torch": torch.__version__}
+    packages = {"transformer_mt": __version__, "torch": torch.__version__}
     packages["python"] = ".".join(platform.python_version_tuple()[:2])
     for name in PACKAGES[1:]:
         with suppress(PackageNotFoundError):
@@ -102,17 +102,18 @@ def config_on_hosts(
             return host_name(), None, str(error).split("\n")[0]
 
     of_hosts = world.on_each_host(own, "the config")
-    first, notes = of_hosts[0][0], []
-    for name, other, problem in of_hosts.values():
+    host, notes = of_hosts[0][0], list[str]()
+    for machine, other, problem in of_hosts.values():
         if other is None:
-            notes.append(f"{name} uses the config of {first}: {problem}")
+            notes.append(f"{machine} uses the config of {host}: {problem}")
             continue
         unequal = [line for line in differences(main, other) if not line.startswith(OF_HOST)]
         if unequal:
             listed = "\n    ".join(unequal)
             error = TmtError(
-                f"the config of {name} differs from that of {first} in these keys ({first} | {name})\n    {listed}",
-                remedy=f"Use the same config on all machines. They may differ only in {', '.join(OF_HOST)}.",
+                f"the config of {machine} differs from that of {host} in these keys ({host} | {machine})\n    {listed}",
+                remedy="Use the same config on all machines. They may differ only in "
+                "data.workers, data.prepared and runtime.threads.",
             )
             world.exit_all(error, on_each_host=True)
     mine = of_hosts[world.leader][1] or main

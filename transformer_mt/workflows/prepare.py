@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from tqdm import tqdm
 
 from transformer_mt.config.load import ConfigLike, config_of
 from transformer_mt.config.runs import RUNS
@@ -20,37 +23,46 @@ from transformer_mt.reporting.distributions import plot_lengths
 from transformer_mt.workflows.parents import parent_of
 
 
-def prepare(config: ConfigLike, force: bool = False) -> Prepared:
+def prepare(config: ConfigLike, force: bool = False, cluster: str | None = None) -> Prepared:
     """Clean and split the corpus, train tokenizers, build vocabularies and write ids, if that is not done yet.
 
     config: a Config or a YAML file. force: prepare again. The result has a `report` and a `folder`.
+    cluster: a Ray cluster that does the work: `auto`, `local`, `ray://host:port` or `host:port`
     Raises TmtError for wrong data (with file and line) and if writing fails; earlier prepared data is then unchanged.
     """
     settings = config_of(config)
-    return prepare_with(settings, parent_of(settings, RUNS / settings.name), force)
+    return prepare_with(settings, parent_of(settings, RUNS / settings.name), force, cluster)
 
 
-def prepare_with(config: Config, parent: Parent | None, force: bool = False) -> Prepared:
+def prepare_with(config: Config, parent: Parent | None, force: bool = False, cluster: str | None = None) -> Prepared:
     """The same for a checked config, with the tokenizers of a parent if there is one."""
     with _progress() as progress:
-        prepared = prepare_data(config, force, progress, parent)
+        prepared = prepare_data(
+            config, force, progress, parent, cluster, lambda message: tqdm.write(message, sys.stderr)
+        )
     if not prepared.picture.exists():
         plot_lengths(prepared.lengths(), prepared.picture)
     return prepared
 
 
+def _say(message: str) -> None:
+    tqdm.write(message, sys.stderr)
+
+
 @contextmanager
 def _progress() -> Iterator[Progress]:
-    """A progress bar for each stage."""
+    """A progress bar for each stage: pairs, pairs per second, and the time left if it can be estimated."""
     stage = ""
     with bar(unit=" pairs", desc="checking data") as shown:
 
-        def show(doing: str, pairs: int) -> None:
+        def show(doing: str, pairs: int, share: float | None) -> None:
             nonlocal stage
             if doing != stage:
                 stage = doing
+                shown.set_description_str(doing, refresh=False)
+                shown.total = None
                 shown.reset()
-                shown.set_description_str(doing)
+            shown.total = round(pairs / share) if share else None
             shown.update(pairs - shown.n)
 
         yield show

@@ -103,8 +103,9 @@ def train(
             settings, notes = config_on_hosts(world, config, overrides, given, fresh)
             folder = path_of(run_dir or RUNS / settings.name)
             if fresh and was_restarted(world, folder):
-                settings, notes = config_on_hosts(world, config, overrides, given, False)
-                notes, fresh = [*notes, "--fresh does not count again: torchrun has restarted its processes"], False
+                fresh = False
+                settings, notes = config_on_hosts(world, config, overrides, given, fresh)
+                notes += ["--fresh does not count again: torchrun has restarted its processes"]
             return _train(_Start(settings, folder, fresh, world, programs, notes))
         except KeyboardInterrupt:
             world.exit_all(_interrupted(folder))
@@ -136,9 +137,9 @@ def _train(start: _Start) -> TrainReport:
     config, folder, fresh, world = start.config, start.folder, start.fresh, start.world
     machine = world.everywhere(lambda: set_up(config.runtime, world), "the devices of the others")
     run = RunDirectory(folder)
-    of_hosts = list(start.notes)
+    of_hosts = [*start.notes, *(restart_notes() if start.programs else ())]
     if not fresh:  # before the data is prepared, which may take long
-        of_hosts += [*find_run(world, folder, config, start.programs), *(restart_notes() if start.programs else ())]
+        of_hosts += find_run(world, folder, config, start.programs)
         world.from_main(lambda: run.require_same(config))
     world.from_main(lambda: require_trainable(config))
     parent = world.from_main(lambda: parent_of(config, folder, fresh))
@@ -150,10 +151,10 @@ def _train(start: _Start) -> TrainReport:
             facts = facts_of([file.model_dump() for file in prepared.manifest.files], world.size, names)
             return _open(run, config, facts, fresh, parent)
 
-        notes = world.from_main(open_run, "the folder of the run")
+        opened = world.from_main(open_run, "the folder of the run")
         events = Events(folder, not world.is_main, config.runtime.tensorboard, config.training.max_epochs)
         of_hosts = [f"note       {note}" for note in (*of_hosts, *of_data)]
-        for note in [*notes, *of_hosts, *(short_report(prepared.report) if prepared.is_new else ())]:
+        for note in [*opened, *of_hosts, *(short_report(prepared.report) if prepared.is_new else ())]:
             events.say(note)
         if world.is_leader and not world.is_main:
             print(f"{host_name()} trains with {start.programs[0].host}, which prints and writes all", file=sys.stderr)

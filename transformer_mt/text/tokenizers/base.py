@@ -43,6 +43,10 @@ class Tokenizer(ABC):
     def tokenize(self, text: str) -> list[str]:
         """The tokens of a sentence; none for an empty one."""
 
+    def ids_of(self, texts: list[str]) -> list[list[int]] | None:
+        """The places of the tokens of each sentence in `inventory`, and UNK for others; None if nothing fixes them."""
+        return None
+
     def sample(self, text: str, random: random.Random) -> list[str]:
         """A random segmentation, for subword regularisation; by default the usual one."""
         return self.tokenize(text)

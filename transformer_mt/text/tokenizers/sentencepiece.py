@@ -29,7 +29,7 @@ from transformer_mt.text.tokenizers.more_merges import SPACE, more_pieces, with_
 from transformer_mt.text.tokenizers.morphemes import Morphemes
 from transformer_mt.text.tokenizers.piece_file import require_bearable
 from transformer_mt.text.tokenizers.subword_sampling import Drops, bpe_dropout, sample_bpe, sample_unigram
-from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK
+from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK, Vocabulary
 
 FILE = "sentencepiece.model"
 LONGEST = 16  # most characters in a piece
@@ -130,6 +130,15 @@ class SentencepieceTokenizer(Tokenizer):
             return pieces
         # Unigram joins neighbouring unknown characters. Text that looks like a mark must not become that mark.
         return [part for piece in pieces for part in (piece if piece in _MARKS else [piece])]
+
+    def ids_of(self, texts: list[str]) -> list[list[int]]:
+        prepared = [self.morphemes.split(text) for text in texts] if self.morphemes else texts
+        ids: list[list[int]] = self._pieces.encode(prepared, num_threads=1)
+        for row, text in enumerate(prepared):
+            if "<" in text and any(mark in text for mark in MARKS):
+                vocabulary = Vocabulary(self.inventory())
+                ids[row] = vocabulary.encode(self.tokenize(texts[row]))
+        return ids
 
     def sample(self, text: str, random: random.Random) -> list[str]:
         pieces = self.tokenize(text)

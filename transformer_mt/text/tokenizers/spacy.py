@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -14,15 +16,18 @@ from transformer_mt.text.spacing import SavedSpacing, Spacing
 from transformer_mt.text.tokenizers.base import Tokenizer, read_json
 
 if TYPE_CHECKING:
-    from spacy.tokens import Doc
+    from spacy.tokens import Token
 
 FILE = "spacing.json"
+LONGEST_RUN = 1_000  # characters without a space that are split together: spaCy's time grows with their square
 RENEWAL = 100_000  # after this many texts, spaCy gets a new vocabulary
+_LONG_RUN = re.compile(rf"\S{{{LONGEST_RUN}}}(?=\S)")
 
 
 class SpacyTokenizer(Tokenizer):
     """Words and punctuation marks; `detokenize` restores spaces as learned from the training split.
 
+    A longer run of characters without a space than LONGEST_RUN is split there, too.
     A double space gives a token " ", as spaCy always does; `detokenize` drops it.
     """
 
@@ -59,11 +64,12 @@ class SpacyTokenizer(Tokenizer):
     def detokenize(self, tokens: Sequence[str]) -> str:
         return self.spacing.join(tokens)
 
-    def _split(self, text: str) -> Doc:
+    def _split(self, text: str) -> list[Token]:
         if self._texts_read == RENEWAL:  # spaCy stores every word it reads, so memory would grow with the text
             self._tokenizer, self._texts_read = self._blank().tokenizer, 0
         self._texts_read += 1
-        return self._tokenizer(text)
+        cuts = [run.end() for run in _LONG_RUN.finditer(text)]
+        return [token for start, end in pairwise([0, *cuts, len(text)]) for token in self._tokenizer(text[start:end])]
 
     def save(self, folder: Path) -> None:
         (folder / FILE).write_text(json.dumps(self.spacing.to_json(), ensure_ascii=False), encoding="utf-8")

@@ -159,7 +159,7 @@ def _estimate(corpus: Corpus, last: Pair, read: int, share: float) -> int:
     """
     files = corpus.sources()[:: 2 if corpus.options.kind == "text" else 1]
     if corpus.options.kind == "parquet":
-        return max(read, round(share * sum(int(open_parquet(file).metadata.num_rows) for file in files)))
+        return max(read, round(share * sum(map(_parquet_rows, files))))
     if corpus.options.kind == "tmx":
         return max(read, round(share * sum(_number_of(b"</tu>", file) for file in files)))
     name, _, line = last.place.rpartition(":")
@@ -167,6 +167,11 @@ def _estimate(corpus: Corpus, last: Pair, read: int, share: float) -> int:
     before = list(lines).index(name)
     estimate = round(read * sum(lines.values()) / (sum(list(lines.values())[:before]) + int(line)))
     return max(read, estimate)
+
+
+def _parquet_rows(file: Path) -> int:
+    with open_parquet(file) as opened:
+        return int(opened.metadata.num_rows)
 
 
 def _number_of(mark: bytes, file: Path) -> int:

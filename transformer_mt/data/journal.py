@@ -1,0 +1,159 @@
+"""What an interrupted run has finished: results of workers with the checksums of their files, one JSON line each.
+
+The next run with the same settings and files goes on from there. A result counts only if all of its files have the same
+bytes as when they were written, so that neither a killed process nor a lost write can change prepared data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+from pydantic import TypeAdapter
+
+from transformer_mt.data.parallel import Workers
+from transformer_mt.files.checksum import sha256_of
+
+FILE = "journal.jsonl"
+
+
+class Written(NamedTuple):
+    """A file that a worker has written. size: in bytes."""
+
+    name: str
+    size: int
+    sha256: str
+
+    def is_unchanged(self, folder: Path) -> bool:
+        with suppress(OSError):
+            file = folder / self.name
+            return file.stat().st_size == self.size and sha256_of(file) == self.sha256
+        return False
+
+
+def write(folder: Path, name: str, content: bytes) -> Written:
+    with (folder / name).open("wb") as file:
+        file.write(content)
+    return Written(name, len(content), hashlib.sha256(content).hexdigest())
+
+
+class Result(Protocol):
+    """What a worker returns: a dataclass that can be written as JSON."""
+
+    files: list[Written]
+
+
+R = TypeVar("R", bound=Result)
+
+
+class Task(NamedTuple):
+    """Work for one call of a worker. known: the result of an interrupted run as JSON, or None"""
+
+    name: str
+    item: Any
+    known: str | None
+
+
+@dataclass(frozen=True)
+class Resuming(Generic[R]):
+    """Does the tasks in a worker process, unless their results are known and their files unchanged."""
+
+    work: Callable[[Any], R]
+    kind: type[R]
+    folder: Path
+
+    @cached_property
+    def _json(self) -> TypeAdapter[R]:
+        return TypeAdapter(self.kind)
+
+    def __call__(self, task: Task) -> tuple[R, str | None]:
+        """The result, and as JSON if it is new."""
+        if task.known is not None:
+            result = self._json.validate_json(task.known)
+            if all(file.is_unchanged(self.folder) for file in result.files):
+                return result, None
+        result = self.work(task.item)
+        return result, self._json.dump_json(result).decode()
+
+
+@dataclass
+class Journal:
+    """The journal in a folder. of: what all results depend on; one that was written for something else is emptied.
+
+    reused: number of results that were taken from it
+    """
+
+    folder: Path
+    of: str
+    reused: int = 0
+    _known: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        file = self.folder / FILE
+        content = file.read_bytes() if file.exists() else b""
+        header, *lines = content.split(b"\n")
+        if header != self._header:
+            lines = []
+        end = len(self._header) + 1
+        for line in lines[:-1]:
+            try:
+                name, identity, result = json.loads(line)
+                self._known[name] = identity, result
+            except ValueError:  # the process was killed while it wrote this line
+                break
+            end += len(line) + 1
+        if header == self._header and len(content) >= end:
+            with file.open("r+b") as opened:
+                opened.truncate(end)
+        else:
+            file.write_bytes(self._header + b"\n")
+
+    @property
+    def _header(self) -> bytes:
+        return json.dumps([self.of, platform.python_version(), _version()]).encode()
+
+    def map(
+        self, workers: Workers, work: Callable[[Any], R], kind: type[R], items: Iterable[tuple[str, Any]], identity: str
+    ) -> Iterator[R]:
+        """work(item) for each named item, in order, or its result from an interrupted run.
+
+        kind: the dataclass of the results; identity: what they depend on besides `of`
+        """
+
+        def tasks() -> Iterator[Task]:
+            for name, item in items:
+                known = self._known.get(name, ("", ""))
+                names.append(name)
+                yield Task(name, item, known[1] if known[0] == identity and known[1] else None)
+
+        names: list[str] = []
+        for number, (result, new) in enumerate(workers.map(Resuming(work, kind, self.folder), tasks())):
+            if new is not None:
+                with (self.folder / FILE).open("a", encoding="utf-8") as file:
+                    file.write(json.dumps([names[number], identity, new]) + "\n")
+            self.reused += new is None
+            yield result
+
+
+def is_journal_of(folder: Path, of: str) -> bool:
+    """Whether a folder has a journal with results that this run can use."""
+    try:
+        with (folder / FILE).open("rb") as file:
+            return json.loads(file.readline()) == [of, platform.python_version(), _version()] and bool(file.readline())
+    except (OSError, ValueError):
+        return False
+
+
+def _version() -> str:
+    try:
+        return version("transformer_mt")
+    except PackageNotFoundError:
+        return ""
