@@ -229,6 +229,16 @@ class Store:
         """Runs of pairs as a store in memory; see `Side.excerpt`."""
         return Store.of(self.source.excerpt(starts, sizes), self.target.excerpt(starts, sizes))
 
+    def read_ahead(self) -> None:
+        """Read the ids of an excerpt now instead of at their first use."""
+        _ = self.source.ids, self.target.ids
+
+    def forget(self) -> None:
+        """Free the memory of the ids of an excerpt. If they are used again, they are read again."""
+        for side in (self.source, self.target):
+            if isinstance(side, _Excerpt):
+                vars(side).pop("ids", None)
+
     def __len__(self) -> int:
         return len(self.source)
 
