@@ -123,8 +123,8 @@ def measure(
         steps.append(timed(stub))
     wait_for(device)
     seconds = time.perf_counter() - started
-    used = processor_seconds() - used
     close()
+    used = processor_seconds() - used
     mean, p99, longest = (1000 * value for value in (np.mean(waits), np.percentile(waits, 99), max(waits)))
     longer = np.mean(steps) / alone - 1
     return (

@@ -293,6 +293,22 @@ def test_planning_takes_the_memory_of_a_window_whatever_the_size_of_the_corpus(t
     assert peaks[1] < 1.1 * peaks[0]
 
 
+def test_ids_of_two_windows_are_in_memory(store: Store) -> None:
+    """Of the current one and of the next, which is read ahead; older ones are read again if they are used again."""
+    batches = batches_of(store)
+    for window in range(4):
+        batches.planner.read_ahead(1, window)
+    loaded = ["ids" in vars(batches.plan(1, window).store.source) for window in range(4)]
+    assert loaded == [False, False, True, True]
+    again = batches.at(Cursor(1, 0, 0)).batches[0]
+    assert first_pairs(again) == batches.plan(1, 0).batches[0].tolist()
+
+
+def test_a_tiny_part_of_a_large_corpus_is_an_epoch(store: Store) -> None:
+    batches = batches_of(store, parts=[(PAIRS, 1e-9)])
+    assert len(flat(pairs_from(batches, Cursor(1)))) == batches.updates(1) == 1
+
+
 def sparse_store(folder: Path, pairs: int) -> Store:
     """All sentences have the same length, and no text on the disk."""
     folder.mkdir()

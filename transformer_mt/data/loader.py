@@ -66,7 +66,7 @@ class Loader:
         if following != self._planned:
             self._planned = following
             assert self._planner is not None
-            self._planner.submit(self.batches.plan, *following)
+            self._planner.submit(self.batches.planner.read_ahead, *following)
 
     def close(self) -> None:
         """End the threads. What they have made ready is dropped."""

@@ -21,6 +21,8 @@ from transformer_mt.data.store import Counts, Store, members
 from transformer_mt.data.windows import WINDOW_PAIRS, Windows, epoch_size, repetitions, windows_of
 
 KEPT_PLANS = 4  # of windows: the current one, the next one, and others that are asked for
+KEPT_IDS = 2  # windows whose ids are in memory
+TINY_EPOCH = 1024  # pairs; it has not enough blocks for windows, whatever the size of the corpus
 
 SPREADS = 24.0  # in `best_width`; found with log-normal lengths and batches of 4,096 to 51,200 tokens
 
@@ -164,7 +166,8 @@ class Planner:
         self.store, self.size, self.seed, self.parts = store, size, seed, parts
         self.lengths, self.bucket_by_length = lengths, bucket_by_length
         self.pairs = epoch_size(parts)
-        self.windows = 1 if max(self.pairs, len(store)) <= most else windows_of(self.pairs, most)
+        is_small = self.pairs <= most and (len(store) <= most or self.pairs < TINY_EPOCH)
+        self.windows = 1 if is_small else windows_of(self.pairs, most)
         self.streams = self._stream_size() if packing and len(store) else None
         self._plans: dict[tuple[int, int], Plan] = {}
         self._planning = Lock()  # so that no two threads make the same plan
@@ -197,12 +200,20 @@ class Planner:
 
     def plan(self, epoch: int, window: int = 0) -> Plan:
         """The plan of a window; the last few are kept."""
-        with self._planning:
-            if (epoch, window) not in self._plans:
-                self._plans[epoch, window] = self._make_plan(epoch, window)
+        plan = self._plans.get((epoch, window))  # without waiting for another plan that is being made
+        if plan is None:
+            with self._planning:
+                plan = self._plans.get((epoch, window)) or self._make_plan(epoch, window)
+                self._plans[epoch, window] = plan
                 for old in list(self._plans)[:-KEPT_PLANS]:
                     del self._plans[old]
-            return self._plans[epoch, window]
+                for old in list(self._plans)[:-KEPT_IDS]:
+                    self._plans[old].store.forget()
+        return plan
+
+    def read_ahead(self, epoch: int, window: int) -> None:
+        """Plan a window and read its ids."""
+        self.plan(epoch, window).store.read_ahead()
 
     def _make_plan(self, epoch: int, window: int) -> Plan:
         generator, store, pairs, rows = self._shuffled(epoch, window)

@@ -8,7 +8,6 @@ Opening a store takes no memory, whatever its size.
 
 from __future__ import annotations
 
-import os
 from array import array
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -200,16 +199,15 @@ def _read_runs(file: Path, starts: Counts, sizes: Counts, values: NDArray[Any]) 
     """Read runs of values of a file, one behind the other. Raises TmtError if the file is missing or too short."""
     room, width, place = values.view(np.uint8).data, values.itemsize, 0
     try:
-        number = os.open(file, os.O_RDONLY)
+        values_file = file.open("rb", buffering=0)
     except OSError as error:
         raise TmtError("a file of the prepared data is missing", place=error.filename or file, remedy=_REMEDY) from None
-    try:
+    with values_file:
         for start, size in zip((starts * width).tolist(), (sizes * width).tolist(), strict=True):
-            if os.preadv(number, [room[place : place + size]], start) != size:
+            values_file.seek(start)
+            if values_file.readinto(room[place : place + size]) != size:
                 raise _damaged("a file is incomplete", file)
             place += size
-    finally:
-        os.close(number)
 
 
 class Store:
@@ -230,6 +228,16 @@ class Store:
     def excerpt(self, starts: Counts, sizes: Counts) -> Store:
         """Runs of pairs as a store in memory; see `Side.excerpt`."""
         return Store.of(self.source.excerpt(starts, sizes), self.target.excerpt(starts, sizes))
+
+    def read_ahead(self) -> None:
+        """Read the ids of an excerpt now instead of at their first use."""
+        _ = self.source.ids, self.target.ids
+
+    def forget(self) -> None:
+        """Free the memory of the ids of an excerpt. If they are used again, they are read again."""
+        for side in (self.source, self.target):
+            if isinstance(side, _Excerpt):
+                vars(side).pop("ids", None)
 
     def __len__(self) -> int:
         return len(self.source)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import overload
@@ -52,11 +51,9 @@ class Lines(Sequence[str]):
         if not 0 <= index < self._lines:
             raise IndexError(index)
         start, end = self._starts[index // INDEXED : index // INDEXED + 2].tolist()
-        file = os.open(self._path, os.O_RDONLY)
-        try:
-            lines = os.pread(file, end - start, start).split(b"\n")
-        finally:
-            os.close(file)
+        with self._path.open("rb", buffering=0) as file:
+            file.seek(start)
+            lines = (file.read(end - start) or b"").split(b"\n")
         try:
             return lines[index % INDEXED].decode("utf-8")
         except UnicodeDecodeError:
