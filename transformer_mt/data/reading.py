@@ -125,7 +125,7 @@ class Cleaned:
     shards: list[Shard]
     counts: CleaningCounts
     files: list[Written]
-    notes: dict[str, Any] = field(default_factory=dict)
+    counted: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class Reading:
                 done.files += files
                 done.counts.add(counts)
         if item.part is not None:
-            done.notes = self._corpus.notes()
+            done.counted = self._corpus.counted()
         return done
 
     def _texts(self, item: Item) -> Iterator[Texts]:
@@ -185,8 +185,8 @@ def clean_stream(
             if part.files != entry:
                 corpus.finish(entry)
                 entry = part.files
-            if result.notes:
-                corpus.add_notes(result.notes)
+            if result.counted:
+                corpus.add_counted(result.counted)
             stream.counts.add(result.counts)
             stream.shards += result.shards
             done += part.weight
