@@ -25,7 +25,7 @@ from transformer_mt.errors import TmtError
 from transformer_mt.text.batches import Batch, as_lines, keys_of_pairs, one_line
 from transformer_mt.text.cleaning import fault_of_pair
 
-SHARD = 20_000  # pairs of a shard; a shard from a range of a file may have more
+SHARD = 20_000  # most pairs of a shard
 SEVERAL = 4  # whole files; fewer are read here, and their pairs are sent to the workers
 LANGUAGE, DECODED = "language", "decoded"  # a rule that drops pairs, and a kind of outlier
 
@@ -159,7 +159,7 @@ class Reading:
         if item.texts is not None:
             yield item.texts
         elif item.part is not None and item.part.spans is not None:
-            yield self._corpus.read_range(item.part)
+            yield from self._corpus.read_range(item.part).pieces(SHARD)
         elif item.part is not None:
             yield from map(Texts.of, chunks(self._corpus.read_part(self.stream.split, item.part), SHARD))
 
