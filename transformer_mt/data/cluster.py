@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformer_mt import __version__
-from transformer_mt.data.parallel import do_pickled
+from transformer_mt.data.parallel import LostError, do_pickled
 from transformer_mt.errors import TmtError, reason
 
 REPEATS = 3  # of the work of a lost process or node
@@ -116,12 +116,12 @@ class Cluster:
             except lost.GetTimeoutError:
                 self._require_head()
                 if not self._cpus():
-                    raise TmtError("all nodes of the cluster are lost", place=self._address, remedy=_CHECK) from None
+                    raise LostError("all nodes of the cluster are lost", place=self._address, remedy=_CHECK) from None
             except lost.RayTaskError as error:
                 raise _not_installed(error) or error from None
             except (lost.RayError, ConnectionError) as error:
                 message = f"a node or a process of the cluster was lost ({type(error).__name__})"
-                raise TmtError(message, place=self._address, remedy=_CHECK) from None
+                raise LostError(message, place=self._address, remedy=_CHECK) from None
         if isinstance(result, Failure):
             raise _seen_here(result)
         return result
