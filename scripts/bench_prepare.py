@@ -234,7 +234,7 @@ def _print_model(before: Row, last: Row) -> None:
     main, workers = (last.main_cpu - before.main_cpu) / pairs, (last.workers_cpu - before.workers_cpu) / pairs
     print(f"\na pair costs {main * 1e6:.2f} µs of the main process and {workers * 1e6:.2f} µs of a worker")
     for large in LARGE:
-        hours = (f"{cores} cores: {(main + workers / cores) * large / 3600:.1f} h" for cores in CORES)
+        hours = (f"{cores} cores: {(main + workers / cores) * large / 3600:.2f} h" for cores in CORES)
         scratch, prepared = (size / last.pairs * large / 1e9 for size in (last.scratch, last.prepared))
         disk = f"{scratch:,.0f} GB while preparing, {prepared:,.0f} GB prepared"
         print(f"  {large:13,} pairs: {', '.join(hours)}; {disk}")

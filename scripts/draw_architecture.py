@@ -21,15 +21,15 @@ TRAINING: list[Group] = [
         "First pass: read and clean",
         [
             [("files/lines", "read_lines"), ("corpora/tables", "pick_columns"), ("data/reading", "Cleaner")],
-            [("text/cleaning", "clean_text"), ("data/reading", "clean_stream")],
+            [("text/batches", "Batch.clean"), ("data/reading", "clean_stream")],
         ],
     ),
     (
         "Second pass: select and tokenize",
         [
             [
-                ("data/selection", "Selection.selected"),
-                ("text/codec", "Segmenter.tokenize"),
+                ("data/selection", "Selection"),
+                ("data/tokenising", "Tokenising"),
                 ("data/store", "StoreWriter"),
             ]
         ],

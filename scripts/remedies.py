@@ -124,7 +124,7 @@ CONFIG = "Change this key at the line of the message. [The reference](configurat
 CAUSES = {
     "config.load._put": "`--set` names a key below something that is a value, not a section.",
     "config.yaml_source._walk": "YAML would silently take the last of the two.",
-    "corpora.tables.of_one_width": "Usually a separator stands inside a sentence that is not quoted.",
+    "corpora.tables.require_few_wrong": "Usually a separator stands inside a sentence that is not quoted.",
     "corpora.text.read_parallel": "Usually one file lost its empty lines, or a sentence holds a line break.",
     "data.processes._loss_told": "The operating system ends processes when memory runs out.",
     "workflows.evaluate._test_set": "A model must be scored with the splits that it was trained with.",

@@ -17,6 +17,7 @@ import transformer_mt
 from transformer_mt.config.schema import Config
 from transformer_mt.corpora import parts
 from transformer_mt.data import journal, partitions, reading
+from transformer_mt.data.parallel import LostError
 from transformer_mt.data.prepare import prepare
 from transformer_mt.data.prepared import MANIFEST
 
@@ -190,3 +191,16 @@ def test_killed_with_two_workers_and_gone_on_with_one(workshop: Any) -> None:
     assert process.returncode == -signal.SIGKILL
     assert (_scratch(workshop) / journal.FILE).read_text().count("\n") > 15
     assert _content(prepare(_config(workshop, WORDS)).folder) == undisturbed
+
+
+def test_what_is_finished_is_kept_if_a_worker_is_lost(workshop: Any) -> None:
+    config, said = _config(workshop, WORDS), list[str]()
+
+    def progress(doing: str, *_: object) -> None:
+        if doing == "tokenising":
+            raise LostError("a worker process was killed")
+
+    with pytest.raises(LostError):
+        prepare(config, progress=progress, say=said.append)
+    assert said == ["the finished part is kept; the same command goes on from there"]
+    assert _scratch(workshop).is_dir()

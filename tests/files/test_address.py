@@ -131,7 +131,7 @@ def test_a_silent_server_times_out(host: Host, monkeypatch: pytest.MonkeyPatch) 
     assert _error(f"{host.address}/table.tsv").message == f"no answer in time; gave up after {TRIES} tries"
 
 
-def test_a_shard_that_was_cut_off_is_incomplete(host: Host, memory: Any) -> None:
+def test_a_shard_that_was_cut_off_is_incomplete(host: Host, memory: Any, tmp_path: Path) -> None:
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     host.files["table.tsv.gz"] = gzip.compress(TABLE)[:-9]
     error = _error(f"{host.address}/table.tsv.gz")
@@ -141,7 +141,7 @@ def test_a_shard_that_was_cut_off_is_incomplete(host: Host, memory: Any) -> None
     parquet.write_table(pyarrow.table({"source": ["eins"], "target": ["one"]}), whole)
     memory.pipe("/a.parquet", whole.getvalue()[:-10])
     with pytest.raises(TmtError, match="not a Parquet file, or damaged"):
-        prepare(_config(Path("unused"), {"kind": "parquet", "files": "memory://a.parquet"}))
+        prepare(_config(tmp_path, {"kind": "parquet", "files": "memory://a.parquet"}))
 
 
 def test_an_empty_file_and_a_web_page_are_refused(host: Host) -> None:

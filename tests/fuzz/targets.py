@@ -14,12 +14,13 @@ import signal
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -30,6 +31,8 @@ from tests.fuzz.strategies import Case
 from transformer_mt.config.choices import choice
 from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
+from transformer_mt.corpora import parts
+from transformer_mt.corpora.parts import Texts
 from transformer_mt.data.reading import Cleaner
 from transformer_mt.data.trained_on import TrainedOn
 from transformer_mt.decoding.glossary import Glossary
@@ -216,7 +219,14 @@ def _read_corpus(kind: str, options: dict[str, Any], languages: tuple[str, str],
     clean = Cleaner(load_config(ROOT / "configs" / "quickstart.yaml").data.cleaning, *languages, trains=True)
     for split in corpus.splits():
         pairs = list(islice(corpus.read(split), 200_000))
-        clean(pairs[:200]).lines.encode()
+        clean(Texts.of(pairs[:200]))
+        with (
+            mock.patch.object(parts, "RANGE_BYTES", 300),
+            suppress(UnicodeDecodeError),
+        ):  # of a line, which is then named
+            for part in (part for entry in corpus.entries(split) for part in corpus.parts(entry)):
+                if part.spans is not None:
+                    clean(corpus.read_range(part))  # as `prepare` reads large files
 
 
 def _corpus(kind: str, name: str, made: Callable[[], bytes], form: str = "bytes", **options: Any) -> Target:

@@ -131,14 +131,14 @@ class Corpus(ABC):
     def finish(self, files: tuple[Path, ...]) -> None:  # noqa: B027
         """Check what was counted in all ranges of these files. Raises TmtError."""
 
-    def notes(self) -> dict[str, Any]:
-        """What was noted since the last call, as plain data for `add_notes` in another process."""
+    def counted(self) -> dict[str, Any]:
+        """What was noted since the last call, as plain data for `add_counted` in another process."""
         skipped = [rows._asdict() for rows in self._skipped.values()]
         self._skipped.clear()
         return {"skipped": skipped}
 
-    def add_notes(self, notes: dict[str, Any]) -> None:
-        for rows in notes["skipped"]:
+    def add_counted(self, counted: dict[str, Any]) -> None:
+        for rows in counted["skipped"]:
             self.skip(SkippedRows(**{**rows, "first": tuple(rows["first"])}))
 
     def skipped(self) -> list[SkippedRows]:

@@ -47,6 +47,12 @@ class Texts(NamedTuple):
     def place(self, row: int) -> str:
         return f"{self.file}:{self.numbers[row]}" if self.file else str(self.numbers[row])
 
+    def pieces(self, size: int) -> Iterator[Texts]:
+        """At most `size` pairs at a time."""
+        for start in range(0, len(self.sources), size):
+            rows = slice(start, start + size)
+            yield Texts(self.sources[rows], self.targets[rows], self.file, self.numbers[rows])
+
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str, str]]) -> Texts:
         columns = [list(column) for column in zip(*pairs, strict=True)]

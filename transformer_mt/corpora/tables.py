@@ -286,14 +286,14 @@ class TsvCorpus(FilesCorpus):
                 self.skip(widths.skipped(file))
             widths.require_few_wrong(file)
 
-    def notes(self) -> dict[str, Any]:
+    def counted(self) -> dict[str, Any]:
         widths = {file: asdict(widths) for file, widths in self._widths.items()}
         self._widths.clear()
-        return {**super().notes(), "widths": widths}
+        return {**super().counted(), "widths": widths}
 
-    def add_notes(self, notes: dict[str, Any]) -> None:
-        super().add_notes(notes)
-        for file, widths in notes["widths"].items():
+    def add_counted(self, counted: dict[str, Any]) -> None:
+        super().add_counted(counted)
+        for file, widths in counted["widths"].items():
             self._widths.setdefault(file, Widths()).add(Widths(**widths))
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformer_mt import __version__
-from transformer_mt.data.parallel import do_pickled
+from transformer_mt.data.parallel import LostError, do_pickled
 from transformer_mt.errors import TmtError, reason
 
 REPEATS = 3  # of the work of a lost process or node
@@ -62,6 +62,8 @@ class Cluster:
         if not self._cpus():
             self.close()
             raise TmtError("the cluster has no node with a CPU", place=address, remedy=_CHECK)
+        is_client = address.startswith("ray://")
+        self._head = address if is_client else ray.get_runtime_context().gcs_address
         self._do = ray.remote(num_cpus=1, max_retries=REPEATS)(_do_on_node)
 
     def _connect(self, number: int) -> None:
@@ -112,16 +114,24 @@ class Cluster:
                 result = self._ray.get(promised, timeout=WAIT)
                 break
             except lost.GetTimeoutError:
+                self._require_head()
                 if not self._cpus():
-                    raise TmtError("all nodes of the cluster are lost", place=self._address, remedy=_CHECK) from None
+                    raise LostError("all nodes of the cluster are lost", place=self._address, remedy=_CHECK) from None
             except lost.RayTaskError as error:
                 raise _not_installed(error) or error from None
             except (lost.RayError, ConnectionError) as error:
                 message = f"a node or a process of the cluster was lost ({type(error).__name__})"
-                raise TmtError(message, place=self._address, remedy=_CHECK) from None
+                raise LostError(message, place=self._address, remedy=_CHECK) from None
         if isinstance(result, Failure):
             raise _seen_here(result)
         return result
+
+    def _require_head(self) -> None:
+        """Raises TmtError if the head of the cluster is lost. Ray would end this process without a word from us."""
+        try:
+            _require_open(self._head)
+        except OSError:
+            raise TmtError("the head of the cluster is lost", place=self._address, remedy=_CHECK) from None
 
     def _cpus(self) -> int:
         return int(self._ray.cluster_resources().get("CPU", 0))

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
 from transformer_mt.config.cores import cores
+from transformer_mt.errors import TmtError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -31,6 +32,10 @@ def no_progress(doing: str, pairs: int, share: float | None = None) -> None:
 def chunks(items: Iterable[Item], size: int = CHUNK) -> Iterator[list[Item]]:
     remaining = iter(items)
     return iter(lambda: list(islice(remaining, size)), [])  # stops at an empty chunk
+
+
+class LostError(TmtError):
+    """A worker was lost. What others have finished is kept."""
 
 
 class Executor(Protocol):

@@ -22,8 +22,8 @@ from transformer_mt.corpora.base import Corpus
 from transformer_mt.data.doctor import DataReport, report_of
 from transformer_mt.data.encoding import build_codecs, write_ids
 from transformer_mt.data.journal import Journal, is_journal_of
+from transformer_mt.data.parallel import LostError, Workers, no_progress
 from transformer_mt.data.parallel import Progress as Progress
-from transformer_mt.data.parallel import Workers, no_progress
 from transformer_mt.data.parent import Parent
 from transformer_mt.data.prepared import (
     FORMAT,
@@ -90,9 +90,9 @@ def prepare(
         if left:
             say(_GOES_ON if any(map(can_continue, left)) else _STARTS_AGAIN)
         try:
-            with replaced_folder(folder, can_continue) as aside:
+            with replaced_folder(folder, can_continue, _INTERRUPTIONS) as aside:
                 _Preparation(aside, config, corpora, fingerprint, progress, parent, cluster).run()
-        except KeyboardInterrupt:
+        except _INTERRUPTIONS:
             if any(map(can_continue, unfinished(folder))):
                 say(_IS_KEPT)
             raise
@@ -102,6 +102,7 @@ def prepare(
     return Prepared.open(named, is_new=True)
 
 
+_INTERRUPTIONS = (KeyboardInterrupt, LostError)
 _GOES_ON = "an interrupted run has prepared a part of this data; going on from there"
 _STARTS_AGAIN = "an interrupted run prepared a part of other data: settings or files have changed; starting again"
 _IS_KEPT = "the finished part is kept; the same command goes on from there"

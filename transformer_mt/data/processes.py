@@ -18,8 +18,7 @@ from multiprocessing import connection, get_context, parent_process
 from pathlib import Path
 from typing import Any
 
-from transformer_mt.data.parallel import do_pickled
-from transformer_mt.errors import TmtError
+from transformer_mt.data.parallel import LostError, do_pickled
 
 
 class Processes:
@@ -54,7 +53,7 @@ def _loss_told() -> Iterator[None]:
     try:
         yield
     except BrokenProcessPool:
-        raise TmtError(
+        raise LostError(
             "a worker process was killed while preparing data, often because memory ran out",
             remedy="Set data.workers: 1 or free some memory, and run the same command again.",
         ) from None

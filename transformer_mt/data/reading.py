@@ -25,7 +25,7 @@ from transformer_mt.errors import TmtError
 from transformer_mt.text.batches import Batch, as_lines, keys_of_pairs, one_line
 from transformer_mt.text.cleaning import fault_of_pair
 
-SHARD = 20_000  # pairs of a shard; a shard from a range of a file may have more
+SHARD = 20_000  # most pairs of a shard
 SEVERAL = 4  # whole files; fewer are read here, and their pairs are sent to the workers
 LANGUAGE, DECODED = "language", "decoded"  # a rule that drops pairs, and a kind of outlier
 
@@ -125,7 +125,7 @@ class Cleaned:
     shards: list[Shard]
     counts: CleaningCounts
     files: list[Written]
-    notes: dict[str, Any] = field(default_factory=dict)
+    counted: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -152,14 +152,14 @@ class Reading:
                 done.files += files
                 done.counts.add(counts)
         if item.part is not None:
-            done.notes = self._corpus.notes()
+            done.counted = self._corpus.counted()
         return done
 
     def _texts(self, item: Item) -> Iterator[Texts]:
         if item.texts is not None:
             yield item.texts
         elif item.part is not None and item.part.spans is not None:
-            yield self._corpus.read_range(item.part)
+            yield from self._corpus.read_range(item.part).pieces(SHARD)
         elif item.part is not None:
             yield from map(Texts.of, chunks(self._corpus.read_part(self.stream.split, item.part), SHARD))
 
@@ -185,8 +185,8 @@ def clean_stream(
             if part.files != entry:
                 corpus.finish(entry)
                 entry = part.files
-            if result.notes:
-                corpus.add_notes(result.notes)
+            if result.counted:
+                corpus.add_counted(result.counted)
             stream.counts.add(result.counts)
             stream.shards += result.shards
             done += part.weight

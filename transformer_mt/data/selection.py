@@ -2,7 +2,7 @@
 
 Works on hashes and on a label of one byte for each pair; both stay on disk. Equal hashes are found partition by
 partition (`partitions`), so that time grows with the number of pairs, and memory does not. (DuckDB and Polars can do
-the same; for 16 million keys they needed as much time, and 4 and 11 times the memory.)
+the same; for 16 million keys they needed as much time, and 3 and 10 times the memory.)
 """
 
 from __future__ import annotations

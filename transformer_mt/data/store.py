@@ -37,8 +37,9 @@ class StoreWriter:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._files = ExitStack()
-        self._sides = [_SideWriter(folder, side, self._files) for side in SIDES]
+        with ExitStack() as files:
+            self._sides = [_SideWriter(folder, side, files) for side in SIDES]
+            self._files = files.pop_all()
 
     def append(self, source: Sequence[int], target: Sequence[int]) -> None:
         """Add a pair. source, target: ids with end tokens."""

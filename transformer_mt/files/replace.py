@@ -61,11 +61,16 @@ def replace_text(file: Path, text: str) -> None:
 
 
 @contextmanager
-def replaced_folder(folder: Path, can_continue: Callable[[Path], bool] = lambda aside: False) -> Iterator[Path]:
+def replaced_folder(
+    folder: Path,
+    can_continue: Callable[[Path], bool] = lambda aside: False,
+    interruptions: tuple[type[BaseException], ...] = (KeyboardInterrupt,),
+) -> Iterator[Path]:
     """An empty folder to fill. If the block succeeds, it replaces `folder`, and the old content is removed.
 
-    can_continue: whether the content of such a folder can be completed. If it can, a folder that a killed process has
-    left is given instead of an empty one, and an interrupted block leaves its folder for the next call.
+    can_continue:  whether the content of such a folder can be completed. If it can, a folder that a killed process has
+                   left is given instead of an empty one, and an interrupted block leaves its folder for the next call.
+    interruptions: the exceptions of an interrupted block
 
     Only one process at a time may replace a folder; if several could, callers hold a lock. A symbolic link is followed.
     Raises OSError if that fails; `folder` then stays as it was.
@@ -87,7 +92,7 @@ def replaced_folder(folder: Path, can_continue: Callable[[Path], bool] = lambda 
             _sync(Path(path))
         _swap(aside, folder)
         _sync(folder.parent)
-    except KeyboardInterrupt:
+    except interruptions:
         is_kept = can_continue(aside)
         raise
     finally:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import gc
 import os
 import re
+import signal
 import socket
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from threading import Event, Thread
@@ -164,12 +165,17 @@ class World:
         ended.set()
         if thread is None:
             exchange()
-        else:
-            thread.join()
+        while thread is not None and thread.is_alive():
+            try:
+                thread.join()
+            except KeyboardInterrupt as interruption:  # the group must not end while the thread uses it
+                failure, own.exit_code = interruption, INTERRUPTED
         try:
             if lost:
                 raise failure or lost[0]
             self._raise_first(outcomes, failure)
+            if failure is not None:  # a Ctrl-C after the work had ended
+                raise failure
             return outcomes
         finally:
             failure = None  # its traceback holds this frame, and with it `work` and what that uses
@@ -307,6 +313,8 @@ def join_world() -> Iterator[World]:
         _forget_locals(error)
         if not isinstance(error, RuntimeError) or not (isinstance(error, dist.DistError) or _LOST.search(str(error))):
             raise
+        with suppress(ValueError):  # not in the main thread
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun sends it at once; the message must come first
         raise _lost(world, error) from None
     else:
         gc.collect()  # see _forget_locals. Not after a failure: torchrun could end the process before it prints

@@ -24,7 +24,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.data.contents import Contents, contents_of, different_parts
 from transformer_mt.data.parent import Parent
 from transformer_mt.data.prepared import MANIFEST, Prepared, prepared_folder
-from transformer_mt.errors import TmtError, from_os_error
+from transformer_mt.errors import TmtError
 from transformer_mt.files.checksum import sha256_of
 from transformer_mt.runtime.distributed import World, host_name
 from transformer_mt.runtime.transfer import copy_folder
@@ -165,7 +165,7 @@ def prepare_on_hosts(
 
 
 def _sharing(world: World, folder: Path) -> dict[int, bool]:
-    """By rank of the leaders: whether `folder` of that machine is the same folder as that of the first one."""
+    """By rank of the leaders: whether `folder` of that machine is known to be that of the first one."""
 
     def mark() -> str:
         try:
@@ -173,14 +173,14 @@ def _sharing(world: World, folder: Path) -> dict[int, bool]:
             name = f".{uuid4().hex}.shared"
             (folder / name).touch()
             return name
-        except OSError as error:
-            raise from_os_error(error, "creating the folder data.prepared") from None
+        except OSError:  # prepared data may be read-only; without it, `prepare` says what is wrong
+            return ""
 
     name = world.from_main(mark)
     try:
-        return world.on_each_host(lambda: (folder / name).exists())
+        return world.on_each_host(lambda: bool(name) and (folder / name).exists())
     finally:
-        if world.is_main:
+        if world.is_main and name:
             with suppress(OSError):
                 (folder / name).unlink()
 

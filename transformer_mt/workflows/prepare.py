@@ -53,7 +53,7 @@ def _say(message: str) -> None:
 def _progress() -> Iterator[Progress]:
     """A progress bar for each stage: pairs, pairs per second, and the time left if it can be estimated."""
     stage = ""
-    with bar(unit=" pairs", desc="checking data") as shown:
+    with bar(unit=" pairs", desc="checking data", miniters=1) as shown:
 
         def show(doing: str, pairs: int, share: float | None) -> None:
             nonlocal stage
