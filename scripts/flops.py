@@ -49,7 +49,7 @@ def step_flops(model: ModelConfig, vocabulary: int, source: NDArray[Any], target
 
 def tokens_and_flops(batches: Batches, numbers: range, model: ModelConfig, vocabulary: int) -> tuple[int, float]:
     """Target tokens and FLOPs of these updates of the first epoch, counted from 0; the plan repeats after its end."""
-    plan, store = batches.plan(1), batches.store
+    plan, store = batches.plan(1).batches, batches.store
     pairs = np.concatenate([plan[number % len(plan)] for number in numbers])
     source, target = store.source.lengths[pairs], store.target.lengths[pairs]
     return int(target.sum()), step_flops(model, vocabulary, source, target)

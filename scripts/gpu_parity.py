@@ -45,7 +45,7 @@ def losses(setting: Setting, updates: int) -> list[float]:
     trainer = trainer_of(setting)
     for _ in range(updates):
         update(trainer)
-    plan, lengths = trainer.batches.plan(1), trainer.batches.store.target.lengths
+    plan, lengths = trainer.batches.plan(1).batches, trainer.batches.store.target.lengths
     tokens = [int(lengths[plan[number]].sum()) for number in range(updates)]
     return [nll / count for nll, count in zip(trainer.losses.table().nll, tokens, strict=True)]
 

@@ -36,18 +36,22 @@ class Loader:
             return self.batches.at(cursor)
         if cursor != self._asked:
             self._restart(cursor)
-        while len(self._ready) <= self.ahead:  # with the one that is taken now
-            assert self._assembler is not None
-            self._ready.append(self._assembler.submit(self._assemble))
         self._asked = None  # if an error or a Ctrl-C comes now
         update = self._ready.popleft().result()
+        self._submit()  # not before: the thread would take Python's lock at once
         self._asked = update.next
         return update
+
+    def _submit(self) -> None:
+        assert self._assembler is not None
+        self._ready.append(self._assembler.submit(self._assemble))
 
     def _restart(self, cursor: Cursor) -> None:
         self.close()
         self._assembler, self._planner = (ThreadPoolExecutor(1, f"batches-{work}") for work in ("assembly", "plan"))
         self._place = cursor
+        for _ in range(self.ahead):
+            self._submit()
 
     def _assemble(self) -> Update:
         """The next update. Runs in the first thread."""
