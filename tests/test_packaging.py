@@ -46,7 +46,7 @@ NEVER_IMPORTED = {
     "tensorboard",  # what torch.utils.tensorboard needs
 }
 TOOLS = {"ruff", "mypy", "types-pyyaml", "types-tqdm", "pytest-timeout", "hatchling", "editables"}
-FEATURES = sorted(set(PROJECT["optional-dependencies"]) - {"test", "docs", "dev", "mutation"})
+FEATURES = sorted(set(PROJECT["optional-dependencies"]) - {"test", "docs", "dev", "mutation", "fuzz"})
 
 
 def _requirements(lines: list[str]) -> dict[str, Requirement]:

@@ -11,15 +11,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-
-from ray.cluster_utils import Cluster
-
 MEMORY = 80 << 20  # bytes of a node for results; the least that Ray accepts is 75 MiB
 
 
 def main() -> None:
-    folder = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # sockets have short paths only
+    scratch = Path(tempfile.mkdtemp(prefix="ray-", dir="/tmp"))  # sockets have short paths only
+    os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_TMPDIR=str(scratch))
+    folder = scratch / "ray"
+    folder.mkdir()  # Ray writes into it before it creates it
+    from ray.cluster_utils import Cluster
+
     node = {"num_cpus": 1, "object_store_memory": MEMORY, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args={**node, "temp_dir": str(folder)})
     try:
@@ -31,7 +32,7 @@ def main() -> None:
             sys.stdin.readline()
     finally:
         cluster.shutdown()
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 if __name__ == "__main__":

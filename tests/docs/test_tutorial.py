@@ -126,7 +126,7 @@ def test_validation_and_test_stay_the_same_with_more_data(tutorial: list[Any], t
         values["data"] |= {"prepared": str(tmp_path), "workers": 1}
         file = tmp_path / "config.yaml"
         file.write_text(yaml.safe_dump(values).replace("data/", f"{tmp_path}/"), encoding="utf-8")
-        prepared = prepare(load_config(file), False, lambda doing, pairs: None)
+        prepared = prepare(load_config(file), False, lambda *_: None)
         splits.append([prepared.raw(split) for split in ("validation", "test")])
         training.append(prepared.report.splits["train"].pairs)
     assert splits[0] == splits[1]
