@@ -90,6 +90,7 @@ def main() -> int:
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(options.folder or temporary)
+        folder.mkdir(parents=True, exist_ok=True)
         for pairs in options.pairs:
             rows.append(_measure(pairs, options.tokenizer, options.workers, folder))
             _print_row(rows[-1])
