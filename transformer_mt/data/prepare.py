@@ -21,7 +21,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.corpora.base import Corpus
 from transformer_mt.data.doctor import DataReport, report_of
 from transformer_mt.data.encoding import build_codecs, write_ids
-from transformer_mt.data.journal import Journal, is_journal_of
+from transformer_mt.data.journal import Journal, has_results, is_journal_of
 from transformer_mt.data.parallel import LostError, Workers, no_progress
 from transformer_mt.data.parallel import Progress as Progress
 from transformer_mt.data.parent import Parent
@@ -86,7 +86,7 @@ def prepare(
         def can_continue(aside: Path) -> bool:
             return is_journal_of(aside / SCRATCH, fingerprint)
 
-        left = [aside for aside in unfinished(folder) if (aside / SCRATCH).exists()]
+        left = [aside for aside in unfinished(folder) if has_results(aside / SCRATCH)]
         if left:
             say(_GOES_ON if any(map(can_continue, left)) else _STARTS_AGAIN)
         try:
