@@ -19,6 +19,7 @@ import pytest
 
 import transformer_mt
 from transformer_mt.data import prepare as pipeline
+from transformer_mt.data import prepared, selection
 from transformer_mt.data.prepare import prepare
 from transformer_mt.data.prepared import MANIFEST, Prepared
 from transformer_mt.errors import TmtError
@@ -408,3 +409,32 @@ def test_a_damaged_text_file_is_reported(workshop: Any, content: bytes, message:
     with pytest.raises(TmtError, match=message) as caught:
         prepared.raw("test")
     assert "--force" in caught.value.remedy
+
+
+def test_a_file_that_is_changed_while_it_is_read_is_an_error(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranges of the old content would cut lines of the new one in two."""
+    corpus = workshop.whole(workshop.numbered(40))
+    config, file = workshop.config(corpus), Path(corpus["files"])
+    monkeypatch.setattr(selection.Selection, "__init__", lambda *_: pytest.fail("goes on"))
+
+    def progress(doing: str, *_: object) -> None:
+        if doing.startswith("reading"):
+            file.write_text(file.read_text().replace("Satz", "Wort"))
+            os.utime(file, ns=(1, 1))
+
+    with pytest.raises(TmtError, match=r"corpus\.jsonl: the file was changed while it was read"):
+        prepare(config, progress=progress)
+
+
+def test_a_run_that_is_interrupted_at_its_end_is_kept(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checksums of a large corpus take minutes."""
+    config, said = workshop.config(workshop.whole(workshop.numbered(40))), list[str]()
+    with monkeypatch.context() as patched:
+        patched.setattr(prepared.CorpusFile, "of", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            prepare(config, say=said.append)
+    prepare(config, say=said.append)
+    assert [message.split(";")[0] for message in said] == [
+        "the finished part is kept",
+        "an interrupted run has prepared a part of this data",
+    ]

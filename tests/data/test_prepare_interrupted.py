@@ -149,6 +149,32 @@ def test_a_damaged_shard_is_written_again(workshop: Any, monkeypatch: pytest.Mon
     assert _content(prepare(config).folder) == undisturbed
 
 
+@pytest.mark.parametrize(
+    "damage", [(b'\\"pairs\\":', b'\\"pears\\":'), (b"\n", b"\n5\n"), (b'\\"pairs\\":', b'\\"pairs\\":1')]
+)
+def test_lines_of_a_damaged_journal_do_not_count(
+    workshop: Any, monkeypatch: pytest.MonkeyPatch, damage: tuple[bytes, bytes]
+) -> None:
+    undisturbed = _content(prepare(_config(workshop, WORDS, prepared=str(workshop.folder / "other"))).folder)
+    config = _interrupted(workshop, monkeypatch, "writing ids", 2)
+    file = _scratch(workshop) / journal.FILE
+    damaged = file.read_bytes().replace(*damage)
+    assert damaged != file.read_bytes()
+    file.write_bytes(damaged)
+    assert _content(prepare(config).folder) == undisturbed
+
+
+def test_a_run_that_was_killed_before_its_first_result_is_not_mentioned(
+    workshop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither is there something to go on from, nor has anything changed."""
+    config, said = _interrupted(workshop, monkeypatch, "tokenising", 3), list[str]()
+    file = _scratch(workshop) / journal.FILE
+    file.write_bytes(file.read_bytes().split(b"\n")[0] + b"\n")
+    prepare(config, say=said.append)
+    assert said == []
+
+
 def test_with_other_settings_or_files_it_starts_again_and_says_so(
     workshop: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,6 +217,23 @@ def test_killed_with_two_workers_and_gone_on_with_one(workshop: Any) -> None:
     assert process.returncode == -signal.SIGKILL
     assert (_scratch(workshop) / journal.FILE).read_text().count("\n") > 15
     assert _content(prepare(_config(workshop, WORDS)).folder) == undisturbed
+
+
+def test_a_lost_worker_does_not_let_the_whole_file_be_read_again(
+    workshop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That takes hours for a large file; other errors in a range need it for their line."""
+    corpus = (
+        workshop.config({"kind": "jsonl", "files": workshop.table("t", workshop.numbered(50))}).data.corpus[0].corpus
+    )
+
+    def lost(*_: object) -> None:
+        raise LostError("a worker process was killed")
+
+    monkeypatch.setattr(corpus, "read_range", lost)
+    monkeypatch.setattr(corpus, "read_part", lambda *_: pytest.fail("reads the whole file"))
+    with pytest.raises(LostError):
+        prepare(workshop.config({"kind": "jsonl", "files": str(workshop.folder / "t.jsonl")}))
 
 
 def test_what_is_finished_is_kept_if_a_worker_is_lost(workshop: Any) -> None:

@@ -1,7 +1,8 @@
 """What an interrupted run has finished: results of workers with the checksums of their files, one JSON line each.
 
-The next run with the same settings and files goes on from there. A result counts only if all of its files have the same
-bytes as when they were written, so that neither a killed process nor a lost write can change prepared data.
+The next run with the same settings and files goes on from there. A result counts only if its line and all of its
+files have the same bytes as when they were written, so that neither a killed process nor a lost write can change
+prepared data.
 """
 
 from __future__ import annotations
@@ -103,11 +104,11 @@ class Journal:
             lines = []
         end = len(_header(self.of)) + 1
         for line in lines[:-1]:
-            try:
-                name, identity, result = json.loads(line)
-                self._known[name] = identity, result
-            except ValueError:  # the process was killed while it wrote this line
+            checksum, _, entry = line.partition(b" ")
+            if checksum != _checksum(entry):  # the process was killed while it wrote this line, or the disk lost a part
                 break
+            name, identity, result = json.loads(entry)
+            self._known[name] = identity, result
             end += len(line) + 1
         if header == _header(self.of) and len(content) >= end:
             with file.open("r+b") as opened:
@@ -132,19 +133,34 @@ class Journal:
         names: list[str] = []
         for number, (result, new) in enumerate(workers.map(Resuming(work, kind, self.folder), tasks())):
             if new is not None:
-                with (self.folder / FILE).open("a", encoding="utf-8") as file:
-                    file.write(json.dumps([names[number], identity, new]) + "\n")
+                entry = json.dumps([names[number], identity, new]).encode()
+                with (self.folder / FILE).open("ab") as file:
+                    file.write(_checksum(entry) + b" " + entry + b"\n")
             self.reused += new is None
             yield result
 
 
 def is_journal_of(folder: Path, of: str) -> bool:
     """Whether a folder has a journal with results that this run can use."""
+    return _beginning(folder) == (_header(of) + b"\n", True)
+
+
+def has_results(folder: Path) -> bool:
+    """Whether a folder has a journal with results, of whatever run."""
+    return _beginning(folder)[1]
+
+
+def _beginning(folder: Path) -> tuple[bytes, bool]:
+    """The first line of a journal, and whether others follow."""
     try:
         with (folder / FILE).open("rb") as file:
-            return file.readline() == _header(of) + b"\n" and bool(file.readline())
+            return file.readline(), bool(file.readline())
     except OSError:
-        return False
+        return b"", False
+
+
+def _checksum(entry: bytes) -> bytes:
+    return hashlib.sha256(entry).hexdigest().encode()
 
 
 def _header(of: str) -> bytes:

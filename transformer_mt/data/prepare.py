@@ -16,12 +16,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from transformer_mt.config.schema import Config
 from transformer_mt.corpora.base import Corpus
 from transformer_mt.data.doctor import DataReport, report_of
 from transformer_mt.data.encoding import build_codecs, write_ids
-from transformer_mt.data.journal import Journal, is_journal_of
+from transformer_mt.data.journal import Journal, has_results, is_journal_of
 from transformer_mt.data.parallel import LostError, Workers, no_progress
 from transformer_mt.data.parallel import Progress as Progress
 from transformer_mt.data.parent import Parent
@@ -73,6 +74,7 @@ def prepare(
         for options in config.data.corpus:
             corpora.append(options.corpus(options, config.data.source, config.data.target))
             corpora[-1].fetch()
+        identities = {file: identity_of(file) for corpus in corpora for file in corpus.files()}
         fingerprint = _fingerprint(config, corpora, parent)
         if not force:
             with suppress(TmtError):
@@ -86,12 +88,12 @@ def prepare(
         def can_continue(aside: Path) -> bool:
             return is_journal_of(aside / SCRATCH, fingerprint)
 
-        left = [aside for aside in unfinished(folder) if (aside / SCRATCH).exists()]
+        left = [aside for aside in unfinished(folder) if has_results(aside / SCRATCH)]
         if left:
             say(_GOES_ON if any(map(can_continue, left)) else _STARTS_AGAIN)
         try:
             with replaced_folder(folder, can_continue, _INTERRUPTIONS) as aside:
-                _Preparation(aside, config, corpora, fingerprint, progress, parent, cluster).run()
+                _Preparation(aside, config, corpora, identities, fingerprint, progress, parent, cluster).run()
         except _INTERRUPTIONS:
             if any(map(can_continue, unfinished(folder))):
                 say(_IS_KEPT)
@@ -115,11 +117,12 @@ def samples_segmentations(config: Config) -> bool:
 
 @dataclass(frozen=True)
 class _Preparation:
-    """A run of the pipeline into an empty folder."""
+    """A run of the pipeline into an empty folder. identities: of the files, before they were read"""
 
     folder: Path
     config: Config
     corpora: list[Corpus]
+    identities: dict[Path, Any]
     fingerprint: str
     progress: Progress
     parent: Parent | None
@@ -136,6 +139,7 @@ class _Preparation:
             files = (file for corpus in self.corpora for file in corpus.files())
             workers.require([scratch, *(file for file in files if not isinstance(file, Address))])
             streams = list(self._read(scratch, workers, journal))
+            self._require_unchanged()
             selection = Selection(streams, config.data.cleaning, self.progress)
             _require_pairs(selection)
             self.progress("learning tokenizers", selection.count("train"), None)
@@ -158,8 +162,8 @@ class _Preparation:
         of_parent = None if parent is None else parent.figures(selection, codecs)
         report = report_of(config, selection, findings, codecs, skipped, seconds, examples, of_parent)
         (folder / TRAINED_ON).write_bytes(TrainedOn.of_blocks(selection.keys("train")).to_bytes())
-        shutil.rmtree(scratch)
         self._write_manifest(selection, report)
+        shutil.rmtree(scratch)  # at the end: the checksums of the manifest take minutes for a large corpus
 
     def _read(self, scratch: Path, workers: Workers, journal: Journal) -> Iterator[Stream]:
         data = self.config.data
@@ -172,6 +176,13 @@ class _Preparation:
                 cleaner = Cleaner(data.cleaning, data.source, data.target, stream.trains, drops, samples)
                 clean_stream(stream, corpus, cleaner, workers, journal, self.progress)
                 yield stream
+
+    def _require_unchanged(self) -> None:
+        """Raises TmtError if files on disk were changed while they were read; for addresses, reading them does."""
+        for file, before in self.identities.items():
+            if file.is_file() and identity_of(file) != before:  # a pipe has the time of its last byte
+                remedy = "Run the same command again when nobody writes it."
+                raise TmtError("the file was changed while it was read", place=file, remedy=remedy)
 
     def _write_texts(self, selection: Selection) -> None:
         """Write the raw text of evaluation splits; for train the cleaned text, if training segments it at random."""

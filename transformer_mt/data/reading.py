@@ -19,7 +19,7 @@ from transformer_mt.corpora.base import Corpus, Pair
 from transformer_mt.corpora.parts import Part, Texts, size_of
 from transformer_mt.data.journal import Journal, Written
 from transformer_mt.data.languages import FIRST_LINES, LATER_LINES, PLACES, LanguageCheck, require_sentences
-from transformer_mt.data.parallel import Progress, Workers, chunks
+from transformer_mt.data.parallel import LostError, Progress, Workers, chunks
 from transformer_mt.data.shards import CleaningCounts, Raws, Shard, Stream, write_shard
 from transformer_mt.errors import TmtError
 from transformer_mt.text.batches import Batch, as_lines, keys_of_pairs, one_line
@@ -191,6 +191,8 @@ def clean_stream(
             stream.shards += result.shards
             done += part.weight
             progress(f"reading {stream.split}", stream.counts.read, done / weight if done else None)
+    except LostError:  # nothing is wrong in the file
+        raise
     except (TmtError, UnicodeDecodeError):
         if len(items) > n_done and items[n_done].spans is not None:
             for _ in corpus.read_part(stream.split, items[n_done]):  # raises this error with the right line and counts
