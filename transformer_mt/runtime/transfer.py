@@ -50,10 +50,13 @@ def copy_folder(world: World, folder: Path, giver: int, takers: Sequence[int], d
 
 
 def _send(folder: Path, giver: int, group: Any) -> None:
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and _is_content(path.relative_to(folder)))
-    listed = [(path.relative_to(folder).as_posix(), path.stat().st_size) for path in files]
+    files, listed, failed = list[Path](), list[tuple[str, int]](), None
+    try:
+        files = sorted(path for path in folder.rglob("*") if path.is_file() and _is_content(path.relative_to(folder)))
+        listed = [(path.relative_to(folder).as_posix(), path.stat().st_size) for path in files]
+    except OSError as error:  # the others are told at the end
+        files, listed, failed = [], [], error
     dist.broadcast_object_list([listed], src=giver, group=group)
-    failed: OSError | None = None
     for path, (_, size) in zip(files, listed, strict=True):
         blocks = _blocks(path)
         for length in _lengths(size):
