@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.serving.conftest import Client
+from tests.serving.conftest import LIMITS, Client
+from transformer_mt.serving import libretranslate
 from transformer_mt.serving.keys import Keys
 from transformer_mt.serving.models import Models
+from transformer_mt.workflows.documents import OpenDocument
 
 
 def ask(client: Client, **given: Any) -> Any:
@@ -23,6 +28,29 @@ def test_a_text_and_a_list_of_texts(client: Client, models: Models) -> None:
     assert ask(client, q="a cat") == {"translatedText": own[0]}
     assert ask(client, q=["a cat", "a dog"]) == {"translatedText": own}
     assert ask(client, q=[]) == {"translatedText": []}
+
+
+def test_one_page_of_html_is_read_at_a_time_even_if_clients_go_away(
+    client_of: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, reading, most = client_of(limits=replace(LIMITS, seconds=0.05)), [0], [0]
+
+    def slow(*given: Any) -> OpenDocument:
+        reading[0] += 1
+        most[0] = max(most[0], reading[0])
+        time.sleep(0.2)
+        reading[0] -= 1
+        return OpenDocument(*given)
+
+    monkeypatch.setattr(libretranslate, "OpenDocument", slow)
+    body = {"q": "<p>a cat", "source": "en", "target": "de", "format": "html"}
+
+    async def many() -> list[Any]:
+        return await asyncio.gather(*(client.http.post("/translate", json=body) for _ in range(5)))
+
+    assert {answer.status_code for answer in client.run(many())} == {503}
+    client.run(asyncio.to_thread(libretranslate._READER.submit(int).result))  # whatever it still reads
+    assert most == [1]
 
 
 def test_json_and_a_form_are_accepted(client: Client) -> None:

@@ -25,7 +25,7 @@ from transformer_mt.model.masks import padding_mask
 from transformer_mt.model.transformer import Transformer
 
 ENCODE_CHUNK_TOKENS = 1536  # source tokens, padding included, that a CPU encodes at once
-FAST_CHUNK_TOKENS = 256  # enough of them for fast products of matrices
+FAST_CHUNK_TOKENS = 256  # with so many in a chunk, products of matrices are about as fast as with more
 SHORT = 0.85  # of the longest sentence of a chunk: shorter ones begin another, which saves their padding
 SPARE_STEPS = 4  # new cells have room for this many steps; then they are copied to a larger place
 GPU_SPARE_STEPS = 32  # the same where the host waits for the number of cells to copy
@@ -234,9 +234,9 @@ class IncrementalDecoder:
         return DecoderCache.empty(memory, padding_mask(source_BS, self.model.padding))
 
     def _chunks(self, source_BS: Tensor) -> Iterator[tuple[int, int, int]]:
-        """First and last sentence and longest length of chunks that are encoded at once.
+        """The chunks that are encoded at once: first sentence, first one after it, longest length.
 
-        A chunk also ends where a sentence is much shorter than the first, if it is large enough for a fast product.
+        Where a sentence is much shorter than the longest before it, another chunk begins, if this one is large enough.
         """
         n_sources, width = source_BS.shape
         if source_BS.device.type != "cpu":

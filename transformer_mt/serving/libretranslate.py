@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import islice, repeat
 from typing import Literal
 
@@ -27,6 +28,8 @@ from transformer_mt.workflows.documents import OpenDocument
 
 AUTO = "auto"
 _READ = 2_000  # characters of a text that its language is recognised by
+# A malicious page takes seconds. With one thread, many of them take no more, also if their clients go away.
+_READER = ThreadPoolExecutor(1, "reading-html")
 
 
 class LibreBody(Body):
@@ -111,12 +114,11 @@ class HealthAnswer(TypedDict):
 
 def routes(models: Models, limits: Limits, keys: Keys) -> list[Route]:
     """The routes of this interface."""
-    turn = asyncio.Lock()
 
     async def translate(request: Request) -> Response:
         wanted = await read_json_or_form(request, LibreTranslateRequest, limits)
         keys.check(request, wanted.api_key)
-        return json_response(await answered(request, _translated(wanted, models, limits, turn), limits))
+        return json_response(await answered(request, _translated(wanted, models, limits), limits))
 
     async def detect(request: Request) -> Response:
         wanted = await read_json_or_form(request, DetectRequest, limits)
@@ -150,10 +152,7 @@ def languages_of(models: Models) -> list[LanguageAnswer]:
     return [LanguageAnswer(code=code, name=name_of(code), targets=some) for code, some in targets.items()]
 
 
-async def _translated(
-    wanted: LibreTranslateRequest, models: Models, limits: Limits, turn: asyncio.Lock
-) -> LibreTranslateAnswer:
-    """turn: of the requests whose HTML is read."""
+async def _translated(wanted: LibreTranslateRequest, models: Models, limits: Limits) -> LibreTranslateAnswer:
     texts = [wanted.q] if isinstance(wanted.q, str) else wanted.q
     refuse_length(texts, limits)
     detected: list[Detected] = []
@@ -168,7 +167,7 @@ async def _translated(
         places = [place for place, own in enumerate(sources) if own == source]
         model, some = models.find(source, wanted.target), [texts[place] for place in places]
         work = (
-            _html_translated(some, model, limits, turn)
+            _html_translated(some, model, limits)
             if wanted.format == "html"
             else _text_translated(some, model, limits, wanted.alternatives + 1)
         )
@@ -195,17 +194,14 @@ async def _text_translated(texts: Sequence[str], model: ServedModel, limits: Lim
     return results
 
 
-async def _html_translated(
-    texts: Sequence[str], model: ServedModel, limits: Limits, turn: asyncio.Lock
-) -> list[list[str]]:
+async def _html_translated(texts: Sequence[str], model: ServedModel, limits: Limits) -> list[list[str]]:
     """The translation of each page, with its tags as they are, byte for byte."""
 
     def opened() -> tuple[list[OpenDocument], int]:
         pages = [OpenDocument(text, Html(), model.translator) for text in texts]
         return pages, sum(len(model.translator.sentences(one)) for page in pages for one in page.texts)
 
-    async with turn:  # a malicious page takes seconds: many of them must not take all threads
-        pages, sentences = await asyncio.to_thread(opened)
+    pages, sentences = await asyncio.get_running_loop().run_in_executor(_READER, opened)
     refuse_sentences(sentences, limits)
     items = [Item(*one) for page in pages for one in zip(page.texts, page.terms or repeat(()), strict=False)]
     found = iter(await model.batcher.translate(items, Settings(align=True, split=True)))
