@@ -18,7 +18,7 @@ HASHES = st.lists(st.integers(0, 2**64 - 1), max_size=40)
 
 def _of(values: list[int]) -> TrainedOn:
     hashes = np.array(values, np.uint64)
-    return TrainedOn.of({"source": hashes, "target": hashes[:3]})
+    return TrainedOn.of_blocks([{"source": hashes, "target": hashes[:3]}])
 
 
 @given(HASHES, HASHES)

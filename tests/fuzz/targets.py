@@ -328,7 +328,7 @@ def _load_model(folder: Path) -> None:
 def _write_parent(folder: Path) -> None:
     _write_model("sentencepiece", folder)
     hashes = {side: np.arange(1, 9, dtype=np.uint64) for side in ("source", "target")}
-    (folder / "model" / TRAINED_ON).write_bytes(TrainedOn.of(hashes).to_bytes())
+    (folder / "model" / TRAINED_ON).write_bytes(TrainedOn.of_blocks([hashes]).to_bytes())
     own = (folder / "model" / "config.yaml").read_text(encoding="utf-8")
     (folder / "mine.yaml").write_text(own, encoding="utf-8")
 
@@ -340,7 +340,7 @@ def _start_from(folder: Path) -> None:
     parent = parent_of(config, folder / "run")
     assert parent is not None
     parent.identity()
-    own = TrainedOn.of({side: np.arange(5, dtype=np.uint64) for side in ("source", "target")})
+    own = TrainedOn.of_blocks([{side: np.arange(5, dtype=np.uint64) for side in ("source", "target")}])
     both = own.with_parent(parent.trained_on)
     both.to_bytes()
     both.seen("source", np.arange(3, dtype=np.uint64))

@@ -86,14 +86,10 @@ class Resuming(Generic[R]):
 
 @dataclass
 class Journal:
-    """The journal in a folder. of: what all results depend on; one that was written for something else is emptied.
-
-    reused: number of results that were taken from it
-    """
+    """The journal in a folder. of: what all results depend on; one that was written for something else is emptied."""
 
     folder: Path
     of: str
-    reused: int = 0
     _known: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -136,7 +132,6 @@ class Journal:
                 entry = json.dumps([names[number], identity, new]).encode()
                 with (self.folder / FILE).open("ab") as file:
                     file.write(_checksum(entry) + b" " + entry + b"\n")
-            self.reused += new is None
             yield result
 
 

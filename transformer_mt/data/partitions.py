@@ -19,8 +19,8 @@ Numbers = NDArray[np.uint64]
 Records = NDArray[np.void]
 
 
-def partitions_for(records: int, block: int | None = None) -> int:
-    return min(MOST, max(1, -(-records // (block or BLOCK))))
+def partitions_for(records: int) -> int:
+    return min(MOST, max(1, -(-records // BLOCK)))
 
 
 class Partitions:

@@ -194,7 +194,7 @@ class _Preparation:
                 source_file.open("w", encoding="utf-8", newline="\n") as source,
                 target_file.open("w", encoding="utf-8", newline="\n") as target,
             ):
-                for line in (pair.line for pair in selection.selected(split)):
+                for line in selection.selected(split):
                     source.write((line.source if split == "train" else line.raw_source) + "\n")
                     target.write((line.target if split == "train" else line.raw_target) + "\n")
 

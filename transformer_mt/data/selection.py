@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,14 +41,6 @@ DROPPED_LEAKS = {
     "either": ("pair", "source", "target"),
     "off": (),
 }
-
-
-class Selected(NamedTuple):
-    """A pair and its split. number: its index among the pairs of all streams."""
-
-    split: str
-    line: Line
-    number: int
 
 
 RULE_KEYS = {  # the key of data that has the limit of a rule
@@ -120,15 +112,13 @@ class Selection:
         counts = self.labels.counts[self.streams.index(stream)]
         return {rule: int(counts[code]) for rule, code in self._drops.items() if counts[code]}
 
-    def selected(self, split: str | None = None) -> Iterator[Selected]:
-        """The pairs of one split, or of all splits, in the order of the corpora."""
-        wanted = {code: name for name, code in self.codes.items() if split in (None, name)}
-        for piece, labels in self.labels.having(wanted):
-            if np.isin(labels, list(wanted)).any():
+    def selected(self, split: str) -> Iterator[Line]:
+        """The pairs of a split, in the order of the corpora."""
+        code = self.codes[split]
+        for piece, labels in self.labels.having([code]):
+            if code in labels:
                 lines = lines_of(self.labels.folder, piece.shard)
-                for number, (label, line) in enumerate(zip(labels.tolist(), lines, strict=True), start=piece.first):
-                    if label in wanted:
-                        yield Selected(wanted[label], line, number)
+                yield from (line for label, line in zip(labels.tolist(), lines, strict=True) if label == code)
 
     def picked(self, split: str, ranks: NDArray[np.int64], workers: Workers) -> Iterator[tuple[str, str]]:
         """Some pairs of a split. ranks: their places in it, ascending"""
@@ -146,7 +136,7 @@ class Selection:
             yield from pairs
 
     def discard(self, numbers: Mapping[str, Sequence[int]]) -> None:
-        """Drop pairs that violate a rule about tokens. numbers: their `Selected.number`, by rule."""
+        """Drop pairs that violate a rule about tokens. numbers: their places among all pairs, by rule."""
         for rule, dropped in numbers.items():
             self.labels.mark(np.array(dropped, np.uint64), self._drops[rule])
 

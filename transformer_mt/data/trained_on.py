@@ -37,13 +37,8 @@ class TrainedOn:
     complete: bool = True
 
     @classmethod
-    def of(cls, hashes: Mapping[str, Hashes]) -> TrainedOn:
-        """From the hashes of all training sentences, by side, in any order."""
-        return cls.of_blocks([hashes])
-
-    @classmethod
     def of_blocks(cls, blocks: Iterable[Mapping[str, Hashes] | NDArray[np.void]]) -> TrainedOn:
-        """The same for any number of sentences: the hashes come in blocks."""
+        """From the hashes of all training sentences, by side, in any order. They come in blocks."""
         smallest = {side: np.zeros(0, np.uint64) for side in SIDES}
         waiting = {side: list[Hashes]() for side in SIDES}
         for block in chain(blocks, [None]):
