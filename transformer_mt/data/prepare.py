@@ -12,7 +12,7 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,7 +75,7 @@ def prepare(
             corpora.append(options.corpus(options, config.data.source, config.data.target))
             corpora[-1].fetch()
         identities = {file: identity_of(file) for corpus in corpora for file in corpus.files()}
-        fingerprint = _fingerprint(config, corpora, parent)
+        fingerprint = _fingerprint(config, corpora, identities, parent)
         if not force:
             with suppress(TmtError):
                 ready = Prepared.open(folder)
@@ -221,12 +221,12 @@ def _require_pairs(selection: Selection) -> None:
             raise selection.nothing_left(split)
 
 
-def _fingerprint(config: Config, corpora: list[Corpus], parent: Parent | None) -> str:
+def _fingerprint(config: Config, corpora: list[Corpus], identities: Mapping[Path, Any], parent: Parent | None) -> str:
     """A hash of everything that the result depends on: settings, and size and modification time of the files."""
     settings = {
         "format": FORMAT,
         **settings_of(config),
-        "files": [identity_of(file) for corpus in corpora for file in corpus.files()],
+        "files": [identities[file] for corpus in corpora for file in corpus.files()],
         **({PARENT: parent.identity()} if parent is not None else {}),
     }
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()

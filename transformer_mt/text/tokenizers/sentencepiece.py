@@ -134,9 +134,10 @@ class SentencepieceTokenizer(Tokenizer):
     def ids_of(self, texts: list[str]) -> list[list[int]]:
         prepared = [self.morphemes.split(text) for text in texts] if self.morphemes else texts
         ids: list[list[int]] = self._pieces.encode(prepared, num_threads=1)
-        for row, text in enumerate(prepared):
-            if "<" in text and any(mark in text for mark in MARKS):
-                vocabulary = Vocabulary(self.inventory())
+        marked = [row for row, text in enumerate(prepared) if "<" in text and any(mark in text for mark in MARKS)]
+        if marked:
+            vocabulary = Vocabulary(self.inventory())
+            for row in marked:
                 ids[row] = vocabulary.encode(self.tokenize(texts[row]))
         return ids
 
