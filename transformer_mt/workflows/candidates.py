@@ -45,7 +45,8 @@ class Scorer:
         ids = [store.source[number] for number in range(min(most, len(store.source.lengths)))]
 
         def translate(model: Transformer, places: Sequence[int]) -> list[str]:
-            found = translate_ids(model, [ids[place] for place in places], decoding, self.machine.device)
+            chosen, device = [ids[place] for place in places], self.machine.device
+            found = translate_ids(model, chosen, decoding, device, target.first_tag)
             return [target.decode(one) for one in found]
 
         return Validation(store, self.machine, self._bleu_of(len(ids), translate) if most else None)
