@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -252,9 +254,12 @@ class TrainingJob:
         """Draws a new segmentation of a training pair for each batch it is in."""
         sources, targets = self.prepared.training_text()
         source, target = self.prepared.codecs()
+        runs = self.prepared.runs("train")
+        ends = list(accumulate(run.pairs for run in runs))
 
         def sample(pair: int, random: Random) -> tuple[list[int], list[int]]:
-            return source.sample(sources[pair], random), target.sample(targets[pair], random)
+            tags = runs[bisect_right(ends, pair)].tags
+            return source.sample(sources[pair], random, tags), target.sample(targets[pair], random)
 
         return sample
 
