@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from transformer_mt.workflows.average import average as average
     from transformer_mt.workflows.documents import translate_document as translate_document
     from transformer_mt.workflows.evaluate import TestFiles as TestFiles
+    from transformer_mt.workflows.evaluate import Wanted as Wanted
     from transformer_mt.workflows.evaluate import evaluate as evaluate
+    from transformer_mt.workflows.evaluate import evaluate_directions as evaluate_directions
     from transformer_mt.workflows.export import export as export
     from transformer_mt.workflows.prepare import prepare as prepare
     from transformer_mt.workflows.propose import propose_config as propose_config
@@ -53,8 +55,10 @@ _HOMES = {
     "TmtError": "errors",
     "Translation": "decoding.translation",
     "Translator": "decoding.translator",
+    "Wanted": "decoding.choosing",
     "average": "workflows.average",
     "evaluate": "workflows.evaluate",
+    "evaluate_directions": "workflows.evaluate",
     "export": "workflows.export",
     "load": "workflows.translate",
     "load_config": "config.load",

@@ -13,13 +13,16 @@ from transformer_mt.cli.completion import engines
 from transformer_mt.cli.options import (
     SEED,
     DeviceOption,
+    FromOption,
     MbrOption,
     ModelsOption,
     SamplesOption,
     ThemeOption,
     ThreadsOption,
+    ToOption,
     UtilityOption,
     WeightsOption,
+    ZeroShotOption,
     picture_file,
 )
 from transformer_mt.errors import TmtError
@@ -49,6 +52,9 @@ _REPLACE_UNKNOWN = "Replace <unk> by the source word it attends to most."
 def translate(
     text: TextArgument = None,
     model: ModelsOption = None,
+    to: ToOption = None,
+    from_: FromOption = None,
+    zero_shot: ZeroShotOption = False,
     input_: Annotated[Path | None, typer.Option("--input", "-i", metavar="FILE", help=_INPUT)] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT)] = None,
     document: Annotated[Path | None, typer.Option(metavar="FILE", help=_DOCUMENT)] = None,
@@ -95,6 +101,7 @@ def translate(
     search |= {"temperature": temperature, "top_k": top_k, "top_p": top_p}
     computing = workflow.Computing(device, threads, seed, scores or json, weights)
     translator, folders = workflow.open_translator(model, search, computing, engine)
+    translator = translator.towards(to, from_, zero_shot)
     terms = translator.glossary(glossary) if glossary is not None else None
     if document is not None:
         write_document(translator, document, format_, output, terms)

@@ -153,6 +153,15 @@ class Prepared:
         """The direction of each pair of a split."""
         return [one for run in self.runs(split) for one in [Direction.of(run.direction)] * run.pairs]
 
+    def places(self, split: str, most: int | None = None) -> dict[str, list[int]]:
+        """The places of the pairs of each direction in a split, at most the first `most` of each."""
+        found: dict[str, list[int]] = {}
+        start = 0
+        for run in self.runs(split):
+            found.setdefault(run.direction, []).extend(range(start, start + run.pairs))
+            start += run.pairs
+        return {name: places[:most] for name, places in found.items()}
+
     def lengths(self) -> dict[str, list[int]]:
         """By side, such as `source (ko)`: element n counts the training sentences of n tokens."""
         train, languages = self.report.splits["train"], self.report.languages

@@ -2,9 +2,33 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from transformer_mt.config.data import DataConfig
 from transformer_mt.config.direction import SEVERAL, Direction
 from transformer_mt.errors import TmtError
+
+
+class Wanted(NamedTuple):
+    """What a request says of its direction.
+
+    to, source: ISO codes; None: as the model has it
+    zero_shot:  whether it may be a direction that the model was not trained for
+    """
+
+    to: str | None = None
+    source: str | None = None
+    zero_shot: bool = False
+
+
+WHOLE = Wanted()
+
+
+def directions_of(data: DataConfig, wanted: Wanted) -> list[Direction]:
+    """All directions that the model was trained for and that a request fits."""
+    return [
+        one for one in data.all_directions if wanted.to in (None, one.target) and wanted.source in (None, one.source)
+    ]
 
 
 def direction_for(data: DataConfig, to: str | None, source: str | None, zero_shot: bool = False) -> Direction:
@@ -16,8 +40,7 @@ def direction_for(data: DataConfig, to: str | None, source: str | None, zero_sho
     zero_shot: whether it may be a direction that the model was not trained for
     Raises TmtError if the model does not have it, or if several targets fit.
     """
-    trained = data.all_directions
-    found = [one for one in trained if to in (None, one.target) and source in (None, one.source)]
+    trained, found = data.all_directions, directions_of(data, Wanted(to, source))
     if len(found) == 1:
         return found[0]
     listed = ", ".join(map(str, trained))

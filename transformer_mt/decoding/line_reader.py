@@ -11,6 +11,7 @@ from typing import ClassVar
 from typing_extensions import Self
 
 from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.config.direction import Direction
 from transformer_mt.config.schema import Config
 from transformer_mt.decoding.choosing import direction_for
 from transformer_mt.decoding.glossary import Glossary
@@ -59,8 +60,12 @@ class LineReader:
         zero_shot:  whether it may be a direction that the model was not trained for
         Raises TmtError if it is not clear which direction is meant, or if the model does not have it.
         """
+        return self.turned(direction_for(self.config.data, to, source, zero_shot))
+
+    def turned(self, direction: Direction) -> Self:
+        """The same loaded model for a direction, which is not checked."""
         other = copy(self)
-        other.config = self.config.towards(direction_for(self.config.data, to, source, zero_shot))
+        other.config = self.config.towards(direction)
         vars(other).pop("terms", None)  # they are read as text of the languages
         return other
 
