@@ -32,7 +32,7 @@ def draw_trials(
     with canvas(file, _INCHES, theme) as figure:
         grid = figure.add_gridspec(1, 2, left=0.075, right=0.975, wspace=0.2, bottom=0.14, top=0.88)
         first = figure.add_subplot(grid[0], title=f"{title} of each trial")
-        second = figure.add_subplot(grid[1], title="Best so far", sharey=first)
+        second = figure.add_subplot(grid[1], title="Best so far; a dot is a validation", sharey=first)
         _draw_trials(first, trials, best)
         _draw_best_so_far(second, trials, measure)
         scores = sorted(score for trial in trials for score in trial.scores.values())
