@@ -156,3 +156,13 @@ def test_a_folder_with_other_files_is_refused(numbers: Any, tmp_path: Path) -> N
     (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(tmt.TmtError, match="contains files"):
         tmt.tune(_config(numbers), SPACE, LONG, trials=1, run_dir=tmp_path)
+
+
+def test_without_optuna_the_message_says_what_to_install(
+    numbers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(tmt.TmtError) as caught:
+        tmt.tune(_config(numbers), SPACE, LONG, run_dir=tmp_path)
+    assert caught.value.message == "Optuna is not installed"
+    assert caught.value.remedy.startswith("pip install optuna")
