@@ -10,6 +10,7 @@ import os
 import queue
 import sys
 import threading
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
@@ -23,7 +24,6 @@ from transformer_mt.cli.answers import Notes, Writer, form_of, opened
 from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import LONGEST_LINE, read_lines, too_long
 from transformer_mt.files.system import BINARY, IS_WINDOWS
-from transformer_mt.files.web_page import BYTE_ORDER_MARK
 
 if TYPE_CHECKING:
     from transformer_mt.workflows.translate import Glossary, Interpreter
@@ -105,7 +105,7 @@ def _batches(input_: Path | None, checked: bool, notes: Notes, translator: Inter
     if sys.stdin.isatty():
         data = translator.config.data
         print(f"tmt: one sentence per line; {_LEAVE} ends", file=sys.stderr)
-        return prompt_batches(f"{data.source} > {data.target}: ")
+        return prompt_batches(f"{data.direction.replace('-', ' > ')}: ")
     return pipe_batches(sys.stdin.fileno(), warn)
 
 
@@ -133,7 +133,7 @@ def pipe_batches(descriptor: int, warn: Callable[[int], None]) -> Iterator[list[
         batch = []
         for line in lines:
             number += 1
-            line = line.removeprefix(BYTE_ORDER_MARK if number == 1 else b"").removesuffix(b"\r")
+            line = line.removeprefix(BOM_UTF8 if number == 1 else b"").removesuffix(b"\r")
             try:
                 batch.append(line.decode("utf-8"))
             except UnicodeDecodeError:

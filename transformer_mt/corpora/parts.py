@@ -15,7 +15,6 @@ from transformer_mt.errors import TmtError
 from transformer_mt.files.address import Address
 from transformer_mt.files.lines import LONGEST_LINE, read_lines
 from transformer_mt.files.opening import COMPRESSED, archive_of
-from transformer_mt.files.web_page import BYTE_ORDER_MARK
 
 RANGE_BYTES = 1 << 21  # of the first file in a range
 Span = tuple[int, int]
@@ -113,7 +112,7 @@ def lines_in(file: Path, span: Span, encoding: str) -> list[str]:
     if len(content) < end - start:
         raise TmtError("the file became shorter while it was read", place=file, remedy="Run the same command again.")
     if start == 0:
-        content = content.removeprefix(BYTE_ORDER_MARK)
+        content = content.removeprefix(codecs.BOM_UTF8)
     if codecs.lookup(encoding).name == "utf-8":
         lines = content.removesuffix(b"\n").decode("utf-8").split("\n")
     else:

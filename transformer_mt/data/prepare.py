@@ -72,7 +72,7 @@ def prepare(
         recover(folder)
         corpora: list[Corpus] = []
         for options in config.data.corpus:
-            corpora.append(options.corpus(options, config.data.source, config.data.target))
+            corpora.append(options.corpus(options, *config.data.one_direction))
             corpora[-1].fetch()
         identities = {file: identity_of(file) for corpus in corpora for file in corpus.files()}
         fingerprint = _fingerprint(config, corpora, identities, parent)
@@ -81,7 +81,8 @@ def prepare(
                 ready = Prepared.open(folder)
                 if ready.manifest.fingerprint == fingerprint and ready.report:  # raises if the report is damaged
                     return Prepared(named, ready.manifest)
-        _require_replaceable(folder, corpora)
+        _require_outside(folder, corpora)
+        require_replaceable(folder)
         for corpus in corpora:
             corpus.verify()
 
@@ -107,6 +108,7 @@ def prepare(
 _INTERRUPTIONS = (KeyboardInterrupt, LostError)
 _GOES_ON = "an interrupted run has prepared a part of this data; going on from there"
 _STARTS_AGAIN = "an interrupted run prepared a part of other data: settings or files have changed; starting again"
+_ELSEWHERE = "Choose another data.prepared or another name."
 _IS_KEPT = "the finished part is kept; the same command goes on from there"
 
 
@@ -173,7 +175,7 @@ class _Preparation:
                 rule = data.cleaning.language if corpus.languages is None else "off"  # its languages are certain
                 drops = rule == "drop" and stream.trains
                 samples = rule != "off" and not drops
-                cleaner = Cleaner(data.cleaning, data.source, data.target, stream.trains, drops, samples)
+                cleaner = Cleaner(data.cleaning, *data.one_direction, stream.trains, drops, samples)
                 clean_stream(stream, corpus, cleaner, workers, journal, self.progress)
                 yield stream
 
@@ -232,12 +234,16 @@ def _fingerprint(config: Config, corpora: list[Corpus], identities: Mapping[Path
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
-def _require_replaceable(folder: Path, corpora: list[Corpus]) -> None:
-    """Raises TmtError if prepared data would replace files of a corpus, or a folder that `prepare` did not write."""
-    remedy = "Choose another data.prepared or another name."
+def _require_outside(folder: Path, corpora: list[Corpus]) -> None:
+    """Raises TmtError if prepared data would replace files of a corpus."""
     for file in (file for corpus in corpora for file in corpus.files()):
         if not isinstance(file, Address) and file.resolve().is_relative_to(folder.resolve()):
-            raise TmtError("a file of the corpus is inside the folder of prepared data", place=file, remedy=remedy)
+            raise TmtError("a file of the corpus is inside the folder of prepared data", place=file, remedy=_ELSEWHERE)
+
+
+def require_replaceable(folder: Path) -> None:
+    """Raises TmtError if prepared data would replace something that `prepare` did not write."""
+    remedy = _ELSEWHERE
     if folder.exists() and not folder.is_dir():
         raise TmtError("there is a file with the name of the folder for prepared data", place=folder, remedy=remedy)
     is_prepared = (folder / MANIFEST).is_file() and all((folder / part).is_dir() for part in ("source", "train"))

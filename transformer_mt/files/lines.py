@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from transformer_mt.errors import TmtError, at, checked_path, from_os_error
 from transformer_mt.files.address import Address, is_address
 from transformer_mt.files.opening import DAMAGED, archive_of, damaged, is_endless, members, open_bytes, open_stored
-from transformer_mt.files.web_page import BYTE_ORDER_MARK, empty_file, is_web_page, web_page
+from transformer_mt.files.web_page import empty_file, is_web_page, web_page
 
 GUESS_BYTES = 1 << 15  # of wrong lines, from which their encoding is guessed
 WESTERN, OTHERS = ["cp1252", "cp1250"], ["cp949", "cp932", "gb18030", "big5", "cp1251", "koi8_r", "cp1253"]
@@ -107,7 +107,7 @@ def read_lines(
         lines = enumerate(raw_lines, start=1)
         for number, raw in lines:
             if number == 1:
-                raw = raw.removeprefix(BYTE_ORDER_MARK)
+                raw = raw.removeprefix(codecs.BOM_UTF8)
                 if not any_text:
                     _check_first(raw, path, in_corpus)
             try:

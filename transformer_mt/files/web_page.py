@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from pathlib import Path
 
 from transformer_mt.errors import TmtError
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _PAGES = (b"<!doctype html", b"<html")
 
 
 def is_web_page(head: bytes) -> bool:
     """Whether the first bytes of a file are those of an HTML page."""
-    return head.removeprefix(BYTE_ORDER_MARK).lstrip().lower().startswith(_PAGES)
+    return head.removeprefix(BOM_UTF8).lstrip().lower().startswith(_PAGES)
 
 
 def web_page(place: str | Path, remedy: str = "Download the data file itself, and replace this file.") -> TmtError:

@@ -23,7 +23,8 @@ from transformer_mt.config.load import ConfigLike, config_of, differences
 from transformer_mt.config.schema import Config
 from transformer_mt.data.contents import Contents, contents_of, different_parts
 from transformer_mt.data.parent import Parent
-from transformer_mt.data.prepared import MANIFEST, Prepared, prepared_folder
+from transformer_mt.data.prepare import require_replaceable
+from transformer_mt.data.prepared import Prepared, prepared_folder
 from transformer_mt.errors import TmtError
 from transformer_mt.files.checksum import sha256_of
 from transformer_mt.runtime.distributed import World, host_name
@@ -151,9 +152,11 @@ def prepare_on_hosts(
     takers = [rank for rank, (_, missing) in made.items() if missing and found[rank] != found[0]]
     notes = []
     if takers:
-        world.everywhere(lambda: _require_replaceable(folder) if world.rank in takers else None, doing)
+        world.everywhere(lambda: require_replaceable(folder) if world.rank in takers else None, doing)
         copy_folder(world, folder.resolve() if folder.is_symlink() else folder, 0, takers, "the data to be copied")
-        found = world.on_each_host(lambda: _contents(folder, False), "the data to be compared")
+        found = world.on_each_host(
+            lambda: _contents(folder, False) if world.rank in takers else found[world.rank], "the data to be compared"
+        )
         notes = [
             f"{programs[rank].host} has got the prepared data of {programs[0].host}: {made[rank][1]}" for rank in takers
         ]
@@ -189,7 +192,7 @@ def _missing(config: Config, run: Path) -> str:
     """Why this machine cannot prepare the data: a file that it lacks. Empty if it can."""
     try:
         for options in config.data.corpus:
-            options.corpus(options, config.data.source, config.data.target).fetch()
+            options.corpus(options, *config.data.one_direction).fetch()
         parent_of(config, run)
     except TmtError as error:
         return str(error).split("\n")[0]
@@ -204,13 +207,6 @@ def _contents(folder: Path, may_be_absent: bool) -> Contents | None:
         if may_be_absent:
             return None
         raise
-
-
-def _require_replaceable(folder: Path) -> None:
-    """Raises TmtError if the folder contains something else than prepared data."""
-    if folder.exists() and not (folder / MANIFEST).is_file() and (not folder.is_dir() or any(folder.iterdir())):
-        remedy = "Choose another data.prepared or another name."
-        raise TmtError("this folder contains files but no prepared data", place=folder, remedy=remedy)
 
 
 def _different(first: Program, expected: Contents, other: Program, found: Contents) -> TmtError:
