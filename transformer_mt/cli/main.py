@@ -75,8 +75,8 @@ def tmt(
 
 
 COMMANDS = (
-    *("init", "download", "prepare", "train", "translate", "serve", "evaluate", "score", "inspect", "average", "plot"),
-    "export",
+    *("init", "download", "prepare", "train", "tune", "translate", "serve", "evaluate", "score", "inspect"),
+    *("average", "plot", "export"),
 )
 
 
