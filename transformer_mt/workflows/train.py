@@ -247,22 +247,9 @@ class TrainingJob:
             accumulate=settings.accumulate,
             rank=world.rank,
             world=world.size,
-            sampler=self._sampler() if samples_segmentations(self.config) else None,
+            sampler=sampler_of(self.prepared) if samples_segmentations(self.config) else None,
             max_length=self.config.data.max_length,
         )
-
-    def _sampler(self) -> Sampler:
-        """Draws a new segmentation of a training pair for each batch it is in."""
-        sources, targets = self.prepared.training_text()
-        source, target = self.prepared.codecs()
-        runs = self.prepared.runs("train")
-        ends = list(accumulate(run.pairs for run in runs))
-
-        def sample(pair: int, random: Random) -> tuple[list[int], list[int]]:
-            tags = runs[bisect_right(ends, pair)].tags
-            return source.sample(sources[pair], random, tags), target.sample(targets[pair], random)
-
-        return sample
 
     def _introduce(self, model: Transformer, batches: Batches) -> None:
         """Print the run, data, model, machine and memory before training starts."""
@@ -398,3 +385,17 @@ class TrainingJob:
             reached = state.latest_epoch if end == "max_epochs" else state.step
             return f"the learning rate has not come to its end; start again with --fresh --set training.{end}={reached}"
         return f"to train on, repeat the command with {more}"
+
+
+def sampler_of(prepared: Prepared) -> Sampler:
+    """Draws a new segmentation of a training pair for each batch it is in; the tags stay."""
+    sources, targets = prepared.training_text()
+    source, target = prepared.codecs()
+    runs = prepared.runs("train")
+    ends = list(accumulate(run.pairs for run in runs))
+
+    def sample(pair: int, random: Random) -> tuple[list[int], list[int]]:
+        tags = runs[bisect_right(ends, pair)].tags
+        return source.sample(sources[pair], random, tags), target.sample(targets[pair], random)
+
+    return sample
