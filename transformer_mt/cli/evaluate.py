@@ -71,8 +71,7 @@ def evaluate(
     """Score translations: BLEU, chrF, TER, examples, significance."""
     from transformer_mt import Computing, TestFiles, Wanted
     from transformer_mt import evaluate_directions as work
-    from transformer_mt.evaluation.directions import directions_as_json, directions_as_text
-    from transformer_mt.evaluation.report import as_json, as_text
+    from transformer_mt.evaluation.report import as_json, as_text, directions_as_json, directions_as_text
     from transformer_mt.workflows.plot import check_picture, plot_report
 
     check_picture(plot, theme)

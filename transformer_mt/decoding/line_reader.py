@@ -42,6 +42,9 @@ class LineReader:
 
     def __init__(self, config: Config, source: Codec, target: Codec, decoding: DecodingConfig | None = None) -> None:
         """decoding: how to search; None: the `decoding` section of the config."""
+        if missing := [tag for tag in config.data.tags if tag not in source.tags]:
+            remedy = "Copy the whole model folder again, or export it again."
+            raise TmtError(f"the source vocabulary lacks the tag {missing[0]}", place="tags.txt", remedy=remedy)
         only, *others = config.data.all_directions
         self.config = config if others else config.towards(only)
         self.decoding = decoding or config.decoding
