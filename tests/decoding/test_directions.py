@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections import Counter
 from pathlib import Path
 
 import pytest
-import torch
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.direction import Direction
@@ -20,7 +18,7 @@ from transformer_mt.errors import TmtError
 from transformer_mt.exporting.ctranslate2 import write_export
 from transformer_mt.kernels.build import build_model
 from transformer_mt.runtime.weights import named_weights
-from transformer_mt.text.codec import Codec, Segmenter
+from transformer_mt.text.codec import Codec
 from transformer_mt.text.vocabulary import EOS, Vocabulary
 from transformer_mt.workflows.engines import load_model
 
@@ -34,27 +32,13 @@ SEARCHES = [
 
 
 @pytest.fixture(scope="module")
-def config(tiny_model: Path) -> Config:
-    values = load_config(tiny_model / "config.yaml").model_dump(mode="json")
-    del values["data"]["source"], values["data"]["target"]
-    values["data"]["directions"] = ["ko-en", "en-ko", "en-de", "de-en"]
-    values["data"]["corpus"][0]["tag"] = "<synthetic>"
-    return Config.model_validate(values)
+def folder(many_model: Path) -> Path:
+    return many_model
 
 
 @pytest.fixture(scope="module")
-def folder(config: Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model with random weights whose output layer likes nothing more than tags."""
-    letters = Vocabulary.count(Counter("abcdefghijklmnopqrstuvwxyz\u2581"))
-    codec = Codec(Segmenter(config.source_tokenizer, "mul"), Vocabulary(letters.tokens, config.data.tags))
-    torch.manual_seed(3)
-    network = build_model(config, len(codec), len(codec))
-    assert network.generator.bias is not None
-    with torch.no_grad():
-        network.generator.bias[-len(codec.tags) :] += 6.0
-    folder = tmp_path_factory.mktemp("many") / "model"
-    save_model_directory(folder, config, named_weights(network), (codec, codec))
-    return folder
+def config(folder: Path) -> Config:
+    return load_config(folder / "config.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +132,7 @@ def test_an_ensemble_needs_the_same_directions_and_tags(folder: Path, tiny_model
 
 
 def test_an_export_without_its_tags_is_refused(folder: Path, tmp_path: Path) -> None:
-    write_export(tmp_path / "exported", load_model_directory(folder), "float32", lambda _: None)
+    write_export(load_model_directory(folder), tmp_path / "exported", "float32", lambda _: None)
     assert load_model([tmp_path / "exported"]).translate("abc", to="de").n_best
     (tmp_path / "exported" / "source" / "tags.txt").unlink()
     with pytest.raises(TmtError, match="lacks the tag <2en>"):
