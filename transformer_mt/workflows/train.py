@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import math
 import sys
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from torch import Tensor
 
 from transformer_mt.config.load import ConfigLike
 from transformer_mt.config.schema import Config
-from transformer_mt.data.batching import Batches, Sampler
+from transformer_mt.data.batching import Batches
 from transformer_mt.data.parent import Parent, hashes_for_model
 from transformer_mt.data.planning import BatchSize
 from transformer_mt.data.prepare import samples_segmentations
 from transformer_mt.data.prepared import Prepared
+from transformer_mt.data.sampling import sampler_of
 from transformer_mt.decoding.finding import RUNS
 from transformer_mt.decoding.model_directory import save_model_directory
 from transformer_mt.decoding.searches.base import search_name
@@ -385,17 +383,3 @@ class TrainingJob:
             reached = state.latest_epoch if end == "max_epochs" else state.step
             return f"the learning rate has not come to its end; start again with --fresh --set training.{end}={reached}"
         return f"to train on, repeat the command with {more}"
-
-
-def sampler_of(prepared: Prepared) -> Sampler:
-    """Draws a new segmentation of a training pair for each batch it is in; the tags stay."""
-    sources, targets = prepared.training_text()
-    source, target = prepared.codecs()
-    runs = prepared.runs("train")
-    ends = list(accumulate(run.pairs for run in runs))
-
-    def sample(pair: int, random: Random) -> tuple[list[int], list[int]]:
-        tags = runs[bisect_right(ends, pair)].tags
-        return source.sample(sources[pair], random, tags), target.sample(targets[pair], random)
-
-    return sample
