@@ -76,7 +76,7 @@ def tmt(
 
 COMMANDS = (
     *("init", "download", "prepare", "train", "translate", "serve", "evaluate", "score", "inspect", "average", "plot"),
-    "export",
+    *("export", "synthesize"),
 )
 
 
