@@ -63,7 +63,7 @@ SEARCHING = {
 # Third-party packages that a room may import; rooms that are not listed may import all.
 OUTSIDE: dict[str, set[str]] = {
     "errors": set(),
-    "config": {"pydantic", "yaml"},
+    "config": {"pydantic", "pydantic_core", "yaml"},
     "files": {"charset_normalizer", "filelock", "requests", "urllib3", "tqdm", "zstandard", "fsspec", "aiohttp"},
     "phrasebook": set(),
     "model": {"torch"},

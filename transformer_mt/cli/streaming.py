@@ -105,7 +105,7 @@ def _batches(input_: Path | None, checked: bool, notes: Notes, translator: Inter
     if sys.stdin.isatty():
         data = translator.config.data
         print(f"tmt: one sentence per line; {_LEAVE} ends", file=sys.stderr)
-        return prompt_batches(f"{data.source} > {data.target}: ")
+        return prompt_batches(f"{data.direction.replace('-', ' > ')}: ")
     return pipe_batches(sys.stdin.fileno(), warn)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from transformer_mt.config.direction import DIRECTION, TAG
 from transformer_mt.config.languages import code_of
 from transformer_mt.config.reference import keys_at
 from transformer_mt.config.schema import Config
@@ -47,6 +48,8 @@ _WANTED = {
 }
 _PATTERNS = {
     LANGUAGE: "must be an ISO 639 code of two or three small letters, such as en, ko or deu",
+    DIRECTION: "must be two ISO 639 codes, such as ko-en",
+    TAG: "must be in <>, without spaces, such as <synthetic>",
     NAME: "must have only a-z, A-Z, 0-9, '.', '_' and '-', and begin with a letter or digit",
 }
 

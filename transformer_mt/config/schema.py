@@ -13,6 +13,7 @@ from pydantic import Discriminator, Field, SerializerFunctionWrapHandler, Tag, m
 from transformer_mt.config.choices import section_of
 from transformer_mt.config.data import DataConfig
 from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.config.direction import SEVERAL, Direction
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.config.section import NAME, Section, Seed
 from transformer_mt.config.synthesis import SynthesisConfig
@@ -88,11 +89,23 @@ class Config(Section):
         if self.training.packing and (self.model.attention_dropout or self.model.attention == "handmade"):
             excluded = "needs model.attention: fused and model.attention_dropout: 0; its attention has no dropout"
             problems.append(f"training.packing {excluded}")
+        for side, tokenizer, language in (
+            ("source", self.source_tokenizer, self.data.source_language),
+            ("target", self.target_tokenizer, self.data.target_language),
+        ):
+            if language == SEVERAL and tokenizer.tokenizer.one_language:
+                several = f"is for one language, but the {side} side of data.directions has several"
+                problems.append(f"tokenizer kind '{tokenizer.kind}' {several}; use sentencepiece")
         if self.extends_vocabulary and self.training.start_from is None:
             problems.append("tokenizer.extend needs training.start_from; otherwise raise the size of the vocabulary")
         if problems:
             raise ValueError("\n".join(problems))
         return self
+
+    def towards(self, direction: Direction) -> Config:
+        """This config for requests of one direction; see `DataConfig.towards`."""
+        data = self.data.towards(direction)
+        return self if data is self.data else self.model_copy(update={"data": data})
 
     @property
     def extends_vocabulary(self) -> bool:

@@ -39,6 +39,7 @@ Names = tuple[tuple[str, ...], tuple[str, ...]]  # of the source column and of t
 
 
 class AihubCorpus(Corpus):
+    always = "ko"
     no_download = ("AI Hub gives its corpora only to registered users", _SIGN_UP)
 
     class Options(CorpusConfig):

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple
 
-from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from transformer_mt.config.corpus import CorpusConfig, SplitConfig
 from transformer_mt.config.section import Many
@@ -30,7 +30,6 @@ from transformer_mt.files.remote import wrong_checksum
 WHOLE = "all"  # the only split of a corpus that prepare divides
 # A test set cannot have these names, because the folder of prepared data uses them.
 RESERVED_SPLITS = ("train", "validation", WHOLE, "source", "target", "scratch", "plots", "manifest.json")
-_NEWER = (("encoding", "utf-8"), ("sha256", None))  # keys of FilesOptions with their defaults
 Checksum = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -62,6 +61,7 @@ class Corpus(ABC):
     """One entry of `data.corpus`; `Options` are its keys in the config.
 
     languages:    the languages it has; None: any
+    always:       a language that one side of each pair has, whose column is found by its name; None: no such language
     is_public:    whether `download` can fetch its files
     no_download:  why its files cannot be downloaded, and what to do
     split_config: how to divide the corpus; None if it comes in splits
@@ -69,6 +69,7 @@ class Corpus(ABC):
 
     Options: ClassVar[type[CorpusConfig]]
     languages: ClassVar[tuple[str, ...] | None] = None
+    always: ClassVar[str | None] = None
     is_public: ClassVar[bool] = False
     no_download: ClassVar[tuple[str, str] | None] = None
     options: CorpusConfig
@@ -153,6 +154,8 @@ class Corpus(ABC):
 class FilesOptions(CorpusConfig):
     """Options of all kinds that read files: either `files` to be split, or files for each split."""
 
+    NEWER = (*CorpusConfig.NEWER, ("encoding", "utf-8"), ("sha256", None))
+
     split: SplitConfig = Field(SplitConfig(), description="how `files` are divided")
     sha256: Many[Checksum] | None = Field(
         None, description="checksum of the file, or a list in the order of the files; another one is an error"
@@ -162,12 +165,6 @@ class FilesOptions(CorpusConfig):
     @classmethod
     def _one_or_several(cls, value: Any) -> Any:
         return [value] if isinstance(value, str) else value
-
-    @model_serializer(mode="wrap")
-    def _written(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without newer keys with their default, so that data of an older version still belongs to its config."""
-        values: dict[str, Any] = serialize(self)
-        return {key: value for key, value in values.items() if (key, value) not in _NEWER}
 
     @model_validator(mode="after")
     def _one_way_of_splitting(self) -> FilesOptions:

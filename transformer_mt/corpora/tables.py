@@ -17,7 +17,8 @@ from unicodedata import normalize
 
 from pydantic import Field, field_validator, model_validator
 
-from transformer_mt.config.languages import COLUMN_NAMES
+from transformer_mt.config.direction import Direction
+from transformer_mt.config.languages import COLUMN_NAMES, code_of
 from transformer_mt.config.section import Many, NonNegative, Section
 from transformer_mt.corpora.base import EncodedOptions, FilesCorpus, FilesOptions, Pair, SkippedRows
 from transformer_mt.corpora.parts import Part, Texts, cut_lines, numbered_lines
@@ -237,6 +238,13 @@ class _TwoColumns(Section):
         if columns["source_column"] == columns["target_column"]:
             raise ValueError(f"source_column and target_column are both {columns['source_column']!r}; name two columns")
         return self
+
+    @property
+    def named_languages(self) -> Direction | None:
+        """The languages of the two columns, if their names say them."""
+        names = (getattr(self, name) for name in ("source_column", "target_column"))
+        source, target = (code_of(name) if isinstance(name, str) else None for name in names)
+        return Direction(source, target) if source and target and source != target else None
 
 
 class ColumnsOptions(_TwoColumns):

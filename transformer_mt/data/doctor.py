@@ -151,7 +151,7 @@ def report_of(
     """The report, from what the passes over the corpus have counted."""
     return DataReport(
         name=config.name,
-        languages={SOURCE: config.data.source, TARGET: config.data.target},
+        languages={SOURCE: config.data.source_language, TARGET: config.data.target_language},
         pairs=_pair_counts(selection),
         passed=list(passed),
         splits={
@@ -206,7 +206,8 @@ def _foreign(selection: Selection) -> list[LanguageFigures]:
 def _unknown(config: Config, selection: Selection) -> list[str]:
     """The languages of the config that were checked although they cannot be recognised."""
     is_checked = any(stream.counts.languages for stream in selection.streams)
-    return [code for code in (config.data.source, config.data.target) if is_checked and not is_known(code)]
+    codes = dict.fromkeys(code for side in zip(*config.data.all_directions, strict=True) for code in side)
+    return [code for code in codes if is_checked and not is_known(code)]
 
 
 def _pair_counts(selection: Selection) -> dict[str, PairCounts]:

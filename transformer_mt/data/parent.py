@@ -73,11 +73,11 @@ class Parent:
         A shared tokenizer is one object.
         """
         try:
-            source = Segmenter.of(config.source_tokenizer, config.data.source, self.folder / SOURCE)
+            source = Segmenter.of(config.source_tokenizer, config.data.source_language, self.folder / SOURCE)
             if config.has_shared_tokenizer:
                 segmenters = {SOURCE: source, TARGET: source}
             else:
-                target = Segmenter.of(config.target_tokenizer, config.data.target, self.folder / TARGET)
+                target = Segmenter.of(config.target_tokenizer, config.data.target_language, self.folder / TARGET)
                 segmenters = {SOURCE: source, TARGET: target}
         except (OSError, ValueError) as error:
             remedy = "Copy the whole model folder again."

@@ -72,7 +72,7 @@ def prepare(
         recover(folder)
         corpora: list[Corpus] = []
         for options in config.data.corpus:
-            corpora.append(options.corpus(options, config.data.source, config.data.target))
+            corpora.append(options.corpus(options, *config.data.one_direction))
             corpora[-1].fetch()
         identities = {file: identity_of(file) for corpus in corpora for file in corpus.files()}
         fingerprint = _fingerprint(config, corpora, identities, parent)
@@ -175,7 +175,7 @@ class _Preparation:
                 rule = data.cleaning.language if corpus.languages is None else "off"  # its languages are certain
                 drops = rule == "drop" and stream.trains
                 samples = rule != "off" and not drops
-                cleaner = Cleaner(data.cleaning, data.source, data.target, stream.trains, drops, samples)
+                cleaner = Cleaner(data.cleaning, *data.one_direction, stream.trains, drops, samples)
                 clean_stream(stream, corpus, cleaner, workers, journal, self.progress)
                 yield stream
 

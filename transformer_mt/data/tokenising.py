@@ -40,13 +40,13 @@ Numbers = NDArray[np.int32]
 
 def train_segmenters(config: Config, selection: Selection, folder: Path, workers: Workers) -> dict[str, Segmenter]:
     """Learn tokenizers from the training split and save them; by side. A shared tokenizer is one object."""
-    source = Segmenter(config.source_tokenizer, config.data.source)
+    source = Segmenter(config.source_tokenizer, config.data.source_language)
     if config.has_shared_tokenizer:
         sample = sample_of(selection, max(1, source.config.training_sentences // 2), workers)
         source.train(side for pair in sample for side in pair)
         segmenters = {SOURCE: source, TARGET: source}
     else:
-        target = Segmenter(config.target_tokenizer, config.data.target)
+        target = Segmenter(config.target_tokenizer, config.data.target_language)
         source.train(pair[0] for pair in sample_of(selection, source.config.training_sentences, workers))
         target.train(pair[1] for pair in sample_of(selection, target.config.training_sentences, workers))
         segmenters = {SOURCE: source, TARGET: target}
@@ -252,10 +252,10 @@ class Tokenising:
         return np.where(labels == self.codes["train"], faults, 0).astype(np.uint8)
 
     def _foreign(self, columns: list[list[str]], judged: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        (sources, targets), data = columns, self.config.data
+        (sources, targets), languages = columns, self.config.data.one_direction
         found = np.zeros(len(judged), dtype=bool)
         found[judged] = [
-            foreign_script(sources[row], data.source) or foreign_script(targets[row], data.target)
+            foreign_script(sources[row], languages.source) or foreign_script(targets[row], languages.target)
             for row in np.flatnonzero(judged).tolist()
         ]
         return found

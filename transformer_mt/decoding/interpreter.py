@@ -160,7 +160,7 @@ class Interpreter(ABC):
 
     def _join(self, parts: Sequence[Piece], translated: Sequence[Translation]) -> Translation:
         texts = [part.line for part in parts]
-        return join(translated, texts, self.config.data.target, self.decoding.n_best, self.search.total)
+        return join(translated, texts, self.config.data.one_direction.target, self.decoding.n_best, self.search.total)
 
     def sentences(self, line: str, prefix: str = "", terms: Sequence[Term] = ()) -> list[str]:
         """The parts of a line that are translated one by one. Joined, they are the line.
@@ -169,8 +169,8 @@ class Interpreter(ABC):
         terms:  of the line; none is cut
         """
         data, spans = self.config.data, spans_of_terms(line, terms)
-        found = sentences(line, data.source, [(start, start + len(term.source)) for start, term in spans])
-        n_first = len(sentences(prefix.strip(), data.target))
+        found = sentences(line, data.one_direction.source, [(start, start + len(term.source)) for start, term in spans])
+        n_first = len(sentences(prefix.strip(), data.one_direction.target))
         return ["".join(found[:n_first]), *found[n_first:]]
 
     def _parts(self, line: str, prefix: str, terms: Sequence[Term]) -> Iterator[Piece]:
@@ -211,7 +211,7 @@ class Interpreter(ABC):
         data, most, notes = self.config.data, self.max_length - 1, []
         tokens: list[str] = []
         if line.strip():
-            tokens = self.source.segmenter.tokenize(clean_text(line, data.cleaning, data.source))
+            tokens = self.source.segmenter.tokenize(clean_text(line, data.cleaning, data.one_direction.source))
         if is_cut := len(tokens) > most:
             notes.append(f"cut to {most} of {len(tokens)} tokens (the model's longest sentence)")
             tokens = tokens[:most]
@@ -232,7 +232,7 @@ class Interpreter(ABC):
         if not prefix.strip():
             return ()
         data = self.config.data
-        ids = self.target.encode(clean_text(prefix, data.cleaning, data.target))[:-1]
+        ids = self.target.encode(clean_text(prefix, data.cleaning, data.one_direction.target))[:-1]
         if len(ids) > self.max_length - 2:
             raise TmtError(
                 f"the prefix has {len(ids)} tokens; the model writes at most {self.max_length}",
@@ -369,7 +369,7 @@ class Interpreter(ABC):
     def _read_target(self, line: str) -> Target:
         """Clean a given translation, split it into tokens and look up their ids; note what is lost."""
         data, most, notes = self.config.data, self.max_length - 1, []
-        tokens = self.target.segmenter.tokenize(clean_text(line, data.cleaning, data.target))
+        tokens = self.target.segmenter.tokenize(clean_text(line, data.cleaning, data.one_direction.target))
         if not tokens:
             notes.append("the target is empty")
         if is_cut := len(tokens) > most:

@@ -219,7 +219,7 @@ class TermReader:
 
     def _places(self, line: str, start: int, end: int) -> tuple[int, ...]:
         """The places of the tokens of a span, as exactly as the tokenizer of its beginning shows."""
-        rules = self.config.data.cleaning, self.config.data.source
+        rules = self.config.data.cleaning, self.config.data.one_direction.source
         before, until = (
             len(self.source.segmenter.tokenize(clean_text(line[:place], *rules))) for place in (start, end)
         )
@@ -228,7 +228,7 @@ class TermReader:
 
     def _still_required(self, required: Sequence[Required], prefix: str) -> Iterator[Required]:
         """Without what a prefix has in other tokens. What it has in the same tokens counts in the search."""
-        ids = self.target.encode(clean_text(prefix, self.config.data.cleaning, self.config.data.target))
+        ids = self.target.encode(clean_text(prefix, self.config.data.cleaning, self.config.data.one_direction.target))
         for one in required:
             first, n_there = one.texts[0].casefold(), len(list(_matches(one.constraint, ids)))
             words = rf"(?<![\p{{L}}\p{{N}}]){regex.escape(first)}(?![\p{{L}}\p{{N}}])"

@@ -101,7 +101,7 @@ class TermTokens:
         tokenize, data = self.target.segmenter.tokenize, self.config.data
         patterns, lead, before = [], 0, len(tokenize("a"))
         for form in forms:
-            text = clean_text(form, data.cleaning, data.target)
+            text = clean_text(form, data.cleaning, data.one_direction.target)
             inside, alone = tokenize(f"a {text}")[before:], tokenize(text)
             if len(inside) > len(alone) and inside[len(inside) - len(alone) :] == alone:
                 lead = len(inside) - len(alone)

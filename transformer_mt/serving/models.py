@@ -31,11 +31,11 @@ class ServedModel:
 
     @property
     def source(self) -> str:
-        return self.translator.config.data.source
+        return self.translator.config.data.one_direction.source
 
     @property
     def target(self) -> str:
-        return self.translator.config.data.target
+        return self.translator.config.data.one_direction.target
 
     @property
     def source_name(self) -> str:

@@ -125,7 +125,7 @@ class Runs:
             changed = file.stat().st_mtime
             if self._described.get(name, (0.0, {}))[0] != changed:
                 config = load_config(file)
-                sides = {"source": config.data.source, "target": config.data.target}
+                sides = {"source": config.data.source_language, "target": config.data.target_language}
                 self._described[name] = changed, {**sides, "max_epochs": config.training.max_epochs}
             return self._described[name][1]
         except (OSError, TmtError):

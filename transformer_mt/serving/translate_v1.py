@@ -160,7 +160,7 @@ def _line_translation(line: Line, found: Iterator[Translation], model: ServedMod
     """The translation of a line from the next ones of its sentences."""
     if not line.sentences:
         return _NOTHING
-    some, target = list(islice(found, len(line.sentences))), model.translator.config.data.target
+    some, target = list(islice(found, len(line.sentences))), model.translator.config.data.one_direction.target
     return join(some, line.sentences, target, n_best, model.translator.search.total)
 
 

@@ -115,7 +115,7 @@ class Scorer:
     def _bleu_of(self, count: int, translate: Callable[[Transformer, Sequence[int]], list[str]]) -> BleuOf:
         """BLEU of the first `count` sentences. translate: those at some places of the split."""
         sources, references = (side[:count] for side in self._texts)
-        world, language = self.machine.world, self.config.data.target
+        world, language = self.machine.world, self.config.data.one_direction.target
 
         def bleu_of(model: Transformer) -> BleuResult:
             translations = world.split_work(range(count), lambda own: translate(model, own))

@@ -126,7 +126,7 @@ def evaluate(
     needed = models or files.hypothesis is None or files.reference is None
     folders = find_models(paths_of(models)) if needed else []
     config = config_of_model(folders[0]) if folders else None
-    target = language or (config.data.target if config else "")
+    target = language or (config.data.one_direction.target if config else "")
     test_set = _test_set(config, split, files)
     decoding = search_settings(folders[0], changes) if folders else None
     # The baseline comes first, so that an error in it is found before the long translation.
@@ -156,7 +156,7 @@ def evaluate_splits(folder: Path, names: Sequence[str], device: str) -> Iterator
     for name in names:
         test_set = _test_set(config, name, TestFiles())
         output = _translate(translator, test_set)
-        report = _examine(test_set, output, config.data.target, ("bleu", "chrf"))
+        report = _examine(test_set, output, config.data.one_direction.target, ("bleu", "chrf"))
         _store(folder, test_set.key, report, output.settings)
         yield test_set.name, report
 

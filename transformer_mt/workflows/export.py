@@ -155,7 +155,7 @@ def _compared(
     keep_freed_memory()
     if threads is not None:
         torch.set_num_threads(threads)
-    own, language = directory.config.decoding, directory.config.data.target
+    own, language = directory.config.decoding, directory.config.data.one_direction.target
     if any(getattr(own, key) != value for key, value in _SHARED.items()):
         note("compared with plain beam search, because CTranslate2 does not have all search settings of this model")
     searches = []

@@ -192,7 +192,7 @@ def _missing(config: Config, run: Path) -> str:
     """Why this machine cannot prepare the data: a file that it lacks. Empty if it can."""
     try:
         for options in config.data.corpus:
-            options.corpus(options, config.data.source, config.data.target).fetch()
+            options.corpus(options, *config.data.one_direction).fetch()
         parent_of(config, run)
     except TmtError as error:
         return str(error).split("\n")[0]
