@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 import pytest
 from pydantic import TypeAdapter
@@ -138,3 +139,22 @@ def test_a_translation_has_no_characters_that_control_a_terminal() -> None:
     ]  # clear the screen, set its title
     words = Codec(codec("whitespace").segmenter, Vocabulary([*MARKS, *strange]))
     assert words.decode(range(4, len(words))) == "[2J ]0;title ab 고양이"
+
+
+def test_tags_come_first_and_text_never_contains_them(tmp_path: Path) -> None:
+    plain = codec("whitespace")
+    tagged = Codec(plain.segmenter, Vocabulary(plain.vocabulary.tokens, ["<2de>", "<synthetic>"]))
+    word = plain.vocabulary.tokens[-1]
+    first, second = len(plain), len(plain) + 1
+    assert tagged.encode(word, ["<2de>", "<synthetic>"]) == [first, second, *plain.encode(word)]
+    assert tagged.sample(word, Random(1), ["<synthetic>"]) == [second, *plain.encode(word)]
+    assert tagged.encode("<2de>") == [UNK, EOS]
+    assert tagged.decode([first, *plain.encode(word)]) == word
+    tagged.save(tmp_path)
+    assert Codec.load(tmp_path).vocabulary == tagged.vocabulary
+    assert Codec.load(tmp_path).tags == ("<2de>", "<synthetic>")
+    (tmp_path / "tags.txt").write_text("<2fr>\n<synthetic>\n", encoding="utf-8")
+    with pytest.raises(TmtError, match="does not end with the tags"):
+        Codec.load(tmp_path)
+    plain.save(tmp_path / "plain")
+    assert not (tmp_path / "plain" / "tags.txt").exists()

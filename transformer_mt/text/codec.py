@@ -2,6 +2,7 @@
 
 tokenizer.json   the kind of tokenizer and its settings
 vocabulary.txt   one token per line, in the order of the ids
+tags.txt         the last tokens of it, if they are tags: `<2de>` before a source says into which language
 ...              what the casing and the tokenizer learned
 """
 
@@ -20,6 +21,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
+from transformer_mt.config.direction import TAG
 from transformer_mt.config.schema import OneTokenizer
 from transformer_mt.config.section import LANGUAGE
 from transformer_mt.errors import CONTROLS, TmtError, from_os_error, reason
@@ -29,7 +31,7 @@ from transformer_mt.text.casing import Casing
 from transformer_mt.text.tokenizers.base import LARGEST, Tokenizer, problems_in, read_json
 from transformer_mt.text.vocabulary import EOS, MARKS, UNK, Vocabulary
 
-SETTINGS, VOCABULARY = "tokenizer.json", "vocabulary.txt"
+SETTINGS, VOCABULARY, TAGS = "tokenizer.json", "vocabulary.txt", "tags.txt"
 SOURCE, TARGET = "source", "target"  # folders of the two sides
 MOST_TOKENS = 1 << 21  # of a vocabulary; embeddings of so many have gigabytes
 _REMEDY = "Prepare again with `tmt prepare --force`, or copy the whole model folder again."
@@ -129,16 +131,21 @@ class Codec:
     def __len__(self) -> int:
         return len(self.vocabulary)
 
-    def encode(self, text: str) -> list[int]:
-        """Ids of a sentence, with the end token."""
-        return [*self.vocabulary.encode(self.segmenter.tokenize(text)), EOS]
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The last tokens of the vocabulary, which text never contains."""
+        return self.vocabulary.tags
 
-    def sample(self, text: str, random: random.Random) -> list[int]:
+    def encode(self, text: str, tags: Sequence[str] = ()) -> list[int]:
+        """Ids of a sentence, with the end token. tags: some of its tags, which come first"""
+        return [*self.vocabulary.tag_ids(tags), *self.vocabulary.encode(self.segmenter.tokenize(text)), EOS]
+
+    def sample(self, text: str, random: random.Random, tags: Sequence[str] = ()) -> list[int]:
         """Like `encode`, with a random segmentation if the tokenizer has one."""
-        return [*self.vocabulary.encode(self.segmenter.sample(text, random)), EOS]
+        return [*self.vocabulary.tag_ids(tags), *self.vocabulary.encode(self.segmenter.sample(text, random)), EOS]
 
     def decode(self, ids: Iterable[int], unknown: Sequence[str] = ()) -> str:
-        """The sentence up to the end token, on one line, without the other marks and without control characters.
+        """The sentence up to the end token, on one line, without other marks, tags and control characters.
 
         A stranger's model may have them in its vocabulary, and a terminal acts on them.
 
@@ -150,7 +157,7 @@ class Codec:
                 break
             if index == UNK:
                 tokens.append(next(words, MARKS[UNK]))
-            elif index >= len(MARKS):
+            elif len(MARKS) <= index < len(self) - len(self.tags):
                 tokens.append(self.vocabulary.tokens[index])
         words = (CONTROLS.sub("", word) for word in self.segmenter.detokenize(tokens).split())
         return " ".join(word for word in words if word)
@@ -158,6 +165,8 @@ class Codec:
     def save(self, folder: Path) -> None:
         self.segmenter.save(folder)
         (folder / VOCABULARY).write_text("".join(f"{token}\n" for token in self.vocabulary.tokens), encoding="utf-8")
+        if self.tags:
+            (folder / TAGS).write_text("".join(f"{tag}\n" for tag in self.tags), encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path, size: int | None = None) -> Codec:
@@ -173,15 +182,29 @@ class Codec:
                 raise ValueError(f"{VOCABULARY} has {written.count(10):,} lines, but the model has {size:,} tokens")
             segmenter = Segmenter.load(folder)
             tokens = written.decode("utf-8").split("\n")[:-1]
-            if (segmenter.tokenizer.inventory() or tokens) != tokens:
+            tags = _tags_in(folder)
+            words = tokens[: max(0, len(tokens) - len(tags))]
+            if tokens[len(words) :] != tags:
+                raise ValueError(f"{VOCABULARY} does not end with the tags of {TAGS}")
+            if (segmenter.tokenizer.inventory() or words) != words:
                 raise ValueError(f"{VOCABULARY} does not match the tokenizer in this folder")
-            return cls(segmenter, Vocabulary(tokens))
+            return cls(segmenter, Vocabulary(words, tags))
         except FileNotFoundError as error:
             raise TmtError("a tokenizer file is missing", place=error.filename, remedy=_REMEDY) from None
         except OSError as error:
             raise from_os_error(error, "reading a tokenizer") from None
         except ValueError as error:
             raise TmtError(f"the tokenizer is damaged: {reason(error)}", place=folder, remedy=_REMEDY) from None
+
+
+def _tags_in(folder: Path) -> list[str]:
+    """Raises OSError or ValueError if the file is damaged."""
+    if not (folder / TAGS).exists():
+        return []
+    tags = read_small(folder / TAGS, LARGEST).decode("utf-8").split("\n")[:-1]
+    if not tags or not all(re.fullmatch(TAG, tag) for tag in tags):
+        raise ValueError(f"{TAGS} has lines that are no tags")
+    return tags
 
 
 def save_codecs(codecs: tuple[Codec, Codec], folder: Path) -> None:

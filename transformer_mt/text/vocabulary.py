@@ -13,16 +13,19 @@ MARKS = ("<pad>", "<unk>", "<s>", "</s>")
 
 
 class Vocabulary:
-    """A list of tokens; the id of a token is its index in the list. Other tokens have the id UNK."""
+    """A list of tokens; the id of a token is its index in the list. Other tokens have the id UNK.
 
-    def __init__(self, tokens: Sequence[str]) -> None:
-        """Raises ValueError unless the four special tokens come first and all tokens are different."""
+    tags: the last tokens, which text never contains; the id of a tag comes from `tag_ids` only
+    """
+
+    def __init__(self, tokens: Sequence[str], tags: Sequence[str] = ()) -> None:
+        """tokens: without the tags. Raises ValueError unless the four marks come first and all are different."""
         if tuple(tokens[: len(MARKS)]) != MARKS:
             raise ValueError(f"a vocabulary must begin with {', '.join(MARKS)}")
-        self.tokens = list(tokens)
+        self.tokens, self.tags = [*tokens, *tags], tuple(tags)
         # Without the marks: a sentence that contains the text "</s>" must not end there.
-        self._ids = {token: index for index, token in enumerate(self.tokens) if index >= len(MARKS)}
-        if len({*MARKS, *self._ids}) != len(self.tokens):
+        self._ids = {token: index for index, token in enumerate(tokens) if index >= len(MARKS)}
+        if len({*MARKS, *self._ids, *tags}) != len(self.tokens):
             twice = next(token for token, count in Counter(self.tokens).items() if count > 1)
             raise ValueError(f"token '{twice}' appears twice")
 
@@ -42,7 +45,7 @@ class Vocabulary:
         return len(self.tokens)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Vocabulary) and self.tokens == other.tokens
+        return isinstance(other, Vocabulary) and (self.tokens, self.tags) == (other.tokens, other.tags)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -50,6 +53,16 @@ class Vocabulary:
         """The ids of tokens; UNK for tokens that are not in the list, or that look like a mark."""
         find = self._ids.get
         return [find(token, UNK) for token in tokens]
+
+    @property
+    def untagged(self) -> list[str]:
+        """Its tokens without the tags."""
+        return self.tokens[: len(self.tokens) - len(self.tags)]
+
+    def tag_ids(self, tags: Sequence[str]) -> list[int]:
+        """The ids of some of its tags."""
+        first = len(self.tokens) - len(self.tags)
+        return [first + self.tags.index(tag) for tag in tags]
 
     def decode(self, ids: Iterable[int]) -> list[str]:
         return [self.tokens[index] for index in ids]
