@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.config.direction import Tag
 from transformer_mt.config.section import Many, Positive, Section
 
 Weight = Annotated[float, Field(gt=0, le=100)]
@@ -38,7 +39,7 @@ class SynthesisConfig(Section):
     shard_lines: Positive = Field(
         2_000, description="sentences that are translated and saved together; an interrupted run goes on after them"
     )
-    tag: str | None = Field(
+    tag: Tag | None = Field(
         "<synthetic>",
         description="back: token in front of synthetic sources (tagged back-translation); null: none",
     )

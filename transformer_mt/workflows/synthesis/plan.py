@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, get_args
 
 from transformer_mt.config.credentials import without_credentials_in
 from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.config.direction import Direction
 from transformer_mt.config.load import config_of
 from transformer_mt.config.reversal import reversed_config
 from transformer_mt.config.runs import RUNS
@@ -74,8 +75,8 @@ class Plan:
         return RUNS / self.name
 
     @property
-    def languages(self) -> tuple[str, str]:
-        return self.config.data.source, self.config.data.target
+    def languages(self) -> Direction:
+        return self.config.data.one_direction
 
     @property
     def search(self) -> DecodingConfig:
@@ -107,7 +108,7 @@ class Plan:
     @cached_property
     def teachers(self) -> list[Teacher]:
         """The models that translate, forward before backward. Raises TmtError if one has no use or is missing."""
-        forward, backward = self.languages, self.languages[::-1]
+        forward, backward = self.languages, self.languages.reversed
         needed = {"back": [backward], "diversify": [forward, backward]}.get(self.method, [forward])
         if self.settings.models is None:
             count = self.settings.teachers or TEACHERS[self.method]
@@ -115,15 +116,15 @@ class Plan:
         found = [_trained(given) for given in self.settings.models]
         for one in found:
             if (one.source, one.target) not in needed:
-                wanted = " or ".join("-".join(direction) for direction in needed)
+                wanted = " or ".join(map(str, needed))
                 problem = f"this model translates {one.source}-{one.target}; `{self.method}` needs {wanted}"
                 raise TmtError(problem, place=one.run, remedy="Remove it from synthesis.models.")
         return sorted(found, key=lambda one: (one.source, one.target) != forward)
 
-    def _to_train(self, direction: tuple[str, str], number: int) -> Teacher:
+    def _to_train(self, direction: Direction, number: int) -> Teacher:
         """A teacher with its own seed. Those of a direction share their prepared data: an ensemble needs that."""
         config = self.config if direction == self.languages else reversed_config(self.config)
-        name, seed = f"{self.config.name}-teacher-{'-'.join(direction)}", self.config.seed + number
+        name, seed = f"{self.config.name}-teacher-{direction}", self.config.seed + number
         config = config_of(config, self.settings.teacher).model_copy(update={"name": name, "seed": seed})
         return Teacher(RUNS / f"{name}-{seed}", *direction, config)
 
@@ -215,6 +216,9 @@ def plan_of(config: Config, method: str) -> Plan:
     if method not in METHODS:
         raise TmtError(f"unknown method '{method}'", remedy=f"Use one of: {', '.join(METHODS)}.")
     data, settings = config.data, config.synthesis
+    if data.directions is not None:
+        remedy = "Write data.source and data.target instead."
+        raise TmtError("a synthesis works on one direction", place="data.directions", remedy=remedy)
     if data.temperature is not None and {"real_weight", "synthetic_weight"} & settings.model_fields_set:
         remedy = "Remove real_weight and synthetic_weight, or data.temperature."
         raise TmtError("data.temperature gives the weights", place="synthesis", remedy=remedy)
@@ -237,7 +241,7 @@ def changed_error(folder: Path, changed: Sequence[str]) -> TmtError:
 def _trained(given: str) -> Teacher:
     folder = find_model(path_of(given))
     data = config_of_model(folder).data
-    return Teacher(folder, data.source, data.target)
+    return Teacher(folder, *data.one_direction)
 
 
 def _flat(value: Any, path: str = "") -> dict[str, Any]:
