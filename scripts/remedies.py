@@ -123,7 +123,7 @@ USAGE = [
 CONFIG = "Change this key at the line of the message. [The reference](configuration.md) has its type and range."
 
 CAUSES = {
-    "config.load._put": "`--set` names a key below something that is a value, not a section.",
+    "config.load.put_value": "`--set` names a key below something that is a value, not a section.",
     "config.yaml_source._walk": "YAML would silently take the last of the two.",
     "corpora.tables.require_few_wrong": "Usually a separator stands inside a sentence that is not quoted.",
     "corpora.text.read_parallel": "Usually one file lost its empty lines, or a sentence holds a line break.",

@@ -11,6 +11,7 @@
     translator.score("...", "...").token_scores        # log-probabilities of a given translation
     tmt.evaluate(report.model).scores["bleu"]
     tmt.export("exported", report.model)               # for CTranslate2
+    tmt.tune(config, "space.yaml", minutes=60).best    # a config with better hyper-parameters
 
 A name is imported when it is first used, so `import transformer_mt` is fast.
 """
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from transformer_mt.workflows.synthesize import synthesize as synthesize
     from transformer_mt.workflows.train import train as train
     from transformer_mt.workflows.translate import load as load
+    from transformer_mt.workflows.tune import tune as tune
 
 _HOMES = {
     "Computing": "decoding.interpreter",
@@ -65,6 +67,7 @@ _HOMES = {
     "synthesize": "workflows.synthesize",
     "train": "workflows.train",
     "translate_document": "workflows.documents",
+    "tune": "workflows.tune",
 }
 __all__ = ["__version__", *_HOMES]
 

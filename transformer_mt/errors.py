@@ -41,6 +41,10 @@ class TmtError(Exception):
         return without_credentials(visible(text.encode("utf-8", "backslashreplace").decode("utf-8")))
 
 
+class MachineError(TmtError):
+    """A problem of the machine, such as a full disk: another config would not help."""
+
+
 _USER = re.compile(r"(?<=://)[^/@\s]+@")  # user:password
 _QUERY = re.compile(r"(://[^\s?'\"]*\?)[\w.%-]+=[^\s'\"]*")  # may contain a key or a signature
 
@@ -85,27 +89,27 @@ _KINDS = {
 }
 
 
-def from_os_error(error: OSError, doing: str, place: str | Path = "") -> TmtError:
-    """The TmtError for an error of the operating system.
+def from_os_error(error: OSError, doing: str, place: str | Path = "") -> MachineError:
+    """The error for an error of the operating system.
 
     doing: what failed, such as `writing the plots`
     place: the file that the user named, if the error has another one, such as a temporary file
     """
     file = place or error.filename or ""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return TmtError(
+        return MachineError(
             f"the disk is full while {doing}",
             place=file,
             remedy="Free some space and run the same command again. What was saved before is complete.",
         )
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return TmtError(
+        return MachineError(
             f"no permission while {doing}",
             place=file,
             remedy="Check the permissions of the file, or choose another folder.",
         )
     if error.errno == errno.ENOENT:
-        return TmtError(f"no such file or folder while {doing}", place=file, remedy="Check the path.")
+        return MachineError(f"no such file or folder while {doing}", place=file, remedy="Check the path.")
     if error.errno in _KINDS:
-        return TmtError(f"{_KINDS[error.errno]} while {doing}", place=file, remedy="Choose another path.")
-    return TmtError(f"{error.strerror or error} while {doing}", place=file)
+        return MachineError(f"{_KINDS[error.errno]} while {doing}", place=file, remedy="Choose another path.")
+    return MachineError(f"{error.strerror or error} while {doing}", place=file)

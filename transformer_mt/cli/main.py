@@ -75,8 +75,20 @@ def tmt(
 
 
 COMMANDS = (
-    *("init", "download", "prepare", "train", "translate", "serve", "evaluate", "score", "inspect", "average", "plot"),
-    *("export", "synthesize"),
+    *(
+        "init",
+        "download",
+        "prepare",
+        "train",
+        "tune",
+        "synthesize",
+        "translate",
+        "serve",
+        "evaluate",
+        "score",
+        "inspect",
+    ),
+    *("average", "plot", "export"),
 )
 
 

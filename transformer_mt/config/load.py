@@ -101,6 +101,17 @@ def differences(one: BaseModel, other: BaseModel) -> list[str]:
     ]
 
 
+def key_values(config: Config, keys: Sequence[str]) -> dict[str, Any]:
+    """The values of keys such as `training.learning_rate`; None for one that this config does not have."""
+    values: dict[str, Any] = {}
+    for key in keys:
+        found: Any = config.model_dump(mode="json")
+        for part in key.split("."):
+            found = found.get(part) if isinstance(found, dict) else None
+        values[key] = found
+    return values
+
+
 def _flat(value: Any, path: str = "") -> dict[str, Any]:
     if isinstance(value, dict) and value:
         items = [_flat(item, f"{path}.{key}" if path else str(key)) for key, item in value.items()]
@@ -113,7 +124,7 @@ def _apply(source: YamlSource, overrides: Iterable[str]) -> YamlSource:
     values, lines = dict(source.values), dict(source.lines)
     for override in overrides:
         wanted, value = _parse(override)
-        path = _put(values, wanted, value, override)
+        path = put_value(values, wanted, value, override)
         lines = {key: line for key, line in lines.items() if key[: len(path)] != path}
         for length in range(1, len(path) + 1):
             lines.setdefault(path[:length], FROM_COMMAND_LINE)
@@ -141,8 +152,11 @@ def _parse(override: str) -> tuple[KeyPath, Any]:
     return tuple(int(part) if part.isdecimal() and len(part) <= _DIGITS else part for part in parts), value
 
 
-def _put(values: dict[str, Any], path: KeyPath, value: Any, override: str) -> KeyPath:
-    """Set one value and return its path. Copies each section on the path, because YAML aliases can share sections."""
+def put_value(values: dict[str, Any], path: KeyPath, value: Any, override: str) -> KeyPath:
+    """Set one value and return its path. Copies each section on the path, because YAML aliases can share sections.
+
+    override: what the user wrote, for a message. Raises TmtError if the path leads through a single value.
+    """
     spot: Any = values  # a mapping or a list, or something else if the file is wrong there
     taken: list[str | int] = []
     for number, part in enumerate(path, start=1):

@@ -74,6 +74,12 @@ def find_problems(source: YamlSource) -> list[str]:
     return sorted(found, key=lambda sentence: found[sentence])
 
 
+def problems_of_values(values: dict[str, Any]) -> list[str]:
+    """What is wrong with single keys: unknown names and wrong values, without contradictions between keys."""
+    found = _problems(values, YamlSource("", values, {}))
+    return list(dict.fromkeys(sentence for _, sentence, named in found if not named))
+
+
 def _add(found: dict[str, int], sentence: str, line: int) -> None:
     """Add a problem. If another form of the same value is wanted too, both stand in one sentence."""
     value, but, wanted = sentence.partition(", but must be ")

@@ -32,10 +32,15 @@ class Events:
     """Everything that a run shows to a person or a program. A silent object (for ranks other than 0) writes nothing."""
 
     def __init__(
-        self, folder: Path, silent: bool = False, tensorboard: bool = False, epochs: int | None = None
+        self,
+        folder: Path,
+        silent: bool = False,
+        tensorboard: bool = False,
+        epochs: int | None = None,
+        prints: bool = True,
     ) -> None:
-        """epochs: how many there will be, if that is known."""
-        self.folder, self.silent, self.epochs = folder, silent, epochs
+        """epochs: how many there will be, if that is known. prints: also on stderr; False: only files."""
+        self.folder, self.silent, self.epochs, self.prints = folder, silent, epochs, prints
         self._bar: Any = None  # of tqdm, while an epoch goes on and somebody watches
         self._epoch, self._rows = 0, 0
         self._shown = self._drawn = time.monotonic()
@@ -73,8 +78,9 @@ class Events:
             return
         if self._bar is not None:
             self._bar.clear()
-        shown = wrapped(text, columns_of(sys.stderr)) if sys.stderr.isatty() else text
-        print(painted(shown, style, sys.stderr), file=sys.stderr, flush=True)
+        if self.prints:
+            shown = wrapped(text, columns_of(sys.stderr)) if sys.stderr.isatty() else text
+            print(painted(shown, style, sys.stderr), file=sys.stderr, flush=True)
         self._append(LOG, f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {log or text}")
 
     def _append(self, name: str, line: str) -> None:
@@ -132,7 +138,7 @@ class Events:
         self.say(table_row(values, columns), "green" if values["best"] else "", log=table_row(values))
         for sample in samples:
             self.say(sample_line(*sample, room), log=sample_line(*sample))
-        if time.monotonic() - self._drawn > PLOT_SECONDS:
+        if self.prints and time.monotonic() - self._drawn > PLOT_SECONDS:
             self.draw(apart=False)
         self._shown = time.monotonic()
 

@@ -37,6 +37,7 @@ from transformer_mt.training.running_loss import LossTable, Position, RunningLos
 from transformer_mt.training.schedules.base import make_schedule
 from transformer_mt.training.state import TrainState
 from transformer_mt.training.step import TrainingStep, failed_compilation
+from transformer_mt.training.supervisor import Supervisor
 from transformer_mt.training.validation import Validation
 
 LOG_EVERY = 20  # updates between records in metrics.jsonl
@@ -65,7 +66,9 @@ class Trainer:
         run: RunDirectory,
         machine: Machine,
         events: Events,
+        supervisor: Supervisor | None = None,
     ) -> None:
+        self.supervisor = supervisor or Supervisor()
         self.config, self.settings = config, config.training
         self.model, self.batches, self.validation = model, batches, validation
         self.loader = Loader(batches, updates_ahead(config, machine.device), machine.device)
@@ -170,6 +173,7 @@ class Trainer:
         """
         state, now = self.state, time.monotonic()
         self.is_late = 0.0
+        stop.requested = stop.requested or self.supervisor.is_over()
         if self.world.size > 1 and state.step < self.next_question:
             return
         (step, asked), self.asked = self.asked, (state.step, now)
@@ -270,7 +274,8 @@ class Trainer:
             "seconds": round(state.recent_seconds, 3),
         }
         values["best"] = state.record_validation(result.loss, result.bleu, self.settings)
-        state.stopped = self.world.from_main(lambda: reason_to_stop(state, self.settings))  # clocks differ
+        ended = self.world.from_main(lambda: self.supervisor.judge(values))
+        state.stopped = self.world.from_main(lambda: reason_to_stop(state, self.settings)) or ended  # clocks differ
         if state.stopped:
             self._log()
         samples = [(one.source, one.translation, one.reference) for one in result.samples]

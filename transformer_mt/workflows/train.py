@@ -42,6 +42,7 @@ from transformer_mt.training.run_directory import FinalModel, RunDirectory, fact
 from transformer_mt.training.schedules.base import ends_with, schedule_notes
 from transformer_mt.training.starting import freeze
 from transformer_mt.training.state import TrainState
+from transformer_mt.training.supervisor import Supervisor
 from transformer_mt.training.trainer import Trainer
 from transformer_mt.workflows.candidates import Scorer
 from transformer_mt.workflows.data_report import short_report
@@ -196,11 +197,11 @@ class TrainingJob:
     events: Events
     parent: Parent | None = None
 
-    def trainer(self) -> Trainer:
+    def trainer(self, supervisor: Supervisor | None = None) -> Trainer:
         """A trainer for this job. Prints what it is going to train."""
-        model, batches = self.model(), self.batches()
+        model, batches, scorer = self.model(), self.batches(), self._scorer.greedy()
         self._introduce(model, batches)
-        return Trainer(self.config, model, batches, self._scorer.greedy(), self.run, self.machine, self.events)
+        return Trainer(self.config, model, batches, scorer, self.run, self.machine, self.events, supervisor)
 
     @cached_property
     def _scorer(self) -> Scorer:

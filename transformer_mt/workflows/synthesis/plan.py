@@ -93,8 +93,8 @@ class Plan:
         given = self.settings.text
         if self.own_pairs:
             if given is not None:
-                remedy = f"Remove the key; `{self.method}` translates the training pairs themselves."
-                raise TmtError(f"`{self.method}` reads no other text", place="synthesis.text", remedy=remedy)
+                own = f"Remove the key; `{self.method}` translates the training pairs themselves."
+                raise TmtError(f"`{self.method}` reads no other text", place="synthesis.text", remedy=own)
             return []
         if not given:
             language = self.languages[self.method == "back"]
@@ -217,8 +217,8 @@ def plan_of(config: Config, method: str) -> Plan:
         raise TmtError(f"unknown method '{method}'", remedy=f"Use one of: {', '.join(METHODS)}.")
     data, settings = config.data, config.synthesis
     if data.directions is not None:
-        remedy = "Write data.source and data.target instead."
-        raise TmtError("a synthesis works on one direction", place="data.directions", remedy=remedy)
+        one = "Write data.source and data.target instead."
+        raise TmtError("a synthesis works on one direction", place="data.directions", remedy=one)
     if data.temperature is not None and {"real_weight", "synthetic_weight"} & settings.model_fields_set:
         remedy = "Remove real_weight and synthetic_weight, or data.temperature."
         raise TmtError("data.temperature gives the weights", place="synthesis", remedy=remedy)

@@ -1,0 +1,168 @@
+"""The search for hyper-parameters: equal trials for equal seeds, nothing lost if it is killed, a config that trains."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import transformer_mt as tmt
+from transformer_mt.config.load import load_config
+from transformer_mt.workflows.tune import TuneReport
+
+pytestmark = pytest.mark.slow
+pytest.importorskip("optuna")
+
+SPACE = {
+    "training.learning_rate": {"low": 0.0005, "high": 0.03, "log": True},
+    "model.dropout": {"low": 0.0, "high": 0.3, "step": 0.1},
+}
+LONG = 600.0  # minutes: the number of trials ends these searches
+TRIALS = 4
+
+
+def _config(numbers: Any, **training: Any) -> tmt.Config:
+    return tmt.Config.model_validate(numbers.values(**{"max_epochs": 3, "batch_tokens": 512, **training}))
+
+
+def _figures(report: TuneReport) -> list[Any]:
+    return [(one.number, one.state, one.values, one.scores) for one in report.trials]
+
+
+@pytest.fixture(scope="module")
+def searched(numbers: Any, tmp_path_factory: pytest.TempPathFactory) -> TuneReport:
+    return tmt.tune(_config(numbers), SPACE, LONG, trials=TRIALS, run_dir=tmp_path_factory.mktemp("search"))
+
+
+def test_halving_stops_trials_that_are_behind(searched: TuneReport) -> None:
+    assert [one.number for one in searched.trials] == list(range(TRIALS))
+    first = searched.trials[0]
+    assert first.values == {"training.learning_rate": 0.003, "model.dropout": 0.1}, "the config's own"
+    assert (first.state, first.validations) == ("complete", 3)
+    for one in searched.trials[1:]:
+        earlier = [other.scores[1] for other in searched.trials[: one.number]]
+        if one.scores[1] > max(earlier):
+            assert (one.state, one.validations) == ("stopped", 1)
+    scores = [one.score("loss") for one in searched.ranked]
+    assert scores == sorted(scores)
+    assert len(searched.ranked) == TRIALS
+
+
+def test_the_best_config_trains_to_the_loss_of_its_trial(searched: TuneReport, tmp_path: Path) -> None:
+    assert searched.best is not None
+    best = load_config(searched.best)
+    assert best.name == "numbers-best"
+    (winner, *_) = searched.ranked
+    assert best.training.learning_rate == winner.values["training.learning_rate"]
+    text = searched.best.read_text(encoding="utf-8")
+    assert "  # searched: 0.0005 to 0.03, logarithmic\n" in text
+    trained = tmt.train(searched.best, tmp_path / "best")
+    records = [json.loads(line) for line in (trained.run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    losses = [record["loss"] for record in records if record["event"] == "validation"]
+    assert losses[: winner.validations] == pytest.approx(list(winner.scores.values()))
+
+
+def test_only_the_best_trial_keeps_its_weights(searched: TuneReport) -> None:
+    places = sorted((searched.folder / "trials").iterdir())
+    with_weights = [int(place.name) for place in places if list(place.glob("checkpoints/step-*"))]
+    assert with_weights == [searched.ranked[0].number]
+    assert all((place / "metrics.jsonl").stat().st_size for place in places)
+    assert searched.picture is not None
+    assert searched.picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_same_search_has_the_same_trials(searched: TuneReport, numbers: Any, tmp_path: Path) -> None:
+    """Also if it is begun with fewer trials and continued."""
+    config = _config(numbers)
+    tmt.tune(config, SPACE, LONG, trials=2, run_dir=tmp_path)
+    again = tmt.tune(config, SPACE, LONG, trials=TRIALS, run_dir=tmp_path)
+    assert _figures(again) == _figures(searched)
+    other = tmt.tune(config, SPACE, LONG, trials=2, run_dir=tmp_path / "other", overrides="seed=2")
+    assert other.trials[1].values != again.trials[1].values
+
+
+def test_a_killed_search_goes_on_as_if_it_had_not_been(searched: TuneReport, numbers: Any, tmp_path: Path) -> None:
+    config, space, folder = numbers.file(tmp_path, max_epochs=3, batch_tokens=512), tmp_path / "s.yaml", tmp_path / "f"
+    space.write_text(json.dumps(SPACE), encoding="utf-8")
+    command = [sys.executable, "-m", "transformer_mt", "tune", "--config", str(config), "--space", str(space)]
+    command += ["--minutes", str(LONG), "--trials", str(TRIALS), "--run-dir", str(folder), "--json"]
+    for trial, killer in (("0000", signal.SIGKILL), ("0001", signal.SIGINT)):
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        metrics = folder / "trials" / trial / "metrics.jsonl"
+        while process.poll() is None and not (metrics.exists() and "validation" in metrics.read_text(encoding="utf-8")):
+            time.sleep(0.01)
+        process.send_signal(killer)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == (130 if killer == signal.SIGINT else -killer), said
+        assert "Traceback" not in said
+    with (folder / "journal.log").open("ab") as journal:
+        journal.write(b'{"op_code": 4, "worker')  # what a killed process wrote of a line
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert [one["loss"] for one in answer["trials"]] == [one.score("loss") for one in searched.trials]
+    assert [one["values"] for one in answer["trials"]] == [one.values for one in searched.trials]
+
+
+def _newest_step(folder: Path) -> int:
+    return max(int(step.name.removeprefix("step-")) for step in folder.glob("trials/0000/checkpoints/step-*"))
+
+
+def test_the_time_is_kept_and_the_trial_goes_on(numbers: Any, tmp_path: Path) -> None:
+    config = _config(numbers, max_epochs=100_000)
+    short = tmt.tune(config, SPACE, 0.03, run_dir=tmp_path)
+    assert [one.state for one in short.trials] == ["unfinished"]
+    reached = _newest_step(tmp_path)
+    longer = tmt.tune(config, SPACE, 0.08, run_dir=tmp_path)
+    assert [one.number for one in longer.trials] == [0]
+    assert _newest_step(tmp_path) > reached
+    assert longer.trials[0].seconds > short.trials[0].seconds
+
+
+def test_values_that_do_not_fit_together_are_failed_trials(numbers: Any, tmp_path: Path) -> None:
+    space = {"model.d_model": [16, 17], "model.n_heads": [2, 4]}
+    report = tmt.tune(_config(numbers, max_epochs=1), space, LONG, run_dir=tmp_path)
+    assert sorted(one.values["model.d_model"] for one in report.trials) == [16, 16, 17, 17], "every combination once"
+    failed = [one for one in report.trials if one.state == "failed"]
+    assert all(one.values["model.d_model"] == 17 and "not divisible" in one.message for one in failed)
+    assert len(failed) == 2
+    assert any("failed" in line and "not divisible" in line for line in report.lines)
+
+
+def test_different_tokenizers_are_compared_by_bleu(numbers: Any, tmp_path: Path) -> None:
+    space = {"tokenizer": [{"kind": "whitespace", "min_frequency": 1}, {"kind": "character", "min_frequency": 1}]}
+    with pytest.raises(tmt.TmtError, match="bleu_sentences is 0"):
+        tmt.tune(_config(numbers), space, LONG, run_dir=tmp_path / "without")
+    report = tmt.tune(_config(numbers, max_epochs=1, bleu_sentences=10), space, LONG, run_dir=tmp_path / "with")
+    assert report.measure == "bleu"
+    assert len(report.trials) == 2
+    assert len(list((report.folder / "data").iterdir())) == 1, "the data of the config is used again"
+
+
+def test_another_space_or_config_is_refused(searched: TuneReport, numbers: Any) -> None:
+    for config, space in ((_config(numbers), {"model.dropout": [0.1]}), (_config(numbers, max_epochs=4), SPACE)):
+        with pytest.raises(tmt.TmtError, match="this folder contains a search"):
+            tmt.tune(config, space, LONG, trials=1, run_dir=searched.folder)
+    assert len(tmt.tune(_config(numbers), SPACE, LONG, trials=1, run_dir=searched.folder).trials) == TRIALS
+
+
+def test_a_folder_with_other_files_is_refused(numbers: Any, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(tmt.TmtError, match="contains files"):
+        tmt.tune(_config(numbers), SPACE, LONG, trials=1, run_dir=tmp_path)
+
+
+def test_without_optuna_the_message_says_what_to_install(
+    numbers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(tmt.TmtError) as caught:
+        tmt.tune(_config(numbers), SPACE, LONG, run_dir=tmp_path)
+    assert caught.value.message == "Optuna is not installed"
+    assert caught.value.remedy.startswith("pip install optuna")

@@ -1,0 +1,25 @@
+"""Decisions about a training from outside of it, as by `tmt tune`. Without one, only the config ends a training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+def _no_reason(values: Mapping[str, Any]) -> str:
+    return ""
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Supervisor:
+    """judge:   called with the figures of each validation, before its checkpoint is written: why training ends, or ""
+    is_over: called in each update: whether to save a checkpoint after it and stop, as after Ctrl-C
+    """
+
+    judge: Callable[[Mapping[str, Any]], str] = _no_reason
+    is_over: Callable[[], bool] = _never
