@@ -23,7 +23,7 @@ DEEPEST = 12  # expressions inside each other that are followed
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 OUTPUT = (
-    r"(?:run|data|packing|model|machine|plots|done|next|epoch) |(?:tmt: )?[Ww]rote |\w+: \w+ and verified"  # results
+    r"(?:run|data|step|packing|model|machine|plots|done|next|epoch) |(?:tmt: )?[Ww]rote |\w+: \w+ and verified"  # results
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -133,27 +134,28 @@ class _Synthesis:
         held_out = HeldOut(self.prepared)
         if self.world.is_main:
             self._warn_of_given(held_out)
-        self._say(TEXT_ROW)
+        self._begin(TEXT_ROW)
         counts = {TEXT_ROW: main(lambda: write_texts(plan, held_out), TEXT_ROW)}
         for teacher in plan.to_train:
-            self._say(f"train {teacher.run.name}")
+            self._begin(f"train {teacher.run.name}")
             self._train(teacher)
         for part in plan.parts:
-            self._say(f"translate {part.name}")
+            self._begin(f"translate {part.name}")
             counts[part.name] = self._translate(part, held_out)
-        self._say(PREPARED_ROW)
+        self._begin(PREPARED_ROW)
         main(lambda: self._require_no_leak(held_out), "the search for leaks")
         final, counts[PREPARED_ROW] = main(self._final, "the data to be prepared")
-        self._say(f"train {plan.name}")
+        self._begin(f"train {plan.name}")
         trained = train_in(self.world, final, plan.run)
         report = SynthesisReport(plan.method, plan.folder, counts, 0, final.training.max_epochs, trained)
         main(lambda: replace_text(plan.folder / REPORT, json.dumps(report.to_json(), indent=1) + "\n"))
         return report
 
-    def _say(self, name: str) -> None:
+    def _begin(self, name: str) -> None:
         self._step += 1
         if self.world.is_main:
-            note(f"step {self._step}/{len(self.plan.to_train) + len(self.plan.parts) + 3}  {name}")
+            steps = len(self.plan.to_train) + len(self.plan.parts) + 3
+            print(f"step       {self._step} of {steps}: {name}", file=sys.stderr, flush=True)
 
     def _warn_of_given(self, held_out: HeldOut) -> None:
         """A note for each given model that was trained on sentences of validation or test sets."""
