@@ -54,10 +54,11 @@ API = {"load_config", "Config", "Computing", "Glossary", "TestFiles", "TmtError"
         "load",
         "prepare",
         "score",
+        "synthesize",
         "train",
         "translate_document",
-        "tune",
-    )
+    ),
+    "tune",
 }
 # A search knows a step function and never a model; of text, only the ids of <s> and </s>.
 ALGORITHMS = {"decoding.greedy_search", "decoding.beam_search", "decoding.random_sampling", "decoding.step"} | {

@@ -20,10 +20,10 @@ from transformer_mt.config.direction import Direction
 from transformer_mt.data import partitions, reading
 from transformer_mt.data.passes import Origin
 from transformer_mt.data.prepared import Prepared
+from transformer_mt.data.sampling import sampler_of
 from transformer_mt.data.selection import DROPPED_LEAKS, OTHER
 from transformer_mt.data.weighing import weighted
 from transformer_mt.errors import TmtError
-from transformer_mt.workflows.train import sampler_of
 
 KO_EN, EN_KO, DE_EN = Direction("ko", "en"), Direction("en", "ko"), Direction("de", "en")
 BOTH = {"directions": ["de-en", "en-de"], "source": None, "target": None}

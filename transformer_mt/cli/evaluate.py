@@ -76,6 +76,8 @@ def evaluate(
 
     check_picture(plot, theme)
     wanted = [name for name, is_wanted in (("bleu", bleu), ("chrf", chrf), ("ter", ter)) if is_wanted]
+    search = {"beam": beam, "length_penalty": length_penalty, "samples": samples, "utility": utility}
+    search["method"] = "mbr" if mbr else None
     reports = work(
         model or (),
         split=split,
@@ -84,13 +86,7 @@ def evaluate(
         metrics=wanted or ("bleu", "chrf", "ter"),
         tokenized=tokenized,
         language=language,
-        search={
-            "beam": beam,
-            "length_penalty": length_penalty,
-            "samples": samples,
-            "utility": utility,
-            "method": "mbr" if mbr else None,
-        },
+        search=search,
         computing=Computing(device=device, threads=threads, scored=False, weights=weights),
         wanted=Wanted(to, from_, zero_shot),
     )

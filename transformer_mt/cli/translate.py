@@ -100,19 +100,23 @@ def translate(
     search |= {"replace_unknown": replace_unknown, "samples": samples, "utility": utility}
     search |= {"temperature": temperature, "top_k": top_k, "top_p": top_p}
     computing = workflow.Computing(device, threads, seed, scores or json, weights)
-    translator, folders = workflow.open_translator(model, search, computing, engine)
-    translator = translator.towards(to, from_, zero_shot)
+    whole, folders = workflow.open_translator(model, search, computing, engine)
+    translator = whole.towards(to, from_, zero_shot)
     terms = translator.glossary(glossary) if glossary is not None else None
     if document is not None:
         write_document(translator, document, format_, output, terms)
         return
     if attention is not None:
-        first, *others = given if no_split else translator.sentences(given[0], prefix)
-        picture = workflow.draw_attention(translator, first, prefix, attention, attention_of, theme)
-        partial = f" of the first of {len(others) + 1} sentences; --no-split draws the line as one" if others else ""
-        print(f"tmt: wrote {picture}{partial}", file=sys.stderr)
+        sentences = given if no_split else translator.sentences(given[0], prefix)
+        picture = workflow.draw_attention(translator, sentences[0], prefix, attention, attention_of, theme)
+        print(f"tmt: wrote {picture}{_part(len(sentences))}", file=sys.stderr)
     head = {"model": _names(folders)} if json else None
     translate_all(translator, given, input_, output, prefix, scores, head, not no_split, terms)
+
+
+def _part(sentences: int) -> str:
+    """What of a line of several sentences is drawn."""
+    return f" of the first of {sentences} sentences; --no-split draws the line as one" if sentences > 1 else ""
 
 
 def _names(folders: Sequence[Path]) -> str | list[str]:

@@ -41,6 +41,7 @@ CHANGEABLE = (
     "training.bleu_sentences",
     "training.checkpoint_every",
     "decoding.",
+    "synthesis.",
     "runtime.",
     "data.workers",
     "data.prepared",

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import math
 import sys
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from torch import Tensor
 
 from transformer_mt.config.load import ConfigLike
 from transformer_mt.config.schema import Config
-from transformer_mt.data.batching import Batches, Sampler
+from transformer_mt.data.batching import Batches
 from transformer_mt.data.parent import Parent, hashes_for_model
 from transformer_mt.data.planning import BatchSize
 from transformer_mt.data.prepare import samples_segmentations
 from transformer_mt.data.prepared import Prepared
+from transformer_mt.data.sampling import sampler_of
 from transformer_mt.decoding.finding import RUNS
 from transformer_mt.decoding.model_directory import save_model_directory
 from transformer_mt.decoding.searches.base import search_name
-from transformer_mt.errors import INTERRUPTED, TmtError
+from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.report import Report
 from transformer_mt.files.lines import path_of
 from transformer_mt.kernels.build import build_model
@@ -60,6 +58,7 @@ from transformer_mt.workflows.hosts import (
     restart_notes,
     was_restarted,
 )
+from transformer_mt.workflows.interruption import interrupted_error
 from transformer_mt.workflows.parents import keep_parent, parent_of
 from transformer_mt.workflows.starting import load_parent, own_bleu, require_trainable
 
@@ -99,29 +98,30 @@ def train(
     Raises TmtError for all that the user can fix; with exit code 130 after an interruption, when all is saved.
     """
     with join_world() as world:
-        folder = None
-        try:
-            programs = meet(world)
-            given = path_of(run_dir) if run_dir else None
+        return train_in(world, config, run_dir, overrides, fresh)
+
+
+def train_in(
+    world: World,
+    config: ConfigLike,
+    run_dir: str | Path | None = None,
+    overrides: str | Sequence[str] = (),
+    fresh: bool = False,
+) -> TrainReport:
+    """`train`, for processes that have joined a world."""
+    folder = None
+    try:
+        programs = meet(world)
+        given = path_of(run_dir) if run_dir else None
+        settings, notes = config_on_hosts(world, config, overrides, given, fresh)
+        folder = path_of(run_dir or RUNS / settings.name)
+        if fresh and was_restarted(world, folder):
+            fresh = False
             settings, notes = config_on_hosts(world, config, overrides, given, fresh)
-            folder = path_of(run_dir or RUNS / settings.name)
-            if fresh and was_restarted(world, folder):
-                fresh = False
-                settings, notes = config_on_hosts(world, config, overrides, given, fresh)
-                notes += ["--fresh does not count again: torchrun has restarted its processes"]
-            return _train(_Start(settings, folder, fresh, world, programs, notes))
-        except KeyboardInterrupt:
-            world.exit_all(_interrupted(folder))
-
-
-def _interrupted(folder: Path | None) -> TmtError:
-    """The error after a Ctrl-C that did not wait for a checkpoint. folder: of the run."""
-    saved = RunDirectory(folder).checkpoints.steps() if folder is not None else []
-    if saved:
-        problem = f"interrupted; the last checkpoint is of step {saved[-1]:,}"
-        return TmtError(problem, remedy="Run the same command again to continue there.", exit_code=INTERRUPTED)
-    problem, remedy = "interrupted; there is no checkpoint yet", "The same command starts from the beginning."
-    return TmtError(problem, remedy=remedy, exit_code=INTERRUPTED)
+            notes += ["--fresh does not count again: torchrun has restarted its processes"]
+        return _train(_Start(settings, folder, fresh, world, programs, notes))
+    except KeyboardInterrupt:
+        world.exit_all(interrupted_error(folder))
 
 
 @dataclass(frozen=True)
@@ -385,17 +385,3 @@ class TrainingJob:
             reached = state.latest_epoch if end == "max_epochs" else state.step
             return f"the learning rate has not come to its end; start again with --fresh --set training.{end}={reached}"
         return f"to train on, repeat the command with {more}"
-
-
-def sampler_of(prepared: Prepared) -> Sampler:
-    """Draws a new segmentation of a training pair for each batch it is in; the tags stay."""
-    sources, targets = prepared.training_text()
-    source, target = prepared.codecs()
-    runs = prepared.runs("train")
-    ends = list(accumulate(run.pairs for run in runs))
-
-    def sample(pair: int, random: Random) -> tuple[list[int], list[int]]:
-        tags = runs[bisect_right(ends, pair)].tags
-        return source.sample(sources[pair], random, tags), target.sample(targets[pair], random)
-
-    return sample
