@@ -50,6 +50,7 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ),
     ),
     ("Training", "", ("training", "workflows.train", "kernels", "model", "runtime", "cli.train")),
+    ("Synthetic text", "", ("workflows.synthesis", "workflows.synthesize", "cli.synthesize")),
     (
         "Models and checkpoints",
         "",

@@ -4,48 +4,34 @@
 #
 #   scripts/reproduce_multi30k.sh [en-de|de-en|en-de-diversified|de-en-diversified] [PUBLISHED]
 #
-# diversified: "Data Diversification" (Nguyen et al. 2020). The en-de model translates the English training sentences, the
-# de-en model the German ones, and a third model of the same size is trained with the same number of updates on both
-# translations and twice the corpus. It uses no other text and no other model. The three trainings and the translations
-# take two hours and a quarter on two cores.
+# diversified: `tmt synthesize diversify` (docs/synthesis.md). TEACHERS models of each direction (default 1) translate the
+# training sentences of their source language, and a model of the same size is trained with the same number of updates on
+# the corpus and all translations. It uses no other text and no other model. With one teacher of each direction, the three
+# trainings and the translations take two hours and a quarter on two cores; one more of each adds an hour and a half.
 #
 # PUBLISHED is a folder with the official NAME.lc.norm.tok.LANG files (or .gz; data/task1/tok of
 # github.com/multi30k/dataset). Without it, `tmt evaluate --tokenized` makes them, with the same lines. Training runs in two
 # processes; the same command continues an interrupted run.
 set -euo pipefail
-run=${1:-en-de} published=${2:-}
+run=${1:-en-de} published=${2:-} teachers=${TEACHERS:-1}
 [ -z "$published" ] || published=$(cd "$published" && pwd) # relative to the folder of the user
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-train() { # DIRECTION OPTION...
-  torchrun --nproc-per-node 2 -m transformer_mt.cli.main train --config "configs/multi30k-$1.yaml" "${@:2}"
+train() { # DIRECTION
+  torchrun --nproc-per-node 2 -m transformer_mt.cli.main train --config "configs/multi30k-$1.yaml"
 }
 
-translated() { # RUN LANGUAGE FILE: translates the training sentences of a language, unless FILE is newer than the model
-  [ "$3" -nt "runs/$1/model/model.safetensors" ] ||
-    tmt translate --model "runs/$1/model" --input "data/multi30k/train.$2.gz" --output "$3"
-}
-
-train_diversified() { # DIRECTION
-  local source=${1%-*} target=${1#*-} folder=data/diversified corpora="{kind: multi30k, weight: 2}" pair
-  train en-de
-  train de-en
-  mkdir -p "$folder"
-  translated multi30k-en-de en "$folder/en.de"
-  translated multi30k-de-en de "$folder/de.en"
-  for pair in "source: data/multi30k/train.$source.gz, target: $folder/$source.$target" \
-    "source: $folder/$target.$source, target: data/multi30k/train.$target.gz"; do
-    corpora+=", {kind: text, files: {$pair}, split: {validation: 0, test: 0}}"
-  done
-  train "$1" --set "name=multi30k-$1-diversified" --set "data.corpus=[$corpora]" --set training.max_epochs=16
+diversify() { # DIRECTION; the real pairs are as many as the synthetic ones
+  torchrun --nproc-per-node 2 -m transformer_mt.cli.main synthesize diversify --config "configs/multi30k-$1.yaml" \
+    --set "synthesis.teachers=$teachers" --set "synthesis.real_weight=$((2 * teachers))"
 }
 
 case $run in
-  en-de-diversified | de-en-diversified) train_diversified "${run%-diversified}" ;;
+  en-de-diversified | de-en-diversified) diversify "${run%-diversified}" ;;
   en-de | de-en) train "$run" ;;
   *) echo "usage: $0 [en-de|de-en|en-de-diversified|de-en-diversified] [PUBLISHED]" >&2 && exit 2 ;;
 esac
-direction=${run%-diversified}
+direction=${run%-diversified} folder=runs/multi30k-${run/%diversified/diversify}
 for set in test_2016_flickr test_2017_flickr; do
   references=(--tokenized)
   if [ -n "$published" ]; then
@@ -55,6 +41,6 @@ for set in test_2016_flickr test_2017_flickr; do
   fi
   for beam in 1 5; do
     echo "== $run $set beam $beam"
-    tmt evaluate --bleu --model "runs/multi30k-$run/model" --split "$set" --beam "$beam" "${references[@]}" | sed -n 1,12p
+    tmt evaluate --bleu --model "$folder/model" --split "$set" --beam "$beam" "${references[@]}" | sed -n 1,12p
   done
 done

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from transformer_mt.workflows.prepare import prepare as prepare
     from transformer_mt.workflows.propose import propose_config as propose_config
     from transformer_mt.workflows.score import score as score
+    from transformer_mt.workflows.synthesize import synthesize as synthesize
     from transformer_mt.workflows.train import train as train
     from transformer_mt.workflows.translate import load as load
     from transformer_mt.workflows.tune import tune as tune
@@ -63,6 +64,7 @@ _HOMES = {
     "prepare": "workflows.prepare",
     "propose_config": "workflows.propose",
     "score": "workflows.score",
+    "synthesize": "workflows.synthesize",
     "train": "workflows.train",
     "translate_document": "workflows.documents",
     "tune": "workflows.tune",

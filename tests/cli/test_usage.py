@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
         (["train"], "To write one to start from:  tmt init quickstart"),
         (["train", "--cofnig", "c.yaml"], "Error: No such option: --cofnig (Possible options: --config)"),
         (["tarin"], "Error: No such command 'tarin'. Did you mean 'train'?"),
-        (["xxxxxxxx"], "inspect, average, plot, export."),
+        (["xxxxxxxx"], "plot, export."),
         (["plot", "--theme", "blue"], "Error: Invalid value for '--theme': 'blue' is not one of 'light', 'dark'."),
         (["my.yaml"], "To train with a config:  tmt train --config my.yaml"),
         (["init"], "    classics/revisited-de-en "),

@@ -75,7 +75,19 @@ def tmt(
 
 
 COMMANDS = (
-    *("init", "download", "prepare", "train", "tune", "translate", "serve", "evaluate", "score", "inspect"),
+    *(
+        "init",
+        "download",
+        "prepare",
+        "train",
+        "tune",
+        "synthesize",
+        "translate",
+        "serve",
+        "evaluate",
+        "score",
+        "inspect",
+    ),
     *("average", "plot", "export"),
 )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, SerializerFunctionWrapHandler, Tag, model_serializer, model_validator
 
 from transformer_mt.config.choices import section_of
 from transformer_mt.config.data import DataConfig
@@ -16,6 +16,7 @@ from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.direction import SEVERAL, Direction
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.config.section import NAME, Section, Seed
+from transformer_mt.config.synthesis import SynthesisConfig
 from transformer_mt.config.tokenizer import TokenizerConfig
 from transformer_mt.config.training import RuntimeConfig, TrainingConfig
 
@@ -53,7 +54,18 @@ class Config(Section):
     model: ModelConfig = Field(ModelConfig(), description="sizes and variants of the Transformer")
     training: TrainingConfig = Field(description="optimizer, learning rate, batches, end and checkpoints")
     decoding: DecodingConfig = Field(DecodingConfig(), description="how translations are searched")
+    synthesis: SynthesisConfig = Field(
+        SynthesisConfig(), description="for `tmt synthesize`: teachers, the text they translate, and what is kept of it"
+    )
     runtime: RuntimeConfig = Field(RuntimeConfig(), description="device, number format, threads")
+
+    @model_serializer(mode="wrap")
+    def _written(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without `synthesis` if nothing is set there, so that configs of an older version are written as before."""
+        values: dict[str, Any] = serialize(self)
+        if self.synthesis == SynthesisConfig():
+            values.pop("synthesis", None)
+        return values
 
     @model_validator(mode="after")
     def _fits_together(self) -> Config:

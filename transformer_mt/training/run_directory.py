@@ -42,6 +42,7 @@ CHANGEABLE = (
     "training.checkpoint_every",
     "training.tracker",
     "decoding.",
+    "synthesis.",
     "runtime.",
     "data.workers",
     "data.prepared",

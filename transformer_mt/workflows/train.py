@@ -24,7 +24,7 @@ from transformer_mt.data.prepared import Prepared
 from transformer_mt.decoding.finding import RUNS
 from transformer_mt.decoding.model_directory import save_model_directory
 from transformer_mt.decoding.searches.base import search_name
-from transformer_mt.errors import INTERRUPTED, TmtError
+from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.report import Report
 from transformer_mt.files.lines import path_of
 from transformer_mt.kernels.build import build_model
@@ -58,6 +58,7 @@ from transformer_mt.workflows.hosts import (
     restart_notes,
     was_restarted,
 )
+from transformer_mt.workflows.interruption import interrupted_error
 from transformer_mt.workflows.parents import keep_parent, parent_of
 from transformer_mt.workflows.starting import load_parent, own_bleu, require_trainable
 
@@ -97,29 +98,30 @@ def train(
     Raises TmtError for all that the user can fix; with exit code 130 after an interruption, when all is saved.
     """
     with join_world() as world:
-        folder = None
-        try:
-            programs = meet(world)
-            given = path_of(run_dir) if run_dir else None
+        return train_in(world, config, run_dir, overrides, fresh)
+
+
+def train_in(
+    world: World,
+    config: ConfigLike,
+    run_dir: str | Path | None = None,
+    overrides: str | Sequence[str] = (),
+    fresh: bool = False,
+) -> TrainReport:
+    """`train`, for processes that have joined a world."""
+    folder = None
+    try:
+        programs = meet(world)
+        given = path_of(run_dir) if run_dir else None
+        settings, notes = config_on_hosts(world, config, overrides, given, fresh)
+        folder = path_of(run_dir or RUNS / settings.name)
+        if fresh and was_restarted(world, folder):
+            fresh = False
             settings, notes = config_on_hosts(world, config, overrides, given, fresh)
-            folder = path_of(run_dir or RUNS / settings.name)
-            if fresh and was_restarted(world, folder):
-                fresh = False
-                settings, notes = config_on_hosts(world, config, overrides, given, fresh)
-                notes += ["--fresh does not count again: torchrun has restarted its processes"]
-            return _train(_Start(settings, folder, fresh, world, programs, notes))
-        except KeyboardInterrupt:
-            world.exit_all(_interrupted(folder))
-
-
-def _interrupted(folder: Path | None) -> TmtError:
-    """The error after a Ctrl-C that did not wait for a checkpoint. folder: of the run."""
-    saved = RunDirectory(folder).checkpoints.steps() if folder is not None else []
-    if saved:
-        problem = f"interrupted; the last checkpoint is of step {saved[-1]:,}"
-        return TmtError(problem, remedy="Run the same command again to continue there.", exit_code=INTERRUPTED)
-    problem, remedy = "interrupted; there is no checkpoint yet", "The same command starts from the beginning."
-    return TmtError(problem, remedy=remedy, exit_code=INTERRUPTED)
+            notes += ["--fresh does not count again: torchrun has restarted its processes"]
+        return _train(_Start(settings, folder, fresh, world, programs, notes))
+    except KeyboardInterrupt:
+        world.exit_all(interrupted_error(folder))
 
 
 @dataclass(frozen=True)

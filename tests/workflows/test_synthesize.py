@@ -1,0 +1,264 @@
+"""`tmt synthesize`: what is translated and kept, what is never touched, and going on after a kill."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transformer_mt import TmtError, load_config, synthesize, train
+from transformer_mt.config.load import dump_config
+from transformer_mt.config.reversal import reversed_config
+from transformer_mt.config.schema import Config
+from transformer_mt.data.prepared import Prepared
+from transformer_mt.text.batches import texts_of_words
+from transformer_mt.workflows.prepare import prepare
+
+ROOT = Path(__file__).parents[2]
+
+
+def values_of(numbers: Any, folder: Path, **synthesis: Any) -> dict[str, Any]:
+    """A config that is trained in a second, with its data in `folder`."""
+    values: dict[str, Any] = numbers.values(max_epochs=3)
+    values["data"]["prepared"] = str(folder / "prepared")
+    values["synthesis"] = {"teachers": 1, "shard_lines": 100, **synthesis}
+    return values
+
+
+def lines(file: Path) -> list[str]:
+    return file.read_text(encoding="utf-8").splitlines()
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_reversed_config_reads_the_same_splits_with_the_sides_exchanged(numbers: Any, here: Path):
+    config = Config.model_validate(values_of(numbers, here))
+    both = [
+        prepare(one.model_copy(update={"name": name})) for name, one in (("a", config), ("b", reversed_config(config)))
+    ]
+    for split in ("validation", "test"):
+        assert both[0].raw(split) == both[1].raw(split)[::-1]
+    assert reversed_config(reversed_config(config)) == config
+
+
+def test_diversification_adds_the_translations_of_both_sides(numbers: Any, here: Path):
+    report = synthesize(Config.model_validate(values_of(numbers, here)), "diversify")
+    folder = here / "data" / "synthetic" / "numbers-diversify"
+    assert report.folder.resolve() == folder
+    assert report.train is not None
+    assert report.train.model.resolve() == here / "runs" / "numbers-diversify" / "model"
+    pairs = {language: lines(folder / f"pairs.{language}") for language in ("en", "de")}
+    assert len(pairs["en"]) == 400  # of 460; the others are validation and test
+    assert report.counts["text to translate"]["in validation or test"] >= 60
+    for name, real in (("en-de-1", "en"), ("de-en-1", "de")):
+        kept, counts = lines(folder / f"{name}.{real}"), report.counts[name]
+        assert counts["read"] == 400
+        assert len(kept) == counts["kept"] == len(lines(folder / f"{name}.{'de' if real == 'en' else 'en'}"))
+        assert set(kept) <= set(pairs[real])  # this side was written by people
+    final = load_config(report.train.run / "config.yaml")
+    assert [corpus.kind for corpus in final.data.corpus] == ["tsv", "text", "text"]
+    prepared = Prepared.open(here / "prepared" / "numbers-diversify")
+    assert prepared.manifest.splits["validation"] == 40
+    assert prepared.manifest.splits["test"] == 20
+    updates = final.training.max_epochs * sum(pairs for pairs, _ in prepared.parts)
+    assert abs(updates - 3 * 400) <= sum(pairs for pairs, _ in prepared.parts) / 2  # as without synthetic text
+    assert json.loads((folder / "report.json").read_text("utf-8"))["held_out"] == 0
+
+
+def test_the_final_run_is_an_ordinary_run(numbers: Any, here: Path):
+    report = synthesize(Config.model_validate(values_of(numbers, here)), "distill")
+    assert report.train is not None
+    again = train(report.train.run / "config.yaml", here / "again")
+    one, other = (run / "model" / "model.safetensors" for run in (report.train.run, again.run))
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_text_of_validation_and_test_is_never_translated(numbers: Any, here: Path):
+    config = Config.model_validate(values_of(numbers, here, text=["news.de"]))
+    prepared = prepare(config)
+    planted = [prepared.raw(split)[side][0] for split in ("validation", "test") for side in (0, 1)]
+    news = [
+        "eins zwei drei vier fünf sechs sieben eins",
+        "",
+        "sieben sechs fünf eins eins eins eins",
+        "sieben sechs fünf eins eins eins eins",
+    ]
+    (here / "news.de").write_text("\n".join([*planted, planted[1].upper() + " !", *news]) + "\n", encoding="utf-8")
+    report = synthesize(config, "back")
+    counts = report.counts["text to translate"]
+    assert counts == {"read": 9, "kept": 2, "in validation or test": 5, "empty line": 1, "duplicate": 1}
+    assert report.held_out == 0
+    folder = here / "data" / "synthetic" / "numbers-back"
+    held_out = {one for split in ("validation", "test") for side in prepared.raw(split) for one in texts_of_words(side)}
+    for file in folder.glob("*.??"):
+        assert not held_out & set(texts_of_words(lines(file)))
+
+
+def test_filters_drop_and_count(numbers: Any, here: Path):
+    config = Config.model_validate(values_of(numbers, here, text=["news.en"], min_score=-0.0001, max_ratio=1.01))
+    (here / "news.en").write_text("one two three four five six seven one\nseven one two\n", encoding="utf-8")
+    with pytest.raises(TmtError, match=r"no synthetic pair is left of 2 \(.*min_score: \d"):
+        synthesize(config, "forward")
+
+
+def test_given_models_are_taken_and_must_fit(numbers: Any, here: Path):
+    values = values_of(numbers, here)
+    run = train(Config.model_validate({**values, "synthesis": {}}), here / "runs" / "a").run
+    values["synthesis"] = {"models": [str(run)], "shard_lines": 100}
+    with pytest.raises(TmtError, match="this model translates en-de; `back` needs de-en"):
+        synthesize(
+            Config.model_validate({**values, "synthesis": {**values["synthesis"], "text": [str(numbers.table)]}}),
+            "back",
+        )
+    report = synthesize(Config.model_validate(values), "distill")
+    assert list(report.counts) == ["text to translate", "en-de", "all pairs, prepared"]
+    assert sorted(one.name for one in (here / "runs").iterdir()) == ["a", "numbers-distill"]
+
+
+def test_a_dry_run_lists_the_steps_and_trains_nothing(numbers: Any, here: Path):
+    report = synthesize(Config.model_validate(values_of(numbers, here, teachers=2)), "diversify", dry_run=True)
+    assert [one.step for one in report.steps] == [
+        "text to translate",
+        *("train numbers-teacher-en-de-2", "train numbers-teacher-en-de-3"),
+        *("train numbers-teacher-de-en-2", "train numbers-teacher-de-en-3"),
+        *("translate en-de-1 (4 shards)", "translate en-de-2 (4 shards)"),
+        *("translate de-en-1 (4 shards)", "translate de-en-2 (4 shards)"),
+        *("prepare", "train numbers-diversify", "all"),
+    ]
+    assert all(one.seconds is not None for one in report.steps)
+    assert not (here / "runs").exists()
+    assert not (here / "data").exists()
+
+
+def test_changed_settings_and_files_are_noticed(numbers: Any, here: Path):
+    (here / "news.en").write_text("one two three four five six seven one\n", encoding="utf-8")
+    values = values_of(numbers, here, text=["news.en"])
+    synthesize(Config.model_validate(values), "forward")
+    before = {file: file.read_bytes() for file in (here / "data" / "synthetic").rglob("*") if file.is_file()}
+    changed = Config.model_validate({**values, "synthesis": {**values["synthesis"], "max_ratio": 2.0}})
+    with pytest.raises(TmtError, match=r"other settings or files[^$]*synthesis\.max_ratio: None \| 2\.0"):
+        synthesize(changed, "forward")
+    (here / "news.en").write_text("one one\n", encoding="utf-8")
+    with pytest.raises(TmtError, match=r"other settings or files[^$]*file news\.en"):
+        synthesize(Config.model_validate(values), "forward")
+    assert {file: file.read_bytes() for file in before} == before
+
+
+@pytest.mark.parametrize(
+    ("method", "synthesis", "message"),
+    [
+        ("babble", {}, "unknown method 'babble'"),
+        ("back", {}, "`back` needs text to translate"),
+        ("diversify", {"text": ["news.de"]}, "`diversify` reads no other text"),
+        ("forward", {"text": ["missing.en"]}, "missing.en"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_is_trained(
+    numbers: Any, here: Path, method: str, synthesis: dict[str, Any], message: str
+):
+    with pytest.raises(TmtError, match=message):
+        synthesize(Config.model_validate(values_of(numbers, here, **synthesis)), method)
+    assert not (here / "runs").exists()
+    assert not (here / "prepared").exists()
+
+
+def test_configs_without_the_section_are_written_as_before(numbers: Any):
+    assert "synthesis" not in dump_config(Config.model_validate(numbers.values()))
+
+
+PROGRAM = """
+import json, os, signal, sys
+
+from transformer_mt.cli import main
+import matplotlib.backends.backend_agg, matplotlib.figure, sacrebleu, torch._dynamo  # imported once for all attempts
+import transformer_mt.workflows.synthesize as synthesize
+import transformer_mt.workflows.synthesis.texts as texts
+import transformer_mt.workflows.synthesis.translating as translating
+from transformer_mt.training.optimizer import Optimizer
+
+config, = sys.argv[1:]
+
+
+def die_at(module, name, call):
+    # the process kills itself at the n-th call of a function
+    own, calls = getattr(module, name), iter(range(1, 10**6))
+
+    def killing(*arguments, **options):
+        if next(calls) == call:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return own(*arguments, **options)
+
+    setattr(module, name, killing)
+
+
+def attempt(folder, *critical):
+    pid = os.fork()
+    if pid == 0:
+        os.makedirs(folder, exist_ok=True)
+        os.chdir(folder)
+        output = os.open("output", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.dup2(output, 1), os.dup2(output, 2)
+        if critical:
+            die_at(*critical)
+        os._exit(main.main(["synthesize", "diversify", "--config", config]))
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+CRITICAL = [
+    (texts, "replace_text", 1),  # the pairs are written, their counts are not
+    (Optimizer, "update", 9),  # in the middle of the first teacher
+    (synthesize, "train_in", 2),  # between two teachers
+    (synthesize, "translate_shards", 1),  # after the last teacher
+    (translating, "_write_shard", 3),  # two shards are written
+    (translating, "replace_text", 1),  # a shard is translated, but not written
+    (translating, "replace_text", 3),  # all shards of the first part; its pairs are written, their counts are not
+    (translating.shutil, "rmtree", 1),  # its counts are written, its shards still there
+    (synthesize, "prepare_with", 2),  # everything is translated
+    (Optimizer, "update", 9),  # in the middle of the final training
+    (synthesize, "replace_text", 1),  # before the report
+]
+whole = attempt("whole")
+killed = [attempt("hit", *critical) for critical in CRITICAL]
+print(json.dumps({"whole": whole, "killed": killed, "resumed": attempt("hit")}))
+"""
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """The checksums of all synthetic text and of the weights of all models."""
+    files = [*(folder / "data" / "synthetic").rglob("*"), *(folder / "runs").glob("*/model/model.safetensors")]
+    return {
+        str(file.relative_to(folder)): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in files
+        if file.is_file() and file.name not in (".lock", "report.json")  # the report has the seconds of the training
+    }
+
+
+def test_a_synthesis_that_is_killed_anywhere_ends_with_the_same_bytes(numbers: Any, tmp_path: Path):
+    values = values_of(numbers, Path())
+    values["training"] |= {"checkpoint_every": 3}
+    values["data"]["prepared"] = "prepared"
+    config = tmp_path / "numbers.yaml"
+    config.write_text(json.dumps(values), encoding="utf-8")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(config)],
+        env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=170,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    codes = json.loads(done.stdout)
+    output = (tmp_path / "hit" / "output").read_text(encoding="utf-8")
+    assert (codes["whole"], codes["resumed"]) == (0, 0), output
+    assert codes["killed"] == [-9] * 11, output
+    whole = digests(tmp_path / "whole")
+    assert {"runs/numbers-diversify/model/model.safetensors", "data/synthetic/numbers-diversify/en-de-1.de"} <= {*whole}
+    assert digests(tmp_path / "hit") == whole

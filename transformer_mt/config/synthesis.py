@@ -1,0 +1,75 @@
+"""The `synthesis` section: text that models write, to train the final model with (`tmt synthesize`)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.config.direction import Tag
+from transformer_mt.config.section import Many, Positive, Section
+
+Weight = Annotated[float, Field(gt=0, le=100)]
+Method = Literal["back", "forward", "diversify", "distill"]
+
+
+class SynthesisConfig(Section):
+    text: Many[str] | None = Field(
+        None,
+        description="back, forward: files with sentences to translate, one per line, or patterns; back: in the target"
+        " language; forward: in the source language",
+    )
+    teachers: Positive | None = Field(
+        None,
+        le=100,
+        description="models to train for each direction that the method needs, with the seeds seed + 1, seed + 2, ...;"
+        " null: 1 for back and forward, 3 for diversify and distill",
+    )
+    models: Many[str] | None = Field(
+        None,
+        description="runs or model folders that translate, of either direction; null: the teachers are trained",
+    )
+    teacher: Many[str] = Field(
+        (), description="keys of the config that are different for teachers, such as [training.max_epochs=20]"
+    )
+    search: DecodingConfig | None = Field(
+        None, description="how the text is translated; null: as `decoding` says; mostly beam search or sampling"
+    )
+    shard_lines: Positive = Field(
+        2_000, description="sentences that are translated and saved together; an interrupted run goes on after them"
+    )
+    tag: Tag | None = Field(
+        "<synthetic>",
+        description="back: token in front of synthetic sources (tagged back-translation); null: none",
+    )
+    real_weight: Weight = Field(1.0, description="times that each pair of `data.corpus` is seen in an epoch")
+    synthetic_weight: Weight = Field(1.0, description="times that each synthetic pair is seen in an epoch")
+    min_score: float | None = Field(
+        None, le=0, description="drop translations with a lower mean log-probability of their tokens; null: keep"
+    )
+    max_ratio: float | None = Field(
+        None,
+        gt=1,
+        description="drop pairs if one side has more than this many times the tokens of the other; null: keep",
+    )
+    epochs: Positive | None = Field(
+        None,
+        description="training.max_epochs of the final model; null: as many updates as with the real pairs alone",
+    )
+    folder: str = Field(
+        "data/synthetic", description="folder of the synthetic text; each final run has a subfolder with its name"
+    )
+
+    @model_validator(mode="after")
+    def _trains_or_takes(self) -> SynthesisConfig:
+        problems = []
+        if self.models is not None and (self.teachers is not None or self.teacher):
+            problems.append("`models` are trained already; remove `teachers` and `teacher`, or `models`")
+        if self.models == ():
+            problems.append("`models` is empty; name a run, or remove the key")
+        if self.search is not None and self.search.n_best > 1:
+            problems.append("search.n_best must be 1: each sentence gets one translation")
+        if problems:
+            raise ValueError("\n".join(problems))
+        return self

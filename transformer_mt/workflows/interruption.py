@@ -1,0 +1,18 @@
+"""The error after a Ctrl-C that did not wait for a checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from transformer_mt.errors import INTERRUPTED, TmtError
+from transformer_mt.training.run_directory import RunDirectory
+
+
+def interrupted_error(folder: Path | None) -> TmtError:
+    """What an interrupted training can go on from. folder: of the run; None: it had not begun"""
+    saved = RunDirectory(folder).checkpoints.steps() if folder is not None else []
+    if saved:
+        problem = f"interrupted; the last checkpoint is of step {saved[-1]:,}"
+        return TmtError(problem, remedy="Run the same command again to continue there.", exit_code=INTERRUPTED)
+    problem, remedy = "interrupted; there is no checkpoint yet", "The same command starts from the beginning."
+    return TmtError(problem, remedy=remedy, exit_code=INTERRUPTED)

@@ -1,0 +1,1 @@
+"""The parts of `tmt synthesize`: its plan, the text to translate, translating in shards, filtering, estimates."""

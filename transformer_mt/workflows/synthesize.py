@@ -1,0 +1,194 @@
+"""Trains teachers, lets them translate text, and trains the final model on real and synthetic pairs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from transformer_mt.config.load import ConfigLike, config_of
+from transformer_mt.config.schema import Config
+from transformer_mt.corpora.base import WHOLE
+from transformer_mt.data.prepared import Prepared
+from transformer_mt.decoding.finding import WEIGHTS, finished_at
+from transformer_mt.errors import INTERRUPTED, TmtError
+from transformer_mt.files.lock import HeldError, lock
+from transformer_mt.files.replace import replace_text
+from transformer_mt.reporting.notes import note
+from transformer_mt.reporting.table import aligned
+from transformer_mt.runtime.distributed import World, join_world
+from transformer_mt.training.run_directory import RunDirectory
+from transformer_mt.workflows.parents import parent_of
+from transformer_mt.workflows.prepare import prepare_with
+from transformer_mt.workflows.synthesis.estimate import Estimate, estimate
+from transformer_mt.workflows.synthesis.plan import Part, Plan, Teacher, plan_of
+from transformer_mt.workflows.synthesis.texts import KEPT, READ, Counts, HeldOut, write_texts
+from transformer_mt.workflows.synthesis.translating import is_filtered, translate_shards, write_pairs
+from transformer_mt.workflows.train import TrainReport, train_in
+
+REPORT = "report.json"
+TEXT_ROW, PREPARED_ROW = "text to translate", "all pairs, prepared"
+
+
+@dataclass(frozen=True)
+class SynthesisReport:
+    """The result of a synthesis, or its plan with `dry_run`.
+
+    folder: with the synthetic text
+    counts: by step: how many sentences or pairs were read and kept, and how many each rule dropped
+    held_out: synthetic sentences that are also in validation or test sets, counted in the files at the end
+    epochs: of the final model, if the config counts in epochs
+    train:  the final training
+    steps:  of a plan
+    """
+
+    method: str
+    folder: Path
+    counts: dict[str, Counts] = field(default_factory=dict)
+    held_out: int = 0
+    epochs: int | None = None
+    train: TrainReport | None = None
+    steps: Sequence[Estimate] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        values = asdict(self) | {"folder": str(self.folder), "train": None}
+        if self.train is not None:
+            lines = {name: [one.line for one in report.scores.values()] for name, report in self.train.scores.items()}
+            values["train"] = {"run": str(self.train.run), "model": str(self.train.model), "scores": lines}
+        return values
+
+    @property
+    def table(self) -> str:
+        """The plan, or the counts, as aligned lines."""
+        if self.steps:
+            rows = [["step", "about", "disk"], *(one.cells for one in self.steps)]
+            return "\n".join(aligned(rows, "<>>"))
+        rows = [["text", READ, KEPT, "dropped"]]
+        for name, counts in self.counts.items():
+            dropped = [f"{rule} {count:,}" for rule, count in counts.items() if rule not in (READ, KEPT)]
+            rows.append([name, f"{counts[READ]:,}", f"{counts[KEPT]:,}", ", ".join(dropped) or "none"])
+        return "\n".join(
+            [*aligned(rows, "<>><"), f"synthetic text that is in validation or test: {self.held_out} lines"]
+        )
+
+
+def synthesize(
+    config: ConfigLike, method: str, *, overrides: str | Sequence[str] = (), dry_run: bool = False
+) -> SynthesisReport:
+    """Train a model on its corpora and on text that models write; the same call goes on after an interruption.
+
+    method:    back, forward, diversify or distill, with the settings of the config's section `synthesis`
+    overrides: `key.path=value`, which replace values of the config
+    dry_run:   prepare the data, and return the steps with the time and the disk space that they need
+    The synthetic text is written to data/synthetic/NAME-METHOD; the final run is runs/NAME-METHOD.
+    Under `torchrun`, every process calls this function.
+    Raises TmtError for all that the user can fix, and if settings or files have changed since the synthesis began; with
+    exit code 130 after an interruption.
+    """
+    with join_world() as world, ExitStack() as held:
+        if world.has_several_hosts:
+            one = "Start torchrun on one machine, with all its processors or GPUs."
+            world.exit_all(TmtError("a synthesis works on one machine", remedy=one))
+        try:
+            plan = world.from_main(lambda: plan_of(config_of(config, overrides), method), "the plan")
+            prepared = world.from_main(
+                lambda: prepare_with(plan.config, parent_of(plan.config, plan.run)), "the data to be prepared"
+            )
+            if dry_run:
+                steps = world.from_main(lambda: estimate(plan, prepared, world), "the estimate")
+                return SynthesisReport(method, plan.folder, steps=steps)
+            world.from_main(lambda: _open(plan, held), "the folder of the synthesis")
+            return _Synthesis(plan, prepared, world).run()
+        except KeyboardInterrupt:
+            remedy = "Run the same command again to continue there; what is finished is kept."
+            world.exit_all(TmtError("interrupted", remedy=remedy, exit_code=INTERRUPTED))
+
+
+def _open(plan: Plan, held: ExitStack) -> None:
+    """Lock the folder and check its plan. held: releases the lock"""
+    plan.folder.mkdir(parents=True, exist_ok=True)
+    try:
+        held.enter_context(lock(plan.folder / ".lock"))
+    except HeldError:
+        remedy = "Wait until it ends, or choose another name:  --set name=NEW"
+        raise TmtError("another process works on this synthesis", place=plan.folder, remedy=remedy) from None
+    plan.open()
+
+
+@dataclass
+class _Synthesis:
+    """One synthesis. prepared: the real pairs. Every process of the world calls its methods, in the same order."""
+
+    plan: Plan
+    prepared: Prepared
+    world: World
+    _step: int = 0
+
+    def run(self) -> SynthesisReport:
+        plan, main = self.plan, self.world.from_main
+        held_out = HeldOut(self.prepared)
+        self._say(TEXT_ROW)
+        counts = {TEXT_ROW: main(lambda: write_texts(plan, held_out), TEXT_ROW)}
+        for teacher in plan.to_train:
+            self._say(f"train {teacher.run.name}")
+            self._train(teacher)
+        for part in plan.parts:
+            self._say(f"translate {part.name}")
+            counts[part.name] = self._translate(part, held_out)
+        self._say(PREPARED_ROW)
+        found = main(lambda: sum(held_out.count(file) for file in plan.synthetic_files), "the search for leaks")
+        final, counts[PREPARED_ROW] = main(self._final, "the data to be prepared")
+        self._say(f"train {plan.name}")
+        trained = train_in(self.world, final, plan.run)
+        report = SynthesisReport(plan.method, plan.folder, counts, found, final.training.max_epochs, trained)
+        main(lambda: replace_text(plan.folder / REPORT, json.dumps(report.to_json(), indent=1) + "\n"))
+        return report
+
+    def _say(self, name: str) -> None:
+        self._step += 1
+        if self.world.is_main:
+            note(f"step {self._step}/{len(self.plan.to_train) + len(self.plan.parts) + 3}  {name}")
+
+    def _train(self, teacher: Teacher) -> None:
+        """Train a teacher, or go on with its training; a finished one stays as it is."""
+
+        def is_finished() -> bool:
+            assert teacher.config is not None
+            if finished_at(teacher.run) is None:
+                return False
+            run = RunDirectory(teacher.run)
+            try:
+                run.require_same(teacher.config)
+            finally:
+                run.close()
+            return (teacher.run / "model" / WEIGHTS).exists()
+
+        if not self.world.from_main(is_finished):
+            train_in(self.world, teacher.config or self.plan.config, teacher.run)
+
+    def _translate(self, part: Part, held_out: HeldOut) -> Counts:
+        if not self.world.from_main(lambda: is_filtered(self.plan, part)):
+            translate_shards(self.plan, part, self.world)
+        return self.world.from_main(lambda: write_pairs(self.plan, part, held_out), "the pairs to be filtered")
+
+    def _final(self) -> tuple[Config, Counts]:
+        """The config of the final model, and what became of all pairs, real and synthetic."""
+        config = self.plan.final_config
+        prepared = prepare_with(config, parent_of(config, self.plan.run))
+        counts = Counter[str]({READ: 0, KEPT: prepared.report.splits["train"].pairs})
+        for split in {"train", WHOLE} & prepared.report.pairs.keys():
+            counts[READ] += prepared.report.pairs[split].read
+            counts.update(prepared.report.pairs[split].dropped)
+        held_out = counts[READ] - sum(count for rule, count in counts.items() if rule != READ)
+        if held_out:
+            counts["used as validation or test"] = held_out
+        epochs = self.plan.settings.epochs
+        if epochs is None and config.training.max_epochs is not None:
+            before, now = (sum(pairs * weight for pairs, weight in one.parts) for one in (self.prepared, prepared))
+            epochs = max(1, round(config.training.max_epochs * before / now))
+        training = config.training.model_copy(update={"max_epochs": epochs})
+        return config.model_copy(update={"training": training}), dict(counts)
