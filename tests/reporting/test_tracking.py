@@ -76,7 +76,9 @@ def _notes(folder: Path) -> list[str]:
 
 
 def test_a_tracker_gets_config_figures_and_scores(numbers: Any, tmp_path: Path, wandb: StandIn) -> None:
-    events = Events.of(_config(numbers, "wandb"), tmp_path)
+    folder = tmp_path / "numbers"
+    folder.mkdir()
+    events = Events.of(_config(numbers, "wandb"), folder)
     events.record("started", pairs=10)
     events.record("step", step=20, epoch=1, loss=2.5, learning_rate=0.1)
     events.record("validation", step=20, epoch=1, loss=float("inf"), bleu=None, best=True, samples=[])
@@ -85,10 +87,10 @@ def test_a_tracker_gets_config_figures_and_scores(numbers: Any, tmp_path: Path, 
     (start,) = wandb.starts
     assert start["name"] == "numbers"
     assert start["config"]["training.learning_rate"] == 0.003
-    assert start["dir"] == str(tmp_path)
+    assert start["dir"] == str(folder)
     assert wandb.sent == [(20, {"step/loss": 2.5, "step/learning_rate": 0.1}), (None, {"test/bleu": 30.0})]
     assert wandb.finished == 1
-    assert not _notes(tmp_path)
+    assert not _notes(folder)
 
 
 def test_a_resumed_run_continues_its_run_there(numbers: Any, tmp_path: Path, wandb: StandIn) -> None:

@@ -81,8 +81,10 @@ class Tracking:
         try:
             file, name = self._folder / FILE, self._tracker.name
             known = _identities(file)
-            settings = flat_values(self._config)
-            identity = self._tracker.start(self._folder, self._config.name, known.get(name, ""), settings)
+            place, title = self._folder, self._config.name
+            if place.name != title:  # a trial of a search, or another --run-dir
+                title = f"{title}-{place.name}"
+            identity = self._tracker.start(place, title, known.get(name, ""), flat_values(self._config))
             if known.get(name) != identity:
                 replace_text(file, json.dumps({**known, name: identity}))
             while (figures := self._waiting.get()) is not None:
