@@ -22,9 +22,8 @@ MOST = 8  # forms of one message that are written out
 DEEPEST = 12  # expressions inside each other that are followed
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
-OUTPUT = (
-    r"(?:run|data|packing|model|machine|plots|done|next|epoch) |(?:tmt: )?[Ww]rote |\w+: \w+ and verified"  # results
-)
+# Results
+OUTPUT = r"(?:run|data|step|packing|model|machine|plots|done|next|epoch) |(?:tmt: )?[Ww]rote |\w+: \w+ and verified"
 
 
 @dataclass(frozen=True)

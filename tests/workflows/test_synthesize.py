@@ -125,6 +125,28 @@ def test_given_models_are_taken_and_must_fit(numbers: Any, here: Path):
     assert sorted(one.name for one in (here / "runs").iterdir()) == ["a", "numbers-distill"]
 
 
+def test_a_given_model_that_has_seen_the_test_is_named(numbers: Any, here: Path, capsys: pytest.CaptureFixture[str]):
+    values = values_of(numbers, here)
+    other = values_of(numbers, here)  # another split of the same corpus
+    other["data"]["corpus"] = {**other["data"]["corpus"], "split": {"validation": 40, "test": 20, "seed": 2}}
+    for name, own in (("same", values), ("other", other)):
+        own = {**own, "name": name, "synthesis": {}, "training": {**own["training"], "max_epochs": 30}}
+        run = train(Config.model_validate(own)).run
+        capsys.readouterr()
+        config = Config.model_validate({**values, "name": f"by-{name}", "synthesis": {"models": [str(run)]}})
+        synthesize(config, "distill")
+        assert ("sentences that are in validation or test sets" in capsys.readouterr().err) == (name == "other")
+
+
+def test_a_sentence_of_the_test_in_a_synthetic_file_is_found(numbers: Any, here: Path):
+    config = Config.model_validate(values_of(numbers, here))
+    report = synthesize(config, "distill")
+    with (report.folder / "en-de.de").open("a", encoding="utf-8") as file:
+        file.write(f"{prepare(config).raw('test')[1][0]} !\n")
+    with pytest.raises(TmtError, match="1 lines of this file are in validation or test sets"):
+        synthesize(config, "distill")
+
+
 def test_a_dry_run_lists_the_steps_and_trains_nothing(numbers: Any, here: Path):
     report = synthesize(Config.model_validate(values_of(numbers, here, teachers=2)), "diversify", dry_run=True)
     assert [one.step for one in report.steps] == [
@@ -170,6 +192,14 @@ def test_what_does_not_fit_is_refused_before_anything_is_trained(
         synthesize(Config.model_validate(values_of(numbers, here, **synthesis)), method)
     assert not (here / "runs").exists()
     assert not (here / "prepared").exists()
+
+
+def test_a_final_config_that_is_not_valid_is_refused_at_once(numbers: Any, here: Path):
+    values = values_of(numbers, here, real_weight=60.0)
+    values["data"]["corpus"] = {**values["data"]["corpus"], "weight": 2.0}
+    for one in ({**values}, {**values_of(numbers, here), "name": "n" * 95}):
+        with pytest.raises(TmtError, match=r"final config would not be valid: (data\.corpus.*weight|name)"):
+            synthesize(Config.model_validate(one), "diversify")
 
 
 def test_configs_without_the_section_are_written_as_before(numbers: Any):

@@ -52,6 +52,10 @@ class Texts(NamedTuple):
             rows = slice(start, start + size)
             yield Texts(self.sources[rows], self.targets[rows], self.file, self.numbers[rows])
 
+    def swapped(self) -> Texts:
+        """The pairs of the other direction."""
+        return self._replace(sources=self.targets, targets=self.sources)
+
     @classmethod
     def of(cls, pairs: Iterable[tuple[str, str, str]]) -> Texts:
         columns = [list(column) for column in zip(*pairs, strict=True)]

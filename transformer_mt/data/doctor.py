@@ -7,15 +7,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
 from pydantic import TypeAdapter
 
+from transformer_mt.config.direction import Direction
 from transformer_mt.config.schema import Config
 from transformer_mt.corpora.base import Pair, SkippedRows
 from transformer_mt.data.languages import PLACES, Languages, merge
 from transformer_mt.data.parent import ParentFigures
 from transformer_mt.data.selection import Selection
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
-from transformer_mt.data.tokenising import Findings
+from transformer_mt.data.tokenising import Findings, ranks_shown
+from transformer_mt.data.weighing import weights_of
 from transformer_mt.text.codec import Codec
 from transformer_mt.text.language import is_known
 from transformer_mt.text.vocabulary import MARKS, UNK
@@ -84,6 +87,14 @@ class LanguageFigures:
 
 
 @dataclass(frozen=True)
+class DirectionFigures:
+    """pairs: by split; seen: training pairs that an epoch sees of this direction"""
+
+    pairs: dict[str, int]
+    seen: int
+
+
+@dataclass(frozen=True)
 class DataReport:
     """The figures of a prepared corpus. Dictionaries from `source` and `target` have one value for each side.
 
@@ -101,6 +112,8 @@ class DataReport:
     foreign:      files with sentences in another language than theirs; language: what the rule does with them
     unknown:      languages that cannot be recognised
     parent:       the model whose tokenizers are used, with training.start_from
+    directions:   of a config with several; empty for one
+    of_examples:  the directions of `examples`; empty for one
     seconds:      duration of preparing
     """
 
@@ -126,11 +139,22 @@ class DataReport:
     language: str = "off"
     unknown: list[str] = field(default_factory=list)
     parent: ParentFigures | None = None
+    directions: dict[str, DirectionFigures] = field(default_factory=dict)
+    of_examples: dict[str, list[str]] = field(default_factory=dict)
     seconds: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         drops = {rule: [pair._asdict() for pair in pairs] for rule, pairs in self.drops.items()}
-        return {**asdict(self), "passed": [rows._asdict() for rows in self.passed], "drops": drops}
+        values = {**asdict(self), "passed": [rows._asdict() for rows in self.passed], "drops": drops}
+        if not self.directions:  # as older versions wrote it
+            del values["directions"], values["of_examples"]
+        return values
+
+    def codes(self, split: str, example: int) -> tuple[str, str]:
+        """The languages of an example."""
+        if self.of_examples:
+            return Direction.of(self.of_examples[split][example])
+        return self.languages[SOURCE], self.languages[TARGET]
 
     @classmethod
     def from_json(cls, values: Any) -> DataReport:
@@ -179,8 +203,38 @@ def report_of(
         language=config.data.cleaning.language,
         unknown=_unknown(config, selection),
         parent=parent,
+        directions=_directions(config, selection),
+        of_examples=_of_examples(config, selection),
         seconds=seconds,
     )
+
+
+def _directions(config: Config, selection: Selection) -> dict[str, DirectionFigures]:
+    found = dict[str, DirectionFigures]()
+    if config.data.directions is None:
+        return found
+    weights = weights_of(config, selection)
+    for direction in selection.directions:
+        chosen = [stream.origin.direction == direction for stream in selection.streams]
+        pairs = {
+            split: sum(count for count, own in zip(selection.counts(split), chosen, strict=True) if own)
+            for split in selection.splits
+        }
+        by_stream = zip(selection.counts("train"), weights, chosen, strict=True)
+        seen = round(sum(count * weight for count, weight, own in by_stream if own))
+        found[str(direction)] = DirectionFigures(pairs, seen)
+    return found
+
+
+def _of_examples(config: Config, selection: Selection) -> dict[str, list[str]]:
+    if config.data.directions is None:
+        return {}
+    found = {}
+    for split in selection.splits:
+        ends = np.cumsum(selection.counts(split))
+        streams = np.searchsorted(ends, ranks_shown(selection, split), side="right").tolist()
+        found[split] = [str(selection.streams[stream].origin.direction) for stream in streams]
+    return found
 
 
 def _outliers(selection: Selection, findings: Findings) -> dict[str, Outliers]:

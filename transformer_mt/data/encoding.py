@@ -14,8 +14,10 @@ import numpy as np
 
 from transformer_mt.config.tokenizer import WordsConfig
 from transformer_mt.data.parallel import Progress
+from transformer_mt.data.passes import Origin
 from transformer_mt.data.store import SIDES, SOURCE, TARGET, StoreWriter
-from transformer_mt.data.tokenising import SCRATCH, Tokenised, words_of
+from transformer_mt.data.tokenising import SCRATCH, Numbers, Tokenised, words_of
+from transformer_mt.errors import TmtError
 from transformer_mt.text.codec import Codec, Segmenter
 from transformer_mt.text.vocabulary import MARKS, Vocabulary
 
@@ -25,10 +27,13 @@ def build_codecs(
     words: Mapping[str, Counter[str]],
     shared: bool,
     known: Mapping[str, Sequence[str]] | None = None,
+    tags: Sequence[str] = (),
 ) -> dict[str, Codec]:
     """Codecs by side; the vocabulary comes from a subword tokenizer or from counts. shared: count both sides as one.
 
     known: by side, a vocabulary whose words keep their ids; the config says how many words are added to it
+    tags:  the last tokens of the source vocabulary
+    Raises TmtError if a tag is a word of the vocabulary.
     """
     if shared:
         words = dict.fromkeys(SIDES, words[SOURCE] + words[TARGET])
@@ -38,7 +43,7 @@ def build_codecs(
         if side == TARGET and segmenter is segmenters[SOURCE]:
             codecs[side] = codecs[SOURCE]
         elif inventory is not None:
-            codecs[side] = Codec(segmenter, Vocabulary(inventory))
+            codecs[side] = Codec(segmenter, _tagged(inventory, tags if side == SOURCE else ()))
         else:
             assert isinstance(settings, WordsConfig)
             most = settings.max_size if known is None else None
@@ -47,14 +52,29 @@ def build_codecs(
                 old = set(known[side])
                 new = [word for word in vocabulary.tokens if word not in old]
                 vocabulary = Vocabulary([*known[side], *new[: settings.extend]])
-            codecs[side] = Codec(segmenter, vocabulary)
+            codecs[side] = Codec(segmenter, _tagged(vocabulary.tokens, tags if side == SOURCE else ()))
     return codecs
 
 
+def _tagged(tokens: Sequence[str], tags: Sequence[str]) -> Vocabulary:
+    if word := next((tag for tag in tags if tag in tokens), None):
+        remedy = "Choose another tag, or change this word in the corpus."
+        raise TmtError(f"tag '{word}' is a word of the corpus", place="data.corpus", remedy=remedy)
+    return Vocabulary(tokens, tags)
+
+
 def write_ids(
-    folder: Path, written: Sequence[Tokenised], splits: Sequence[str], codecs: Mapping[str, Codec], progress: Progress
+    folder: Path,
+    written: Sequence[Tokenised],
+    splits: Sequence[str],
+    codecs: Mapping[str, Codec],
+    origins: Sequence[Origin],
+    progress: Progress,
 ) -> None:
-    """Join what workers have written for each shard to the stores of all splits; word numbers become ids."""
+    """Join what workers have written for each shard to the stores of all splits; word numbers become ids.
+
+    origins: of the pairs of each stream; their tags are put before the ids of the source
+    """
     scratch, total, done = folder / SCRATCH, sum(one.pairs for one in written), 0
     with ExitStack() as stack:
         stores = {split: stack.enter_context(StoreWriter(folder / split)) for split in splits}
@@ -68,10 +88,19 @@ def write_ids(
             ]
             with (scratch / f"{one.name}.ids").open("rb") as file:
                 for split, pairs, sizes in one.stored:
+                    tags = codecs[SOURCE].vocabulary.tag_ids(origins[one.stream].tags_in(split))
                     sides = []
                     for size, table in zip(sizes, tables, strict=True):
                         lengths, ids = (np.frombuffer(file.read(4 * count), "<i4") for count in (pairs, size))
                         sides.append((lengths, ids if table is None else table[ids]))
-                    stores[split].extend(*sides)
+                    source, target = sides
+                    stores[split].extend(_after_tags(*source, tags) if tags else source, target)
             done += one.pairs
             progress("writing ids", done, done / max(1, total))
+
+
+def _after_tags(lengths: Numbers, ids: Numbers, tags: Sequence[int]) -> tuple[Numbers, Numbers]:
+    """Lengths and ids of sentences, each with the tags before it."""
+    starts = np.cumsum(lengths) - lengths
+    tagged = np.insert(ids, np.repeat(starts, len(tags)), np.tile(np.array(tags, np.int32), len(starts)))
+    return lengths + np.int32(len(tags)), tagged

@@ -52,7 +52,19 @@ class Parent:
 
     @property
     def vocabularies(self) -> dict[str, list[str]]:
-        return {side: codec.vocabulary.tokens for side, codec in zip(SIDES, self.codecs, strict=True)}
+        return {side: codec.vocabulary.untagged for side, codec in zip(SIDES, self.codecs, strict=True)}
+
+    def with_tags(self, config: Config) -> tuple[str, ...]:
+        """The tags of a model that starts from it: those of the parent keep their places.
+
+        Raises TmtError if tokens would be added before its tags.
+        """
+        own = self.codecs[0].tags
+        if own and config.source_tokenizer.extend:
+            remedy = "Remove tokenizer.extend, or train a model from random weights."
+            problem = "a model with tags cannot get new words: its tags are its last tokens"
+            raise TmtError(problem, place="tokenizer.extend", remedy=remedy)
+        return tuple(dict.fromkeys([*own, *config.data.tags]))
 
     @cached_property
     def trained_on(self) -> TrainedOn | None:

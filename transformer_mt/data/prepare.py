@@ -26,15 +26,16 @@ from transformer_mt.data.journal import Journal, has_results, is_journal_of
 from transformer_mt.data.parallel import LostError, Workers, no_progress
 from transformer_mt.data.parallel import Progress as Progress
 from transformer_mt.data.parent import Parent
+from transformer_mt.data.passes import Pass, passes_of
 from transformer_mt.data.prepared import (
     FORMAT,
     MANIFEST,
     PARENT,
     CorpusFile,
     Prepared,
+    Run,
     prepared_folder,
     settings_of,
-    weighted,
 )
 from transformer_mt.data.reading import Cleaner, clean_stream
 from transformer_mt.data.selection import Selection
@@ -43,6 +44,7 @@ from transformer_mt.data.store import SIDES, SOURCE, TARGET
 from transformer_mt.data.tokenising import SCRATCH, Tokenising, shown, tokenise, train_segmenters
 from transformer_mt.data.trained_on import FILE as TRAINED_ON
 from transformer_mt.data.trained_on import TrainedOn
+from transformer_mt.data.weighing import weights_of
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.address import Address, identity_of
 from transformer_mt.files.lock import lock
@@ -70,10 +72,10 @@ def prepare(
     folder = named.resolve() if named.is_symlink() else named
     with _locked(folder, progress):
         recover(folder)
-        corpora: list[Corpus] = []
-        for options in config.data.corpus:
-            corpora.append(options.corpus(options, *config.data.one_direction))
-            corpora[-1].fetch()
+        passes = passes_of(config.data)
+        corpora = [one.corpus for one in passes]
+        for corpus in corpora:
+            corpus.fetch()
         identities = {file: identity_of(file) for corpus in corpora for file in corpus.files()}
         fingerprint = _fingerprint(config, corpora, identities, parent)
         if not force:
@@ -94,7 +96,7 @@ def prepare(
             say(_GOES_ON if any(map(can_continue, left)) else _STARTS_AGAIN)
         try:
             with replaced_folder(folder, can_continue, _INTERRUPTIONS) as aside:
-                _Preparation(aside, config, corpora, identities, fingerprint, progress, parent, cluster).run()
+                _Preparation(aside, config, passes, identities, fingerprint, progress, parent, cluster).run()
         except _INTERRUPTIONS:
             if any(map(can_continue, unfinished(folder))):
                 say(_IS_KEPT)
@@ -123,12 +125,16 @@ class _Preparation:
 
     folder: Path
     config: Config
-    corpora: list[Corpus]
+    passes: list[Pass]
     identities: dict[Path, Any]
     fingerprint: str
     progress: Progress
     parent: Parent | None
     cluster: str | None
+
+    @property
+    def corpora(self) -> list[Corpus]:
+        return [one.corpus for one in self.passes]
 
     def run(self) -> None:
         started, config, folder, scratch = time.monotonic(), self.config, self.folder, self.folder / SCRATCH
@@ -147,19 +153,21 @@ class _Preparation:
             self.progress("learning tokenizers", selection.count("train"), None)
             learn = train_segmenters if self.parent is None else self.parent.segmenters
             segmenters = learn(config, selection, folder, workers)
-            work = Tokenising(config, folder, selection.codes)
+            origins = [stream.origin for stream in streams]
+            work = Tokenising(config, folder, selection.codes, origins)
             findings, written = tokenise(work, selection, workers, journal, self.progress)
             _require_pairs(selection)
             words = {side: findings.sides["train", side].words for side in SIDES}
             parent = self.parent
             known = parent.vocabularies if parent is not None else None
-            codecs = build_codecs(segmenters, words, config.has_shared_vocabulary, known)
+            tags = config.data.tags if parent is None else parent.with_tags(config)
+            codecs = build_codecs(segmenters, words, config.has_shared_vocabulary, known, tags)
             save_codecs((codecs[SOURCE], codecs[TARGET]), folder)
-            write_ids(folder, written, selection.splits, codecs, self.progress)
+            write_ids(folder, written, selection.splits, codecs, origins, self.progress)
             self.progress("writing the report", sum(one.pairs for one in written), None)
             self._write_texts(selection)
             examples = shown(selection, workers)
-        skipped = [rows for corpus in self.corpora for rows in corpus.skipped()]
+        skipped = list(dict.fromkeys(rows for corpus in self.corpora for rows in corpus.skipped()))
         seconds = round(time.monotonic() - started, 1)
         of_parent = None if parent is None else parent.figures(selection, codecs)
         report = report_of(config, selection, findings, codecs, skipped, seconds, examples, of_parent)
@@ -169,14 +177,16 @@ class _Preparation:
 
     def _read(self, scratch: Path, workers: Workers, journal: Journal) -> Iterator[Stream]:
         data = self.config.data
-        for number, (corpus, options) in enumerate(zip(self.corpora, data.corpus, strict=True)):
+        for one in self.passes:
+            corpus, origin = one.corpus, one.origin
             for split in corpus.splits():
-                stream = Stream(split, options.weight, corpus.split_config, scratch, f"{number}-{split}")
+                name = f"{one.name}-{split}"
+                stream = Stream(split, one.options.weight, corpus.split_config, scratch, name, origin=origin)
                 rule = data.cleaning.language if corpus.languages is None else "off"  # its languages are certain
                 drops = rule == "drop" and stream.trains
                 samples = rule != "off" and not drops
-                cleaner = Cleaner(data.cleaning, *data.one_direction, stream.trains, drops, samples)
-                clean_stream(stream, corpus, cleaner, workers, journal, self.progress)
+                cleaner = Cleaner(data.cleaning, *origin.direction, stream.trains, drops, samples)
+                clean_stream(stream, one, cleaner, workers, journal, self.progress)
                 yield stream
 
     def _require_unchanged(self) -> None:
@@ -202,8 +212,11 @@ class _Preparation:
 
     def _write_manifest(self, selection: Selection, report: DataReport) -> None:
         files = [file for corpus in self.corpora for file in corpus.files()]
-        by_stream = zip(selection.streams, selection.counts("train"), strict=True)
-        parts = [(pairs, stream.weight) for stream, pairs in by_stream if stream.trains]  # in the store's order
+        if self.config.data.directions is not None:  # a file is read for several of them
+            files = list(dict.fromkeys(files))
+        weights = weights_of(self.config, selection)
+        by_stream = zip(selection.streams, selection.counts("train"), weights, strict=True)
+        parts = [(pairs, weight) for stream, pairs, weight in by_stream if stream.trains]  # in the store's order
         manifest = {
             "format": FORMAT,
             "settings": settings_of(self.config),
@@ -211,10 +224,24 @@ class _Preparation:
             "files": [CorpusFile.of(file).model_dump() for file in files],
             "tokenizers": tokenizers_digest(self.folder),
             "splits": {split: figures.pairs for split, figures in report.splits.items()},
-            "parts": weighted(parts, self.config.data.temperature),
+            "parts": parts,
+            **({"runs": self._runs(selection)} if self.config.data.tags else {}),
             "report": report.to_json(),
         }
         (self.folder / MANIFEST).write_text(json.dumps(manifest, indent=1), encoding="utf-8")
+
+    def _runs(self, selection: Selection) -> dict[str, list[dict[str, Any]]]:
+        """Of each split, in the order of its store."""
+        return {
+            split: [
+                Run(pairs=pairs, direction=str(origin.direction), tags=list(origin.tags_in(split))).model_dump()
+                for pairs, origin in zip(
+                    selection.counts(split), (stream.origin for stream in selection.streams), strict=True
+                )
+                if pairs
+            ]
+            for split in selection.splits
+        }
 
 
 def _require_pairs(selection: Selection) -> None:

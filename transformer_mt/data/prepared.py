@@ -10,7 +10,6 @@ manifest.json        fingerprint of config and files, splits, parts with weights
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.credentials import without_credentials_in
+from transformer_mt.config.direction import Direction
 from transformer_mt.config.schema import Config
 from transformer_mt.data.doctor import DataReport
 from transformer_mt.data.store import SIDES, Store
@@ -54,9 +54,18 @@ class CorpusFile(BaseModel):
         return cls(path=printable(file), size=file.stat().st_size, sha256=sha256_of(file))
 
 
+class Run(BaseModel):
+    """Pairs of a split that follow each other in its store. direction: as `ko-en`; tags: before their sources"""
+
+    pairs: int
+    direction: str
+    tags: list[str] = []
+
+
 class Manifest(BaseModel):
     """splits: number of pairs; parts: training pairs and weight of each corpus; report: DataReport as JSON.
 
+    runs:      of each split, in the order of its store; empty if there is one direction and no tag
     tokenizers: their checksum; empty if an older version wrote it
     """
 
@@ -67,6 +76,7 @@ class Manifest(BaseModel):
     tokenizers: str = ""
     splits: dict[str, int]
     parts: list[tuple[int, float]]
+    runs: dict[str, list[Run]] = {}
     report: dict[str, Any]
 
 
@@ -128,6 +138,20 @@ class Prepared:
     def parts(self) -> list[tuple[int, float]]:
         """Number of training pairs and weight of each corpus."""
         return self.manifest.parts
+
+    def runs(self, split: str) -> list[Run]:
+        """The directions and tags of the pairs of a split, in its order. Raises TmtError if the manifest is damaged."""
+        name, data = self.named(split), self.manifest.settings["data"]
+        if not self.manifest.runs:
+            return [Run(pairs=self.manifest.splits[name], direction=f"{data['source']}-{data['target']}")]
+        runs = self.manifest.runs.get(name, [])
+        if sum(run.pairs for run in runs) != self.manifest.splits[name]:
+            raise TmtError("the manifest is damaged", place=self.folder / MANIFEST, remedy=_PREPARE)
+        return runs
+
+    def directions_of(self, split: str) -> list[Direction]:
+        """The direction of each pair of a split."""
+        return [one for run in self.runs(split) for one in [Direction.of(run.direction)] * run.pairs]
 
     def lengths(self) -> dict[str, list[int]]:
         """By side, such as `source (ko)`: element n counts the training sentences of n tokens."""
@@ -212,19 +236,6 @@ def settings_of(config: Config) -> dict[str, Any]:
         "tokenizer": tokenizer,
         **({PARENT: True} if config.training.start_from else {}),
     }
-
-
-def weighted(parts: Sequence[tuple[int, float]], temperature: float | None) -> list[tuple[int, float]]:
-    """The pairs and weight of each corpus, with weights by a temperature T if there is one.
-
-    Corpora of n pairs are then seen in proportion to n^(1/T), and an epoch has as many pairs as all together
-    (Arivazhagan et al. 2019, "Massively Multilingual Neural Machine Translation in the Wild", section 5).
-    """
-    if temperature is None:
-        return list(parts)
-    shares = [pairs ** (1 / temperature) for pairs, _ in parts]
-    scale = sum(pairs for pairs, _ in parts) / sum(shares)
-    return [(pairs, scale * share / pairs if pairs else 1.0) for (pairs, _), share in zip(parts, shares, strict=True)]
 
 
 def open_prepared(config: Config) -> Prepared:

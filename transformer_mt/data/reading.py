@@ -20,6 +20,7 @@ from transformer_mt.corpora.parts import Part, Texts, size_of
 from transformer_mt.data.journal import Journal, Written
 from transformer_mt.data.languages import FIRST_LINES, LATER_LINES, PLACES, LanguageCheck, require_sentences
 from transformer_mt.data.parallel import LostError, Progress, Workers, chunks
+from transformer_mt.data.passes import Pass
 from transformer_mt.data.shards import CleaningCounts, Raws, Shard, Stream, write_shard
 from transformer_mt.errors import TmtError
 from transformer_mt.text.batches import Batch, as_lines, keys_of_pairs, one_line
@@ -130,20 +131,24 @@ class Cleaned:
 
 @dataclass(frozen=True)
 class Reading:
-    """Reads and cleans items of a stream, in a worker process."""
+    """Reads and cleans items of a stream, in a worker process. swapped: see `Pass`"""
 
     stream: Stream
     cleaner: Cleaner
     options: CorpusConfig
+    swapped: bool = False
 
     @cached_property
     def _corpus(self) -> Corpus:
-        corpus: Corpus = self.options.corpus(self.options, self.cleaner.source, self.cleaner.target)
+        languages = self.cleaner.source, self.cleaner.target
+        corpus: Corpus = self.options.corpus(self.options, *(languages[::-1] if self.swapped else languages))
         return corpus
 
     def __call__(self, item: Item) -> Cleaned:
         done, folder = Cleaned([], CleaningCounts(), []), self.stream.folder
         for number, texts in enumerate(self._texts(item)):
+            if self.swapped:
+                texts = texts.swapped()
             if texts.sources:
                 kept, raws, counts = self.cleaner(texts)
                 keys = keys_of_pairs(kept.sources, kept.targets)
@@ -165,13 +170,14 @@ class Reading:
 
 
 def clean_stream(
-    stream: Stream, corpus: Corpus, cleaner: Cleaner, workers: Workers, journal: Journal, progress: Progress
+    stream: Stream, one: Pass, cleaner: Cleaner, workers: Workers, journal: Journal, progress: Progress
 ) -> None:
     """Write the shards of a stream and fill its counts. Raises TmtError if a file has no sentences of its languages."""
+    corpus = one.corpus
     entries = corpus.entries(stream.split)
     weight = sum(size_of(entry[0]) for entry in entries if entry)
     items, n_done, done, entry = list[Part](), 0, 0, tuple[Path, ...]()
-    work = Reading(stream, cleaner, corpus.options)
+    work = Reading(stream, cleaner, corpus.options, one.swapped)
 
     def named() -> Iterator[tuple[str, Item]]:
         for item in _items(stream, corpus, entries):

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from hashlib import blake2b
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -22,17 +24,21 @@ from transformer_mt.config.corpus import SplitConfig
 from transformer_mt.corpora.base import WHOLE, Pair
 from transformer_mt.corpora.tables import listed
 from transformer_mt.data import partitions
-from transformer_mt.data.labels import Labels
+from transformer_mt.data.labels import Labels, Piece
 from transformer_mt.data.parallel import Progress, Workers, no_progress
 from transformer_mt.data.partitions import Filter, Numbers, Partitions, partitions_for, repeated
 from transformer_mt.data.reading import LANGUAGE
 from transformer_mt.data.shards import EXAMPLES, Examples, Line, Shard, Stream, keys_of, lines_of, texts_of
+from transformer_mt.data.store import SIDES
 from transformer_mt.errors import TmtError
 from transformer_mt.text.cleaning import LOPSIDED, TOO_LONG
 
+_DIRECTION = np.uint64(48)  # bits of the place of a pair; the number of its direction stands above them
+_PLACE = np.uint64((1 << 48) - 1)
 DUPLICATE, LEAK = "duplicate", "leak"
 DROPS = (DUPLICATE, LEAK, TOO_LONG, LOPSIDED)
 KINDS = {"pair": "leak", "source": "source", "target": "target"}  # kind of leak -> the column of KEYS that is equal
+OTHER = "other direction"  # kind of leak between pairs of different directions
 SHARED = ("pair", "source")  # kinds that overlaps of evaluation splits are counted by
 DROPPED_LEAKS = {
     "pair": ("pair",),
@@ -65,12 +71,15 @@ class Selection:
     splits:   train, validation, and the test sets in the order of the corpora
     codes:    the label of each split
     leaks:    for each split except train, the number of training pairs that are also in it, by kind (KINDS)
+              with several directions, these count pairs of the same direction; OTHER counts training sentences
+              that are in a pair of another direction of the split, on either side
     overlaps: for every two evaluation splits, the number of pairs of the second that are also in the first
     """
 
     def __init__(self, streams: Sequence[Stream], rules: CleaningConfig, progress: Progress = no_progress) -> None:
         """Raises TmtError if a corpus is too small for its split shares."""
         self.streams, self.rules = streams, rules
+        self.directions = list(dict.fromkeys(stream.origin.direction for stream in streams))
         names = ["train", "validation"]
         for stream in streams:
             if stream.split != WHOLE:
@@ -97,6 +106,9 @@ class Selection:
         for kind in KINDS:
             progress(f"finding leaks by {kind}", pairs, None)
             leaked.append(self._compare(kind, folder / f"leaked-{kind}.numbers"))
+        if len(self.directions) > 1:
+            progress("finding leaks between directions", pairs, None)
+            leaked.append(self._compare_directions(folder / f"leaked-{OTHER}.numbers"))
         self.labels.mark_all((some for file in leaked for some in _numbers_in(file)), self._drops[LEAK])
 
     def count(self, split: str) -> int:
@@ -189,7 +201,7 @@ class Selection:
         count = partitions_for(sum(piece.shard.pairs for piece in pieces))
         with Partitions(self.labels.folder, "pairs", count) as parts:
             for piece in pieces:
-                parts.add(keys_of(self.labels.folder, piece.shard)["pair"], piece.numbers)
+                parts.add(self._keys(piece, "pair"), piece.numbers)
         self.labels.mark_all((repeated(parts.read(number)) for number in range(count)), self._drops[DUPLICATE])
 
     def _divide(self, number: int, stream: Stream) -> None:
@@ -234,6 +246,55 @@ class Selection:
         for piece, labels in self.labels.having([code]):
             yield keys_of(self.labels.folder, piece.shard)[labels == code]
 
+    def _keys(self, piece: Piece, column: str) -> Numbers:
+        """A column of KEYS. With several directions, equal keys mean the same direction too."""
+        keys: Numbers = keys_of(self.labels.folder, piece.shard)[column]
+        several = len(self.directions) > 1
+        return keys ^ _number_of(str(self.streams[piece.stream].origin.direction)) if several else keys
+
+    def _sentence_keys(self, piece: Piece) -> Iterator[Numbers]:
+        """Of each side; equal keys mean the same sentence of the same language."""
+        keys = keys_of(self.labels.folder, piece.shard)
+        for side, language in zip(SIDES, self.streams[piece.stream].origin.direction, strict=True):
+            sentences: Numbers = keys[side]
+            yield sentences ^ _number_of(language)
+
+    def _compare_directions(self, leaked: Path) -> Path:
+        """As `_compare`, for training pairs with a sentence, on either side, of a held-out pair of another direction.
+
+        A held-out pair of ko-en is a training pair of en-ko when it is reversed, and de-en may share its English one.
+        """
+        train, count, folder = self.codes["train"], partitions_for(2 * self.labels.pairs), self.labels.folder
+        numbers = {direction: number for number, direction in enumerate(self.directions)}
+        of_stream = np.array([numbers[stream.origin.direction] for stream in self.streams], np.uint64)
+        self.leaks = {split: {**counts, OTHER: 0} for split, counts in self.leaks.items()}
+        known_keys = Filter()
+        with Partitions(folder, "known", count) as known, Partitions(folder, "trained", count) as trained:
+            for piece, labels in self.labels.having(range(1, len(self.splits))):
+                rows = (labels != train) & (labels < len(self.splits))
+                at = labels[rows].astype(np.uint64) | of_stream[piece.stream] << np.uint64(8)
+                for keys in self._sentence_keys(piece):
+                    known.add(keys[rows], at)
+                    known_keys.add(keys[rows])
+            for piece, labels in self.labels.having([train]):
+                for keys in self._sentence_keys(piece):
+                    rows = (labels == train) & known_keys.may_have(keys)
+                    at = piece.numbers[rows] | of_stream[piece.stream] << _DIRECTION
+                    trained.add(keys[rows], at)
+        with leaked.open("wb") as file:
+            for number in range(count):
+                held_out, training = known.read(number), trained.read(number)
+                for direction in np.unique(training["at"] >> _DIRECTION):
+                    own = training[training["at"] >> _DIRECTION == direction]
+                    others = held_out[held_out["at"] >> np.uint64(8) != direction]
+                    for split in self.splits[1:]:
+                        of_split = others["key"][others["at"] & np.uint64(255) == self.codes[split]]
+                        hits = np.isin(own["key"], of_split)
+                        self.leaks[split][OTHER] += int(np.count_nonzero(hits))
+                        if self.rules.leaks != "off":
+                            file.write((own["at"][hits] & _PLACE).tobytes())
+        return leaked
+
     def _compare(self, kind: str, leaked: Path) -> Path:
         """Count what training and evaluation splits, and every two of these, have in common by one kind.
 
@@ -244,11 +305,11 @@ class Selection:
         with Partitions(folder, "known", count) as known, Partitions(folder, "trained", count) as trained:
             for piece, labels in self.labels.having(range(1, len(self.splits))):
                 rows = (labels != train) & (labels < len(self.splits))
-                keys = keys_of(folder, piece.shard)[column][rows]
+                keys = self._keys(piece, column)[rows]
                 known.add(keys, labels[rows].astype(np.uint64))
                 known_keys.add(keys)
             for piece, labels in self.labels.having([train]):
-                keys = keys_of(folder, piece.shard)[column]
+                keys = self._keys(piece, column)
                 rows = (labels == train) & known_keys.may_have(keys)
                 trained.add(keys[rows], piece.numbers[rows])
         with leaked.open("wb") as file:
@@ -276,6 +337,12 @@ class Picking:
         shard, rows = item
         texts = texts_of(self.folder, shard)
         return [(texts.sources[row], texts.targets[row]) for row in rows.tolist()]
+
+
+@cache
+def _number_of(name: str) -> Any:
+    """A hash (uint64) of a direction or language, to tell apart equal texts of different ones."""
+    return np.uint64(int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little"))
 
 
 def _numbers_in(file: Path) -> Iterator[Numbers]:

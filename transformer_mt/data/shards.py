@@ -20,6 +20,7 @@ from transformer_mt.corpora.base import WHOLE, Pair
 from transformer_mt.corpora.parts import Texts
 from transformer_mt.data.journal import Written, write
 from transformer_mt.data.languages import PLACES, Languages, merge
+from transformer_mt.data.passes import Origin
 from transformer_mt.data.store import SIDES
 from transformer_mt.text.batches import KEYS
 
@@ -87,7 +88,7 @@ class Shard:
 
 @dataclass
 class Stream:
-    """One split of one corpus, cleaned, in shards. name: the first part of their names"""
+    """One split of one corpus for one direction, cleaned, in shards. name: the first part of their names"""
 
     split: str
     weight: float
@@ -96,6 +97,7 @@ class Stream:
     name: str
     counts: CleaningCounts = field(default_factory=CleaningCounts)
     shards: list[Shard] = field(default_factory=list)
+    origin: Origin = field(default_factory=Origin)
 
     @property
     def trains(self) -> bool:

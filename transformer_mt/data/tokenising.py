@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -18,14 +18,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from transformer_mt.config.direction import Direction
 from transformer_mt.config.schema import Config
 from transformer_mt.data.journal import Journal, Written, write
 from transformer_mt.data.labels import Codes, Piece
 from transformer_mt.data.languages import PLACES
 from transformer_mt.data.parallel import Progress, Workers
+from transformer_mt.data.passes import Origin
 from transformer_mt.data.selection import Selection
 from transformer_mt.data.shards import texts_of
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
+from transformer_mt.data.weighing import weights_of
 from transformer_mt.text.cleaning import LOPSIDED, TOO_LONG
 from transformer_mt.text.codec import Segmenter, tokenizers_digest
 from transformer_mt.text.script import foreign_script
@@ -39,38 +42,62 @@ Numbers = NDArray[np.int32]
 
 
 def train_segmenters(config: Config, selection: Selection, folder: Path, workers: Workers) -> dict[str, Segmenter]:
-    """Learn tokenizers from the training split and save them; by side. A shared tokenizer is one object."""
+    """Learn tokenizers from the training split and save them; by side. A shared tokenizer is one object.
+
+    With several directions, a tokenizer learns from all languages of its side, weighed as training does.
+    """
     source = Segmenter(config.source_tokenizer, config.data.source_language)
+    shares = weights_of(config, selection) if config.data.directions is not None else None
     if config.has_shared_tokenizer:
-        sample = sample_of(selection, max(1, source.config.training_sentences // 2), workers)
+        sample = sample_of(selection, max(1, source.config.training_sentences // 2), workers, shares)
         source.train(side for pair in sample for side in pair)
         segmenters = {SOURCE: source, TARGET: source}
     else:
         target = Segmenter(config.target_tokenizer, config.data.target_language)
-        source.train(pair[0] for pair in sample_of(selection, source.config.training_sentences, workers))
-        target.train(pair[1] for pair in sample_of(selection, target.config.training_sentences, workers))
+        source.train(pair[0] for pair in sample_of(selection, source.config.training_sentences, workers, shares))
+        target.train(pair[1] for pair in sample_of(selection, target.config.training_sentences, workers, shares))
         segmenters = {SOURCE: source, TARGET: target}
         target.save(folder / TARGET)
     source.save(folder / SOURCE)
     return segmenters
 
 
-def sample_of(selection: Selection, most: int, workers: Workers) -> Iterator[tuple[str, str]]:
-    """At most `most` training pairs, evenly spaced over the corpus."""
+def sample_of(
+    selection: Selection, most: int, workers: Workers, weights: Sequence[float] | None = None
+) -> Iterator[tuple[str, str]]:
+    """At most `most` training pairs, evenly spaced over the corpus.
+
+    weights: how often each pair of a stream is in the sample, relative to those of other streams; None: equally often
+    """
     total = selection.count("train")
     most = min(most, total)
-    ranks = -(-np.arange(1, most + 1, dtype=np.int64) * total // most) - 1 if most else np.zeros(0, np.int64)
-    return selection.picked("train", ranks, workers)
+    if weights is None:
+        return selection.picked("train", _spaced(total, most), workers)
+    counts = selection.counts("train")
+    scale = most / sum(pairs * weight for pairs, weight in zip(counts, weights, strict=True))
+    ranks, first = [np.zeros(0, np.int64)], 0
+    for pairs, weight in zip(counts, weights, strict=True):
+        ranks.append(first + _spaced(pairs, round(scale * weight * pairs)))
+        first += pairs
+    return selection.picked("train", np.concatenate(ranks), workers)
+
+
+def _spaced(total: int, number: int) -> NDArray[np.int64]:
+    """So many numbers below `total`, evenly spaced and ascending; some several times if they are more."""
+    if not total or not number:
+        return np.zeros(0, np.int64)
+    return -(-np.arange(1, number + 1, dtype=np.int64) * total // number) - 1
 
 
 def shown(selection: Selection, workers: Workers) -> dict[str, list[tuple[str, str]]]:
     """By split: the first pair, the last, and one in the middle."""
-    found = {}
-    for split in selection.splits:
-        last = selection.count(split) - 1
-        ranks = np.unique([last * place // (SHOWN_PAIRS - 1) for place in range(SHOWN_PAIRS)])
-        found[split] = list(selection.picked(split, ranks, workers))
-    return found
+    return {split: list(selection.picked(split, ranks_shown(selection, split), workers)) for split in selection.splits}
+
+
+def ranks_shown(selection: Selection, split: str) -> NDArray[np.int64]:
+    """The places of the pairs of a split that the report shows."""
+    last = selection.count(split) - 1
+    return np.unique([last * place // (SHOWN_PAIRS - 1) for place in range(SHOWN_PAIRS)])
 
 
 @dataclass
@@ -109,6 +136,7 @@ class Stored(NamedTuple):
 class Tokenised:
     """What a worker has written for a shard, and counted. Dropped pairs are counted only in `outliers` and `dropped`.
 
+    stream:   the number of its stream
     stored:   the content of the file NAME.ids, in order: for each split and side the lengths, then the ids
     sides:    counts by split and side
     cut:      by split: pairs with a sentence that was cut to `max_length`
@@ -118,6 +146,7 @@ class Tokenised:
 
     name: str
     pairs: int
+    stream: int = 0
     stored: list[Stored] = field(default_factory=list)
     sides: dict[str, dict[str, SideCounts]] = field(default_factory=dict)
     cut: Counter[str] = field(default_factory=Counter)
@@ -200,11 +229,16 @@ class Flat(NamedTuple):
 
 @dataclass(frozen=True)
 class Tokenising:
-    """Tokenises a shard in a worker process, which loads the segmenters once. codes: the label of each split"""
+    """Tokenises a shard in a worker process, which loads the segmenters once.
+
+    codes:   the label of each split
+    origins: of the pairs of each stream
+    """
 
     config: Config
     folder: Path
     codes: dict[str, int]
+    origins: Sequence[Origin]
 
     @cached_property
     def segmenters(self) -> tuple[Segmenter, Segmenter]:
@@ -217,10 +251,11 @@ class Tokenising:
         texts, chosen = texts_of(scratch, piece.shard), np.flatnonzero(labels < len(self.codes))
         columns = [[side[row] for row in chosen.tolist()] for side in (texts.sources, texts.targets)]
         sides = [Flat.of(column, segmenter) for column, segmenter in zip(columns, self.segmenters, strict=True)]
-        done, labels = Tokenised(piece.shard.name, len(chosen)), labels[chosen]
+        done, labels = Tokenised(piece.shard.name, len(chosen), piece.stream), labels[chosen]
+        origin = self.origins[piece.stream]
         if self.codes["train"] in labels:
-            faults = self._faults(labels, sides)
-            foreign = self._foreign(columns, (labels == self.codes["train"]) & (faults == 0))
+            faults = self._faults(labels, sides, len(origin.tags_in("train")))
+            foreign = self._foreign(columns, origin.direction, (labels == self.codes["train"]) & (faults == 0))
             for kind, rows in (LOPSIDED, faults == 2), (SCRIPT, foreign):
                 if rows.any():
                     done.outliers[kind] = int(np.count_nonzero(rows))
@@ -232,7 +267,8 @@ class Tokenising:
         content = list[bytes]()
         for split, code in self.codes.items():
             if code in labels:
-                content += self._store(split, labels == code, columns, sides, done)
+                tags = len(origin.tags_in(split))
+                content += self._store(split, labels == code, columns, sides, done, tags)
         done.files.append(write(scratch, f"{done.name}.ids", b"".join(content)))
         if any(flat.words is not None for flat in sides):
             counts = {split: {side: one.words for side, one in both.items()} for split, both in done.sides.items()}
@@ -242,17 +278,20 @@ class Tokenising:
                 one.words = Counter()
         return done
 
-    def _faults(self, labels: Codes, sides: list[Flat]) -> Codes:
-        """By pair: the first rule that it violates (`text.cleaning.fault_of_lengths`), 1: TOO_LONG, 2: LOPSIDED."""
+    def _faults(self, labels: Codes, sides: list[Flat], tags: int) -> Codes:
+        """By pair: the first rule that it violates (`text.cleaning.fault_of_lengths`), 1: TOO_LONG, 2: LOPSIDED.
+
+        tags: before each source; they count for the longest, and not for the ratio
+        """
         most, ratio = self.config.data.max_length, self.config.data.cleaning.max_ratio
         one, other = (flat.lengths.astype(np.float64) + 1 for flat in sides)
         shorter, longer = np.minimum(one, other), np.maximum(one, other)
         lopsided = longer > ratio * shorter if ratio is not None else np.zeros(len(one), dtype=bool)
-        faults = np.where(longer > most, 1, np.where(lopsided, 2, 0))
+        faults = np.where(np.maximum(one + tags, other) > most, 1, np.where(lopsided, 2, 0))
         return np.where(labels == self.codes["train"], faults, 0).astype(np.uint8)
 
-    def _foreign(self, columns: list[list[str]], judged: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        (sources, targets), languages = columns, self.config.data.one_direction
+    def _foreign(self, columns: list[list[str]], languages: Direction, judged: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        sources, targets = columns
         found = np.zeros(len(judged), dtype=bool)
         found[judged] = [
             foreign_script(sources[row], languages.source) or foreign_script(targets[row], languages.target)
@@ -261,15 +300,21 @@ class Tokenising:
         return found
 
     def _store(
-        self, split: str, rows: NDArray[np.bool_], columns: list[list[str]], sides: list[Flat], done: Tokenised
+        self,
+        split: str,
+        rows: NDArray[np.bool_],
+        columns: list[list[str]],
+        sides: list[Flat],
+        done: Tokenised,
+        tags: int,
     ) -> Iterator[bytes]:
-        """The lengths and ids of a split by side; counts them in `done`."""
-        most = self.config.data.max_length - 1
-        longest = np.maximum(*(flat.lengths[rows] for flat in sides))
-        done.cut[split] += int(np.count_nonzero(longest > most))
+        """The lengths and ids of a split by side, without tags; counts them in `done`. tags: how many get added"""
+        mosts = self.config.data.max_length - 1 - tags, self.config.data.max_length - 1
+        are_cut = np.logical_or(*(flat.lengths[rows] > most for flat, most in zip(sides, mosts, strict=True)))
+        done.cut[split] += int(np.count_nonzero(are_cut))
         done.sides[split] = {}
         sizes = list[int]()
-        for name, column, flat in zip(SIDES, columns, sides, strict=True):
+        for name, column, flat, most in zip(SIDES, columns, sides, mosts, strict=True):
             some = flat.only(rows)
             texts = column if rows.all() else [column[row] for row in np.flatnonzero(rows).tolist()]
             done.sides[split][name] = some.counts(texts)

@@ -75,7 +75,10 @@ def draw_curves(metrics_file: Path, folder: Path, theme: Theme = "light", apart:
     drawn: list[Path | None] = [_compare({name: records}, folder / "learning-curves.png", theme)]
     if apart:
         drawn.append(_draw_loss(records, folder / "loss.png", theme))
-        drawn.append(_draw_one(records, "validation", "bleu", _BLEU, folder / "bleu.png", theme, max))
+        drawn.append(
+            _draw_directions(records, folder / "bleu.png", theme)
+            or _draw_one(records, "validation", "bleu", _BLEU, folder / "bleu.png", theme, max)
+        )
     drawn += [
         _draw_one(records, "step", "learning_rate", "Learning rate", folder / "learning_rate.png", theme),
         _draw_one(records, "step", "tokens_per_second", "Target tokens per second", folder / "speed.png", theme),
@@ -231,6 +234,33 @@ def _draw_one(
             _mark_best(axes, curve, "C0", best)
         _name_steps(axes)
         _begin_at_zero(axes, 100 if key == "bleu" else math.inf)
+    return file
+
+
+def _draw_directions(records: Sequence[Record], file: Path, theme: Theme) -> Path | None:
+    """Draw the BLEU of each direction and, thick, their mean; None if there is one direction, or no BLEU."""
+    steps, by_name = list[int](), dict[str, Curve]()
+    for record in records:
+        found = record.get("bleu_by_direction")
+        for name, value in found.items() if isinstance(found, dict) else ():
+            if record.get("event") == "validation" and isinstance(value, (int, float)) and math.isfinite(value):
+                curve = by_name.setdefault(str(name), Curve([], []))
+                curve.steps.append(record["step"])
+                curve.values.append(float(value))
+                steps.append(record["step"])
+    mean = Curve(*points(records, "validation", "bleu"))
+    if not steps or not mean.steps:
+        return None
+    with canvas(file, _INCHES, theme) as figure:
+        axes = _only_panel(figure, _BLEU)
+        colors = len(COLORS[theme].series)
+        for place, (name, curve) in enumerate(by_name.items(), start=1):
+            axes.plot(curve.steps, curve.values, color=f"C{place % colors}", label=drawable(name), **_THIN)
+        axes.plot(mean.steps, mean.values, color="C0", label="mean", **_THICK)
+        _mark_best(axes, mean, "C0", max)
+        _name_steps(axes)
+        _begin_at_zero(axes, 100)
+        axes.legend(loc="lower right", fontsize=PLAIN)
     return file
 
 

@@ -153,6 +153,8 @@ class Events:
             self.say(table_head(columns), "bold", log=table_head())
         self._rows += 1
         self.say(table_row(values, columns), "green" if values["best"] else "", log=table_row(values))
+        if of_each := values.get("bleu_by_direction"):
+            self.say(f"       BLEU {', '.join(f'{name} {bleu:.2f}' for name, bleu in of_each.items())}")
         for sample in samples:
             self.say(sample_line(*sample, room), log=sample_line(*sample))
         if self.prints and time.monotonic() - self._drawn > PLOT_SECONDS:

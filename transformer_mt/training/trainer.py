@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -263,7 +264,7 @@ class Trainer:
             result = self.validation.evaluate(self.model)
         if not math.isfinite(result.loss):
             self.world.exit_all(self._diverged(f"the validation loss is not a finite number at step {state.step:,}"))
-        values = {
+        values: dict[str, Any] = {
             "step": state.step,
             "epoch": state.latest_epoch,
             "train_loss": state.recent_loss,
@@ -273,6 +274,8 @@ class Trainer:
             "search": "greedy",
             "seconds": round(state.recent_seconds, 3),
         }
+        if result.by_direction:
+            values["bleu_by_direction"] = {name: round(bleu, 4) for name, bleu in result.by_direction.items()}
         values["best"] = state.record_validation(result.loss, result.bleu, self.settings)
         ended = self.world.from_main(lambda: self.supervisor.judge(values))
         state.stopped = self.world.from_main(lambda: reason_to_stop(state, self.settings)) or ended  # clocks differ

@@ -30,10 +30,14 @@ class Sample:
 
 @dataclass(frozen=True)
 class BleuResult:
-    """The BLEU score of greedy translations of validation sentences, and a few samples."""
+    """The BLEU score of greedy translations of validation sentences, and a few samples.
+
+    by_direction: if there are several; `bleu` is then their mean
+    """
 
     bleu: float
     samples: list[Sample] = field(default_factory=list)
+    by_direction: dict[str, float] = field(default_factory=dict)
 
 
 BleuOf = Callable[[Transformer], BleuResult]
@@ -41,11 +45,12 @@ BleuOf = Callable[[Transformer], BleuResult]
 
 @dataclass(frozen=True)
 class ValidationResult:
-    """loss: mean of -log p of a target token; bleu: None if it is not computed."""
+    """loss: mean of -log p of a target token; bleu: None if it is not computed; by_direction: as in BleuResult."""
 
     loss: float
     bleu: float | None = None
     samples: list[Sample] = field(default_factory=list)
+    by_direction: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -65,7 +70,9 @@ class Validation:
             scored = self.bleu_of(model) if self.bleu_of is not None else None
         finally:
             model.train(was_training)
-        return ValidationResult(loss) if scored is None else ValidationResult(loss, scored.bleu, scored.samples)
+        if scored is None:
+            return ValidationResult(loss)
+        return ValidationResult(loss, scored.bleu, scored.samples, scored.by_direction)
 
 
 @torch.inference_mode()

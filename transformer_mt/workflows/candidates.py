@@ -9,6 +9,8 @@ from typing import Any
 
 from torch import Tensor
 
+from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.config.direction import Direction
 from transformer_mt.config.schema import Config
 from transformer_mt.data.prepared import Prepared
 from transformer_mt.data.store import Store
@@ -38,17 +40,25 @@ class Scorer:
     machine: Machine
 
     def greedy(self) -> Validation:
-        """For training: BLEU of greedy translations of the first `bleu_sentences` sentences, and a few samples."""
+        """For training: BLEU of greedy translations of the first `bleu_sentences` sentences, and a few samples.
+
+        With several directions, of each of them.
+        """
         config, most = self.config, self.config.training.bleu_sentences
         decoding = config.decoding.model_copy(update={"method": "beam", "beam": 1, "n_best": 1})
+        places = places_of(self.prepared, "validation", most)
+        bleu_of = self._bleu_of(places, self._translating_ids(decoding)) if most else None
+        return Validation(self._store, self.machine, bleu_of)
+
+    def _translating_ids(self, decoding: DecodingConfig) -> Callable[[Transformer, Sequence[int]], list[str]]:
+        """A function that translates the sentences at some places of the split as they are stored, with their tags."""
         store, target = self._store, self.prepared.codecs()[1]
-        ids = [store.source[number] for number in range(min(most, len(store.source.lengths)))]
 
         def translate(model: Transformer, places: Sequence[int]) -> list[str]:
-            found = translate_ids(model, [ids[place] for place in places], decoding, self.machine.device)
+            found = translate_ids(model, [store.source[place] for place in places], decoding, self.machine.device)
             return [target.decode(one) for one in found]
 
-        return Validation(store, self.machine, self._bleu_of(len(ids), translate) if most else None)
+        return translate
 
     def final(self, codecs: tuple[Codec, Codec] | None = None) -> Validation:
         """For a finished model: BLEU with the search of the config, as by `tmt evaluate --split validation`.
@@ -56,14 +66,15 @@ class Scorer:
         codecs: of the model, if they are not those of the prepared data; then only BLEU can be computed
         """
         codecs, decoding = codecs or self.prepared.codecs(), self.config.decoding
-        sources = self._texts[0][: self.sentences]
+        places, sources = places_of(self.prepared, "validation", self.sentences), self._texts[0]
 
         def translate(model: Transformer, places: Sequence[int]) -> list[str]:
             directory = ModelDirectory(self.prepared.folder, self.config, model, *codecs)
             translator = Translator([directory], decoding, Computing(scored=False))
             return [one.text for one in translator.translate([sources[place] for place in places], split=False)]
 
-        bleu_of = self._bleu_of(len(sources), translate) if self.config.training.bleu_sentences else None
+        translating = translate if self.config.data.directions is None else self._translating_ids(decoding)
+        bleu_of = self._bleu_of(places, translating) if self.config.training.bleu_sentences else None
         return Validation(self._store, self.machine, bleu_of)
 
     @cached_property
@@ -76,8 +87,12 @@ class Scorer:
 
     @property
     def sentences(self) -> int:
-        """How many validation sentences `final` translates: all, unless this takes long with the config's search."""
-        return min(self.prepared.manifest.splits["validation"], max(1, ROWS // make_search(self.config.decoding).rows))
+        """How many validation sentences `final` translates: all, unless this takes long with the config's search.
+
+        With several directions, how many of each at most.
+        """
+        most = ROWS // make_search(self.config.decoding).rows // len(self.config.data.all_directions)
+        return min(self.prepared.manifest.splits["validation"], max(1, most))
 
     @property
     def criterion(self) -> dict[str, Any]:
@@ -93,7 +108,8 @@ class Scorer:
         """What `compare` measures, in a few words."""
         if not self.config.training.bleu_sentences:
             return "the loss of the validation split (training.bleu_sentences is 0)"
-        return f"{self.sentences:,} validation sentences with {search_name(self.config.decoding)}"
+        number = sum(len(places) for places in places_of(self.prepared, "validation", self.sentences).values())
+        return f"{number:,} validation sentences with {search_name(self.config.decoding)}"
 
     def compare(
         self,
@@ -112,15 +128,40 @@ class Scorer:
             say(f"{one!s:<26} {bleu}loss {result.loss:.3f}")
         return measured
 
-    def _bleu_of(self, count: int, translate: Callable[[Transformer, Sequence[int]], list[str]]) -> BleuOf:
-        """BLEU of the first `count` sentences. translate: those at some places of the split."""
-        sources, references = (side[:count] for side in self._texts)
-        world, language = self.machine.world, self.config.data.one_direction.target
+    def _bleu_of(
+        self, of: Mapping[str, Sequence[int]], translate: Callable[[Transformer, Sequence[int]], list[str]]
+    ) -> BleuOf:
+        """BLEU of the sentences at some places, by direction, and its mean. translate: those at some of the places."""
+        sources, references = self._texts
+        world, places = self.machine.world, [place for some in of.values() for place in some]
+        count = len(places)
+
+        def scores(translated: Mapping[int, str]) -> dict[str, float]:
+            return {
+                name: score(
+                    [translated[place] for place in some],
+                    [references[place] for place in some],
+                    Direction.of(name).target,
+                    ["bleu"],
+                )["bleu"].value
+                for name, some in of.items()
+            }
 
         def bleu_of(model: Transformer) -> BleuResult:
-            translations = world.split_work(range(count), lambda own: translate(model, own))
-            bleu = world.from_main(lambda: score(translations, references, language, ["bleu"])["bleu"].value)
-            shown = [count * place // SAMPLES for place in range(min(SAMPLES, count))]
-            return BleuResult(bleu, [Sample(sources[i], references[i], translations[i]) for i in shown])
+            translated = dict(zip(places, world.split_work(places, lambda own: translate(model, own)), strict=True))
+            bleus = world.from_main(lambda: scores(translated))
+            shown = [places[count * place // SAMPLES] for place in range(min(SAMPLES, count))]
+            samples = [Sample(sources[i], references[i], translated[i]) for i in shown]
+            return BleuResult(sum(bleus.values()) / len(bleus), samples, bleus if len(bleus) > 1 else {})
 
         return bleu_of
+
+
+def places_of(prepared: Prepared, split: str, most: int | None = None) -> dict[str, list[int]]:
+    """The places of the pairs of each direction in a split, at most the first `most` of each."""
+    found: dict[str, list[int]] = {}
+    start = 0
+    for run in prepared.runs(split):
+        found.setdefault(run.direction, []).extend(range(start, start + run.pairs))
+        start += run.pairs
+    return {name: places[:most] for name, places in found.items()}

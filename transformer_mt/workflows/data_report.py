@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from transformer_mt.config.direction import SEVERAL
 from transformer_mt.config.languages import MISTAKEN, meant_by
 from transformer_mt.corpora.base import WHOLE
 from transformer_mt.corpora.tables import listed
 from transformer_mt.data.doctor import DataReport, LanguageFigures, Outliers, PairCounts
 from transformer_mt.data.languages import MOST
 from transformer_mt.data.reading import DECODED
-from transformer_mt.data.selection import DROPPED_LEAKS, key_of
+from transformer_mt.data.selection import DROPPED_LEAKS, OTHER, key_of
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
 from transformer_mt.reporting.table import Line, aligned
 from transformer_mt.reporting.terminal import LABEL_COLUMNS, wrapped
@@ -50,19 +51,23 @@ def report_lines(report: DataReport, columns: int | None = None) -> list[str]:
     columns: width of the terminal, into which the pairs are wrapped
     """
     languages = report.languages
-    lines = [f"{report.name}: {languages[SOURCE]} -> {languages[TARGET]}", ""]
+    what = ", ".join(report.directions) or f"{languages[SOURCE]} -> {languages[TARGET]}"
+    lines = [f"{report.name}: {what}", ""]
     pairs, sentences = _pairs_table(report.pairs), _sentences_table(report)
     lines += [*aligned(pairs, "<" + ">" * len(report.pairs)), "", *aligned(sentences, "<<>>>>>>>"), ""]
+    if report.directions:
+        lines += [*aligned(_directions_table(report), "<" + ">" * (1 + len(report.splits))), ""]
     sizes = report.vocabulary
     if report.shared_vocabulary:
-        lines.append(f"vocabulary: {sizes[SOURCE]:,} tokens for both languages")
+        of = "all" if report.directions else "both"
+        lines.append(f"vocabulary: {sizes[SOURCE]:,} tokens for {of} languages")
     else:
-        lines.append("vocabularies: " + ", ".join(f"{sizes[side]:,} tokens {languages[side]}" for side in SIDES))
+        lines.append("vocabularies: " + ", ".join(f"{sizes[side]:,} tokens {_named(report, side)}" for side in SIDES))
     lines += [f"tokenizers: {reused}" for reused in _reused(report)]
     for split, examples in report.examples.items():
         lines += ["", f"pairs of {split}:"]
-        for pair in examples:
-            sides = [f"  {report.languages[side]}: {text}" for side, text in zip(SIDES, pair, strict=True)]
+        for number, pair in enumerate(examples):
+            sides = [f"  {code}: {text}" for code, text in zip(report.codes(split, number), pair, strict=True)]
             lines += [wrapped(line, columns, len("  de: ")) for line in sides] if columns else sides
     for number, remark in enumerate(remarks(report)):
         lines += [""] if number == 0 else []
@@ -81,9 +86,9 @@ def short_report(report: DataReport) -> Iterator[str]:
     yield f"pairs      {kept}" + (f"; dropped: {rules}" if rules else "")
     for reused in _reused(report):
         yield f"tokenizers {reused}"
-    for pair in report.examples.get("train", ()):
-        for side, text in zip(SIDES, pair, strict=True):
-            yield f"{indent}{report.languages[side]}: {text}"
+    for number, pair in enumerate(report.examples.get("train", ())):
+        for code, text in zip(report.codes("train", number), pair, strict=True):
+            yield f"{indent}{code}: {text}"
     for remark in remarks(report):
         yield f"note       {remark.text}"
         for line in remark.lines:
@@ -142,7 +147,7 @@ def _sentences_table(report: DataReport) -> list[Line]:
             rows.append(
                 [
                     name if first else "",
-                    report.languages[side],
+                    _named(report, side),
                     f"{split.pairs:,}" if first else "",
                     f"{figures.tokens:,}",
                     f"{figures.mean:.1f}",
@@ -155,9 +160,22 @@ def _sentences_table(report: DataReport) -> list[Line]:
     return rows
 
 
+def _directions_table(report: DataReport) -> list[Line]:
+    rows: list[Line] = [["direction", *report.splits, "seen in an epoch"]]
+    for name, figures in report.directions.items():
+        counts = (f"{figures.pairs[split]:,}" for split in report.splits)
+        rows.append([name, *counts, f"{figures.seen:,}"])
+    return rows
+
+
+def _named(report: DataReport, side: str) -> str:
+    """The language of a side, or `sources` and `targets` if there are several."""
+    return f"{side}s" if report.languages[side] == SEVERAL else report.languages[side]
+
+
 def remarks(report: DataReport) -> Iterator[Remark]:
     """What is unusual in the data, the most serious first."""
-    yield from _mistaken(report.languages)
+    yield from _mistaken(report)
     for passed in report.passed:
         text = f"{passed.place}: {counted(passed.rows, 'row')} not read: {passed.reason}"
         yield Remark(text, passed.remedy, passed.first)
@@ -187,14 +205,18 @@ def _outliers(outliers: Mapping[str, Outliers]) -> Iterator[Remark]:
             yield Remark(f"{counted(outlier.pairs, 'training pair')} {OUTLIERS[kind]}", "", outlier.places)
 
 
-def _mistaken(languages: Mapping[str, str]) -> Iterator[Remark]:
+def _mistaken(report: DataReport) -> Iterator[Remark]:
     """Codes of countries that are used as codes of languages."""
-    for side, code in languages.items():
+    places = [(f"data.{side}", code) for side, code in report.languages.items()]
+    if report.directions:
+        codes = dict.fromkeys(code for name in report.directions for code in name.split("-"))
+        places = [("data.directions", code) for code in codes]
+    for key, code in places:
         if code in MISTAKEN:
             language, meant = meant_by(code)
             yield Remark(
-                f"data.{side} is {code}; the code of {language} is {meant}",
-                f"Set data.{side}: {meant}. Cleaning, tokenizers and scores then know the language.",
+                f"{key} {'has' if report.directions else 'is'} {code}; the code of {language} is {meant}",
+                f"Set {key}: {meant}. Cleaning, tokenizers and scores then know the language.",
             )
 
 
@@ -225,6 +247,15 @@ def _leaks(split: str, leaks: Mapping[str, int], rule: str) -> Iterator[Remark]:
         remedy = f"They raise the score on {split}; data.cleaning.leaks: pair drops them." if rule == "off" else ""
         yield Remark(f"{counted(leaks['pair'], 'training pair')} also in {split}: {outcome}", remedy)
     yield from _half_leaks(split, leaks, rule)
+    yield from _leaks_between_directions(split, leaks, rule)
+
+
+def _leaks_between_directions(split: str, leaks: Mapping[str, int], rule: str) -> Iterator[Remark]:
+    if leaks.get(OTHER):
+        outcome = "kept" if rule == "off" else "their pairs are dropped"
+        remedy = f"They raise the score on {split}; data.cleaning.leaks: pair drops them." if rule == "off" else ""
+        what = f"{counted(leaks[OTHER], 'training sentence')} also in {split} of another direction"
+        yield Remark(f"{what}: {outcome}", remedy)
 
 
 def _half_leaks(split: str, leaks: Mapping[str, int], rule: str) -> Iterator[Remark]:
@@ -276,7 +307,7 @@ def _cuts(report: DataReport) -> Iterator[Remark]:
 
 
 def _tokenizer(report: DataReport, side: str) -> Iterator[Remark]:
-    language, figures = report.languages[side], report.splits["validation"].side(side)
+    language, figures = _named(report, side), report.splits["validation"].side(side)
     if figures.unknown_rate > MANY_UNKNOWN:
         words = "Lower min_frequency, or use kind: sentencepiece, which splits rare words."
         pieces = "byte_fallback: true spells them in bytes; character_coverage: 1.0 keeps every letter of training."

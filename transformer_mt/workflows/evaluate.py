@@ -27,6 +27,7 @@ from transformer_mt.files.lines import lines_of, path_of, paths_of, printable
 from transformer_mt.reporting.bars import bar
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.vocabulary import bleu_of_tokens
+from transformer_mt.workflows.directions import evaluate_directions
 from transformer_mt.workflows.engines import load_translator
 from transformer_mt.workflows.models import (
     config_of_model,
@@ -152,6 +153,11 @@ def evaluate_splits(folder: Path, names: Sequence[str], device: str) -> Iterator
     if not names:
         return
     config = config_of_model(folder)
+    if config.data.directions is not None:
+        for name, report in evaluate_directions(folder, Prepared.open(prepared_folder(config)), names, device):
+            _store(folder, name, report, {"decoding": config.decoding.model_dump(mode="json")})
+            yield name, report
+        return
     translator = load_translator([folder], config.decoding, Computing(device=device, scored=False))
     for name in names:
         test_set = _test_set(config, name, TestFiles())

@@ -23,6 +23,7 @@ from transformer_mt.config.load import ConfigLike, config_of, differences
 from transformer_mt.config.schema import Config
 from transformer_mt.data.contents import Contents, contents_of, different_parts
 from transformer_mt.data.parent import Parent
+from transformer_mt.data.passes import passes_of
 from transformer_mt.data.prepare import require_replaceable
 from transformer_mt.data.prepared import Prepared, prepared_folder
 from transformer_mt.errors import TmtError
@@ -191,8 +192,8 @@ def _sharing(world: World, folder: Path) -> dict[int, bool]:
 def _missing(config: Config, run: Path) -> str:
     """Why this machine cannot prepare the data: a file that it lacks. Empty if it can."""
     try:
-        for options in config.data.corpus:
-            options.corpus(options, *config.data.one_direction).fetch()
+        for one in passes_of(config.data):
+            one.corpus.fetch()
         parent_of(config, run)
     except TmtError as error:
         return str(error).split("\n")[0]

@@ -82,6 +82,8 @@ def _misfits(config: Config, parent: Config) -> list[tuple[str, str]]:
     for line in differences(parent, config):
         key, _, values = line.partition(": ")
         free = key in FREE or (key.startswith("tokenizer.") and key.rpartition(".")[2] in FREE_OF_TOKENIZERS)
+        if key in ("data.source", "data.target") and (config.data.directions or parent.data.directions):
+            continue  # tags are added to the vocabulary
         if key.startswith(FITTING) and not free:
             found.append((key, values))
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -40,7 +41,7 @@ class SynthesisReport:
 
     folder: with the synthetic text
     counts: by step: how many sentences or pairs were read and kept, and how many each rule dropped
-    held_out: synthetic sentences that are also in validation or test sets, counted in the files at the end
+    held_out: synthetic sentences that are also in validation or test sets, counted in the files at the end: always 0
     epochs: of the final model, if the config counts in epochs
     train:  the final training
     steps:  of a plan
@@ -131,27 +132,47 @@ class _Synthesis:
     def run(self) -> SynthesisReport:
         plan, main = self.plan, self.world.from_main
         held_out = HeldOut(self.prepared)
-        self._say(TEXT_ROW)
+        if self.world.is_main:
+            self._warn_of_given(held_out)
+        self._begin(TEXT_ROW)
         counts = {TEXT_ROW: main(lambda: write_texts(plan, held_out), TEXT_ROW)}
         for teacher in plan.to_train:
-            self._say(f"train {teacher.run.name}")
+            self._begin(f"train {teacher.run.name}")
             self._train(teacher)
         for part in plan.parts:
-            self._say(f"translate {part.name}")
+            self._begin(f"translate {part.name}")
             counts[part.name] = self._translate(part, held_out)
-        self._say(PREPARED_ROW)
-        found = main(lambda: sum(held_out.count(file) for file in plan.synthetic_files), "the search for leaks")
+        self._begin(PREPARED_ROW)
+        main(lambda: self._require_no_leak(held_out), "the search for leaks")
         final, counts[PREPARED_ROW] = main(self._final, "the data to be prepared")
-        self._say(f"train {plan.name}")
+        self._begin(f"train {plan.name}")
         trained = train_in(self.world, final, plan.run)
-        report = SynthesisReport(plan.method, plan.folder, counts, found, final.training.max_epochs, trained)
+        report = SynthesisReport(plan.method, plan.folder, counts, 0, final.training.max_epochs, trained)
         main(lambda: replace_text(plan.folder / REPORT, json.dumps(report.to_json(), indent=1) + "\n"))
         return report
 
-    def _say(self, name: str) -> None:
+    def _begin(self, name: str) -> None:
         self._step += 1
         if self.world.is_main:
-            note(f"step {self._step}/{len(self.plan.to_train) + len(self.plan.parts) + 3}  {name}")
+            steps = len(self.plan.to_train) + len(self.plan.parts) + 3
+            print(f"step       {self._step} of {steps}: {name}", file=sys.stderr, flush=True)
+
+    def _warn_of_given(self, held_out: HeldOut) -> None:
+        """A note for each given model that was trained on sentences of validation or test sets."""
+        for one in self.plan.teachers:
+            seen = held_out.seen_by(one, one.source != self.plan.languages.source) if one.config is None else 0
+            if seen is None:
+                note(f"{one.run}: unknown whether this model was trained on sentences of validation or test sets")
+            elif seen:
+                note(f"{one.run}: this model was trained on {seen:,} sentences that are in validation or test sets")
+
+    def _require_no_leak(self, held_out: HeldOut) -> None:
+        """Raises TmtError if a synthetic file has a sentence of validation or test sets: somebody has changed it."""
+        for file in self.plan.synthetic_files:
+            if found := held_out.count(file):
+                problem = f"{found:,} lines of this file are in validation or test sets; it was changed"
+                remedy = f"Delete {self.plan.folder}, and run the same command again."
+                raise TmtError(problem, place=file, remedy=remedy)
 
     def _train(self, teacher: Teacher) -> None:
         """Train a teacher, or go on with its training; a finished one stays as it is."""

@@ -9,18 +9,18 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from random import Random
 from typing import Any
 
 from torch import Tensor
 
 from transformer_mt.config.load import ConfigLike
 from transformer_mt.config.schema import Config
-from transformer_mt.data.batching import Batches, Sampler
+from transformer_mt.data.batching import Batches
 from transformer_mt.data.parent import Parent, hashes_for_model
 from transformer_mt.data.planning import BatchSize
 from transformer_mt.data.prepare import samples_segmentations
 from transformer_mt.data.prepared import Prepared
+from transformer_mt.data.sampling import sampler_of
 from transformer_mt.decoding.finding import RUNS
 from transformer_mt.decoding.model_directory import save_model_directory
 from transformer_mt.decoding.searches.base import search_name
@@ -247,19 +247,9 @@ class TrainingJob:
             accumulate=settings.accumulate,
             rank=world.rank,
             world=world.size,
-            sampler=self._sampler() if samples_segmentations(self.config) else None,
+            sampler=sampler_of(self.prepared) if samples_segmentations(self.config) else None,
             max_length=self.config.data.max_length,
         )
-
-    def _sampler(self) -> Sampler:
-        """Draws a new segmentation of a training pair for each batch it is in."""
-        sources, targets = self.prepared.training_text()
-        source, target = self.prepared.codecs()
-
-        def sample(pair: int, random: Random) -> tuple[list[int], list[int]]:
-            return source.sample(sources[pair], random), target.sample(targets[pair], random)
-
-        return sample
 
     def _introduce(self, model: Transformer, batches: Batches) -> None:
         """Print the run, data, model, machine and memory before training starts."""

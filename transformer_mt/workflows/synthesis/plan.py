@@ -9,10 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
+from pydantic import ValidationError
+
 from transformer_mt.config.credentials import without_credentials_in
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.direction import Direction
 from transformer_mt.config.load import config_of
+from transformer_mt.config.problems import value_problem
 from transformer_mt.config.reversal import reversed_config
 from transformer_mt.config.runs import RUNS
 from transformer_mt.config.schema import Config
@@ -22,6 +25,7 @@ from transformer_mt.data.prepared import CorpusFile
 from transformer_mt.decoding.finding import WEIGHTS, find_model
 from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import check_exists, path_of
+from transformer_mt.files.opening import archive_of
 from transformer_mt.files.replace import replace_text
 from transformer_mt.workflows.models import config_of_model
 
@@ -165,7 +169,7 @@ class Plan:
         settings, values = self.settings, self.config.model_dump(mode="json")
         corpora = values["data"]["corpus"]
         for corpus in corpora:
-            corpus["weight"] = min(100.0, corpus["weight"] * settings.real_weight)
+            corpus["weight"] *= settings.real_weight
         for part in self.parts:
             source, target = (str(self.file(part.name, one)) for one in self.languages)
             corpora.append(
@@ -180,12 +184,18 @@ class Plan:
         if self.config.data.temperature is not None:
             for corpus in corpora:
                 del corpus["weight"]
-        return Config.model_validate({**values, "name": self.name})
+        try:
+            return Config.model_validate({**values, "name": self.name})
+        except ValidationError as error:
+            problems = "; ".join(f"{'.'.join(map(str, one['loc']))} {value_problem(one)}" for one in error.errors())
+            remedy = "Shorten the name, or lower synthesis.real_weight."
+            raise TmtError(f"the final config would not be valid: {problems}", place=self.name, remedy=remedy) from None
 
     def written(self) -> dict[str, Any]:
         """Everything that the result depends on, as plain values by key."""
         corpora = [one.corpus(one, *self.languages) for one in self.config.data.corpus]
-        files = [*self.texts, *(file for corpus in corpora for file in corpus.files())]
+        texts = [archive_of(file) or file for file in self.texts]
+        files = [*texts, *(file for corpus in corpora for file in corpus.files())]
         models = [one.run / WEIGHTS for one in self.teachers if one.config is None]
         values = {"method": self.method, "config": self.config.model_dump(mode="json")}
         values["synthesis"] = self.settings.model_dump(mode="json", exclude={"folder"})
@@ -205,7 +215,7 @@ class Plan:
             if changed:
                 raise changed_error(self.folder, [f"{one}: {before.get(one)} | {now.get(one)}" for one in changed])
             return
-        if self.folder.exists() and any(one.name != ".lock" for one in self.folder.iterdir()):
+        if self.folder.exists() and any(not one.name.startswith(".") for one in self.folder.iterdir()):
             remedy = "Choose another name or synthesis.folder."
             raise TmtError("this folder contains files but no synthesis", place=self.folder, remedy=remedy)
         replace_text(file, json.dumps(now, indent=1, ensure_ascii=False) + "\n")
@@ -219,12 +229,12 @@ def plan_of(config: Config, method: str) -> Plan:
     if data.directions is not None:
         one = "Write data.source and data.target instead."
         raise TmtError("a synthesis works on one direction", place="data.directions", remedy=one)
-    if data.temperature is not None and {"real_weight", "synthetic_weight"} & settings.model_fields_set:
+    if data.temperature is not None and (settings.real_weight, settings.synthetic_weight) != (1.0, 1.0):
         remedy = "Remove real_weight and synthetic_weight, or data.temperature."
         raise TmtError("data.temperature gives the weights", place="synthesis", remedy=remedy)
     method_: Any = method
     plan = Plan(method_, config.model_copy(update={"synthesis": SynthesisConfig()}), settings)
-    _ = plan.texts, plan.teachers
+    _ = plan.texts, plan.teachers, plan.final_config
     return plan
 
 

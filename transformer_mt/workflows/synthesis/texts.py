@@ -11,11 +11,13 @@ from pathlib import Path
 
 from transformer_mt.corpora.base import WHOLE
 from transformer_mt.data.prepared import Prepared
+from transformer_mt.data.store import SIDES
+from transformer_mt.data.trained_on import TrainedOn
 from transformer_mt.files.lines import read_lines
 from transformer_mt.files.replace import replace_text, replaced_file
-from transformer_mt.text.batches import texts_of_words
+from transformer_mt.text.batches import as_lines, keys_of_pairs, texts_of_words
 from transformer_mt.text.cleaning import clean_text, fault_of_pair
-from transformer_mt.workflows.synthesis.plan import PAIRS, TEXT, Plan
+from transformer_mt.workflows.synthesis.plan import PAIRS, TEXT, Plan, Teacher
 
 HELD_OUT = "in validation or test"
 READ, KEPT = "read", "kept"
@@ -29,8 +31,9 @@ class HeldOut:
     """
 
     def __init__(self, prepared: Prepared) -> None:
-        sides = (side for split in prepared.splits[1:] for side in prepared.raw(split))
-        self._known = {one for side in sides for one in texts_of_words(side)}
+        pairs = [prepared.raw(split) for split in prepared.splits[1:]]
+        self._known = {one for sides in pairs for side in sides for one in texts_of_words(side)}
+        self._keys = [keys_of_pairs(*(as_lines(side) for side in sides)) for sides in pairs]
 
     def __contains__(self, sentence: str) -> bool:
         return texts_of_words([sentence])[0] in self._known
@@ -39,6 +42,16 @@ class HeldOut:
         """How many lines of a file are among them."""
         with file.open(encoding="utf-8", newline="\n") as lines:
             return sum(line.removesuffix("\n") in self for line in lines)
+
+    def seen_by(self, teacher: Teacher, backward: bool) -> int | None:
+        """How many of them, of either side, a trained model has learned from; None if that is unknown."""
+        known = TrainedOn.read(teacher.run)
+        if known is None:
+            return None
+        sides = SIDES[::-1] if backward else SIDES  # of the model, in the order of ours
+        return sum(
+            known.seen(side, keys[own])[0] for keys in self._keys for own, side in zip(SIDES, sides, strict=True)
+        )
 
 
 def write_texts(plan: Plan, held_out: HeldOut) -> Counts:

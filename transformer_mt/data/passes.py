@@ -1,0 +1,57 @@
+"""Passes: one reading of a corpus for one direction. A config with several directions reads a corpus several times."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from transformer_mt.config.corpus import CorpusConfig
+from transformer_mt.config.data import DataConfig
+from transformer_mt.config.direction import Direction
+from transformer_mt.corpora.base import Corpus
+
+TRAIN = "train"
+
+
+class Origin(NamedTuple):
+    """Where a pair comes from.
+
+    tags:          before each source
+    training_tags: after these, before the sources of training pairs
+    """
+
+    direction: Direction = Direction("", "")
+    tags: tuple[str, ...] = ()
+    training_tags: tuple[str, ...] = ()
+
+    def tags_in(self, split: str) -> tuple[str, ...]:
+        """The tags before the sources of a split."""
+        return (*self.tags, *(self.training_tags if split == TRAIN else ()))
+
+
+@dataclass(frozen=True)
+class Pass:
+    """name: of its scratch files; swapped: the corpus reads the pairs of the reversed direction"""
+
+    name: str
+    corpus: Corpus
+    options: CorpusConfig
+    origin: Origin
+    swapped: bool = False
+
+
+def passes_of(data: DataConfig) -> list[Pass]:
+    """Corpus by corpus, in the order of the directions. Raises TmtError as the constructors of corpora."""
+    passes = []
+    for number, options in enumerate(data.corpus):
+        tags = (options.tag,) if options.tag is not None else ()
+        if data.directions is None:
+            direction = data.one_direction
+            corpus = options.corpus(options, *direction)
+            passes.append(Pass(str(number), corpus, options, Origin(direction, (), tags)))
+            continue
+        for one in options.readings(data.all_directions):
+            origin = Origin(one.direction, (one.direction.tag,), tags)
+            corpus = options.corpus(options, *one.own)
+            passes.append(Pass(f"{number}-{one.direction}", corpus, options, origin, one.swapped))
+    return passes
