@@ -113,8 +113,9 @@ def test_a_model_of_several_directions_is_chosen_by_direction(browser: Any, runs
         for number, target in ((2, "de"), (1, "ko")):
             page.select_option("#model", index=number)
             assert (page.text_content("#source-name"), page.get_attribute("#output", "lang")) == ("English", target)
-            answer = translated(page, f"abc {target}")
-            assert (answer["source"], answer["target"]) == ("en", target)
+            with page.expect_response("**/v1/translate") as answer:
+                page.fill("#text", f"abc {target}")
+            assert (answer.value.json()["source"], answer.value.json()["target"]) == ("en", target)
         page.context.close()
         assert page.errors == []
 
