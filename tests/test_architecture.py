@@ -220,6 +220,7 @@ def test_the_model_contains_only_the_paper() -> None:
 
 def test_a_choice_is_one_file_in_the_room_of_its_family() -> None:
     rooms = {"tokenizer": "text", "corpus": "corpora", "schedule": "training", "optimizer": "training"}
+    rooms["tracker"] = "reporting"
     for family, lines in CHOICES.items():
         for name, line in lines.items():
             assert line.startswith(f"transformer_mt.{rooms.get(family, 'decoding')}."), line

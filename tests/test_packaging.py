@@ -38,11 +38,14 @@ IMPORTED_AS = {
     "pyyaml": "yaml",
     "python-mecab-ko": "mecab",
     "markdown-it-py": "markdown_it",
+    "mlflow-skinny": "mlflow",
 }
 # Declared for their data or for another package, never imported.
 NEVER_IMPORTED = {
     "koreanize-matplotlib",  # the Hangul font of the plots
     "httptools",  # the parser of uvicorn
+    "sqlalchemy",  # these two for a store of MLflow in a file
+    "alembic",
     "tensorboard",  # what torch.utils.tensorboard needs
 }
 TOOLS = {"ruff", "mypy", "types-pyyaml", "types-tqdm", "pytest-timeout", "hatchling", "editables"}

@@ -104,6 +104,21 @@ def test_text_of_validation_and_test_is_never_translated(numbers: Any, here: Pat
         assert not held_out & set(texts_of_words(lines(file)))
 
 
+def test_back_translations_have_a_tag_in_training_only(numbers: Any, here: Path):
+    config = Config.model_validate(values_of(numbers, here, text=["news.de"]))
+    (here / "news.de").write_text("eins zwei drei vier fünf sechs sieben eins\n", encoding="utf-8")
+    report = synthesize(config, "back")
+    assert report.train is not None
+    real, synthetic = load_config(report.train.run / "config.yaml").data.corpus
+    assert (real.tag, synthetic.tag) == (None, "<synthetic>")
+    assert lines(report.train.model / "source" / "tags.txt") == ["<synthetic>"]
+    source, _ = Prepared.open(here / "prepared" / "numbers-back").codecs()
+    (tag,) = source.encode("", ("<synthetic>",))[:-1]
+    store = {split: Prepared.open(here / "prepared" / "numbers-back").store(split) for split in ("train", "validation")}
+    tagged = {split: sum(tag in store[split].source[n] for n in range(len(store[split]))) for split in store}
+    assert tagged == {"train": 1, "validation": 0}
+
+
 def test_filters_drop_and_count(numbers: Any, here: Path):
     config = Config.model_validate(values_of(numbers, here, text=["news.en"], min_score=-0.0001, max_ratio=1.01))
     (here / "news.en").write_text("one two three four five six seven one\nseven one two\n", encoding="utf-8")

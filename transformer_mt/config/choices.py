@@ -1,4 +1,4 @@
-"""The tokenizers, corpora, schedules, optimizers and searches that a config can name, one line each.
+"""The tokenizers, corpora, schedules, optimizers, trackers and searches that a config can name, one line each.
 
 A line names a class, which has everything about its choice: options, limits and code. There is no other list of
 choices. The modules are imported when the schema is built, so they must import fast: they import heavy libraries inside
@@ -47,6 +47,10 @@ CHOICES = {
         "adam": "transformer_mt.training.optimizers.adam:Adam",
         "adamw": "transformer_mt.training.optimizers.adam:AdamW",
         "muon": "transformer_mt.training.optimizers.muon:MuonAndAdamW",
+    },
+    "tracker": {
+        "wandb": "transformer_mt.reporting.trackers.wandb:Wandb",
+        "mlflow": "transformer_mt.reporting.trackers.mlflow:Mlflow",
     },
     "search": {
         "beam": "transformer_mt.decoding.searches.beam:Beam",

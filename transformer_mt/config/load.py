@@ -93,12 +93,17 @@ def dump_config(config: Config) -> str:
 
 def differences(one: BaseModel, other: BaseModel) -> list[str]:
     """The keys that differ, as lines `key: value of one | value of other`."""
-    left, right = (_flat(without_credentials_in(config.model_dump(mode="json"))) for config in (one, other))
+    left, right = flat_values(one), flat_values(other)
     return [
         f"{key}: {left.get(key, 'absent')} | {right.get(key, 'absent')}"
         for key in dict.fromkeys([*left, *right])
         if left.get(key, "absent") != right.get(key, "absent")
     ]
+
+
+def flat_values(config: BaseModel) -> dict[str, Any]:
+    """The values by key such as `training.learning_rate`; addresses without passwords and signatures."""
+    return _flat(without_credentials_in(config.model_dump(mode="json")))
 
 
 def key_values(config: Config, keys: Sequence[str]) -> dict[str, Any]:

@@ -38,6 +38,7 @@ FIXED = {
     **dict.fromkeys(("training.monitor", "training.bleu_sentences"), "it is what trials are compared by"),
     **dict.fromkeys(("training.keep_last", "training.keep_best", "training.checkpoint_every"), _LATER),
     **dict.fromkeys(("training.average", "training.average_checkpoints"), _LATER),
+    "training.tracker": "it says where figures are sent",
     "training.start_from": "its tokenizers would differ between trials",
 }
 TOKENIZERS = "tokenizer"  # keys of this section change the prepared data

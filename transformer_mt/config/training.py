@@ -13,8 +13,9 @@ DEFAULT_BATCH_TOKENS = 4096
 
 ScheduleName: TypeAlias = str | Section
 OptimizerName: TypeAlias = str | Section
+TrackerName: TypeAlias = str
 if not TYPE_CHECKING:
-    ScheduleName, OptimizerName = name_of("schedule"), name_of("optimizer")
+    ScheduleName, OptimizerName, TrackerName = name_of("schedule"), name_of("optimizer"), name_of("tracker")
 
 
 class TrainingConfig(Section):
@@ -136,6 +137,12 @@ class TrainingConfig(Section):
     )
     average_checkpoints: Positive = Field(
         5, description="average: number of checkpoints in the mean; at least this many are kept"
+    )
+
+    tracker: TrackerName | None = Field(
+        None,
+        description="also send config, figures and scores to Weights & Biases (wandb) or MLflow (mlflow); needs: pip"
+        " install wandb, or mlflow-skinny; addresses and keys come from their environment variables",
     )
 
     @model_validator(mode="after")

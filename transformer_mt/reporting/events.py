@@ -14,11 +14,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.reporting.bars import bar, is_watched
 from transformer_mt.reporting.curves import METRICS, PLOTS, draw_curves
 from transformer_mt.reporting.table import sample_line, table_head, table_row
 from transformer_mt.reporting.terminal import columns_of, painted, wrapped
+from transformer_mt.reporting.tracking import Tracking
 
 LOG = "train.log"
 PLAIN_SECONDS = 30.0  # between progress lines without a terminal
@@ -38,8 +40,10 @@ class Events:
         tensorboard: bool = False,
         epochs: int | None = None,
         prints: bool = True,
+        tracking: Tracking | None = None,
     ) -> None:
         """epochs: how many there will be, if that is known. prints: also on stderr; False: only files."""
+        self._tracking = tracking
         self.folder, self.silent, self.epochs, self.prints = folder, silent, epochs, prints
         self._bar: Any = None  # of tqdm, while an epoch goes on and somebody watches
         self._epoch, self._rows = 0, 0
@@ -47,6 +51,12 @@ class Events:
         self._figures = ""
         self._tensorboard: Any = _tensorboard() if tensorboard and not silent else None
         self._writer: Any = None
+
+    @classmethod
+    def of(cls, config: Config, folder: Path, silent: bool = False, prints: bool = True) -> Events:
+        """As a config says. Raises TmtError if a package that it needs is not installed."""
+        tracking = None if silent else Tracking.of(config, folder)
+        return cls(folder, silent, config.runtime.tensorboard, config.training.max_epochs, prints, tracking)
 
     def record(self, event: str, **values: Any) -> None:
         """Append a record to metrics.jsonl; numbers with a step also go to TensorBoard."""
@@ -59,6 +69,9 @@ class Events:
         self._append(METRICS, json.dumps(record, ensure_ascii=False))
         if self._tensorboard is not None and "step" in values:
             self._draw_live(event, values)
+        if self._tracking is not None:
+            self._tracking.record(event, values)
+            self._say_problem(self._tracking.problem())
 
     def _draw_live(self, event: str, values: Mapping[str, Any]) -> None:
         """Send numbers to TensorBoard. If a run was resumed at this step, TensorBoard drops those of later steps."""
@@ -82,6 +95,10 @@ class Events:
             shown = wrapped(text, columns_of(sys.stderr)) if sys.stderr.isatty() else text
             print(painted(shown, style, sys.stderr), file=sys.stderr, flush=True)
         self._append(LOG, f"{time.strftime('%Y-%m-%d %H:%M:%S')}  {log or text}")
+
+    def _say_problem(self, problem: str) -> None:
+        if problem:
+            self.say(f"note       {problem}")
 
     def _append(self, name: str, line: str) -> None:
         """Append a line; end a line that a killed run left incomplete. Raises TmtError if the disk refuses."""
@@ -155,8 +172,10 @@ class Events:
         return folder
 
     def close(self) -> None:
-        """Remove the progress bar, and end the files of TensorBoard."""
+        """Remove the progress bar, and end the files of TensorBoard and the run of a tracker."""
         self.end_epoch()
+        if self._tracking is not None:
+            self._say_problem(self._tracking.close())
         if self._writer is not None:
             self._writer.close()
 

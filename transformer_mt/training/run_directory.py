@@ -40,6 +40,7 @@ CHANGEABLE = (
     "training.average_checkpoints",
     "training.bleu_sentences",
     "training.checkpoint_every",
+    "training.tracker",
     "decoding.",
     "synthesis.",
     "runtime.",

@@ -155,7 +155,7 @@ def _train(start: _Start) -> TrainReport:
             return _open(run, config, facts, fresh, parent)
 
         opened = world.from_main(open_run, "the folder of the run")
-        events = Events(folder, not world.is_main, config.runtime.tensorboard, config.training.max_epochs)
+        events = Events.of(config, folder, not world.is_main)
         of_hosts = [f"note       {note}" for note in (*of_hosts, *of_data)]
         for note in [*opened, *of_hosts, *(short_report(prepared.report) if prepared.is_new else ())]:
             events.say(note)
@@ -360,7 +360,8 @@ class TrainingJob:
         scores: dict[str, Report] = {}
         for name, report in evaluate_splits(run.model, self.prepared.test_sets, self.config.runtime.device):
             lines = [f"{name}  {one.line}" for one in report.scores.values()]
-            events.record("test", split=name, search=search, scores=lines)
+            figures = {key: one.value for key, one in report.scores.items()}
+            events.record("test", split=name, search=search, scores=lines, figures=figures)
             scores[name] = report
         reached_by = state.step, state.seconds, state.stopped
         return TrainReport(run.folder, run.model, *reached_by, final.steps, scores, final.compared)

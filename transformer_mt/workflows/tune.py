@@ -27,7 +27,7 @@ from transformer_mt.workflows.tuning.trial import Bench, is_of_machine
 
 SPACE, JOURNAL = "space.json", "journal.log"  # in the folder of a search
 _MOST_FAILURES = 10  # trials in a row
-_CHANGEABLE = ("runtime.", "data.workers", "data.prepared")
+_CHANGEABLE = ("runtime.", "data.workers", "data.prepared", "training.tracker")
 
 
 @dataclass(frozen=True)

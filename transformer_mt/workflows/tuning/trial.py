@@ -68,9 +68,7 @@ class Bench:
         prepared, run = self.prepared(config), RunDirectory(self.place(trial))
         try:
             run.open(config, facts_of([file.model_dump() for file in prepared.manifest.files]))
-            events = Events(
-                run.folder, tensorboard=config.runtime.tensorboard, epochs=config.training.max_epochs, prints=False
-            )
+            events = Events.of(config, run.folder, prints=False)
             with closing(events):
                 job = TrainingJob(config, prepared, run, self.machine, events, self.parent)
                 job.trainer(supervisor).train()

@@ -1,0 +1,1 @@
+"""Programs that collect the figures of many runs, one file each."""
