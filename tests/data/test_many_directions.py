@@ -224,3 +224,12 @@ def test_a_direction_without_validation_pairs_is_reported_and_one_without_traini
     with pytest.raises(TmtError, match="no pair is left in the train split for en-de") as caught:
         workshop.prepare(both, {**leaked, "direction": "en-de", "split": training_only}, **BOTH)
     assert "'leak' drops 3 of 3 pairs" in (caught.value.remedy or "")
+
+
+def test_a_message_about_columns_fits_a_file_that_is_read_in_reverse(workshop: Workshop) -> None:
+    rows = [(f"{number}", f"the sentence of this number is {number}") for number in range(40)]
+    settings = {"languages": ["de", "en"], "split": {"validation": 0.1, "test": 0}}
+    data = {"directions": ["en-de"], "source": None, "target": None}
+    with pytest.raises(TmtError, match="the target has numbers or ids") as caught:
+        workshop.prepare(workshop.whole(rows, **settings), **data)
+    assert "Check source_column" in (caught.value.remedy or "")
