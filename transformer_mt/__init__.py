@@ -26,6 +26,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from transformer_mt.config.load import load_config as load_config
     from transformer_mt.config.schema import Config as Config
+    from transformer_mt.decoding.choosing import Wanted as Wanted
     from transformer_mt.decoding.forced import PairScore as PairScore
     from transformer_mt.decoding.glossary import Glossary as Glossary
     from transformer_mt.decoding.interpreter import Computing as Computing
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from transformer_mt.errors import TmtError as TmtError
     from transformer_mt.workflows.average import average as average
     from transformer_mt.workflows.documents import translate_document as translate_document
-    from transformer_mt.workflows.evaluate import TestFiles as TestFiles
-    from transformer_mt.workflows.evaluate import Wanted as Wanted
     from transformer_mt.workflows.evaluate import evaluate as evaluate
     from transformer_mt.workflows.evaluate import evaluate_directions as evaluate_directions
     from transformer_mt.workflows.export import export as export
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from transformer_mt.workflows.propose import propose_config as propose_config
     from transformer_mt.workflows.score import score as score
     from transformer_mt.workflows.synthesize import synthesize as synthesize
+    from transformer_mt.workflows.test_sets import TestFiles as TestFiles
     from transformer_mt.workflows.train import train as train
     from transformer_mt.workflows.translate import load as load
     from transformer_mt.workflows.tune import tune as tune
@@ -54,7 +54,7 @@ _HOMES = {
     "Glossary": "decoding.glossary",
     "Hypothesis": "decoding.translation",
     "PairScore": "decoding.forced",
-    "TestFiles": "workflows.evaluate",
+    "TestFiles": "workflows.test_sets",
     "TmtError": "errors",
     "Translation": "decoding.translation",
     "Translator": "decoding.translator",
