@@ -20,6 +20,7 @@ from transformer_mt.kernels.build import build_model
 from transformer_mt.runtime.weights import named_weights
 from transformer_mt.text.codec import Codec
 from transformer_mt.text.vocabulary import EOS, Vocabulary
+from transformer_mt.workflows.documents import translate_document
 from transformer_mt.workflows.engines import load_model
 
 LINES = ["abc", "hello you", "zz z", "one two three"]
@@ -146,3 +147,16 @@ def test_damaged_tags_are_refused(folder: Path, tmp_path: Path) -> None:
         (copy / "source" / "tags.txt").write_text(text)
         with pytest.raises(TmtError):
             load_model([copy])
+
+
+def test_documents_and_glossaries_keep_to_the_direction(model: Interpreter, folder: Path) -> None:
+    german, terms = model.towards("de", "en"), {"cat": "xyz"}
+    source = german._read("a cat sat", "", german.glossary(terms).terms("a cat sat"))
+    assert source.bound is not None
+    read = [source.ids[place] for place in source.bound.constraints[0].sources]
+    assert "cat" in german.source.decode(read)
+    document = translate_document("# a cat sat\n", german, "markdown", terms)
+    assert document.text.startswith("# ")
+    assert "xyz" in document.text.lower()
+    with pytest.raises(TmtError, match="several directions"):
+        translate_document("# a cat sat\n", load_model([folder]), "markdown")
