@@ -17,8 +17,11 @@ from hypothesis import strategies as st
 from tests.data.conftest import Workshop
 from tests.data.test_selection import Bench
 from transformer_mt.config.direction import Direction
+from transformer_mt.config.schema import Config
 from transformer_mt.data import partitions, reading
+from transformer_mt.data.parent import Parent
 from transformer_mt.data.passes import Origin
+from transformer_mt.data.prepare import prepare
 from transformer_mt.data.prepared import Prepared
 from transformer_mt.data.sampling import sampler_of
 from transformer_mt.data.selection import DROPPED_LEAKS, OTHER
@@ -233,3 +236,15 @@ def test_a_message_about_columns_fits_a_file_that_is_read_in_reverse(workshop: W
     with pytest.raises(TmtError, match="the target has numbers or ids") as caught:
         workshop.prepare(workshop.whole(rows, **settings), **data)
     assert "Check source_column" in (caught.value.remedy or "")
+
+
+def test_a_parent_without_tags_keeps_its_vocabulary_and_one_with_tags_gets_no_words(workshop: Workshop) -> None:
+    one = workshop.prepare(workshop.splits(workshop.numbered(5)), prepared=str(workshop.folder / "one"))
+    parent, corpus = Parent("runs/one", one.folder), workshop.splits(workshop.numbered(4, 50), languages=["de", "en"])
+    many = prepare(workshop.config(corpus, tokenizer={"kind": "whitespace", "min_frequency": 1}, **BOTH), parent=parent)
+    known, tokens = one.codecs()[0].vocabulary.tokens, many.codecs()[0].vocabulary.tokens
+    assert tokens == [*known, "<2en>", "<2de>"]
+    values = workshop.config(corpus, **BOTH).model_dump(mode="json")
+    values["tokenizer"]["extend"], values["training"]["start_from"] = 3, "runs/many"
+    with pytest.raises(TmtError, match="a model with tags cannot get new words"):
+        Parent("runs/many", many.folder).with_tags(Config.model_validate(values))
