@@ -91,6 +91,14 @@ def test_files_and_single_reports_need_a_direction(folder: Path, tmp_path: Path)
     assert evaluate(folder, files=files, wanted=Wanted("ko", "de", zero_shot=True)).sentences == 1
 
 
+def test_a_picture_and_a_single_report_are_of_one_direction(folder: Path) -> None:
+    with pytest.raises(TmtError, match="several fit: ko-en, de-en") as caught:
+        evaluate(folder, split="validation", wanted=Wanted("en"))
+    assert "--to en --from ko" in caught.value.remedy
+    with pytest.raises(TmtError, match="several fit: ko-en, en-ko, de-en"):
+        evaluate_directions(folder, split="validation", several=False)
+
+
 @pytest.mark.parametrize("more", [[], ["--json"]])
 def test_the_command_prints_a_row_for_each_direction(
     folder: Path, more: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -24,7 +24,6 @@ from transformer_mt.cli.options import (
     picture_file,
     print_json,
 )
-from transformer_mt.errors import TmtError
 
 File = Path | None
 _SPLIT = "Split of the model's data, such as validation. Default: the first test set."
@@ -89,13 +88,12 @@ def evaluate(
         search=search,
         computing=Computing(device=device, threads=threads, scored=False, weights=weights),
         wanted=Wanted(to, from_, zero_shot),
+        several=plot is None,
     )
     first, *others = reports.values()
     if json:
         print_json(directions_as_json(reports) if others else as_json(first))
     else:
         print(directions_as_text(reports) if others else as_text(first))
-    if plot is not None and others:
-        raise TmtError("--plot draws one direction", place="--plot", remedy="Add --to and --from.")
     if plot is not None:  # last: a full disk then costs the picture, not the scores
         print(f"tmt: wrote {plot_report(first, plot, theme)}", file=sys.stderr)

@@ -91,7 +91,8 @@ def evaluate(
     Raises TmtError if files or settings do not fit together.
     """
     work = Evaluation.of(models, split, files, baseline, metrics, tokenized, language, search, computing)
-    return work.report(work.direction(wanted))
+    [direction] = work.directions(wanted, several=False)
+    return work.report(direction)
 
 
 def evaluate_directions(
@@ -106,13 +107,15 @@ def evaluate_directions(
     search: Mapping[str, Any] | None = None,
     computing: Computing = UNSCORED,
     wanted: Wanted = WHOLE,
+    several: bool = True,
 ) -> dict[str, Report]:
     """As `evaluate`, for each direction of the model that `wanted` fits. The keys are directions, such as `ko-en`.
 
     The key is empty if the languages are unknown. Files have one direction, so `wanted` must say it.
+    several: whether more than one direction may fit
     """
     work = Evaluation.of(models, split, files, baseline, metrics, tokenized, language, search, computing)
-    return {str(one or ""): work.report(one) for one in work.directions(wanted)}
+    return {str(one or ""): work.report(one) for one in work.directions(wanted, several)}
 
 
 def evaluate_splits(folder: Path, names: Sequence[str], device: str) -> Iterator[tuple[str, Report]]:
@@ -196,11 +199,18 @@ class Evaluation:
         """
         return None if self.config is None else direction_for(self.config.data, *wanted)
 
-    def directions(self, wanted: Wanted) -> list[Direction | None]:
-        """All directions that are meant. Raises TmtError as `direction`."""
+    def directions(self, wanted: Wanted, several: bool = True) -> list[Direction | None]:
+        """All directions that are meant. several: whether it may be more than one. Raises TmtError as `direction`."""
         if self.config is None or self.files.reference is not None:
             return [self.direction(wanted)]
         found = directions_of(self.config.data, wanted)
+        if len(found) > 1 and not several:
+            raise TmtError(
+                f"this needs one direction, and several fit: {', '.join(map(str, found))}",
+                place="--to",
+                remedy=f"Add --to {found[0].target} --from {found[0].source}"
+                f' (in Python: wanted=Wanted("{found[0].target}", "{found[0].source}")).',
+            )
         return list(found) if len(found) > 1 else [self.direction(wanted)]
 
     def report(self, direction: Direction | None) -> Report:
