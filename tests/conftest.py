@@ -106,6 +106,35 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "model"
 
 
+@pytest.fixture(scope="session")
+def many_model(tiny_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As `tiny_model`, for the directions ko-en, en-ko, en-de and de-en. Its output layer likes tags most of all."""
+    import torch
+
+    from transformer_mt.config.load import load_config
+    from transformer_mt.config.schema import Config
+    from transformer_mt.decoding.model_directory import save_model_directory
+    from transformer_mt.kernels.build import build_model
+    from transformer_mt.runtime.weights import named_weights
+    from transformer_mt.text.codec import Codec, load_codecs
+    from transformer_mt.text.vocabulary import Vocabulary
+
+    values = load_config(tiny_model / "config.yaml").model_dump(mode="json")
+    del values["data"]["source"], values["data"]["target"]
+    values["data"]["directions"] = ["ko-en", "en-ko", "en-de", "de-en"]
+    values["data"]["corpus"][0]["tag"] = "<synthetic>"
+    config, (known, _) = Config.model_validate(values), load_codecs(tiny_model)
+    codec = Codec(known.segmenter, Vocabulary(known.vocabulary.tokens, config.data.tags))
+    torch.manual_seed(3)
+    network = build_model(config, len(codec), len(codec))
+    assert network.generator.bias is not None
+    with torch.no_grad():
+        network.generator.bias[-len(codec.tags) :] += 6.0
+    folder = tmp_path_factory.mktemp("many") / "model"
+    save_model_directory(folder, config, named_weights(network), (codec, codec))
+    return folder
+
+
 class Numbers:
     """A corpus of number words, English to German, that a model learns in seconds; configs and trainers for it."""
 

@@ -45,9 +45,9 @@ ROOMS: dict[str, set[str]] = {
 ROOMS["workflows"] = {*ROOMS}
 ROOMS["serving"] = {"workflows", "decoding", "reporting", "text", "config", "files"}
 ROOMS["cli"] = {"serving", "workflows", "reporting", "config", "files", "evaluation.report", "runtime.distributed"}
-API = {"load_config", "Config", "Computing", "Glossary", "TestFiles", "TmtError", "Translator"} | {
-    *("average", "evaluate", "export", "load", "prepare", "score", "synthesize", "train", "translate_document"),
-    "tune",
+API = {"load_config", "Config", "Computing", "Glossary", "TestFiles", "TmtError", "Translator", "Wanted"} | {
+    *("average", "evaluate", "evaluate_directions", "export", "load", "prepare", "score", "synthesize", "train"),
+    *("translate_document", "tune"),
 }
 # A search knows a step function and never a model; of text, only the ids of <s> and </s>.
 ALGORITHMS = {"decoding.greedy_search", "decoding.beam_search", "decoding.random_sampling", "decoding.step"} | {

@@ -26,6 +26,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from transformer_mt.config.load import load_config as load_config
     from transformer_mt.config.schema import Config as Config
+    from transformer_mt.decoding.choosing import Wanted as Wanted
     from transformer_mt.decoding.forced import PairScore as PairScore
     from transformer_mt.decoding.glossary import Glossary as Glossary
     from transformer_mt.decoding.interpreter import Computing as Computing
@@ -35,13 +36,14 @@ if TYPE_CHECKING:
     from transformer_mt.errors import TmtError as TmtError
     from transformer_mt.workflows.average import average as average
     from transformer_mt.workflows.documents import translate_document as translate_document
-    from transformer_mt.workflows.evaluate import TestFiles as TestFiles
     from transformer_mt.workflows.evaluate import evaluate as evaluate
+    from transformer_mt.workflows.evaluate import evaluate_directions as evaluate_directions
     from transformer_mt.workflows.export import export as export
     from transformer_mt.workflows.prepare import prepare as prepare
     from transformer_mt.workflows.propose import propose_config as propose_config
     from transformer_mt.workflows.score import score as score
     from transformer_mt.workflows.synthesize import synthesize as synthesize
+    from transformer_mt.workflows.test_sets import TestFiles as TestFiles
     from transformer_mt.workflows.train import train as train
     from transformer_mt.workflows.translate import load as load
     from transformer_mt.workflows.tune import tune as tune
@@ -52,12 +54,14 @@ _HOMES = {
     "Glossary": "decoding.glossary",
     "Hypothesis": "decoding.translation",
     "PairScore": "decoding.forced",
-    "TestFiles": "workflows.evaluate",
+    "TestFiles": "workflows.test_sets",
     "TmtError": "errors",
     "Translation": "decoding.translation",
     "Translator": "decoding.translator",
+    "Wanted": "decoding.choosing",
     "average": "workflows.average",
     "evaluate": "workflows.evaluate",
+    "evaluate_directions": "workflows.evaluate",
     "export": "workflows.export",
     "load": "workflows.translate",
     "load_config": "config.load",

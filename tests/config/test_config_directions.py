@@ -114,6 +114,7 @@ def test_every_mistake_is_named_at_once(tmp_path: Path) -> None:
             {"directions": None, "source": "de", "target": "en", "corpus": [{**BOOK, "languages": ["de", "en"]}]},
             "needs",
         ),
+        ({"corpus": [BOOK, {"kind": "multi30k", "direction": "ko-en"}]}, "has the languages de, en, not ko-en"),
         ({"corpus": [{**BOOK, "tag": "<unk>"}]}, "<unk> is a mark of every vocabulary"),
     ],
 )

@@ -17,13 +17,17 @@ from hypothesis import strategies as st
 from tests.data.conftest import Workshop
 from tests.data.test_selection import Bench
 from transformer_mt.config.direction import Direction
+from transformer_mt.config.schema import Config
 from transformer_mt.data import partitions, reading
+from transformer_mt.data.parent import Parent
 from transformer_mt.data.passes import Origin
+from transformer_mt.data.prepare import prepare
 from transformer_mt.data.prepared import Prepared
 from transformer_mt.data.sampling import sampler_of
 from transformer_mt.data.selection import DROPPED_LEAKS, OTHER
 from transformer_mt.data.weighing import weighted
 from transformer_mt.errors import TmtError
+from transformer_mt.workflows.data_report import remarks
 
 KO_EN, EN_KO, DE_EN = Direction("ko", "en"), Direction("en", "ko"), Direction("de", "en")
 BOTH = {"directions": ["de-en", "en-de"], "source": None, "target": None}
@@ -209,3 +213,38 @@ def test_a_temperature_weighs_directions_and_the_weight_of_a_corpus_stays() -> N
     assert (seen[0] + seen[1]) / seen[3] == pytest.approx(np.sqrt(10))
     assert found[1][1] / found[0][1] == pytest.approx(2)
     assert weighted(parts, None, ["a", "a", "a", "b"]) == parts
+
+
+def test_a_direction_without_validation_pairs_is_reported_and_one_without_training_pairs_refused(
+    workshop: Workshop,
+) -> None:
+    both = workshop.splits(workshop.numbered(4), direction="de-en")
+    training_only = {"validation": 0, "test": 0}
+    back = workshop.whole(workshop.numbered(5, 100), "back", direction="en-de", split=training_only)
+    report = workshop.prepare(both, back, **BOTH).report
+    assert "no validation pairs for en-de" in "\n".join(remark.text for remark in remarks(report))
+    leaked = workshop.whole([(target, source) for source, target in workshop.numbered(3, 20_000)], "leaked")
+    with pytest.raises(TmtError, match="no pair is left in the train split for en-de") as caught:
+        workshop.prepare(both, {**leaked, "direction": "en-de", "split": training_only}, **BOTH)
+    assert "'leak' drops 3 of 3 pairs" in (caught.value.remedy or "")
+
+
+def test_a_message_about_columns_fits_a_file_that_is_read_in_reverse(workshop: Workshop) -> None:
+    rows = [(f"{number}", f"the sentence of this number is {number}") for number in range(40)]
+    settings = {"languages": ["de", "en"], "split": {"validation": 0.1, "test": 0}}
+    data = {"directions": ["en-de"], "source": None, "target": None}
+    with pytest.raises(TmtError, match="the target has numbers or ids") as caught:
+        workshop.prepare(workshop.whole(rows, **settings), **data)
+    assert "Check source_column" in (caught.value.remedy or "")
+
+
+def test_a_parent_without_tags_keeps_its_vocabulary_and_one_with_tags_gets_no_words(workshop: Workshop) -> None:
+    one = workshop.prepare(workshop.splits(workshop.numbered(5)), prepared=str(workshop.folder / "one"))
+    parent, corpus = Parent("runs/one", one.folder), workshop.splits(workshop.numbered(4, 50), languages=["de", "en"])
+    many = prepare(workshop.config(corpus, tokenizer={"kind": "whitespace", "min_frequency": 1}, **BOTH), parent=parent)
+    known, tokens = one.codecs()[0].vocabulary.tokens, many.codecs()[0].vocabulary.tokens
+    assert tokens == [*known, "<2en>", "<2de>"]
+    values = workshop.config(corpus, **BOTH).model_dump(mode="json")
+    values["tokenizer"]["extend"], values["training"]["start_from"] = 3, "runs/many"
+    with pytest.raises(TmtError, match="a model with tags cannot get new words"):
+        Parent("runs/many", many.folder).with_tags(Config.model_validate(values))

@@ -192,6 +192,8 @@ def _merged(below: Any, above: Any) -> Any:
         or ("kind" in below and "source" in above)  # a tokenizer for each side instead of one
     ):
         return above
+    if "directions" in above:
+        below = {key: value for key, value in below.items() if key not in ("source", "target")}
     return {**below, **{key: _merged(below.get(key), value) for key, value in above.items()}}
 
 

@@ -20,6 +20,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
 from transformer_mt.reporting import tracking
 from transformer_mt.reporting.events import Events
+from transformer_mt.workflows.train import train
 
 TEST = {"split": "test", "search": "beam 5", "scores": ["test BLEU = 30.00"], "figures": {"bleu": 30.0}}
 
@@ -91,6 +92,17 @@ def test_a_tracker_gets_config_figures_and_scores(numbers: Any, tmp_path: Path, 
     assert wandb.sent == [(20, {"step/loss": 2.5, "step/learning_rate": 0.1}), (None, {"test/bleu": 30.0})]
     assert wandb.finished == 1
     assert not _notes(folder)
+
+
+@pytest.mark.slow
+def test_a_training_sends_its_scores_and_trains_as_without(numbers: Any, tmp_path: Path, wandb: StandIn) -> None:
+    reports = {name: train(_config(numbers, name), tmp_path / str(name)) for name in ("wandb", None)}
+    scores = reports["wandb"].scores["test"].scores
+    assert wandb.sent[-1] == (None, {f"test/{name}": score.value for name, score in scores.items()})
+    losses = [figures["validation/loss"] for _, figures in wandb.sent if "validation/loss" in figures]
+    assert len(losses) == 2
+    weights = [(report.model / "model.safetensors").read_bytes() for report in reports.values()]
+    assert weights[0] == weights[1]
 
 
 def test_a_resumed_run_continues_its_run_there(numbers: Any, tmp_path: Path, wandb: StandIn) -> None:

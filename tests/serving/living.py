@@ -21,7 +21,7 @@ from transformer_mt.kernels.build import build_model
 from transformer_mt.serving.app import make_app
 from transformer_mt.serving.keys import Keys
 from transformer_mt.serving.limits import Limits
-from transformer_mt.serving.models import Models, serve_translator
+from transformer_mt.serving.models import Models, serve_directions
 from transformer_mt.serving.reference import description
 from transformer_mt.serving.run import PatientProtocol, Server, open_socket
 from transformer_mt.text.codec import Codec, Segmenter
@@ -55,7 +55,7 @@ def random_translator(source: str = "ko", target: str = "en", **shape: Any) -> T
 def served(*translators: Translator, limits: Limits | None = None) -> Models:
     """The models with their queues, named by their directions."""
     limits = limits or Limits()
-    return Models([serve_translator(one, limits) for one in translators])
+    return Models([direction for one in translators for direction in serve_directions(one, limits)])
 
 
 def check(path: str, method: str, answer: object) -> None:

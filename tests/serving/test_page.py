@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.serving.living import Living, living, random_translator
+from transformer_mt.decoding.translator import Translator
 from transformer_mt.serving.keys import Keys
 
 api = pytest.importorskip("playwright.sync_api", reason="needs the package playwright (extra test)")
@@ -101,6 +102,22 @@ def translated(page: Page, text: str) -> dict[str, Any]:
     page.wait_for_selector("#output .word")
     found: dict[str, Any] = answer.value.json()["translations"][0]
     return found
+
+
+def test_a_model_of_several_directions_is_chosen_by_direction(browser: Any, runs: Path, many_model: Path) -> None:
+    with living([Translator.load([many_model])], runs) as server:
+        page = opened(browser, server.address)
+        options = page.locator("#model option").all_text_contents()
+        pairs = ["Korean → English", "English → Korean", "English → German", "German → English"]
+        assert [one.split(" · ")[0] for one in options] == pairs
+        for number, target in ((2, "de"), (1, "ko")):
+            page.select_option("#model", index=number)
+            assert (page.text_content("#source-name"), page.get_attribute("#output", "lang")) == ("English", target)
+            with page.expect_response("**/v1/translate") as answer:
+                page.fill("#text", f"abc {target}")
+            assert (answer.value.json()["source"], answer.value.json()["target"]) == ("en", target)
+        page.context.close()
+        assert page.errors == []
 
 
 def words(page: Page, selector: str) -> list[str]:

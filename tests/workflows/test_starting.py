@@ -115,6 +115,18 @@ def test_a_run_begins_with_the_parent_and_validates_it_first(work: Path, capsys:
     assert loss.nats / loss.tokens == pytest.approx(first["loss"], abs=1e-4)
 
 
+def test_tags_are_new_rows_and_the_rows_of_the_parent_keep_their_bits(work: Path) -> None:
+    corpus = {"kind": "tsv", "files": "new.tsv", "split": {"validation": 30, "test": 20}, "languages": ["en", "de"]}
+    data = {"directions": ["en-de"], "corpus": corpus, "workers": 1, "prepared": "prepared"}
+    tmt.train(child(data=data, training={"max_epochs": None, "max_steps": 1}))
+    parent, start = weights("runs/words/model"), weights("runs/child/checkpoints/step-0000000")
+    grown = {name for name, one in parent.items() if one.shape != start[name].shape}
+    assert grown == {"source_embedding.tokens.weight"}
+    assert all(same_bytes(one, start[name][: len(one)]) for name, one in parent.items())
+    assert len(start["source_embedding.tokens.weight"]) == len(parent["source_embedding.tokens.weight"]) + 1
+    assert tmt.load("runs/child").source.tags == ("<2de>",)
+
+
 def test_what_the_config_leaves_out_comes_from_the_parent(work: Path) -> None:
     parent = load_config("runs/words/model/config.yaml")
     config = load_config(child(model={"dropout": 0.3}))

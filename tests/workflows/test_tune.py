@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import signal
 import subprocess
 import sys
@@ -14,7 +15,9 @@ import pytest
 
 import transformer_mt as tmt
 from transformer_mt.config.load import load_config
+from transformer_mt.config.space import read_space
 from transformer_mt.workflows.tune import TuneReport
+from transformer_mt.workflows.tuning.study import Study, Trial
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("optuna")
@@ -152,10 +155,12 @@ def test_another_space_or_config_is_refused(searched: TuneReport, numbers: Any) 
     assert len(tmt.tune(_config(numbers), SPACE, LONG, trials=1, run_dir=searched.folder).trials) == TRIALS
 
 
-def test_a_folder_with_other_files_is_refused(numbers: Any, tmp_path: Path) -> None:
-    (tmp_path / "mine.txt").write_text("mine", encoding="utf-8")
+@pytest.mark.parametrize("name", ["mine.txt", "config.yaml"])
+def test_a_folder_with_other_files_is_refused(numbers: Any, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("mine", encoding="utf-8")
     with pytest.raises(tmt.TmtError, match="contains files"):
         tmt.tune(_config(numbers), SPACE, LONG, trials=1, run_dir=tmp_path)
+    assert (tmp_path / name).read_text(encoding="utf-8") == "mine"
 
 
 def test_without_optuna_the_message_says_what_to_install(
@@ -166,3 +171,31 @@ def test_without_optuna_the_message_says_what_to_install(
         tmt.tune(_config(numbers), SPACE, LONG, run_dir=tmp_path)
     assert caught.value.message == "Optuna is not installed"
     assert caught.value.remedy.startswith("pip install optuna")
+
+
+def _simulated(journal: Path, config: tmt.Config, restarts: bool) -> list[Trial]:
+    """A search without trainings: the loss depends on the learning rate. restarts: opened again for each trial"""
+    space = read_space(SPACE, config)
+    study = Study(journal, space, config, "loss")
+    for _ in range(20):
+        if restarts:
+            study = Study(journal, space, config, "loss")
+        trial = study.next()
+        assert trial is not None
+        ended = ""
+        for validation in (1, 2, 3):
+            loss = (1 + abs(math.log(trial.values["training.learning_rate"] / 0.01))) / validation
+            ended = ended or study.report(trial.number, validation, loss, 0.0, 0.0)
+            if ended:
+                break
+        study.finish(trial.number, "stopped" if ended else "complete", 0.0)
+    return study.trials()
+
+
+def test_proposals_after_the_random_trials_do_not_depend_on_restarts(numbers: Any, tmp_path: Path) -> None:
+    config = _config(numbers)
+    whole, restarted = (_simulated(tmp_path / name, config, name == "restarted") for name in ("whole", "restarted"))
+    assert restarted == whole
+    rates = [abs(math.log(one.values["training.learning_rate"] / 0.01)) for one in whole]
+    assert sum(rates[11:]) / 9 < sum(rates[1:11]) / 10, "they are nearer to the best value than the random ones"
+    assert {one.state for one in whole} == {"complete", "stopped"}

@@ -10,17 +10,21 @@ import typer
 
 from transformer_mt.cli.options import (
     DeviceOption,
+    FromOption,
     JsonOption,
     MbrOption,
     ModelsOption,
     SamplesOption,
     ThemeOption,
     ThreadsOption,
+    ToOption,
     UtilityOption,
     WeightsOption,
+    ZeroShotOption,
     picture_file,
     print_json,
 )
+from transformer_mt.errors import TmtError
 
 File = Path | None
 _SPLIT = "Split of the model's data, such as validation. Default: the first test set."
@@ -41,6 +45,9 @@ def evaluate(
     chrf: Annotated[bool, typer.Option("--chrf", help="chrF.")] = False,
     ter: Annotated[bool, typer.Option("--ter", help="TER (translation edit rate).")] = False,
     model: ModelsOption = None,
+    to: ToOption = None,
+    from_: FromOption = None,
+    zero_shot: ZeroShotOption = False,
     split: Annotated[str | None, typer.Option("--split", metavar="NAME", help=_SPLIT)] = None,
     source: Annotated[File, typer.Option("--source", metavar="FILE", help=_SOURCE)] = None,
     reference: Annotated[File, typer.Option("--reference", metavar="FILE", help=_REFERENCE)] = None,
@@ -62,14 +69,16 @@ def evaluate(
     theme: ThemeOption = "light",
 ) -> None:
     """Score translations: BLEU, chrF, TER, examples, significance."""
-    from transformer_mt import Computing, TestFiles
-    from transformer_mt import evaluate as work
-    from transformer_mt.evaluation.report import as_json, as_text
+    from transformer_mt import Computing, TestFiles, Wanted
+    from transformer_mt import evaluate_directions as work
+    from transformer_mt.evaluation.report import as_json, as_text, directions_as_json, directions_as_text
     from transformer_mt.workflows.plot import check_picture, plot_report
 
     check_picture(plot, theme)
     wanted = [name for name, is_wanted in (("bleu", bleu), ("chrf", chrf), ("ter", ter)) if is_wanted]
-    report = work(
+    search = {"beam": beam, "length_penalty": length_penalty, "samples": samples, "utility": utility}
+    search["method"] = "mbr" if mbr else None
+    reports = work(
         model or (),
         split=split,
         files=TestFiles(source, reference, hypothesis, tokenized_reference),
@@ -77,18 +86,16 @@ def evaluate(
         metrics=wanted or ("bleu", "chrf", "ter"),
         tokenized=tokenized,
         language=language,
-        search={
-            "beam": beam,
-            "length_penalty": length_penalty,
-            "samples": samples,
-            "utility": utility,
-            "method": "mbr" if mbr else None,
-        },
+        search=search,
         computing=Computing(device=device, threads=threads, scored=False, weights=weights),
+        wanted=Wanted(to, from_, zero_shot),
     )
+    first, *others = reports.values()
     if json:
-        print_json(as_json(report))
+        print_json(directions_as_json(reports) if others else as_json(first))
     else:
-        print(as_text(report))
+        print(directions_as_text(reports) if others else as_text(first))
+    if plot is not None and others:
+        raise TmtError("--plot draws one direction", place="--plot", remedy="Add --to and --from.")
     if plot is not None:  # last: a full disk then costs the picture, not the scores
-        print(f"tmt: wrote {plot_report(report, plot, theme)}", file=sys.stderr)
+        print(f"tmt: wrote {plot_report(first, plot, theme)}", file=sys.stderr)

@@ -46,14 +46,17 @@ def inspect(
             remedy="Give --config FILE, or remove these options.",
         )
     if config is None:
-        built = work.shipped_model(model)
+        built, data = work.shipped_model(model)
     else:
-        built = work.described_model(config, set_ or (), source_vocab, target_vocab)
+        built, data = work.described_model(config, set_ or (), source_vocab, target_vocab)
     rows = work.parameter_table(built)
     steps = work.walk_of_shapes(built, *work.example_batch(built)) if shapes else None
     if json:
-        print_json(_as_json(rows, work.count_parts(rows), steps))
+        tagged = {"directions": list(map(str, data.all_directions)), "tags": data.tags} if data.tags else {}
+        print_json({**tagged, **_as_json(rows, work.count_parts(rows), steps)})
         return
+    if data.tags:
+        print(f"directions  {data.direction}\ntags        {', '.join(data.tags)}\n")
     print("\n".join(parameter_lines(rows, work.count_parts(rows))))
     if steps is not None:
         layers = {"encoder": len(built.encoder.layers), "decoder": len(built.decoder.layers)}

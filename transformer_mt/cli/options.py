@@ -67,6 +67,15 @@ ThreadsOption = Annotated[
 WeightsOption = Annotated[
     str, typer.Option("--weights", metavar="NAME", help="Number format: float32, or for GPUs bfloat16.")
 ]
+ToOption = Annotated[
+    str | None, typer.Option("--to", metavar="CODE", help="Target language, for a model of several directions.")
+]
+FromOption = Annotated[
+    str | None, typer.Option("--from", metavar="CODE", help="Source language. Default: any that the model reads.")
+]
+ZeroShotOption = Annotated[
+    bool, typer.Option("--zero-shot", help="Allow a direction that the model was not trained for.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout.")]
 _MODEL = "Run or model folder. Default: the newest finished run."
 _MODELS = "Run or model folder; repeat it for an ensemble. Default: the newest finished run."

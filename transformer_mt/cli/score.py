@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transformer_mt.cli.completion import engines
-from transformer_mt.cli.options import STDOUT, DeviceOption, ModelsOption, ThreadsOption
+from transformer_mt.cli.options import (
+    STDOUT,
+    DeviceOption,
+    FromOption,
+    ModelsOption,
+    ThreadsOption,
+    ToOption,
+    ZeroShotOption,
+)
 from transformer_mt.errors import TmtError
 
 if TYPE_CHECKING:
@@ -33,6 +41,9 @@ def score(
     source: Annotated[Path, typer.Option("--source", metavar="FILE", help=_SOURCE)],
     target: Annotated[Path, typer.Option("--target", metavar="FILE", help=_TARGET)],
     model: ModelsOption = None,
+    to: ToOption = None,
+    from_: FromOption = None,
+    zero_shot: ZeroShotOption = False,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT)] = None,
     alignment: Annotated[Path | None, typer.Option("--alignment", metavar="FILE", help=_ALIGNMENT)] = None,
     gain: Annotated[bool, typer.Option("--gain", help=_GAIN)] = False,
@@ -47,14 +58,15 @@ def score(
     Writes a line for each pair: log-probability in nats, its mean per token, number of tokens; separated by tabs.
     """
     from transformer_mt.cli.answers import Notes, check_outputs, opened
-    from transformer_mt.workflows.score import Computing, ScoreTotals, pharaoh
+    from transformer_mt.workflows.score import Computing, ScoreTotals, Wanted, pharaoh
     from transformer_mt.workflows.score import score as work
 
     source, target = _inputs(source, target)
     check_outputs((source, target), (output or STDOUT, alignment))
     computing = Computing(device, threads)
     align = alignment is not None or json
-    pairs = work(source, target, model or (), align=align, gain=gain, computing=computing, engine=engine)
+    wanted = Wanted(to, from_, zero_shot)
+    pairs = work(source, target, model or (), align=align, gain=gain, computing=computing, engine=engine, wanted=wanted)
     totals, notes = ScoreTotals(), Notes(partial(print, file=sys.stderr))
     with ExitStack() as stack:
         stream = stack.enter_context(opened(output))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,16 +13,23 @@ from transformer_mt.cli.completion import engines
 from transformer_mt.cli.options import (
     SEED,
     DeviceOption,
+    FromOption,
     MbrOption,
     ModelsOption,
     SamplesOption,
     ThemeOption,
     ThreadsOption,
+    ToOption,
     UtilityOption,
     WeightsOption,
+    ZeroShotOption,
     picture_file,
 )
 from transformer_mt.errors import TmtError
+
+if TYPE_CHECKING:
+    from transformer_mt.reporting.canvas import Theme
+    from transformer_mt.workflows.translate import Interpreter
 
 _INPUT = "File with one sentence per line."
 _BEAM = "Beam width; 1: greedy. Default: the model's."
@@ -49,6 +56,9 @@ _REPLACE_UNKNOWN = "Replace <unk> by the source word it attends to most."
 def translate(
     text: TextArgument = None,
     model: ModelsOption = None,
+    to: ToOption = None,
+    from_: FromOption = None,
+    zero_shot: ZeroShotOption = False,
     input_: Annotated[Path | None, typer.Option("--input", "-i", metavar="FILE", help=_INPUT)] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help=_OUTPUT)] = None,
     document: Annotated[Path | None, typer.Option(metavar="FILE", help=_DOCUMENT)] = None,
@@ -83,35 +93,41 @@ def translate(
     from transformer_mt.files.lines import printable
     from transformer_mt.workflows import translate as workflow
 
-    prefix, given = printable(prefix), [printable(sentence) for sentence in text or ()]
+    prefix, given = printable(prefix), list(map(printable, text or ()))
     unfit: dict[str, object] = {"TEXT": text, "--input": input_, "--n-best": n_best, "--prefix": prefix}
     unfit |= {"--scores": scores, "--json": json, "--attention": attention, "--no-split": no_split}
     workflow.check_document(document, format_, [name for name, value in unfit.items() if value])
     _check_usage(given, input_, output, attention, sample and mbr, document)
     workflow.check_drawing(attention, attention_of, theme)
     search = {"method": "mbr" if mbr else "sample" if sample else None, "beam": beam, "length_penalty": length_penalty}
-    search["n_best"] = n_best if n_best is not None or json else 1  # one line out for each line in
-    search |= {"replace_unknown": replace_unknown, "samples": samples, "utility": utility}
-    search |= {"temperature": temperature, "top_k": top_k, "top_p": top_p}
+    search |= {"replace_unknown": replace_unknown, "samples": samples, "utility": utility, "temperature": temperature}
+    search |= {"top_k": top_k, "top_p": top_p, "n_best": n_best if json else n_best or 1}  # one line out for each in
     computing = workflow.Computing(device, threads, seed, scores or json, weights)
     translator, folders = workflow.open_translator(model, search, computing, engine)
+    translator = translator.towards(to, from_, zero_shot)
     terms = translator.glossary(glossary) if glossary is not None else None
     if document is not None:
         write_document(translator, document, format_, output, terms)
         return
     if attention is not None:
-        first, *others = given if no_split else translator.sentences(given[0], prefix)
-        picture = workflow.draw_attention(translator, first, prefix, attention, attention_of, theme)
-        partial = f" of the first of {len(others) + 1} sentences; --no-split draws the line as one" if others else ""
-        print(f"tmt: wrote {picture}{partial}", file=sys.stderr)
-    head = {"model": _names(folders)} if json else None
-    translate_all(translator, given, input_, output, prefix, scores, head, not no_split, terms)
+        sentences = given if no_split else translator.sentences(given[0], prefix)
+        _draw(translator, sentences, prefix, attention, attention_of, theme)
+    translate_all(translator, given, input_, output, prefix, scores, _head(folders, json), not no_split, terms)
 
 
-def _names(folders: Sequence[Path]) -> str | list[str]:
-    """The folder of a model, or the folders of an ensemble, for JSON."""
+def _draw(translator: Interpreter, sentences: Sequence[str], prefix: str, file: Path, which: str, theme: Theme) -> None:
+    """Draw the first of the sentences of a line."""
+    from transformer_mt.workflows.translate import draw_attention
+
+    picture, number = draw_attention(translator, sentences[0], prefix, file, which, theme), len(sentences)
+    partial = f" of the first of {number} sentences; --no-split draws the line as one" if number > 1 else ""
+    print(f"tmt: wrote {picture}{partial}", file=sys.stderr)
+
+
+def _head(folders: Sequence[Path], json: bool) -> dict[str, object] | None:
+    """The first key of the JSON object: the folder of a model, or the folders of an ensemble."""
     names = [str(folder) for folder in folders]
-    return names if len(names) > 1 else names[0]
+    return {"model": names if len(names) > 1 else names[0]} if json else None
 
 
 def _check_usage(

@@ -171,6 +171,8 @@ class DataConfig(Section):
             place = f"corpus {number} ({corpus.kind})"
             if not found and corpus.languages is None and corpus.direction is None and not corpus.says_languages:
                 yield f"{place}: its languages are unknown; add `languages: [SOURCE, TARGET]` of its columns"
+            elif (known := corpus.corpus.languages) and not all({*one.own} <= {*known} for one in found):
+                yield f"{place} has the languages {', '.join(known)}, not {found[0].own}"
             elif not found:
                 yield f"{place} has none of the directions {', '.join(map(str, directions))}"
             if corpus.tag is not None and corpus.tag in {one.tag for one in directions}:

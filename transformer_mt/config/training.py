@@ -120,8 +120,8 @@ class TrainingConfig(Section):
     validate_every: Positive | None = Field(None, description="updates between validations; null: one epoch")
     bleu_sentences: NonNegative = Field(
         500,
-        description="validation sentences that each validation translates (greedily) for BLEU; 0: no BLEU; the final"
-        " model is then the candidate with the lowest validation loss",
+        description="validation sentences (of each direction, if there are several) that each validation translates"
+        " (greedily) for BLEU; 0: no BLEU; the final model is then the candidate with the lowest validation loss",
     )
 
     checkpoint_every: Positive | None = Field(

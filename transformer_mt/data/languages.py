@@ -99,8 +99,13 @@ def merge(found: Languages, more: Languages) -> None:
         found.setdefault(file, FileLanguages()).add(one)
 
 
-def require_sentences(found: Languages, source: str, target: str) -> None:
-    """Raises TmtError if a file has its languages swapped, or numbers or ids where sentences should be."""
+def require_sentences(
+    found: Languages, source: str, target: str, keys: str = "data.source and data.target", swapped: bool = False
+) -> None:
+    """Raises TmtError if a file has its languages swapped, or numbers or ids where sentences should be.
+
+    keys: that name the languages; swapped: the source column of the file is the target
+    """
     for file, one in found.items():
         if one.swapped >= FEWEST_SWAPPED and one.swapped > MOST * one.judged:
             raise TmtError(
@@ -108,7 +113,7 @@ def require_sentences(found: Languages, source: str, target: str) -> None:
                 f" {target} as source and {source} as target",
                 place=file,
                 remedy="Swap source_column and target_column of this file (kind: text: source and target), or swap"
-                f" data.source and data.target. {_OFF}",
+                f" {keys}. {_OFF}",
             )
         for side in SIDES:
             if one.numbers[side] >= FEWEST_NUMBERS and one.numbers[side] > MOST * one.checked:
@@ -116,8 +121,9 @@ def require_sentences(found: Languages, source: str, target: str) -> None:
                     f"the {side} has numbers or ids instead of sentences: {one.numbers[side]:,} of the {one.checked:,}"
                     f" pairs checked, such as '{one.number}'",
                     place=file,
-                    remedy=f"Check {side}_column, which is counted from 0. {_OFF}",
+                    remedy=f"Check {_OTHER[side] if swapped else side}_column, which is counted from 0. {_OFF}",
                 )
 
 
+_OTHER = {SOURCE: TARGET, TARGET: SOURCE}
 _OFF = "If the data is right, set data.cleaning.language: off."

@@ -248,6 +248,14 @@ def _require_pairs(selection: Selection) -> None:
     for split in selection.splits:
         if not selection.count(split):
             raise selection.nothing_left(split)
+    counts = selection.counts("train")
+    for direction in selection.directions:
+        if not sum(
+            count
+            for stream, count in zip(selection.streams, counts, strict=True)
+            if stream.origin.direction == direction
+        ):
+            raise selection.nothing_left("train", direction)
 
 
 def _fingerprint(config: Config, corpora: list[Corpus], identities: Mapping[Path, Any], parent: Parent | None) -> str:

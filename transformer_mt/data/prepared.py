@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.credentials import without_credentials_in
-from transformer_mt.config.direction import Direction
+from transformer_mt.config.direction import Direction, DirectionName
 from transformer_mt.config.schema import Config
 from transformer_mt.data.doctor import DataReport
 from transformer_mt.data.store import SIDES, Store
@@ -58,7 +58,7 @@ class Run(BaseModel):
     """Pairs of a split that follow each other in its store. direction: as `ko-en`; tags: before their sources"""
 
     pairs: int
-    direction: str
+    direction: DirectionName
     tags: list[str] = []
 
 
@@ -142,16 +142,26 @@ class Prepared:
     def runs(self, split: str) -> list[Run]:
         """The directions and tags of the pairs of a split, in its order. Raises TmtError if the manifest is damaged."""
         name, data = self.named(split), self.manifest.settings["data"]
-        if not self.manifest.runs:
+        if not self.manifest.runs and not data.get("directions"):
             return [Run(pairs=self.manifest.splits[name], direction=f"{data['source']}-{data['target']}")]
         runs = self.manifest.runs.get(name, [])
-        if sum(run.pairs for run in runs) != self.manifest.splits[name]:
+        tags = {tag for run in runs for tag in run.tags}
+        if sum(run.pairs for run in runs) != self.manifest.splits[name] or not tags <= {*self.codecs()[0].tags}:
             raise TmtError("the manifest is damaged", place=self.folder / MANIFEST, remedy=_PREPARE)
         return runs
 
     def directions_of(self, split: str) -> list[Direction]:
         """The direction of each pair of a split."""
         return [one for run in self.runs(split) for one in [Direction.of(run.direction)] * run.pairs]
+
+    def places(self, split: str, most: int | None = None) -> dict[str, list[int]]:
+        """The places of the pairs of each direction in a split, at most the first `most` of each."""
+        found: dict[str, list[int]] = {}
+        start = 0
+        for run in self.runs(split):
+            found.setdefault(run.direction, []).extend(range(start, start + run.pairs))
+            start += run.pairs
+        return {name: places[:most] for name, places in found.items()}
 
     def lengths(self) -> dict[str, list[int]]:
         """By side, such as `source (ko)`: element n counts the training sentences of n tokens."""

@@ -205,7 +205,8 @@ def clean_stream(
                 pass
         raise
     corpus.finish(entry)
-    require_sentences(stream.counts.languages, cleaner.source, cleaner.target)
+    keys = "the codes in languages or direction of this corpus" if one.origin.tags else "data.source and data.target"
+    require_sentences(stream.counts.languages, cleaner.source, cleaner.target, keys, one.swapped)
 
 
 def _items(stream: Stream, corpus: Corpus, entries: list[tuple[Path, ...]]) -> Iterator[Item]:

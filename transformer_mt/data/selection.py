@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.corpus import SplitConfig
+from transformer_mt.config.direction import Direction
 from transformer_mt.corpora.base import WHOLE, Pair
 from transformer_mt.corpora.tables import listed
 from transformer_mt.data import partitions
@@ -176,11 +177,16 @@ class Selection:
                     wanted.clear()
         return found
 
-    def nothing_left(self, split: str) -> TmtError:
-        """The error for a split without pairs: which rules dropped them, and the first pair that each dropped."""
-        lines = self._drop_lines([stream for stream in self.streams if stream.split in (split, WHOLE)])
+    def nothing_left(self, split: str, direction: Direction | None = None) -> TmtError:
+        """The error for a split without pairs: which rules dropped them, and the first pair that each dropped.
+
+        direction: the only one that has none; None: all
+        """
+        streams = [stream for stream in self.streams if stream.split in (split, WHOLE)]
+        lines = self._drop_lines([one for one in streams if direction in (None, one.origin.direction)])
         remedy = "\n  ".join(lines or ["The files are empty, or data.corpus.split leaves no pair for it."])
-        return TmtError(f"no pair is left in the {split} split", place="data.corpus", remedy=remedy)
+        of = f" for {direction}" if direction is not None else ""
+        return TmtError(f"no pair is left in the {split} split{of}", place="data.corpus", remedy=remedy)
 
     def _drop_lines(self, streams: Sequence[Stream]) -> list[str]:
         """What each rule dropped from some streams, and the first of these pairs."""

@@ -32,6 +32,7 @@ def search(
     seed: int = 0,
     scored: bool = True,
     method: Search | None = None,
+    first_tag: int | None = None,
 ) -> list[list[SearchResult]]:
     """What the configured search finds for each request, in the order of the requests; best first, samples as drawn.
 
@@ -39,6 +40,7 @@ def search(
     seed:   of the samples
     scored: False lets greedy search skip the scores, which are then 0
     method: another search than the configured one
+    first_tag: ids from here on are tags, which are never written; None: there are none
     """
     method = method or make_search(decoding)
     device = next(models[0].parameters()).device
@@ -57,7 +59,7 @@ def search(
         coverage = None
         if method.needs_attention:
             coverage = Coverage((source_BS == PAD).float(), attention)
-        limits = Limits.of(shortest, longest, prefixes, decoding.no_repeat_ngram, device)
+        limits = Limits.of(shortest, longest, prefixes, decoding.no_repeat_ngram, device, first_tag)
         constraints, bound = None, requests[batch[0]]
         if bound.constraints:
             needed = [requests[index].constraints for index in batch]
@@ -131,7 +133,11 @@ def _batches(
 
 
 def translate_ids(
-    model: Transformer, sources: Sequence[Sequence[int]], decoding: DecodingConfig, device: torch.device | str = "cpu"
+    model: Transformer,
+    sources: Sequence[Sequence[int]],
+    decoding: DecodingConfig,
+    device: torch.device | str = "cpu",
+    first_tag: int | None = None,
 ) -> list[list[int]]:
     """The best translation of each source (ids with the end token), without its end token; used by validation.
 
@@ -141,7 +147,8 @@ def translate_ids(
     training = model.training
     model.eval()
     try:
-        results = search([model], [Request(source) for source in sources], decoding, scored=decoding.beam > 1)
+        requests = [Request(source) for source in sources]
+        results = search([model], requests, decoding, scored=decoding.beam > 1, first_tag=first_tag)
     finally:
         model.train(training)
     return [list(found[0].tokens) for found in results]

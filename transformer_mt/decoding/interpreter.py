@@ -9,13 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
-from functools import cached_property
 from itertools import chain, islice, repeat, tee, zip_longest
-from pathlib import Path
-from typing import ClassVar, cast, overload
+from typing import cast, overload
 
-from transformer_mt.config.decoding import DecodingConfig
-from transformer_mt.config.schema import Config
 from transformer_mt.decoding.computing import Computing as Computing
 from transformer_mt.decoding.forced import (
     Forced,
@@ -29,47 +25,23 @@ from transformer_mt.decoding.forced import (
 from transformer_mt.decoding.given import checked, for_each_line, prefix_for_each_line
 from transformer_mt.decoding.glossary import Glossary
 from transformer_mt.decoding.joining import join
+from transformer_mt.decoding.line_reader import LineReader
 from transformer_mt.decoding.request import Request, SearchResult
-from transformer_mt.decoding.searches.base import make_search
-from transformer_mt.decoding.term_reader import Piece, TermReader
-from transformer_mt.decoding.term_tokens import UNKNOWN
-from transformer_mt.decoding.terms import Term, spans_of_terms
+from transformer_mt.decoding.term_reader import Piece
+from transformer_mt.decoding.terms import Term
 from transformer_mt.decoding.translation import Hypothesis as Hypothesis
-from transformer_mt.decoding.translation import Source, Target, note_of_unknown, without_search
+from transformer_mt.decoding.translation import Source, Target, without_search
 from transformer_mt.decoding.translation import Translation as Translation
 from transformer_mt.errors import TmtError
-from transformer_mt.text.cleaning import clean_text
-from transformer_mt.text.codec import Codec
-from transformer_mt.text.sentences import sentences
-from transformer_mt.text.vocabulary import EOS, MARKS, UNK
+from transformer_mt.text.vocabulary import EOS, UNK
 from transformer_mt.text.words import words_of_tokens
 
 CHUNK = 2048  # lines that are read, sorted by length and translated together
-MANY_TERMS = 3  # in a sentence; from here on, a note says that their order may be wrong
 Terms = Iterable[Sequence[Term]] | Sequence[Term] | Glossary | Mapping[str, str] | None
 
 
-class Interpreter(ABC):
-    """Text to text: codecs of both sides and search settings, around an engine that a subclass provides.
-
-    constrains: whether the engine supports terms
-    folders:    of the models
-    """
-
-    folders: Sequence[Path]
-    constrains: ClassVar[bool] = False
-
-    def __init__(self, config: Config, source: Codec, target: Codec, decoding: DecodingConfig | None = None) -> None:
-        """decoding: how to search; None: the `decoding` section of the config."""
-        self.config = config
-        self.decoding = decoding or config.decoding
-        self.search = make_search(self.decoding)
-        self.source = source
-        self.target = target
-        self.max_length = config.data.max_length  # most tokens of a source, end token included
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.config.data.direction}, {', '.join(map(str, self.folders))})"
+class Interpreter(LineReader, ABC):
+    """Text to text: codecs of both sides and search settings, around an engine that a subclass provides."""
 
     @abstractmethod
     def _search(self, requests: Sequence[Request]) -> list[list[SearchResult]]:
@@ -81,6 +53,15 @@ class Interpreter(ABC):
     ) -> Iterator[tuple[int, Forced]]:
         """What the model says of each target, with its index, in any order. scored, attentive: what is requested."""
 
+    def _forced(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], scored: bool, attentive: bool
+    ) -> Iterator[tuple[int, Forced]]:
+        """As `_force`, but without the attention to tags, which are not in the line."""
+        n_tags = len(self._tags)
+        for index, one in self._force(sources, targets, scored, attentive):
+            weights_TS = one.attention_TS
+            yield index, one if weights_TS is None else one._replace(attention_TS=weights_TS[:, n_tags:])
+
     @overload
     def translate(  # type: ignore[overload-overlap]
         self,
@@ -91,6 +72,8 @@ class Interpreter(ABC):
         *,
         split: bool = True,
         terms: Terms = None,
+        to: str | None = None,
+        source: str | None = None,
     ) -> Translation: ...
 
     @overload
@@ -103,6 +86,8 @@ class Interpreter(ABC):
         *,
         split: bool = True,
         terms: Terms = None,
+        to: str | None = None,
+        source: str | None = None,
     ) -> Iterator[Translation]: ...
 
     def translate(
@@ -114,6 +99,8 @@ class Interpreter(ABC):
         *,
         split: bool = True,
         terms: Terms = None,
+        to: str | None = None,
+        source: str | None = None,
     ) -> Translation | Iterator[Translation]:
         """The translation of a line, or of each line, in order. A line of white space has an empty translation.
 
@@ -125,9 +112,13 @@ class Interpreter(ABC):
         align:      whether hypotheses have scores of their tokens, and alignments
         split:      whether a line may hold several sentences
         terms:      what translations must contain: a glossary or its entries, or the terms of each line, in their order
+        to, source: languages, for a model of several directions; see `towards`
         Raises TmtError if `lines` is not text, if a prefix is too long, if a term is not in its line, or if there are
         fewer or more prefixes or lists of terms than lines.
         """
+        if (to, source) != (None, None) or self.config.data.source is None:
+            chosen = self.towards(to, source)
+            return chosen.translate(lines, prefixes, chunk_size, align, split=split, terms=terms)
         one_line = isinstance(lines, str)
         n_lines = 1 if one_line else len(lines) if isinstance(lines, Sized) else None
         given, starts = checked(lines), prefix_for_each_line(prefixes, n_lines)
@@ -162,88 +153,6 @@ class Interpreter(ABC):
         texts = [part.line for part in parts]
         return join(translated, texts, self.config.data.one_direction.target, self.decoding.n_best, self.search.total)
 
-    def sentences(self, line: str, prefix: str = "", terms: Sequence[Term] = ()) -> list[str]:
-        """The parts of a line that are translated one by one. Joined, they are the line.
-
-        prefix: the beginning of the translation; if it has several sentences, it belongs to the same number of the line
-        terms:  of the line; none is cut
-        """
-        data, spans = self.config.data, spans_of_terms(line, terms)
-        found = sentences(line, data.one_direction.source, [(start, start + len(term.source)) for start, term in spans])
-        n_first = len(sentences(prefix.strip(), data.one_direction.target))
-        return ["".join(found[:n_first]), *found[n_first:]]
-
-    def _parts(self, line: str, prefix: str, terms: Sequence[Term]) -> Iterator[Piece]:
-        """The sentences of a line, each with its prefix and its terms."""
-        spans, start = spans_of_terms(line, terms), 0
-        for text in self.sentences(line, prefix, terms):
-            end = start + len(text)
-            yield Piece(text, "" if start else prefix, [term for place, term in spans if start <= place < end])
-            start = end
-
-    def glossary(self, terms: Glossary | Mapping[str, str] | str | Path) -> Glossary:
-        """A glossary that fits this model: if its tokenizer ignores the case of the source, so does the glossary.
-
-        terms: a glossary, entries, or the path of a file
-        Raises TmtError if it is malformed, or if the search or the engine does not support terms.
-        """
-        assert self.terms
-        return Glossary.of(terms, self.config.source_tokenizer.case == "lower")
-
-    @cached_property
-    def terms(self) -> TermReader:
-        """Raises TmtError if the search or the engine does not support terms."""
-        if not self.constrains:
-            raise TmtError(
-                "this engine does not support terms", remedy="Use the engine tmt with the folder of the run or model."
-            )
-        if not self.search.constrained_rows:
-            raise TmtError("terms need a beam search", remedy="Use a beam (--beam 5, in Python beam=5), no samples.")
-        return TermReader(self.config, self.source, self.target)
-
-    def _read(self, line: str, prefix: str, terms: Sequence[Term] = ()) -> Source:
-        """Clean a line, split it into tokens and look up their ids; note what is lost."""
-        bound = self.terms.read(line, terms, prefix) if terms else None
-        if bound is not None:
-            if bound.answer is not None:
-                return Source(line, (), (), (), (), False, bound)
-            line, prefix = bound.line, bound.prefix
-        data, most, notes = self.config.data, self.max_length - 1, []
-        tokens: list[str] = []
-        if line.strip():
-            tokens = self.source.segmenter.tokenize(clean_text(line, data.cleaning, data.one_direction.source))
-        if is_cut := len(tokens) > most:
-            notes.append(f"cut to {most} of {len(tokens)} tokens (the model's longest sentence)")
-            tokens = tokens[:most]
-        ids = self.source.vocabulary.encode(tokens)
-        unknown = [token for token, index in zip(tokens, ids, strict=True) if index == UNK and UNKNOWN not in token]
-        if unknown:
-            detokenize = self.source.segmenter.tokenizer.detokenize  # keeps the case of the word
-            words = [detokenize([token]) for token in unknown]
-            notes.append(note_of_unknown(words if bound is None else [bound.restored(word) for word in words]))
-        if sum(not term.is_copy for term in terms) >= MANY_TERMS:
-            notes.append(f"{MANY_TERMS} terms or more in a sentence: check that they are in the right places")
-        start = self._prefix_ids(prefix)
-        if UNK in start and UNKNOWN not in prefix:
-            notes.append(f"the prefix has tokens that the model does not know; it writes {MARKS[UNK]} for them")
-        return Source(line, tuple(tokens), (*ids, EOS), start, tuple(notes), is_cut, bound)
-
-    def _prefix_ids(self, prefix: str) -> tuple[int, ...]:
-        if not prefix.strip():
-            return ()
-        data = self.config.data
-        ids = self.target.encode(clean_text(prefix, data.cleaning, data.one_direction.target))[:-1]
-        if len(ids) > self.max_length - 2:
-            raise TmtError(
-                f"the prefix has {len(ids)} tokens; the model writes at most {self.max_length}",
-                remedy="Shorten the prefix.",
-            )
-        return tuple(ids)
-
-    def _request(self, source: Source) -> Request:
-        bound = (source.bound.constraints, self.terms.tokens.joining) if source.bound is not None else ((), ())
-        return Request(source.ids, source.prefix, *bound)
-
     def _answer(self, sources: Sequence[Source], align: bool) -> list[Translation]:
         """Search, choose among the results, align those that need it, and write them as text."""
         found = self._search([self._request(source) for source in sources])
@@ -254,7 +163,7 @@ class Interpreter(ABC):
         replaces = self.decoding.replace_unknown
         needed = [index for index, (_, one) in enumerate(pairs) if one.ids and (align or (replaces and UNK in one.ids))]
         sides = [pairs[index][0].ids for index in needed], [pairs[index][1].ids for index in needed]
-        forced = {needed[place]: one for place, one in self._force(*sides, scored=align, attentive=True)}
+        forced = {needed[place]: one for place, one in self._forced(*sides, scored=align, attentive=True)}
         written = (self._write(*pair, forced.get(index), align) for index, pair in enumerate(pairs))
         answers = []
         for source, best in zip(sources, chosen, strict=True):
@@ -326,16 +235,37 @@ class Interpreter(ABC):
 
     @overload
     def score(  # type: ignore[overload-overlap]
-        self, sources: str, targets: str, align: bool = False, gain: bool = False
+        self,
+        sources: str,
+        targets: str,
+        align: bool = False,
+        gain: bool = False,
+        *,
+        to: str | None = None,
+        source: str | None = None,
     ) -> PairScore: ...
 
     @overload
     def score(
-        self, sources: Iterable[str], targets: Iterable[str], align: bool = False, gain: bool = False
+        self,
+        sources: Iterable[str],
+        targets: Iterable[str],
+        align: bool = False,
+        gain: bool = False,
+        *,
+        to: str | None = None,
+        source: str | None = None,
     ) -> Iterator[PairScore]: ...
 
     def score(
-        self, sources: str | Iterable[str], targets: str | Iterable[str], align: bool = False, gain: bool = False
+        self,
+        sources: str | Iterable[str],
+        targets: str | Iterable[str],
+        align: bool = False,
+        gain: bool = False,
+        *,
+        to: str | None = None,
+        source: str | None = None,
     ) -> PairScore | Iterator[PairScore]:
         """The log-probability of a target for its source, or of each pair, in order.
 
@@ -344,11 +274,15 @@ class Interpreter(ABC):
         sources, targets: two lines as str, or two iterables of lines
         align:            whether the results have alignments of words
         gain:             whether they say what the source adds; this takes a second pass
+        to, source:       languages, for a model of several directions; see `towards`
         Raises TmtError if they are not text, or if one has more lines than the other.
         """
         if isinstance(sources, str) != isinstance(targets, str):
             raise TmtError("one side is a line, the other is not", remedy="Give two lines, or two lists of lines.")
-        scores = self._score(checked(sources), checked(targets), align, gain)
+        one = self
+        if (to, source) != (None, None) or self.config.data.source is None:
+            one = self.towards(to, source)
+        scores = one._score(checked(sources), checked(targets), align, gain)
         return next(scores) if isinstance(sources, str) else scores
 
     def _score(self, sources: Iterator[str], targets: Iterator[str], align: bool, gain: bool) -> Iterator[PairScore]:
@@ -360,25 +294,11 @@ class Interpreter(ABC):
                     message = f"the {fewer} ends after line {number - 1:,}, the {more} does not"
                     raise TmtError(message, remedy="Line n of one must belong to line n of the other.")
             read = [(self._read(source, ""), self._read_target(target)) for _, (source, target) in chunk]
-            targets_ids, empty = [target.ids for _, target in read], [(EOS,)] * len(read)
-            forced = dict(self._force([source.ids for source, _ in read], targets_ids, scored=True, attentive=align))
+            targets_ids, empty = [target.ids for _, target in read], [(*self._tags, EOS)] * len(read)
+            forced = dict(self._forced([source.ids for source, _ in read], targets_ids, scored=True, attentive=align))
             alone = dict(self._force(empty, targets_ids, scored=True, attentive=False)) if gain else {}
             for index, (line, target_line) in enumerate(read):
                 yield self._pair_score(line, target_line, forced[index], alone.get(index), align)
-
-    def _read_target(self, line: str) -> Target:
-        """Clean a given translation, split it into tokens and look up their ids; note what is lost."""
-        data, most, notes = self.config.data, self.max_length - 1, []
-        tokens = self.target.segmenter.tokenize(clean_text(line, data.cleaning, data.one_direction.target))
-        if not tokens:
-            notes.append("the target is empty")
-        if is_cut := len(tokens) > most:
-            notes.append(f"the target was cut to {most} of {len(tokens)} tokens (the model's longest sentence)")
-            tokens = tokens[:most]
-        ids = self.target.vocabulary.encode(tokens)
-        if unknown := ids.count(UNK):
-            notes.append(f"the target has {unknown} unknown token{'' if unknown == 1 else 's'}")
-        return Target(line, tuple(tokens), (*ids, EOS), tuple(notes), is_cut)
 
     def _pair_score(
         self, source: Source, target: Target, forced: Forced, alone: Forced | None, align: bool

@@ -79,6 +79,7 @@ class Limits:
     no_repeat_ngram: no sequence of this many tokens may occur twice; 0: no limit
     min_steps:       the largest of shortest_B, as a Python number: later steps need no look at shortest_B
     max_steps:       the largest of longest_B, as a Python number: after so many steps all translations are stopped
+    first_tag:       ids from here on are tags, which a translation cannot have; None: there are none
     """
 
     shortest_B: Tensor
@@ -87,6 +88,7 @@ class Limits:
     no_repeat_ngram: int
     min_steps: int
     max_steps: int
+    first_tag: int | None = None
 
     @classmethod
     def of(
@@ -96,6 +98,7 @@ class Limits:
         prefixes: Sequence[Sequence[int]] | None = None,
         no_repeat_ngram: int = 0,
         device: torch.device | str = "cpu",
+        first_tag: int | None = None,
     ) -> Limits:
         return cls(
             upload(torch.tensor(list(shortest)), device),
@@ -104,6 +107,7 @@ class Limits:
             no_repeat_ngram,
             max(shortest, default=0),
             max(longest, default=0),
+            first_tag,
         )
 
     def select(self, sentences_B: Tensor) -> Limits:
@@ -118,13 +122,15 @@ class Limits:
     def forbid(self, logits_NV: Tensor, tokens_NT: Tensor) -> None:
         """Set the logits [N, V] of tokens that may not follow tokens_NT [N, T] to minus infinity, in place.
 
-        Padding and the start token are always forbidden. A row in which everything is forbidden may end.
+        Padding, the start token and tags are always forbidden. A row in which everything is forbidden may end.
         """
         n_steps, width = tokens_NT.shape[1], logits_NV.shape[0] // len(self.longest_B)
         free_NV = logits_NV.clone() if n_steps < self.prefix_BP.shape[1] else None  # a prefix overrules other limits
         end_logit_N = logits_NV[:, EOS].clone() if self.no_repeat_ngram else None
         logits_NV[:, PAD] = -math.inf
         logits_NV[:, BOS] = -math.inf
+        if self.first_tag is not None:
+            logits_NV[:, self.first_tag :] = -math.inf
         if n_steps < self.min_steps:
             logits_NV[:, EOS].masked_fill_((self.shortest_B > n_steps).repeat_interleave(width), -math.inf)
         if end_logit_N is not None:

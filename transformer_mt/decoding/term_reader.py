@@ -223,8 +223,9 @@ class TermReader:
         before, until = (
             len(self.source.segmenter.tokenize(clean_text(line[:place], *rules))) for place in (start, end)
         )
-        last = min(until, self.config.data.max_length - 1)
-        return tuple(range(min(before, last - 1), last))
+        n_tags = len(self.config.data.request_tags)  # they stand before the sentence
+        last = min(until + n_tags, self.config.data.max_length - 1)
+        return tuple(range(min(before + n_tags, last - 1), last))
 
     def _still_required(self, required: Sequence[Required], prefix: str) -> Iterator[Required]:
         """Without what a prefix has in other tokens. What it has in the same tokens counts in the search."""

@@ -127,7 +127,8 @@ class Translator(Interpreter):
         with torch.inference_mode(), attention_maps(self.models[0]) as maps:
             self.models[0](pad([source.ids], self.device), pad([[BOS, *produced[:-1]]], self.device))
         weights = {path: weights_BHQM[0].cpu().numpy() for path, weights_BHQM in maps.items()}
-        read, before = (*source.tokens, MARKS[EOS]), (MARKS[BOS], *written[:-1])
+        read = (*self.config.data.request_tags, *source.tokens, MARKS[EOS])
+        before = (MARKS[BOS], *written[:-1])
         return AttentionMaps(
             weights,
             {path: read if path.startswith("encoder") else written for path in weights},
@@ -150,11 +151,12 @@ class Translator(Interpreter):
         width = beam or self.decoding.beam
         decoding = self.decoding.model_copy(update={"method": "beam", "beam": width, "n_best": 1})
         method = RecordedBeam(decoding)
-        search(self.models, [self._request(source)], decoding, method=method)
+        search(self.models, [self._request(source)], decoding, method=method, first_tag=self.target.first_tag)
         return method.tree
 
     def _search(self, requests: Sequence[Request]) -> list[list[SearchResult]]:
-        return search(self.models, requests, self.decoding, self.seed, self.scored)
+        first_tag = self.target.first_tag
+        return search(self.models, requests, self.decoding, self.seed, self.scored, first_tag=first_tag)
 
     def _force(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], scored: bool, attentive: bool

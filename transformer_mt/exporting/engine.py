@@ -31,7 +31,7 @@ from transformer_mt.decoding.searches.base import Search
 from transformer_mt.decoding.searches.beam import Beam
 from transformer_mt.errors import TmtError
 from transformer_mt.text.codec import load_codecs
-from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD
+from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
 POSITIONS = "max_positions"  # key in CTranslate2's config.json: rows of the position tables
 _NEVER = -1e9  # CTranslate2 fills empty places of a beam with log-probabilities below this
@@ -65,6 +65,7 @@ class Ctranslate2Engine(Interpreter):
             if file.exists() and json.loads(file.read_text(encoding="utf-8")) != words:
                 raise ValueError(f"{file.name} does not match the tokenizer in this folder")
         self._ids = {word: index for index, word in enumerate(target)}
+        self._forbidden = {PAD, BOS, *self.target.vocabulary.tag_ids(self.target.tags)}
         settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         self._positions: int | None = None if self.config.model.positions == "rotary" else settings[POSITIONS]
         self.max_length = min(self.max_length, self._positions or self.max_length)  # config.yaml may have been edited
@@ -96,10 +97,10 @@ class Ctranslate2Engine(Interpreter):
             for _, group in groupby(batch, lambda index: tasks[index].shortest)
         ]
         found = self._search_batches(tasks, batches)
-        wrong = [  # too long, or with forbidden marks: searched again with exact limits
+        wrong = [  # too long, or with forbidden marks or tags: searched again with exact limits
             index
             for index, task in enumerate(tasks)
-            if any(len(one.ids) > task.longest or PAD in one.ids or BOS in one.ids for one in found[index])
+            if any(len(one.ids) > task.longest or not self._forbidden.isdisjoint(one.ids) for one in found[index])
         ]
         again = sorted(wrong, key=lambda index: tasks[index][1:])  # equal limits together
         batches = [list(group) for _, group in groupby(again, lambda index: tasks[index][1:])]
@@ -119,7 +120,7 @@ class Ctranslate2Engine(Interpreter):
 
         Only a few batches are queued at once: a queued batch cannot be cancelled, so an interrupted program has to wait
         for it.
-        exact: forbid marks that no translation may contain
+        exact: forbid marks and tags, which no translation may contain
         """
         found: dict[int, list[SearchResult]] = {}
         queued: deque[tuple[Sequence[int], Sequence[Any], float]] = deque()
@@ -165,7 +166,7 @@ class Ctranslate2Engine(Interpreter):
             length_penalty=exponent,
             return_scores=self._scored,
             return_end_token=True,
-            suppress_sequences=[[MARKS[PAD]], [MARKS[BOS]]] if exact else None,
+            suppress_sequences=[[target.tokens[one]] for one in sorted(self._forbidden)] if exact else None,
             asynchronous=True,
             **options,
         )

@@ -108,7 +108,9 @@ def _tokens_of(run: Path) -> dict[str, Any] | None:
         config = load_config(run / CONFIG)
     except TmtError:
         return None
-    return config.model_dump(include={"data": {"source", "target", "corpus", "cleaning"}, "tokenizer": True})
+    return config.model_dump(
+        include={"data": {"source", "target", "directions", "corpus", "cleaning"}, "tokenizer": True}
+    )
 
 
 def _metrics_of(run: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import queue
 import threading
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -66,9 +67,10 @@ class Tracking:
 
     def close(self) -> str:
         """Wait a little for what was not sent yet. Returns what the user should know."""
+        until = time.monotonic() + CLOSE_SECONDS
         with suppress(queue.Full):
             self._waiting.put(None, timeout=CLOSE_SECONDS if self._thread.is_alive() else 0)
-        self._thread.join(CLOSE_SECONDS)
+        self._thread.join(max(0.0, until - time.monotonic()))
         if self._thread.is_alive():
             return f"the tracker {self._tracker.name} did not take everything within {CLOSE_SECONDS:g} s"
         if self._left_out and not self._failed:

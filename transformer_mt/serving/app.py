@@ -61,7 +61,7 @@ def make_app(
     must end then.
     """
     limits, keys, metrics = limits or Limits(), keys or Keys(), Metrics()
-    for one in models.served:
+    for one in {one.name: one for one in models.served}.values():  # directions of a model share a queue
         one.batcher.observe = metrics.batch_observer(one.name)
         metrics.watch_queue(one.name, lambda batcher=one.batcher: batcher.waiting)  # type: ignore[misc]
 

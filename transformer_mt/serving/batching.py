@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
+from transformer_mt.config.direction import Direction
 from transformer_mt.decoding.terms import Term
 from transformer_mt.decoding.translation import Translation
 from transformer_mt.serving.limits import RequestError
@@ -34,12 +35,14 @@ class Settings:
     beam:  None: that of the model
     align: whether the translations have scores of their tokens and alignments
     split: whether an item may hold several sentences
+    direction: None: that of the translator
     """
 
     beam: int | None = None
     n_best: int = 1
     align: bool = False
     split: bool = False
+    direction: Direction | None = None
 
 
 class Item(NamedTuple):

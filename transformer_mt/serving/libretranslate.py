@@ -204,7 +204,7 @@ async def _html_translated(texts: Sequence[str], model: ServedModel, limits: Lim
     pages, sentences = await asyncio.get_running_loop().run_in_executor(_READER, opened)
     refuse_sentences(sentences, limits)
     items = [Item(*one) for page in pages for one in zip(page.texts, page.terms or repeat(()), strict=False)]
-    found = iter(await model.batcher.translate(items, Settings(align=True, split=True)))
+    found = iter(await model.translate(items, Settings(align=True, split=True)))
     answers = [(page, list(islice(found, len(page.texts)))) for page in pages]
     return await asyncio.to_thread(lambda: [[page.translated(some).text] for page, some in answers])
 

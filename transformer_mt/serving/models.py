@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.config.direction import Direction
 from transformer_mt.config.languages import name_of
 from transformer_mt.decoding.interpreter import Computing, Interpreter
 from transformer_mt.decoding.translation import Translation
@@ -21,7 +22,7 @@ from transformer_mt.workflows.models import find_models
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A loaded model with its queue. name: of its run or folder."""
+    """A direction of a loaded model, with its queue; all its directions share both. name: of its run or folder."""
 
     name: str
     folder: Path
@@ -46,8 +47,12 @@ class ServedModel:
         return name_of(self.target)
 
     @property
-    def direction(self) -> str:
-        return f"{self.source}-{self.target}"
+    def direction(self) -> Direction:
+        return self.translator.config.data.one_direction
+
+    async def translate(self, items: Sequence[Item], settings: Settings) -> list[Translation]:
+        """The translations of the items in this direction."""
+        return await self.batcher.translate(items, replace(settings, direction=self.direction))
 
     def described(self) -> dict[str, object]:
         """What clients may know of it."""
@@ -65,7 +70,7 @@ class ServedModel:
 
 
 class Models:
-    """All models of a server. The first one answers requests that name no direction and no model."""
+    """All directions of the models of a server. The first one answers requests that name no direction and no model."""
 
     def __init__(self, served: Sequence[ServedModel]) -> None:
         """Raises TmtError if two models have the same direction or name."""
@@ -78,7 +83,7 @@ class Models:
                         place="--model",
                         remedy="Name one model for each direction.",
                     )
-                if one.name == other.name:
+                if one.name == other.name and one.batcher is not other.batcher:
                     raise TmtError(
                         f"two models have the name {one.name}: {other.folder} and {one.folder}",
                         place="--model",
@@ -101,8 +106,8 @@ class Models:
         raise RequestError(404, "no model of this server has this name; GET /v1/models lists them")
 
     async def close(self) -> None:
-        for one in self.served:
-            await one.batcher.close()
+        for batcher in {one.batcher for one in self.served}:
+            await batcher.close()
 
 
 def load_models(
@@ -118,12 +123,19 @@ def load_models(
     served = []
     for folder in find_models(folders):
         translator = load_model([folder], None, computing, engine)
-        served.append(serve_translator(translator, limits, folder))
+        served += serve_directions(translator, limits, folder)
     return Models(served)
 
 
+def serve_directions(translator: Interpreter, limits: Limits, folder: Path | None = None) -> list[ServedModel]:
+    """Each direction of a translator; one queue for all, because they share weights and a thread."""
+    first = serve_translator(translator, limits, folder)
+    turned = map(translator.turned, translator.config.data.all_directions)
+    return [replace(first, translator=one) for one in turned]
+
+
 def serve_translator(translator: Interpreter, limits: Limits, folder: Path | None = None) -> ServedModel:
-    """A translator with its queue."""
+    """A translator of one direction with its queue."""
     folder = (folder or Path(translator.folders[0])).resolve()
     name = folder.parent.name if folder.name == "model" else folder.name
     engine = "tmt" if hasattr(translator, "models") else "ctranslate2"
@@ -135,7 +147,7 @@ class Searches:
 
     def __init__(self, translator: Interpreter) -> None:
         self.translator = translator
-        self._known: dict[tuple[int | None, int], Interpreter] = {}
+        self._known: dict[tuple[int | None, int, Direction | None], Interpreter] = {}
 
     def __call__(self, items: Sequence[Item], settings: Settings) -> list[Translation]:
         translator = self.with_settings(settings)
@@ -145,7 +157,7 @@ class Searches:
 
     def with_settings(self, settings: Settings) -> Interpreter:
         """Raises RequestError if the search of the model does not have these settings."""
-        key = settings.beam, settings.n_best
+        key = settings.beam, settings.n_best, settings.direction
         if key not in self._known:
             own = self.translator.decoding
             beam = settings.beam or max(own.beam, settings.n_best)
@@ -157,7 +169,8 @@ class Searches:
             except ValidationError as error:
                 problem = str(error.errors()[0].get("ctx", {}).get("error", "these search settings do not fit"))
                 raise RequestError(422, problem.replace("\n", "; ")) from None
-            self._known[key] = with_search(self.translator, decoding)
+            chosen = self.translator if key[2] is None else self.translator.turned(key[2])
+            self._known[key] = with_search(chosen, decoding)
         return self._known[key]
 
 

@@ -152,7 +152,7 @@ async def translate_lines(
 ) -> list[list[Translation]]:
     """The translation of each line of each text."""
     items = [Item(sentence) for lines in parted for line in lines for sentence in line.sentences]
-    found = iter(await model.batcher.translate(items, settings))
+    found = iter(await model.translate(items, settings))
     return [[_line_translation(line, found, model, settings.n_best) for line in lines] for lines in parted]
 
 

@@ -136,6 +136,11 @@ class Codec:
         """The last tokens of the vocabulary, which text never contains."""
         return self.vocabulary.tags
 
+    @property
+    def first_tag(self) -> int | None:
+        """The id from which on all are tags, which no search writes; None without tags."""
+        return len(self) - len(self.tags) if self.tags else None
+
     def encode(self, text: str, tags: Sequence[str] = ()) -> list[int]:
         """Ids of a sentence, with the end token. tags: some of its tags, which come first"""
         return [*self.vocabulary.tag_ids(tags), *self.vocabulary.encode(self.segmenter.tokenize(text)), EOS]

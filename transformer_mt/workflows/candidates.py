@@ -46,7 +46,7 @@ class Scorer:
         """
         config, most = self.config, self.config.training.bleu_sentences
         decoding = config.decoding.model_copy(update={"method": "beam", "beam": 1, "n_best": 1})
-        places = places_of(self.prepared, "validation", most)
+        places = self.prepared.places("validation", most)
         bleu_of = self._bleu_of(places, self._translating_ids(decoding)) if most else None
         return Validation(self._store, self.machine, bleu_of)
 
@@ -55,7 +55,8 @@ class Scorer:
         store, target = self._store, self.prepared.codecs()[1]
 
         def translate(model: Transformer, places: Sequence[int]) -> list[str]:
-            found = translate_ids(model, [store.source[place] for place in places], decoding, self.machine.device)
+            chosen, device = [store.source[place] for place in places], self.machine.device
+            found = translate_ids(model, chosen, decoding, device, target.first_tag)
             return [target.decode(one) for one in found]
 
         return translate
@@ -66,7 +67,7 @@ class Scorer:
         codecs: of the model, if they are not those of the prepared data; then only BLEU can be computed
         """
         codecs, decoding = codecs or self.prepared.codecs(), self.config.decoding
-        places, sources = places_of(self.prepared, "validation", self.sentences), self._texts[0]
+        places, sources = self.prepared.places("validation", self.sentences), self._texts[0]
 
         def translate(model: Transformer, places: Sequence[int]) -> list[str]:
             directory = ModelDirectory(self.prepared.folder, self.config, model, *codecs)
@@ -108,7 +109,7 @@ class Scorer:
         """What `compare` measures, in a few words."""
         if not self.config.training.bleu_sentences:
             return "the loss of the validation split (training.bleu_sentences is 0)"
-        number = sum(len(places) for places in places_of(self.prepared, "validation", self.sentences).values())
+        number = sum(len(places) for places in self.prepared.places("validation", self.sentences).values())
         return f"{number:,} validation sentences with {search_name(self.config.decoding)}"
 
     def compare(
@@ -155,13 +156,3 @@ class Scorer:
             return BleuResult(sum(bleus.values()) / len(bleus), samples, bleus if len(bleus) > 1 else {})
 
         return bleu_of
-
-
-def places_of(prepared: Prepared, split: str, most: int | None = None) -> dict[str, list[int]]:
-    """The places of the pairs of each direction in a split, at most the first `most` of each."""
-    found: dict[str, list[int]] = {}
-    start = 0
-    for run in prepared.runs(split):
-        found.setdefault(run.direction, []).extend(range(start, start + run.pairs))
-        start += run.pairs
-    return {name: places[:most] for name, places in found.items()}

@@ -186,6 +186,7 @@ def remarks(report: DataReport) -> Iterator[Remark]:
             yield Remark(f"whether sentences are {code} is not checked: this language cannot be recognised")
     for split, leaks in report.leaks.items():
         yield from _leaks(split, leaks, report.leaks_dropped)
+    yield from _not_validated(report)
     yield from seen_by_parent(report)
     for overlap in report.overlaps:
         yield from _overlap(overlap)
@@ -248,6 +249,15 @@ def _leaks(split: str, leaks: Mapping[str, int], rule: str) -> Iterator[Remark]:
         yield Remark(f"{counted(leaks['pair'], 'training pair')} also in {split}: {outcome}", remedy)
     yield from _half_leaks(split, leaks, rule)
     yield from _leaks_between_directions(split, leaks, rule)
+
+
+def _not_validated(report: DataReport) -> Iterator[Remark]:
+    """Directions without validation pairs."""
+    if names := [name for name, figures in report.directions.items() if not figures.pairs["validation"]]:
+        yield Remark(
+            f"no validation pairs for {', '.join(names)}: the loss and the mean BLEU do not count them",
+            "Give one of their corpora a validation split.",
+        )
 
 
 def _leaks_between_directions(split: str, leaks: Mapping[str, int], rule: str) -> Iterator[Remark]:

@@ -6,14 +6,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from transformer_mt.config.data import DataConfig
+from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.config.direction import SEVERAL, Direction
 from transformer_mt.config.load import SCORES
 from transformer_mt.config.schema import Config
 from transformer_mt.config.section import LANGUAGE
-from transformer_mt.data.prepared import Prepared, prepared_folder
+from transformer_mt.decoding.choosing import WHOLE, direction_for, directions_of
+from transformer_mt.decoding.choosing import Wanted as Wanted
 from transformer_mt.decoding.computing import FLOAT32, Computing
 from transformer_mt.decoding.finding import find_model
 from transformer_mt.decoding.searches.base import option_of, search_name
@@ -22,58 +27,24 @@ from transformer_mt.evaluation.examine import System, Words, examine
 from transformer_mt.evaluation.metrics import METRICS, notice_of
 from transformer_mt.evaluation.record import store_scores
 from transformer_mt.evaluation.report import Report, as_json
-from transformer_mt.evaluation.scores import check_parallel, moses_tokenized
-from transformer_mt.files.lines import lines_of, path_of, paths_of, printable
+from transformer_mt.evaluation.scores import moses_tokenized
+from transformer_mt.files.lines import path_of, paths_of
 from transformer_mt.reporting.bars import bar
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.vocabulary import bleu_of_tokens
-from transformer_mt.workflows.directions import evaluate_directions
 from transformer_mt.workflows.engines import load_translator
 from transformer_mt.workflows.models import (
     config_of_model,
     find_models,
     search_settings,
 )
+from transformer_mt.workflows.test_sets import File, TestSet, beside, check_files, test_set_of
+from transformer_mt.workflows.test_sets import TestFiles as TestFiles
 
 if TYPE_CHECKING:
     from transformer_mt.decoding.translator import Translator
 
 UNSCORED = Computing(scored=False)  # evaluation does not use the scores of a search
-File = Path | None
-
-
-@dataclass(frozen=True)
-class TestFiles:
-    """Text files to score instead of a split of the model's data. Line N of each belongs to line N of the others.
-
-    source:     sentences to translate
-    reference:  translations by people
-    hypothesis: translations to score instead of translating `source`
-    tokenized:  the references as published for BLEU on lower-cased Moses tokens, such as *.lc.norm.tok.de
-    """
-
-    source: File = None
-    reference: File = None
-    hypothesis: File = None
-    tokenized: File = None
-
-    def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            object.__setattr__(self, name, path_of(value) if value is not None else None)
-
-
-@dataclass(frozen=True)
-class TestSet:
-    """Sentences and their references.
-
-    key:     name in scores.json; empty for a pipe, which is not stored there
-    sources: empty if they are not known
-    """
-
-    name: str
-    key: str
-    sources: list[str]
-    references: list[str]
 
 
 @dataclass(frozen=True)
@@ -104,6 +75,7 @@ def evaluate(
     language: str | None = None,
     search: Mapping[str, Any] | None = None,
     computing: Computing = UNSCORED,
+    wanted: Wanted = WHOLE,
 ) -> Report:
     """Translate a test set and score it, or score the translations in `files.hypothesis`.
 
@@ -114,57 +86,180 @@ def evaluate(
     tokenized: also lower-cased BLEU, and BLEU on lower-cased Moses tokens as in papers
     language:  ISO code of the target; default: that of the model
     search:    settings of `decoding` that replace those of the model
+    wanted:    the direction, for a model of several; `evaluate_directions` scores all of them
     The scores of a single model are stored in its folder, in scores.json.
     Raises TmtError if files or settings do not fit together.
     """
-    files, changes = files or TestFiles(), search or {}
-    baseline = path_of(baseline) if baseline is not None else None
-    metrics = [metrics] if isinstance(metrics, str) else metrics
-    if unknown := [name for name in metrics if name not in METRICS]:
-        raise TmtError(f"unknown metric '{unknown[0]}'", remedy=f"Use one of {', '.join(METRICS)}.")
-    _check_files(split, files)
-    _check_settings(changes, files.hypothesis, baseline, language)
-    needed = models or files.hypothesis is None or files.reference is None
-    folders = find_models(paths_of(models)) if needed else []
-    config = config_of_model(folders[0]) if folders else None
-    target = language or (config.data.one_direction.target if config else "")
-    test_set = _test_set(config, split, files)
-    decoding = search_settings(folders[0], changes) if folders else None
-    # The baseline comes first, so that an error in it is found before the long translation.
-    others = _baseline(baseline, changes, computing, test_set, config)
-    if files.tokenized is not None:
-        published = _beside(test_set, files.tokenized)
-    else:
-        published = moses_tokenized(test_set.references, target) if tokenized else []
-    if files.hypothesis:
-        output = Output(_beside(test_set, files.hypothesis))
-    else:
-        output = _translate(load_translator(folders, decoding, computing), test_set, with_loss=True)
-    if notice := notice_of(target, test_set.references):
-        note(notice)
-    report = _examine(test_set, output, target, metrics, others, published)
-    if len(folders) == 1 and files.hypothesis is None:
-        _store(folders[0], test_set.key, report, output.settings)
-    return report
+    work = Evaluation.of(models, split, files, baseline, metrics, tokenized, language, search, computing)
+    return work.report(work.direction(wanted))
+
+
+def evaluate_directions(
+    models: str | Path | Sequence[str | Path] = (),
+    *,
+    split: str | None = None,
+    files: TestFiles | None = None,
+    baseline: str | File = None,
+    metrics: str | Sequence[str] = METRICS,
+    tokenized: bool = False,
+    language: str | None = None,
+    search: Mapping[str, Any] | None = None,
+    computing: Computing = UNSCORED,
+    wanted: Wanted = WHOLE,
+) -> dict[str, Report]:
+    """As `evaluate`, for each direction of the model that `wanted` fits. The keys are directions, such as `ko-en`.
+
+    The key is empty if the languages are unknown. Files have one direction, so `wanted` must say it.
+    """
+    work = Evaluation.of(models, split, files, baseline, metrics, tokenized, language, search, computing)
+    return {str(one or ""): work.report(one) for one in work.directions(wanted)}
 
 
 def evaluate_splits(folder: Path, names: Sequence[str], device: str) -> Iterator[tuple[str, Report]]:
-    """Score a model on splits of its data, one after the other, and store the scores in its folder."""
-    if not names:
-        return
-    config = config_of_model(folder)
-    if config.data.directions is not None:
-        for name, report in evaluate_directions(folder, Prepared.open(prepared_folder(config)), names, device):
-            _store(folder, name, report, {"decoding": config.decoding.model_dump(mode="json")})
-            yield name, report
-        return
-    translator = load_translator([folder], config.decoding, Computing(device=device, scored=False))
+    """Score a model on splits of its data, one after the other, and store the scores in its folder.
+
+    With several directions, each of them; its name is then that of the split and of the direction.
+    """
+    config = config_of_model(folder) if names else None
+    translators = Translators([folder], config.decoding if config else None, Computing(device=device, scored=False))
     for name in names:
-        test_set = _test_set(config, name, TestFiles())
-        output = _translate(translator, test_set)
-        report = _examine(test_set, output, config.data.one_direction.target, ("bleu", "chrf"))
-        _store(folder, test_set.key, report, output.settings)
-        yield test_set.name, report
+        work = Evaluation([folder], config, name, TestFiles(), translators, metrics=("bleu", "chrf"), with_loss=False)
+        for direction in work.directions(WHOLE):
+            report = work.report(direction)
+            yield report.name, report
+
+
+@dataclass(frozen=True)
+class Translators:
+    """A model that is loaded when it is first used."""
+
+    folders: Sequence[Path]
+    decoding: DecodingConfig | None
+    computing: Computing
+
+    @cached_property
+    def translator(self) -> Translator:
+        return load_translator(self.folders, self.decoding, self.computing)
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What is evaluated, and how.
+
+    config:   of the first model; None if only files are scored
+    baseline: a file of translations, or the folder of a model
+    """
+
+    folders: Sequence[Path]
+    config: Config | None
+    split: str | None
+    files: TestFiles
+    translators: Translators
+    baseline: File = None
+    changes: Mapping[str, Any] = field(default_factory=dict)
+    metrics: Sequence[str] = METRICS
+    tokenized: bool = False
+    language: str | None = None
+    with_loss: bool = True
+
+    @classmethod
+    def of(
+        cls,
+        models: str | Path | Sequence[str | Path],
+        split: str | None,
+        files: TestFiles | None,
+        baseline: str | File,
+        metrics: str | Sequence[str],
+        tokenized: bool,
+        language: str | None,
+        search: Mapping[str, Any] | None,
+        computing: Computing,
+    ) -> Evaluation:
+        """Raises TmtError if files or settings do not fit together."""
+        files, changes = files or TestFiles(), search or {}
+        baseline = path_of(baseline) if baseline is not None else None
+        metrics = [metrics] if isinstance(metrics, str) else metrics
+        if unknown := [name for name in metrics if name not in METRICS]:
+            raise TmtError(f"unknown metric '{unknown[0]}'", remedy=f"Use one of {', '.join(METRICS)}.")
+        check_files(split, files)
+        _check_settings(changes, files.hypothesis, baseline, language)
+        needed = models or files.hypothesis is None or files.reference is None
+        folders = find_models(paths_of(models)) if needed else []
+        config = config_of_model(folders[0]) if folders else None
+        translators = Translators(folders, search_settings(folders[0], changes) if folders else None, computing)
+        return cls(folders, config, split, files, translators, baseline, changes, metrics, tokenized, language)
+
+    def direction(self, wanted: Wanted) -> Direction | None:
+        """The only direction that is meant; None if the languages are unknown.
+
+        Raises TmtError if several are meant, or if the model does not have it.
+        """
+        return None if self.config is None else direction_for(self.config.data, *wanted)
+
+    def directions(self, wanted: Wanted) -> list[Direction | None]:
+        """All directions that are meant. Raises TmtError as `direction`."""
+        if self.config is None or self.files.reference is not None:
+            return [self.direction(wanted)]
+        found = directions_of(self.config.data, wanted)
+        return list(found) if len(found) > 1 else [self.direction(wanted)]
+
+    def report(self, direction: Direction | None) -> Report:
+        """The report of one direction; stored if it is that of a single model."""
+        files, test_set = self.files, test_set_of(self.config, self.split, self.files, direction)
+        target = self.language or (direction.target if direction else "")
+        # The baseline comes first, so that an error in it is found before the long translation.
+        others = self._of_baseline(test_set, direction)
+        if files.tokenized is not None:
+            published = beside(test_set, files.tokenized)
+        else:
+            published = moses_tokenized(test_set.references, target) if self.tokenized else []
+        if files.hypothesis:
+            output = Output(beside(test_set, files.hypothesis))
+        else:
+            assert direction is not None
+            translator = self.translators.translator.turned(direction)
+            output = _translate(translator, test_set, with_loss=self.with_loss)
+        if notice := notice_of(target, test_set.references):
+            note(notice)
+        report = _examine(test_set, output, target, self.metrics, others, published)
+        if len(self.folders) == 1 and files.hypothesis is None:
+            _store(self.folders[0], test_set.key, report, output.settings)
+        return report
+
+    def _of_baseline(self, test_set: TestSet, direction: Direction | None) -> list[str]:
+        """The translations of the baseline."""
+        file = self.baseline
+        if file is None:
+            return []
+        if not file.is_dir():
+            return beside(test_set, file)
+        if not test_set.sources:
+            raise TmtError("a baseline model needs sentences to translate", place=file, remedy="Add --source FILE.")
+        data = config_of_model(self._other.folders[0]).data
+        if direction is not None and not _has(data, direction):
+            raise TmtError(
+                f"this baseline translates {data.direction}, not {direction}",
+                place=self._other.folders[0],
+                remedy="Name a model for the same languages, or a file of translations.",
+            )
+        translator = self._other.translator
+        if direction is not None and data.directions is not None:
+            translator = translator.turned(direction)
+        return _translate(translator, test_set, model="the baseline").lines
+
+    @cached_property
+    def _other(self) -> Translators:
+        """The model that is the baseline."""
+        assert self.baseline is not None
+        folder = find_model(self.baseline)
+        return Translators([folder], search_settings(folder, self.changes), self.translators.computing)
+
+
+def _has(data: DataConfig, direction: Direction) -> bool:
+    """Whether a model was trained for a direction, or for its target if it has several sources."""
+    if direction.source == SEVERAL:
+        return any(one.target == direction.target for one in data.all_directions)
+    return direction in data.all_directions
 
 
 def _examine(
@@ -190,18 +285,6 @@ def _examine(
     return examine(system, metrics, bleu_of_tokens if "bleu" in metrics else None)
 
 
-def _check_files(split: str | None, files: TestFiles) -> None:
-    if files.reference is not None and split is not None:
-        raise TmtError("--split and --reference both name a test set", remedy="Remove one of them.")
-    if files.source is not None and files.reference is None:
-        raise TmtError("--source needs a --reference", remedy="Add --reference FILE.")
-    if files.reference is not None and files.source is None and files.hypothesis is None:
-        raise TmtError(
-            "--reference needs translations to compare with",
-            remedy="Add --source FILE to translate it, or --hypothesis FILE to score existing translations.",
-        )
-
-
 def _check_settings(changes: Mapping[str, Any], hypothesis: File, baseline: File, language: str | None) -> None:
     wanted = [key for key, value in changes.items() if value is not None]
     if wanted and hypothesis is not None and (baseline is None or not baseline.is_dir()):
@@ -212,39 +295,6 @@ def _check_settings(changes: Mapping[str, Any], hypothesis: File, baseline: File
     if language is not None and not re.fullmatch(LANGUAGE, language):
         remedy = "Use a code of two or three small letters, such as de, en or ko."
         raise TmtError(f"'{language}' is not an ISO 639 code", place="--language", remedy=remedy)
-
-
-def _test_set(config: Config | None, split: str | None, files: TestFiles) -> TestSet:
-    """The test set in the files, or a split of the model's data."""
-    source, reference = files.source, files.reference
-    if reference is not None:
-        places = printable(reference), printable(reference.resolve()) if reference.is_file() else ""
-        test_set = TestSet(*places, lines_of(source) if source else [], lines_of(reference))
-        if source is not None:
-            check_parallel(test_set.sources, str(source), test_set.references, str(reference))
-        return test_set
-    assert config is not None
-    folder = prepared_folder(config)
-    if not folder.is_dir():
-        raise TmtError(
-            "the prepared data of this model is not here, so there is no test set",
-            place=folder,
-            remedy="Start tmt in the folder of the training, or name files:  --source FILE --reference FILE",
-        )
-    prepared = Prepared.open(folder)
-    if not prepared.is_of(config):
-        raise TmtError(
-            "this data was prepared with another config of the same name, so its splits differ from those of the model",
-            place=folder,
-            remedy="Prepare it with the config of the run (runs/NAME/config.yaml), or score files:"
-            "  --source FILE --reference FILE",
-        )
-    if split == "train" or split not in (None, "test", *prepared.splits):  # training pairs are not stored as text
-        others = ", ".join(prepared.splits[1:])
-        problem = "the training split is not for evaluation" if split == "train" else f"unknown split '{split}'"
-        raise TmtError(problem, place=folder, remedy=f"Use one of: {others}.")
-    name = prepared.named(split or "test")
-    return TestSet(name, name, *prepared.raw(name))
 
 
 def _translate(translator: Translator, test_set: TestSet, with_loss: bool = False, model: str = "the model") -> Output:
@@ -276,35 +326,6 @@ def _translate(translator: Translator, test_set: TestSet, with_loss: bool = Fals
         },
         search_name(translator.decoding) + (f", {rounded} weights" if rounded else ""),
     )
-
-
-def _beside(test_set: TestSet, file: Path) -> list[str]:
-    """The lines of a file. Raises TmtError if their number is not that of the references."""
-    lines = lines_of(file)
-    check_parallel(lines, str(file), test_set.references, f"the test set {test_set.name}")
-    return lines
-
-
-def _baseline(
-    file: File, changes: Mapping[str, Any], computing: Computing, test_set: TestSet, config: Config | None
-) -> list[str]:
-    """The translations of a baseline: a file, or a model folder. config: that of the evaluated model."""
-    if file is None:
-        return []
-    if not file.is_dir():
-        return _beside(test_set, file)
-    if not test_set.sources:
-        raise TmtError("a baseline model needs sentences to translate", place=file, remedy="Add --source FILE.")
-    folder = find_model(file)
-    direction = config_of_model(folder).data.direction
-    if config is not None and direction != config.data.direction:
-        raise TmtError(
-            f"this baseline translates {direction}, not {config.data.direction}",
-            place=folder,
-            remedy="Name a model for the same languages, or a file of translations.",
-        )
-    translator = load_translator([folder], search_settings(folder, changes), computing)
-    return _translate(translator, test_set, model="the baseline").lines
 
 
 def _store(folder: Path, key: str, report: Report, settings: dict[str, Any]) -> None:

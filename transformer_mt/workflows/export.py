@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
+from transformer_mt.config.direction import Direction
 from transformer_mt.config.load import CONFIG, load_config
-from transformer_mt.data.prepared import open_prepared, prepared_folder
+from transformer_mt.data.prepared import Prepared, open_prepared, prepared_folder
 from transformer_mt.decoding.interpreter import Computing
 from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
 from transformer_mt.decoding.searches.base import make_search
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.scores import check_parallel, score
-from transformer_mt.exporting.agreement import ENOUGH, compare, random_lines
+from transformer_mt.exporting.agreement import ENOUGH, Agreement, compare, random_lines
 from transformer_mt.exporting.ctranslate2 import (
     QUANTIZATIONS,
     is_exported,
@@ -54,6 +55,14 @@ class ExportReport:
     searches: list[SearchAgreement] = field(default_factory=list)
 
 
+class _Sample(NamedTuple):
+    """Sentences of a direction, with their references; these may be missing."""
+
+    direction: Direction
+    lines: list[str]
+    references: list[str]
+
+
 def export(
     output: str | Path,
     model: str | Path | None = None,
@@ -82,19 +91,19 @@ def export(
     require_ctranslate2()
     require_export_folder(output)
     directory = load_model_directory(find_models([path_of(model)] if model is not None else None)[0])
-    lines, references = _sample(directory, sample, source, reference)
+    samples = _samples(directory, sample, source, reference)
     searches: list[SearchAgreement] = []
     replaced = _earlier_name(output)
 
     def prove(written: Path) -> None:
-        searches.extend(_compared(directory, written, lines, references, threads))
+        searches.extend(_compared(directory, written, samples, threads))
         _require_agreement(output, quantization, searches)
 
     write_export(directory, output, quantization, prove)
     if replaced and replaced != directory.config.name:
         note(f"{output}: replaced the export of another model, {replaced}, by that of {directory.config.name}")
     _note_other_search(directory)
-    return ExportReport(str(output), quantization, len(lines), searches)
+    return ExportReport(str(output), quantization, sum(len(one.lines) for one in samples), searches)
 
 
 def _earlier_name(output: Path) -> str:
@@ -125,16 +134,17 @@ def _check_options(format_: str, quantization: str, source: Path | None, referen
         raise TmtError("--reference needs an --input", remedy="Add --input FILE.")
 
 
-def _sample(
-    directory: ModelDirectory, count: int, source: Path | None, reference: Path | None
-) -> tuple[list[str], list[str]]:
-    """Sentences to compare, with their references if these are known."""
+def _samples(directory: ModelDirectory, count: int, source: Path | None, reference: Path | None) -> list[_Sample]:
+    """Sentences to compare, with their references if these are known; of each direction, if they are of a split."""
     sources, references = lines_of(source) if source else [], lines_of(reference) if reference else []
     data = directory.config.data
     prepared, why = prepared_folder(directory.config), "no prepared data here"
     if source is None and prepared.is_dir():
         try:
-            sources, references = open_prepared(directory.config).raw("validation")
+            of_data = open_prepared(directory.config)
+            if data.directions is not None:
+                return _of_directions(of_data, data.all_directions, count)
+            sources, references = of_data.raw("validation")
         except TmtError as error:
             why = f"{error.place}: {error.message}"
     if references:
@@ -143,35 +153,58 @@ def _sample(
         raise TmtError("this file has no sentences", place=source, remedy="Name a file with one sentence per line.")
     if not sources:
         note(f"{why}; comparing on sentences of random tokens")
-        tokens = directory.source.vocabulary.tokens[len(MARKS) :]
+        tokens = directory.source.vocabulary.untagged[len(MARKS) :]
         sources = random_lines(tokens, directory.source.segmenter.detokenize, count, min(20, data.max_length - 1))
-    return sources[:count], references[:count]
+    return [_Sample(data.all_directions[0], sources[:count], references[:count])]
+
+
+def _of_directions(prepared: Prepared, directions: Sequence[Direction], count: int) -> list[_Sample]:
+    """Validation pairs of each direction, about `count` together."""
+    sides, places = prepared.raw("validation"), prepared.places("validation", -(-count // len(directions)))
+    return [
+        _Sample(one, *([side[place] for place in places[str(one)]] for side in sides))
+        for one in directions
+        if str(one) in places
+    ]
 
 
 def _compared(
-    directory: ModelDirectory, exported: Path, lines: Sequence[str], references: Sequence[str], threads: int | None
+    directory: ModelDirectory, exported: Path, samples: Sequence[_Sample], threads: int | None
 ) -> list[SearchAgreement]:
     """Compare greedy search, and beam search with the beam of the model."""
     keep_freed_memory()
     if threads is not None:
         torch.set_num_threads(threads)
-    own, language = directory.config.decoding, directory.config.data.one_direction.target
+    own, number = directory.config.decoding, sum(len(one.lines) for one in samples)
     if any(getattr(own, key) != value for key, value in _SHARED.items()):
         note("compared with plain beam search, because CTranslate2 does not have all search settings of this model")
     searches = []
     for beam in (1, own.beam if own.beam > 1 else 5):
         decoding = own.model_copy(update={**_SHARED, "beam": beam, "n_best": 1})
-        note(f"translating {len(lines)} sentences with both engines, beam {beam}")
+        note(f"translating {number} sentences with both engines, beam {beam}")
         engine = load_engine(exported, decoding, Computing(device="cpu", threads=threads or torch.get_num_threads()))
-        result = compare(Translator([directory], decoding), engine, lines)
-        bleu = None
-        if references:
-            both = [score(list(side), references, language, ("bleu",))["bleu"] for side in (result.ours, result.theirs)]
-            ours, theirs = (one.value for one in both)
-            bleu = {"tmt": ours, "ctranslate2": theirs, "difference": theirs - ours}
-        speed = {"tmt": len(lines) / result.our_seconds, "ctranslate2": len(lines) / result.their_seconds}
-        searches.append(SearchAgreement(beam, result.share, bleu, speed))
+        ours = Translator([directory], decoding)
+        results = [compare(ours.turned(one.direction), engine.turned(one.direction), one.lines) for one in samples]
+        share = sum(result.share * len(one.lines) for result, one in zip(results, samples, strict=True)) / number
+        seconds = [sum(result.our_seconds for result in results), sum(result.their_seconds for result in results)]
+        speed = {"tmt": number / seconds[0], "ctranslate2": number / seconds[1]}
+        searches.append(SearchAgreement(beam, share, _bleu(results, samples), speed))
     return searches
+
+
+def _bleu(results: Sequence[Agreement], samples: Sequence[_Sample]) -> dict[str, float] | None:
+    """BLEU of both engines, the mean over directions, and its difference; None without references."""
+    if not all(one.references for one in samples):
+        return None
+    ours, theirs = (
+        sum(
+            score(side, one.references, one.direction.target, ("bleu",))["bleu"].value
+            for side, one in zip(sides, samples, strict=True)
+        )
+        / len(samples)
+        for sides in ([result.ours for result in results], [result.theirs for result in results])
+    )
+    return {"tmt": ours, "ctranslate2": theirs, "difference": theirs - ours}
 
 
 def _require_agreement(output: Path, quantization: str, searches: Sequence[SearchAgreement]) -> None:

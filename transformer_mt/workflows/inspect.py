@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from transformer_mt.config.data import DataConfig
 from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.data.prepared import open_prepared
@@ -89,14 +90,22 @@ class ShapeRow:
     shape: tuple[int, ...]
 
 
-def shipped_model(folder: Path | None) -> Transformer:
+class Described(NamedTuple):
+    """A model and its `data` section, which names its directions and tags."""
+
+    model: Transformer
+    data: DataConfig
+
+
+def shipped_model(folder: Path | None) -> Described:
     """The model in a folder, with its weights; default: the run that finished last."""
-    return load_model_directory(find_models([folder] if folder is not None else None)[0]).model
+    directory = load_model_directory(find_models([folder] if folder is not None else None)[0])
+    return Described(directory.model, directory.config.data)
 
 
 def described_model(
     file: Path, overrides: Sequence[str] = (), source_vocab: int | None = None, target_vocab: int | None = None
-) -> Transformer:
+) -> Described:
     """The model of a config on the device `meta`, with shapes but without memory.
 
     source_vocab, target_vocab: sizes of the vocabularies; default: those of the prepared data, or of the config.
@@ -105,7 +114,7 @@ def described_model(
     config = load_config(file, overrides)
     sizes = _vocabulary_sizes(config, file, source_vocab, target_vocab)
     with torch.device("meta"):
-        return build_model(config, *sizes, device="meta")
+        return Described(build_model(config, *sizes, device="meta"), config.data)
 
 
 def _vocabulary_sizes(config: Config, file: Path, source: int | None, target: int | None) -> tuple[int, int]:
@@ -123,9 +132,14 @@ def _vocabulary_sizes(config: Config, file: Path, source: int | None, target: in
         prepared = [len(codec) for codec in open_prepared(config).codecs()]
     except TmtError:  # not prepared, or prepared with other settings
         prepared = [0, 0]
-    configured = config.source_tokenizer.size, config.target_tokenizer.size
+    tags = len(config.data.tags)
+    n_tags = tags, tags if config.has_shared_vocabulary else 0
+    configured = [
+        one.size and one.size + more
+        for one, more in zip((config.source_tokenizer, config.target_tokenizer), n_tags, strict=True)
+    ]
     if config.training.start_from is not None:  # vocabularies of another model, which may have been extended
-        configured = None, None
+        configured = [None, None]
     source = source or prepared[0] or configured[0]
     target = target or prepared[1] or configured[1]
     if source and target:

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from transformer_mt.decoding.choosing import WHOLE
+from transformer_mt.decoding.choosing import Wanted as Wanted
 from transformer_mt.decoding.forced import PairScore as PairScore
 from transformer_mt.decoding.interpreter import Computing as Computing
 from transformer_mt.errors import TmtError
@@ -49,6 +51,7 @@ def score(
     gain: bool = False,
     computing: Computing = DEFAULT,
     engine: str = "tmt",
+    wanted: Wanted = WHOLE,
 ) -> Iterator[PairScore]:
     """The score of each sentence pair of two files, in order. They are read in chunks, so they may have any size.
 
@@ -56,6 +59,7 @@ def score(
     models:         a run or model folder, or several for an ensemble; default: the run that finished last
     align:          whether scores have alignments of words
     gain:           whether scores say what the source adds, which finds wrong pairs best; takes about twice the time
+    wanted:         the direction, for a model of several
     To score sentences instead of files, use `load(...).score(source, target)`.
     Raises TmtError, before a model is loaded, if a file cannot be read or if their numbers of lines differ.
     """
@@ -72,5 +76,5 @@ def score(
             )
     translator, _ = open_translator(paths_of(models), {}, computing, engine)
     sources, targets = ((text for _, text in read_lines(file, any_text=True)) for file in files)
-    scores = translator.score(sources, targets, align, gain)
+    scores = translator.towards(*wanted).score(sources, targets, align, gain)
     return iter(bar(iterable=scores, desc="scoring", total=known or None))

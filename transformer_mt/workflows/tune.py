@@ -129,14 +129,14 @@ def _open(folder: Path, config: Config, space: Space) -> None:
     new = json.dumps(space.to_json(), indent=1, ensure_ascii=False)
     elsewhere = "Choose another --run-dir, or remove this folder."
     if not (folder / SPACE).exists():
-        if others := [path.name for path in folder.iterdir() if not path.name.startswith(".") and path.name != CONFIG]:
+        if others := [path.name for path in folder.iterdir() if not path.name.startswith(".")]:
             names = ", ".join(sorted(others)[:3])
             raise TmtError(
                 f"this folder contains files ({names}) but no search", place=folder, remedy="Choose another --run-dir."
             )
-        replace_text(folder / CONFIG, dump_config(config))
         replace_text(folder / SPACE, new)
-        return
+    if not (folder / CONFIG).exists():
+        replace_text(folder / CONFIG, dump_config(config))
     if (folder / SPACE).read_text(encoding="utf-8") != new:
         raise TmtError("this folder contains a search in another space", place=folder / SPACE, remedy=elsewhere)
     changed = differences(load_config(folder / CONFIG), config)

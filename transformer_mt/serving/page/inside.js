@@ -91,7 +91,7 @@ async function look() {
   const own = (asking = new AbortController());
   $("seen").setAttribute("aria-busy", "true");
   try {
-    const body = { text, model: model.name, beam };
+    const body = { text, source: model.source, target: model.target, model: model.name, beam };
     const found = await askJson("/v1/inside", { body, signal: own.signal });
     if (own !== asking) return;
     [seen, asked] = [found, name];

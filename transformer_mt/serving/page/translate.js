@@ -25,7 +25,7 @@ export function start(given) {
   $("copy").addEventListener("click", copy);
   $("swap").addEventListener("click", swap);
   $("look").addEventListener("click", () => hooks.look(answer?.lines[active]?.source ?? $("text").value, model));
-  $("model").addEventListener("change", () => choose(models.find((one) => one.name === $("model").value)));
+  $("model").addEventListener("change", () => choose(models.find((one) => key(one) === $("model").value)));
   rove($("hypotheses"), "[role=radio]");
   followWords();
   onReturn(() => model && translate());
@@ -38,15 +38,18 @@ export function start(given) {
 
 export function shown() {}
 
+/** A name for each direction of each model: a model may have several. */
+const key = (one) => `${one.name} ${one.source}-${one.target}`;
+
 /** The models that the server has; the chosen one stays if it is among them. */
 export function use(found) {
   if (JSON.stringify(found) === JSON.stringify(models)) return;
   models = found;
   say($("problem"));
   const select = $("model");
-  select.replaceChildren(...models.map((one) => h("option", { value: one.name }, `${one.source_name} → ${one.target_name} · ${one.name}`)));
+  select.replaceChildren(...models.map((one) => h("option", { value: key(one) }, `${one.source_name} → ${one.target_name} · ${one.name}`)));
   $("choice").hidden = models.length < 2;
-  choose(models.find((one) => one.name === model?.name) ?? models.find((one) => one.default) ?? models[0]);
+  choose(models.find((one) => model && key(one) === key(model)) ?? models.find((one) => one.default) ?? models[0]);
 }
 
 /** Shows a sentence that explains what is wrong. */
@@ -56,7 +59,7 @@ const reverse = () => models.find((one) => one.source === model.target && one.ta
 
 function choose(one) {
   model = one;
-  $("model").value = model.name;
+  $("model").value = key(model);
   $("source-name").textContent = model.source_name;
   $("target-name").textContent = model.target_name;
   $("text").lang = $("mirror").lang = model.source;
@@ -77,6 +80,7 @@ async function suggest() {
   const place = $("examples");
   place.hidden = true;
   const wanted = model;
+  if (models.filter((one) => one.name === model.name).length > 1) return; // its samples are in any of its languages
   const run = await askJson(`/v1/runs/${encodeURIComponent(model.name)}`).catch(() => null);
   const samples = run?.records.findLast((one) => one.samples?.length)?.samples ?? [];
   if (wanted !== model || !samples.length) return;

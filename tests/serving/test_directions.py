@@ -1,0 +1,64 @@
+"""A model of several directions behind the application: each of them is offered and answers, with one queue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.serving.conftest import LIMITS, Client
+from transformer_mt.decoding.computing import Computing
+from transformer_mt.serving.app import make_app
+from transformer_mt.serving.models import Models, load_models
+from transformer_mt.workflows.engines import load_model
+
+DIRECTIONS = [("ko", "en"), ("en", "ko"), ("en", "de"), ("de", "en")]
+
+
+@pytest.fixture
+def many(many_model: Path) -> Models:
+    return load_models([many_model], LIMITS, Computing("cpu", 1))
+
+
+@pytest.fixture
+def client(many: Models) -> Iterator[Client]:
+    client = Client(make_app(many, limits=LIMITS))
+    yield client
+    client.run(many.close())
+    client.close()
+
+
+def test_every_direction_is_offered(client: Client, many: Models) -> None:
+    offered = [(one["source"], one["target"]) for one in client.get("/v1/models").json()["models"]]
+    assert offered == DIRECTIONS
+    targets = {one["code"]: one["targets"] for one in client.get("/languages").json()}
+    assert targets == {"ko": ["en"], "en": ["ko", "de"], "de": ["en"]}
+    assert len({id(one.batcher) for one in many.served}) == 1, "attention is read in the only thread of the weights"
+
+
+def test_both_interfaces_translate_in_the_direction_that_is_asked_for(client: Client, many_model: Path) -> None:
+    model, text = load_model([many_model]), "abc def. hello"
+    for source, target in DIRECTIONS:
+        own = model.translate(text, source=source, to=target).text
+        asked: dict[str, Any] = {"source": source, "target": target}
+        answer = client.post("/v1/translate", json={"text": text, "split": True, **asked}).json()
+        assert (answer["source"], answer["target"]) == (source, target)
+        assert answer["translations"][0]["text"] == own
+        assert client.post("/translate", json={"q": text, **asked}).json()["translatedText"] == own
+        page = client.post("/translate", json={"q": f"<p>{text}</p>", "format": "html", **asked}).json()
+        assert page["translatedText"].startswith("<p>")
+    refused = client.post("/translate", json={"q": text, "source": "ko", "target": "de"})
+    assert refused.status_code == 400
+    assert "ko to en" in refused.json()["error"]
+
+
+def test_the_inside_shows_the_tag_as_a_token(client: Client, many_model: Path) -> None:
+    for target in ("ko", "de"):
+        seen = client.post("/v1/inside", json={"text": "abc", "source": "en", "target": target}).json()
+        assert [one["token"] for one in seen["source_pieces"]] == [f"<2{target}>", "a", "b", "c", "</s>"]
+        maps = [one for one in seen["attention"] if one["kind"] == "cross"]
+        assert all(one["columns"] == [f"<2{target}>", "a", "b", "c", "</s>"] for one in maps)
+        assert all(len(row) == 5 for one in maps for head in one["heads"] for row in head)
+        assert not any(one["token"].startswith("<2") for one in seen["tree"]["nodes"])

@@ -1,0 +1,73 @@
+"""Which direction a request means, for a model of one direction or of several."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from transformer_mt.config.data import DataConfig
+from transformer_mt.config.direction import SEVERAL, Direction
+from transformer_mt.errors import TmtError
+
+
+class Wanted(NamedTuple):
+    """What a request says of its direction.
+
+    to, source: ISO codes; None: as the model has it
+    zero_shot:  whether it may be a direction that the model was not trained for
+    """
+
+    to: str | None = None
+    source: str | None = None
+    zero_shot: bool = False
+
+
+WHOLE = Wanted()
+
+
+def directions_of(data: DataConfig, wanted: Wanted) -> list[Direction]:
+    """All directions that the model was trained for and that a request fits."""
+    return [
+        one for one in data.all_directions if wanted.to in (None, one.target) and wanted.source in (None, one.source)
+    ]
+
+
+def direction_for(data: DataConfig, to: str | None, source: str | None, zero_shot: bool = False) -> Direction:
+    """The direction that a request names, in full or in part.
+
+    If only its target is named and several sources have it, the source is SEVERAL: the tag before a sentence says the
+    target, and the model itself reads any of its sources.
+
+    zero_shot: whether it may be a direction that the model was not trained for
+    Raises TmtError if the model does not have it, or if several targets fit.
+    """
+    trained, found = data.all_directions, directions_of(data, Wanted(to, source))
+    if len(found) == 1:
+        return found[0]
+    listed = ", ".join(map(str, trained))
+    if found and to is None:
+        raise TmtError(
+            f"this model translates several directions: {listed}",
+            place="--to",
+            remedy=f'Say into which language: --to {found[0].target} (in Python: to="{found[0].target}").',
+        )
+    if found:
+        return Direction(SEVERAL, found[0].target)
+    chosen = Direction(source or SEVERAL, to or SEVERAL)
+    if chosen.source == chosen.target or not _is_zero_shot(chosen, data):
+        named = str(chosen) if source and to else f"into {to}" if to else f"from {source}"
+        known = {place: sorted({one[place] for one in trained}) for place in (0, 1)}
+        remedy = f"It reads {', '.join(known[0])} and writes {', '.join(known[1])}."
+        raise TmtError(f"this model does not translate {named}, but {listed}", place="--to", remedy=remedy)
+    if not zero_shot:
+        raise TmtError(
+            f"this model was not trained for {chosen}, only for {listed}",
+            place="--to",
+            remedy="It may still translate it (zero-shot), usually worse: --zero-shot (in Python: zero_shot=True).",
+        )
+    return chosen
+
+
+def _is_zero_shot(chosen: Direction, data: DataConfig) -> bool:
+    """Whether the model reads the source of some direction, and writes the target of another."""
+    trained, tagged = data.all_directions, data.directions is not None
+    return tagged and any(one.source == chosen.source for one in trained) and chosen.tag in data.tags

@@ -1,0 +1,110 @@
+"""Test sets: sentences and their references, from files or from a split of a model's prepared data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from transformer_mt.config.direction import Direction
+from transformer_mt.config.schema import Config
+from transformer_mt.data.prepared import Prepared, prepared_folder
+from transformer_mt.errors import TmtError
+from transformer_mt.evaluation.scores import check_parallel
+from transformer_mt.files.lines import lines_of, path_of, printable
+
+File = Path | None
+
+
+@dataclass(frozen=True)
+class TestFiles:
+    """Text files to score instead of a split of the model's data. Line N of each belongs to line N of the others.
+
+    source:     sentences to translate
+    reference:  translations by people
+    hypothesis: translations to score instead of translating `source`
+    tokenized:  the references as published for BLEU on lower-cased Moses tokens, such as *.lc.norm.tok.de
+    """
+
+    source: File = None
+    reference: File = None
+    hypothesis: File = None
+    tokenized: File = None
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            object.__setattr__(self, name, path_of(value) if value is not None else None)
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """Sentences and their references.
+
+    key:     name in scores.json; empty for a pipe, which is not stored there
+    sources: empty if they are not known
+    """
+
+    name: str
+    key: str
+    sources: list[str]
+    references: list[str]
+
+
+def check_files(split: str | None, files: TestFiles) -> None:
+    if files.reference is not None and split is not None:
+        raise TmtError("--split and --reference both name a test set", remedy="Remove one of them.")
+    if files.source is not None and files.reference is None:
+        raise TmtError("--source needs a --reference", remedy="Add --reference FILE.")
+    if files.reference is not None and files.source is None and files.hypothesis is None:
+        raise TmtError(
+            "--reference needs translations to compare with",
+            remedy="Add --source FILE to translate it, or --hypothesis FILE to score existing translations.",
+        )
+
+
+def test_set_of(config: Config | None, split: str | None, files: TestFiles, direction: Direction | None) -> TestSet:
+    """The test set in the files, or a split of the model's data; of several directions, the pairs of this one."""
+    source, reference = files.source, files.reference
+    if reference is not None:
+        places = printable(reference), printable(reference.resolve()) if reference.is_file() else ""
+        test_set = TestSet(*places, lines_of(source) if source else [], lines_of(reference))
+        if source is not None:
+            check_parallel(test_set.sources, str(source), test_set.references, str(reference))
+        return test_set
+    assert config is not None
+    folder = prepared_folder(config)
+    if not folder.is_dir():
+        raise TmtError(
+            "the prepared data of this model is not here, so there is no test set",
+            place=folder,
+            remedy="Start tmt in the folder of the training, or name files:  --source FILE --reference FILE",
+        )
+    prepared = Prepared.open(folder)
+    if not prepared.is_of(config):
+        raise TmtError(
+            "this data was prepared with another config of the same name, so its splits differ from those of the model",
+            place=folder,
+            remedy="Prepare it with the config of the run (runs/NAME/config.yaml), or score files:"
+            "  --source FILE --reference FILE",
+        )
+    if split == "train" or split not in (None, "test", *prepared.splits):  # training pairs are not stored as text
+        others = ", ".join(prepared.splits[1:])
+        problem = "the training split is not for evaluation" if split == "train" else f"unknown split '{split}'"
+        raise TmtError(problem, place=folder, remedy=f"Use one of: {others}.")
+    name = prepared.named(split or "test")
+    texts = prepared.raw(name)
+    if config.data.directions is None:
+        return TestSet(name, name, *texts)
+    own = prepared.places(name).get(str(direction), [])
+    if not own:
+        remedy = "Choose another split, or name files:  --source FILE --reference FILE"
+        raise TmtError(f"{name} has no pairs of {direction}", place=folder, remedy=remedy)
+    name = f"{name} {direction}"
+    sources, references = ([side[place] for place in own] for side in texts)
+    return TestSet(name, name, sources, references)
+
+
+def beside(test_set: TestSet, file: Path) -> list[str]:
+    """The lines of a file. Raises TmtError if their number is not that of the references."""
+    lines = lines_of(file)
+    check_parallel(lines, str(file), test_set.references, f"the test set {test_set.name}")
+    return lines
