@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
-from transformer_mt.config.load import differences, dump_config, load_config
+from transformer_mt.config.load import config_of, differences, dump_config, load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.config.yaml_source import parse_value, read_yaml, write_yaml
 from transformer_mt.errors import TmtError
@@ -37,6 +38,17 @@ def test_every_shipped_config_is_correct(shipped: Path, tmp_path: Path) -> None:
     (tmp_path / "again.yaml").write_text(dump_config(config), encoding="utf-8")
     assert load_config(tmp_path / "again.yaml") == config
     assert shipped.read_text(encoding="utf-8").startswith("#"), "a shipped config begins with its purpose"
+
+
+def test_a_config_with_a_temperature_is_read_again_as_it_was_saved(tmp_path: Path) -> None:
+    corpora = [{"kind": "phrasebook"}, {"kind": "phrasebook", "seed": 2}]
+    data = {"source": "ko", "target": "en", "temperature": 2.0, "corpus": corpora}
+    config = Config.model_validate({**MINIMAL, "data": data})
+    (tmp_path / "again.yaml").write_text(dump_config(config), encoding="utf-8")
+    assert load_config(tmp_path / "again.yaml", ["seed=1"]) == config == config_of(config, ["seed=1"])
+    corpora[1]["weight"] = 2.0
+    with pytest.raises(ValidationError, match="remove `weight` of corpus 2, or `temperature`"):
+        Config.model_validate({**MINIMAL, "data": data})
 
 
 def test_there_are_shipped_configs() -> None:

@@ -184,7 +184,8 @@ class DataConfig(Section):
 
     @model_validator(mode="after")
     def _one_way_of_weighing(self) -> DataConfig:
-        weighted = [number for number, corpus in enumerate(self.corpus) if "weight" in corpus.model_fields_set]
+        # A saved config has all keys, so a weight of 1 says nothing.
+        weighted = [number for number, corpus in enumerate(self.corpus) if corpus.weight != 1]
         if self.temperature is not None and weighted and self.directions is None:
             raise ValueError(
                 f"`temperature` gives the weights; remove `weight` of corpus {weighted[0] + 1}, or `temperature`"
