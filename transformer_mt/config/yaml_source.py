@@ -24,6 +24,7 @@ _LARGEST = 1 << 20  # bytes of a config; the longest that the program writes has
 DEEPEST = 50  # sections inside each other; a config needs six
 _MOST_DIGITS = 1_000  # of a number
 _MOST_PROBLEMS = 20
+_START = "Start from a commented config:  tmt init files"
 _LONGEST_SHOWN = 80  # characters of a name or a value in a message
 
 
@@ -99,8 +100,11 @@ def write_yaml(values: dict[str, Any]) -> str:
     return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
-def read_yaml(file: str | Path) -> YamlSource:
-    """Read a config file. Raises TmtError with file and line if it is not a mapping in valid YAML."""
+def read_yaml(file: str | Path, what: str = "config", remedy: str = _START) -> YamlSource:
+    """Read a file. Raises TmtError with file and line if it is not a mapping in valid YAML.
+
+    what, remedy: for the message if the file has no keys
+    """
     text = _read_text(checked_path(file))
     try:
         values, lines, problems = _parse(text, str(file))
@@ -115,11 +119,7 @@ def read_yaml(file: str | Path) -> YamlSource:
         repeated = "\n".join(shown_problems(problems))
         raise TmtError(repeated, remedy="Remove one of each two; otherwise only the second would count.")
     if not isinstance(values, dict):
-        raise TmtError(
-            "not a config: the file has no keys",
-            place=file,
-            remedy="Start from a commented config:  tmt init files",
-        )
+        raise TmtError(f"not a {what}: the file has no keys", place=file, remedy=remedy)
     return YamlSource(str(file), values, lines)
 
 
