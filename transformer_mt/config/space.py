@@ -21,7 +21,7 @@ from transformer_mt.config.load import put_value
 from transformer_mt.config.problems import problems_of_values, value_problem
 from transformer_mt.config.schema import Config
 from transformer_mt.config.section import Section
-from transformer_mt.config.yaml_source import KeyPath, YamlSource, read_yaml, shown_problems
+from transformer_mt.config.yaml_source import KeyPath, NoKeysError, YamlSource, read_yaml, shown_problems
 from transformer_mt.errors import TmtError
 
 Spec = Mapping[str, Any]
@@ -151,7 +151,10 @@ def read_space(space: str | Path | Mapping[str, Any], config: Config) -> Space:
 
 
 def _read(file: str | Path) -> YamlSource:
-    return read_yaml(file, "search space", _EXAMPLE)
+    try:
+        return read_yaml(file)
+    except NoKeysError as error:
+        raise TmtError("not a search space: the file has no keys", place=error.place, remedy=_EXAMPLE) from None
 
 
 _EXAMPLE = "A line is  training.learning_rate: {low: 0.001, high: 0.03, log: true}  or  model.d_model: [128, 256]"

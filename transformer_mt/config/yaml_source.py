@@ -24,7 +24,6 @@ _LARGEST = 1 << 20  # bytes of a config; the longest that the program writes has
 DEEPEST = 50  # sections inside each other; a config needs six
 _MOST_DIGITS = 1_000  # of a number
 _MOST_PROBLEMS = 20
-_START = "Start from a commented config:  tmt init files"
 _LONGEST_SHOWN = 80  # characters of a name or a value in a message
 
 
@@ -66,6 +65,10 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _construct_number)
 _Loader.add_constructor("tag:yaml.org,2002:float", _construct_number)
 
 
+class NoKeysError(TmtError):
+    """A file that is empty, a list or a single value."""
+
+
 @dataclass(frozen=True)
 class YamlSource:
     """A parsed file: its values, and the line of each key path, counted from 1."""
@@ -100,11 +103,8 @@ def write_yaml(values: dict[str, Any]) -> str:
     return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
 
 
-def read_yaml(file: str | Path, what: str = "config", remedy: str = _START) -> YamlSource:
-    """Read a file. Raises TmtError with file and line if it is not a mapping in valid YAML.
-
-    what, remedy: for the message if the file has no keys
-    """
+def read_yaml(file: str | Path) -> YamlSource:
+    """Read a config file. Raises TmtError with file and line if it is not a mapping in valid YAML."""
     text = _read_text(checked_path(file))
     try:
         values, lines, problems = _parse(text, str(file))
@@ -119,7 +119,11 @@ def read_yaml(file: str | Path, what: str = "config", remedy: str = _START) -> Y
         repeated = "\n".join(shown_problems(problems))
         raise TmtError(repeated, remedy="Remove one of each two; otherwise only the second would count.")
     if not isinstance(values, dict):
-        raise TmtError(f"not a {what}: the file has no keys", place=file, remedy=remedy)
+        raise NoKeysError(
+            "not a config: the file has no keys",
+            place=file,
+            remedy="Start from a commented config:  tmt init files",
+        )
     return YamlSource(str(file), values, lines)
 
 
