@@ -183,19 +183,27 @@ def directions_as_json(reports: Mapping[str, Report]) -> dict[str, Any]:
 
 def directions_as_text(reports: Mapping[str, Report]) -> str:
     """A row for each direction; then how the difference from a baseline was tested, and the signatures."""
-    metrics, first = mean_scores(reports), next(iter(reports.values()))
-    names = [first.scores[metric].name for metric in metrics]
-    rows: list[Sequence[str]] = [("direction", "sentences", *names, "loss")]
+    first = next(iter(reports.values()))
+    columns = {direction: _columns(one) for direction, one in reports.items()}
+    rows: list[Sequence[str]] = [("direction", "sentences", *_columns(first), "loss")]
     for direction, one in reports.items():
-        values = [f"{one.scores[metric].value:.2f}" for metric in metrics]
+        values = [f"{score.value:.2f}" for score in columns[direction].values()]
         rows.append((direction, f"{one.sentences:,}", *values, "" if one.loss is None else f"{one.loss:.3f}"))
-    rows.append(("mean", "", *(f"{value:.2f}" for value in metrics.values()), ""))
+    means = (sum(some[name].value for some in columns.values()) / len(columns) for name in _columns(first))
+    rows.append(("mean", "", *(f"{value:.2f}" for value in means), ""))
     parts = [
         f"{first.search}\n{aligned(rows)}".lstrip("\n"),
         _comparisons_by_direction(reports),
         _signatures_by_direction(reports),
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def _columns(report: Report) -> dict[str, Score]:
+    """The scores in a row of `directions_as_text`."""
+    found = {one.name: one for one in report.scores.values()}
+    others = {"lower-cased": report.lowercased, "as in papers": report.literature}
+    return found | {name: one for name, one in others.items() if one is not None}
 
 
 def _comparisons_by_direction(reports: Mapping[str, Report]) -> str:
@@ -214,8 +222,9 @@ def _signatures_by_direction(reports: Mapping[str, Report]) -> str:
     """The signatures, each once with the directions that have it: BLEU's tokenizer depends on the language."""
     found: dict[str, list[str]] = {}
     for direction, report in reports.items():
-        for one in report.scores.values():
-            found.setdefault(f"{one.name}|{one.signature}", []).append(direction)
+        for label, one in _columns(report).items():
+            name = one.name if label == one.name else f"{label}: {one.name}"
+            found.setdefault(f"{name}|{one.signature}", []).append(direction)
     alike = len(reports)
     return "\n".join(
         f"{signature}  ({'all' if len(some) == alike else ', '.join(some)})" for signature, some in found.items()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from transformer_mt.config.data import DataConfig
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.direction import SEVERAL, Direction
+from transformer_mt.config.languages import two_letters
 from transformer_mt.config.load import SCORES
 from transformer_mt.config.schema import Config
 from transformer_mt.config.section import LANGUAGE
@@ -92,7 +93,7 @@ def evaluate(
     """
     work = Evaluation.of(models, split, files, baseline, metrics, tokenized, language, search, computing)
     [direction] = work.directions(wanted, several=False)
-    return work.report(direction)
+    return work.report(direction, wanted.zero_shot)
 
 
 def evaluate_directions(
@@ -111,11 +112,12 @@ def evaluate_directions(
 ) -> dict[str, Report]:
     """As `evaluate`, for each direction of the model that `wanted` fits. The keys are directions, such as `ko-en`.
 
-    The key is empty if the languages are unknown. Files have one direction, so `wanted` must say it.
+    The key is empty if the languages are unknown. Files have one direction, so `wanted` must say it; `language` has
+    only one, too.
     several: whether more than one direction may fit
     """
     work = Evaluation.of(models, split, files, baseline, metrics, tokenized, language, search, computing)
-    return {str(one or ""): work.report(one) for one in work.directions(wanted, several)}
+    return {str(one or ""): work.report(one, wanted.zero_shot) for one in work.directions(wanted, several)}
 
 
 def evaluate_splits(folder: Path, names: Sequence[str], device: str) -> Iterator[tuple[str, Report]]:
@@ -197,28 +199,56 @@ class Evaluation:
 
         Raises TmtError if several are meant, or if the model does not have it.
         """
-        return None if self.config is None else direction_for(self.config.data, *wanted)
+        if self.config is not None:
+            return direction_for(self.config.data, *wanted)
+        for code, option in ((wanted.to, "--to"), (wanted.source, "--from")):
+            if code is not None:
+                _check_code(code, option)
+        if wanted.to is None and wanted.source is not None:
+            raise TmtError("without a model, a source language says nothing", place="--from", remedy="Add --to CODE.")
+        return None if wanted.to is None else Direction(wanted.source or SEVERAL, wanted.to)
 
     def directions(self, wanted: Wanted, several: bool = True) -> list[Direction | None]:
         """All directions that are meant. several: whether it may be more than one. Raises TmtError as `direction`."""
-        if self.config is None or self.files.reference is not None:
-            return [self.direction(wanted)]
-        found = directions_of(self.config.data, wanted)
-        if len(found) > 1 and not several:
+        found = directions_of(self.config.data, wanted) if self.config and self.files.reference is None else []
+        if len(found) > 1 and several and not self._of_one_direction:
+            return list(found)
+        if len(found) > 1:
+            one, to, source = self._of_one_direction or "this", found[0].target, found[0].source
             raise TmtError(
-                f"this needs one direction, and several fit: {', '.join(map(str, found))}",
+                f"{one} needs one direction, and several fit: {', '.join(map(str, found))}",
                 place="--to",
-                remedy=f"Add --to {found[0].target} --from {found[0].source}"
-                f' (in Python: wanted=Wanted("{found[0].target}", "{found[0].source}")).',
+                remedy=f'Add --to {to} --from {source} (in Python: wanted=Wanted("{to}", "{source}")).',
             )
-        return list(found) if len(found) > 1 else [self.direction(wanted)]
+        direction = self.direction(wanted)
+        of_several = self.config is None or self.config.data.directions is not None
+        language, target = self.language, direction.target if direction and of_several else None
+        if language is not None and target is not None and two_letters(language) != two_letters(target):
+            problem = f"the target language is {target}, not {language}"
+            raise TmtError(problem, place="--language", remedy="Remove --language, or choose another --to.")
+        return [direction]
 
-    def report(self, direction: Direction | None) -> Report:
-        """The report of one direction; stored if it is that of a single model."""
+    @property
+    def _of_one_direction(self) -> str:
+        """The option whose value belongs to one direction; empty if there is none."""
+        others = self.baseline if self.baseline is not None and not self.baseline.is_dir() else None
+        options = {
+            "--hypothesis": self.files.hypothesis,
+            "--baseline with a file": others,
+            "--tokenized-reference": self.files.tokenized,
+            "--language": self.language,
+        }
+        return next((option for option, value in options.items() if value is not None), "")
+
+    def report(self, direction: Direction | None, zero_shot: bool = False) -> Report:
+        """The report of one direction; stored if it is that of a single model.
+
+        zero_shot: whether the baseline may be a model that was not trained for it
+        """
         files, test_set = self.files, test_set_of(self.config, self.split, self.files, direction)
         target = self.language or (direction.target if direction else "")
         # The baseline comes first, so that an error in it is found before the long translation.
-        others = self._of_baseline(test_set, direction)
+        others = self._of_baseline(test_set, direction, zero_shot)
         if files.tokenized is not None:
             published = beside(test_set, files.tokenized)
         else:
@@ -236,7 +266,7 @@ class Evaluation:
             _store(self.folders[0], test_set.key, report, output.settings)
         return report
 
-    def _of_baseline(self, test_set: TestSet, direction: Direction | None) -> list[str]:
+    def _of_baseline(self, test_set: TestSet, direction: Direction | None, zero_shot: bool) -> list[str]:
         """The translations of the baseline."""
         file = self.baseline
         if file is None:
@@ -246,11 +276,14 @@ class Evaluation:
         if not test_set.sources:
             raise TmtError("a baseline model needs sentences to translate", place=file, remedy="Add --source FILE.")
         data = config_of_model(self._other.folders[0]).data
-        if direction is not None and not _has(data, direction):
+        own = self.config.data if self.config else data
+        if direction is not None and not _has(data, direction, own, zero_shot):
+            is_named = direction.source != SEVERAL
             raise TmtError(
-                f"this baseline translates {data.direction}, not {direction}",
+                f"this baseline translates {data.direction}, not {direction if is_named else own.direction}",
                 place=self._other.folders[0],
-                remedy="Name a model for the same languages, or a file of translations.",
+                remedy="Name a model for the same languages, or a file of translations."
+                + ("" if is_named else " Or say the source language: --from CODE."),
             )
         translator = self._other.translator
         if direction is not None and data.directions is not None:
@@ -265,11 +298,15 @@ class Evaluation:
         return Translators([folder], search_settings(folder, self.changes), self.translators.computing)
 
 
-def _has(data: DataConfig, direction: Direction) -> bool:
-    """Whether a model was trained for a direction, or for its target if it has several sources."""
+def _has(data: DataConfig, direction: Direction, own: DataConfig, zero_shot: bool) -> bool:
+    """Whether a baseline has a direction; if it has several sources, the same ones as the model. own: of the model."""
     if direction.source == SEVERAL:
-        return any(one.target == direction.target for one in data.all_directions)
-    return direction in data.all_directions
+        into = Wanted(direction.target)
+        return {*directions_of(data, into)} == {*directions_of(own, into)} != set()
+    try:
+        return direction_for(data, direction.target, direction.source, zero_shot) == direction
+    except TmtError:
+        return False
 
 
 def _examine(
@@ -302,9 +339,14 @@ def _check_settings(changes: Mapping[str, Any], hypothesis: File, baseline: File
         raise TmtError(
             f"{option} has no effect, because --hypothesis has the translations already", remedy="Remove one of them."
         )
-    if language is not None and not re.fullmatch(LANGUAGE, language):
+    if language is not None:
+        _check_code(language, "--language")
+
+
+def _check_code(code: str, option: str) -> None:
+    if not re.fullmatch(LANGUAGE, code):
         remedy = "Use a code of two or three small letters, such as de, en or ko."
-        raise TmtError(f"'{language}' is not an ISO 639 code", place="--language", remedy=remedy)
+        raise TmtError(f"'{code}' is not an ISO 639 code", place=option, remedy=remedy)
 
 
 def _translate(translator: Translator, test_set: TestSet, with_loss: bool = False, model: str = "the model") -> Output:

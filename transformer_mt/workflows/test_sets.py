@@ -65,7 +65,10 @@ def test_set_of(config: Config | None, split: str | None, files: TestFiles, dire
     """The test set in the files, or a split of the model's data; of several directions, the pairs of this one."""
     source, reference = files.source, files.reference
     if reference is not None:
-        places = printable(reference), printable(reference.resolve()) if reference.is_file() else ""
+        key = printable(reference.resolve()) if reference.is_file() else ""
+        if key and config is not None and config.data.directions is not None:
+            key += f" {direction}"
+        places = printable(reference), key
         test_set = TestSet(*places, lines_of(source) if source else [], lines_of(reference))
         if source is not None:
             check_parallel(test_set.sources, str(source), test_set.references, str(reference))
