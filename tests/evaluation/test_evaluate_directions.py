@@ -19,9 +19,13 @@ from transformer_mt.data.prepared import open_prepared
 from transformer_mt.decoding.choosing import Wanted
 from transformer_mt.decoding.model_directory import save_model_directory
 from transformer_mt.errors import TmtError
+from transformer_mt.evaluation.report import directions_as_text
 from transformer_mt.evaluation.scores import score
 from transformer_mt.kernels.build import build_model
+from transformer_mt.model.transformer import Transformer
+from transformer_mt.runtime.device import Machine
 from transformer_mt.runtime.weights import named_weights
+from transformer_mt.workflows.candidates import Scorer
 from transformer_mt.workflows.engines import load_model
 from transformer_mt.workflows.evaluate import evaluate, evaluate_directions, evaluate_splits
 
@@ -33,15 +37,27 @@ DIRECTIONS = ["ko-en", "en-ko", "de-en"]
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An untrained model with its prepared data."""
     folder = tmp_path_factory.mktemp("many")
+    return _saved(folder, DIRECTIONS, {"kind": "phrasebook", "train": 40, "validation": 6, "test": 8})
+
+
+@pytest.fixture(scope="module")
+def chinese(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As `folder`, of Chinese and English."""
+    folder = tmp_path_factory.mktemp("chinese")
+    lines = (
+        f"{sign}先生有一只猫。\tMr {'abcdefghijklmnopqrst'[number]} has a cat.\n"
+        for number, sign in enumerate("王李张刘陈杨黄赵周吴徐孙马朱胡郭何高林罗")
+    )
+    (folder / "pairs.tsv").write_text("".join(lines), encoding="utf-8")
+    corpus = {"kind": "tsv", "files": str(folder / "pairs.tsv"), "languages": ["zh", "en"]}
+    return _saved(folder, ["zh-en", "en-zh"], {**corpus, "split": {"validation": 4, "test": 4}})
+
+
+def _saved(folder: Path, directions: list[str], corpus: dict[str, Any]) -> Path:
     config = Config.model_validate(
         {
             "name": "many",
-            "data": {
-                "directions": DIRECTIONS,
-                "corpus": {"kind": "phrasebook", "train": 40, "validation": 6, "test": 8},
-                "prepared": str(folder / "prepared"),
-                "workers": 1,
-            },
+            "data": {"directions": directions, "corpus": corpus, "prepared": str(folder / "prepared"), "workers": 1},
             "tokenizer": {"kind": "character", "shared": True, "min_frequency": 1},
             "model": {"d_model": 8, "n_heads": 2, "d_ff": 8, "encoder_layers": 1, "decoder_layers": 1},
             "training": {"max_epochs": 1},
@@ -67,6 +83,101 @@ def test_each_direction_is_scored_on_its_own_pairs(folder: Path) -> None:
         assert report.scores["chrf"] == score(texts, references[own], target, ["chrf"])["chrf"]
     assert {*json.loads((folder / "scores.json").read_text())} >= {f"test {name}" for name in DIRECTIONS}
     assert list(evaluate_directions(folder, metrics=["chrf"], wanted=Wanted("en"))) == ["ko-en", "de-en"]
+
+
+def test_bleu_is_tokenised_as_each_target_language_needs(chinese: Path) -> None:
+    reports = evaluate_directions(chinese, metrics=["bleu"], tokenized=True)
+    assert "tok:13a" in reports["zh-en"].scores["bleu"].signature
+    assert "tok:zh" in reports["en-zh"].scores["bleu"].signature
+    signatures = directions_as_text(reports).splitlines()
+    assert any("BLEU|" in line and "tok:zh" in line and line.endswith("(en-zh)") for line in signatures)
+
+
+def test_bleu_in_training_is_tokenised_as_each_target_language_needs(
+    chinese: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = load_config(chinese / "config.yaml")
+    prepared = open_prepared(config)
+    references = prepared.raw("validation")[1]
+    shorter = lambda _, places: [references[place][:-1] for place in places]  # noqa: E731
+    monkeypatch.setattr(Scorer, "_translating_ids", lambda *_: shorter)
+    bleu_of = Scorer(config, prepared, Machine(torch.device("cpu"), torch.float32)).greedy().bleu_of
+    assert bleu_of is not None
+    found = bleu_of(Transformer.__new__(Transformer)).by_direction
+    own = [place for place, line in enumerate(references) if "有一只猫" in line]
+    texts = [references[place] for place in own]
+    assert found["en-zh"] == score([text[:-1] for text in texts], texts, "zh", ["bleu"])["bleu"].value
+    assert found["en-zh"] > 50, "one token between spaces would have a BLEU of 0"
+
+
+def test_papers_forms_of_bleu_have_their_columns(folder: Path) -> None:
+    reports = evaluate_directions(folder, metrics=["bleu"], tokenized=True)
+    title, *rows = directions_as_text(reports).splitlines()[1:6]
+    assert title.split() == ["direction", "sentences", "BLEU", "lower-cased", "as", "in", "papers", "loss"]
+    for row, one in zip(rows, reports.values(), strict=False):
+        assert one.lowercased is not None
+        assert one.literature is not None
+        assert row.split()[3:5] == [f"{one.lowercased.value:.2f}", f"{one.literature.value:.2f}"]
+
+
+def test_a_file_belongs_to_one_direction(folder: Path, tmp_path: Path) -> None:
+    (file := tmp_path / "lines").write_text("abc\n" * 8)
+    hypothesis, published = tmt.TestFiles(hypothesis=file), tmt.TestFiles(tokenized=file)
+    cases: list[tuple[str, dict[str, Any]]] = [
+        ("--hypothesis", {"files": hypothesis}),
+        ("--baseline with a file", {"baseline": file}),
+        ("--tokenized-reference", {"files": published}),
+        ("--language", {"language": "ko"}),
+    ]
+    for option, given in cases:
+        with pytest.raises(TmtError, match=f"{option} needs one direction, and several fit: ko-en, en-ko, de-en"):
+            evaluate_directions(folder, metrics=["chrf"], **given)
+        with pytest.raises(TmtError, match=f"{option} needs one direction, and several fit: ko-en, de-en"):
+            evaluate_directions(folder, metrics=["chrf"], wanted=Wanted("en"), **given)
+    assert list(evaluate_directions(folder, metrics=["chrf"], files=hypothesis, wanted=Wanted("ko"))) == ["en-ko"]
+    with pytest.raises(TmtError, match="the target language is ko, not en"):
+        evaluate_directions(folder, metrics=["chrf"], language="en", wanted=Wanted("ko"))
+    assert list(evaluate_directions(folder, metrics=["chrf"], language="kor", wanted=Wanted("ko"))) == ["en-ko"]
+
+
+def test_own_files_are_scored_and_kept_by_direction(folder: Path, tmp_path: Path) -> None:
+    (file := tmp_path / "lines").write_text("abc\n")
+    files = tmt.TestFiles(file, file)
+    for source in ("ko", "de"):
+        evaluate(folder, files=files, metrics=["chrf"], wanted=Wanted("en", source))
+    stored = json.loads((folder / "scores.json").read_text())
+    assert {*stored} >= {f"{file} ko-en", f"{file} de-en"}
+
+
+def test_a_target_counts_without_a_model(folder: Path, tmp_path: Path) -> None:
+    (file := tmp_path / "lines").write_text("这只猫很小。\n")
+    files = tmt.TestFiles(reference=file, hypothesis=file)
+    assert "tok:zh" in evaluate(files=files, wanted=Wanted("zh")).scores["bleu"].signature
+    for wanted, message in (
+        (Wanted("chinese"), "'chinese' is not an ISO 639 code"),
+        (Wanted("zh", "english"), "'english' is not an ISO 639 code"),
+        (Wanted(None, "en"), "without a model, a source language says nothing"),
+    ):
+        with pytest.raises(TmtError, match=message):
+            evaluate(files=files, wanted=wanted)
+    with pytest.raises(TmtError, match="the target language is zh, not en"):
+        evaluate(files=files, wanted=Wanted("zh"), language="en")
+    files = tmt.TestFiles(file, file, file)
+    report = evaluate(files=files, baseline=folder, metrics=["chrf"], wanted=Wanted("ko", "en"))
+    assert report.comparison["chrf"].system == 100
+    with pytest.raises(TmtError, match="this baseline translates ko-en, en-ko, de-en, not en-zh"):
+        evaluate(files=files, baseline=folder, wanted=Wanted("zh", "en"))
+
+
+def test_a_baseline_has_the_same_sources_or_is_zero_shot(folder: Path, chinese: Path, tmp_path: Path) -> None:
+    (file := tmp_path / "lines").write_text("abc\n")
+    files = tmt.TestFiles(file, file)
+    with pytest.raises(TmtError, match="this baseline translates zh-en, en-zh, not ko-en, en-ko, de-en") as caught:
+        evaluate(folder, files=files, baseline=chinese, wanted=Wanted("en"))
+    assert "--from CODE" in caught.value.remedy
+    for wanted in (Wanted("en"), Wanted("ko", "de", zero_shot=True)):
+        report = evaluate(folder, files=files, baseline=folder, metrics=["chrf"], wanted=wanted)
+        assert report.comparison["chrf"].baseline == report.comparison["chrf"].system
 
 
 def test_a_baseline_is_compared_in_each_direction(folder: Path) -> None:

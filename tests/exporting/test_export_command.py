@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from transformer_mt.cli import main
+from transformer_mt.decoding.interpreter import Interpreter
 from transformer_mt.decoding.model_directory import ModelDirectory, save_model_directory
+from transformer_mt.exporting.agreement import Agreement
 from transformer_mt.runtime.weights import named_weights
 
 pytestmark = pytest.mark.slow
@@ -84,6 +86,7 @@ def test_translating_with_an_export_imports_no_torch(tmt: Run, model: ModelDirec
     program = """if True:
         import sys
         from transformer_mt.cli import main
+from transformer_mt.decoding.interpreter import Interpreter
         try:
             main.run()
         except SystemExit as left:
@@ -190,6 +193,33 @@ def test_wrong_options_are_the_users_fault(
     assert (code, out) == (2, "")
     assert message in error
     assert not Path("out").exists()
+
+
+def test_sentences_of_a_file_have_one_direction(
+    tmt: Run, many_model: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformer_mt.workflows import export
+
+    compared, compare = list[tuple[str, int]](), export.compare
+
+    def noted(ours: Interpreter, theirs: Interpreter, lines: list[str]) -> Agreement:
+        compared.append((ours.config.data.direction, len(lines)))
+        return compare(ours, theirs, lines)
+
+    monkeypatch.setattr(export, "compare", noted)
+    options = ("--model", many_model, "--output", "out", "--quantization", "int8")
+    code, _, error = tmt("export", *options, "--input", source)
+    assert (code, compared) == (2, [])
+    assert "this model translates several directions: ko-en, en-ko, en-de, de-en" in error
+    assert tmt("export", *options, "--input", source, "--to", "en", "--from", "de")[0] == 0
+    assert compared == [("de-en", 4)] * 2
+    for more, expected in (
+        ((), [("ko-en", 2), ("en-ko", 2), ("en-de", 1), ("de-en", 1)]),
+        (("--to", "en"), [("ko-en", 3), ("de-en", 3)]),
+    ):
+        compared.clear()
+        assert tmt("export", *options, "--sample", 6, *more)[0] == 0
+        assert compared == expected * 2, "random lines are of all directions"
 
 
 def test_ensembles_and_attention_need_the_tmt_engine(

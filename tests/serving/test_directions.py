@@ -54,6 +54,32 @@ def test_both_interfaces_translate_in_the_direction_that_is_asked_for(client: Cl
     assert "ko to en" in refused.json()["error"]
 
 
+@pytest.mark.parametrize("path", ["/v1/translate", "/v1/inside"])
+def test_a_direction_is_not_guessed(client: Client, path: str) -> None:
+    korean, german = "개는 작아요.", "Die Katze schläft heute nicht."
+
+    def answer(**asked: str) -> Any:
+        return client.post(path, json=asked)
+
+    for asked, fitting in (
+        ({"text": korean}, "ko to en, en to ko, en to de, de to en"),
+        ({"text": "a dog", "source": "en"}, "en to ko, en to de"),
+    ):
+        refused = answer(**asked)
+        assert refused.status_code == 400
+        assert f"has several directions that fit: {fitting}; say the target" in refused.json()["error"]
+    for text, source in ((korean, "ko"), (german, "de"), ("...", "ko")):
+        found = answer(text=text, target="en").json()
+        assert (found["source"], found["target"]) == (source, "en")
+    refused = answer(text=korean, target="de")
+    assert refused.status_code == 400
+    assert "looks like ko" in refused.json()["error"]
+    assert "translates into de from en" in refused.json()["error"]
+    assert answer(text=korean, source="en", target="de").json()["source"] == "en"
+    assert answer(text="a dog", target="de").json()["source"] == "en"
+    assert answer(text=korean, source="ko").json()["target"] == "en", "only one fits"
+
+
 def test_the_inside_shows_the_tag_as_a_token(client: Client, many_model: Path) -> None:
     for target in ("ko", "de"):
         seen = client.post("/v1/inside", json={"text": "abc", "source": "en", "target": target}).json()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transformer_mt.cli.completion import quantizations
-from transformer_mt.cli.options import JsonOption, ModelOption, ThreadsOption, print_json
+from transformer_mt.cli.options import FromOption, JsonOption, ModelOption, ThreadsOption, ToOption, print_json
 
 if TYPE_CHECKING:
     from transformer_mt.workflows.export import ExportReport
@@ -35,10 +35,13 @@ def export(
     reference: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Reference translations of --input, for BLEU.")
     ] = None,
+    to: ToOption = None,
+    from_: FromOption = None,
     threads: ThreadsOption = None,
     json: JsonOption = False,
 ) -> None:
     """Convert a model for CTranslate2, and compare the two on a sample."""
+    from transformer_mt import Wanted
     from transformer_mt import export as work
 
     report = work(
@@ -50,6 +53,7 @@ def export(
         source=input_,
         reference=reference,
         threads=threads,
+        wanted=Wanted(to, from_),
     )
     if json:
         print_json(asdict(report))

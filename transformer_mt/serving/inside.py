@@ -157,7 +157,7 @@ def routes(models: Models, limits: Limits) -> list[Route]:
     async def inside(request: Request) -> Response:
         wanted = await read_json(request, InsideRequest, limits)
         start = time.perf_counter()
-        model = models.find(wanted.source, wanted.target, wanted.model)
+        model = await models.find_for(wanted.source, wanted.target, wanted.model, [wanted.text])
         translator = _translator(model)
         beam = wanted.beam or min(translator.decoding.beam, BEAM)
         work = model.batcher.run(lambda: look_inside(translator, wanted.text, beam))

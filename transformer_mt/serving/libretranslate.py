@@ -19,7 +19,7 @@ from transformer_mt.serving.answers import json_response
 from transformer_mt.serving.batching import Item, Settings
 from transformer_mt.serving.keys import Keys
 from transformer_mt.serving.limits import BEAM, Limits
-from transformer_mt.serving.models import Models, ServedModel
+from transformer_mt.serving.models import READ, Models, ServedModel
 from transformer_mt.serving.requests import Body, answered, read_json_or_form
 from transformer_mt.serving.translate_v1 import joined, lines_of, refuse_length, refuse_sentences, translate_lines
 from transformer_mt.text.documents.html import Html
@@ -27,7 +27,6 @@ from transformer_mt.text.language import probabilities
 from transformer_mt.workflows.documents import OpenDocument
 
 AUTO = "auto"
-_READ = 2_000  # characters of a text that its language is recognised by
 # A malicious page takes seconds. With one thread, many of them take no more, also if their clients go away.
 _READER = ThreadPoolExecutor(1, "reading-html")
 
@@ -212,7 +211,7 @@ async def _html_translated(texts: Sequence[str], model: ServedModel, limits: Lim
 async def _detected(text: str, models: Models) -> list[Detected]:
     """The served languages, the most probable first."""
     known = dict.fromkeys(code for one in models.served for code in (one.source, one.target))
-    found: Mapping[str, float] = await asyncio.to_thread(probabilities, text[:_READ], known)
+    found: Mapping[str, float] = await asyncio.to_thread(probabilities, text[:READ], known)
     return [Detected(confidence=round(100 * value, 1), language=code) for code, value in found.items()]
 
 

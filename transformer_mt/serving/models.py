@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,8 +17,11 @@ from transformer_mt.decoding.translation import Translation
 from transformer_mt.errors import TmtError
 from transformer_mt.serving.batching import Batcher, Item, Settings
 from transformer_mt.serving.limits import BEAM, Limits, RequestError
+from transformer_mt.text.language import ODDS, probabilities
 from transformer_mt.workflows.engines import load_model, with_search
 from transformer_mt.workflows.models import find_models
+
+READ = 2_000  # characters of a text that its language is recognised by
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,7 @@ class ServedModel:
 
 
 class Models:
-    """All directions of the models of a server. The first one answers requests that name no direction and no model."""
+    """All directions of the models of a server. The first model answers requests that name neither."""
 
     def __init__(self, served: Sequence[ServedModel]) -> None:
         """Raises TmtError if two models have the same direction or name."""
@@ -97,6 +101,32 @@ class Models:
                 return one
         offered = ", ".join(f"{one.source} to {one.target} (model {one.name})" for one in self.served)
         raise RequestError(400, f"no model of this server does that; it translates {offered}")
+
+    async def find_for(
+        self, source: str | None, target: str | None, name: str | None, texts: Sequence[str]
+    ) -> ServedModel:
+        """As `find`; if several directions of that model fit, the one whose source is the language of the texts.
+
+        Raises RequestError if several targets fit, or if the texts are in another language that the model reads.
+        """
+        first = self.find(source, target, name)
+        own = [one for one in self.served if one.batcher is first.batcher]
+        fitting = [one for one in own if source in (None, one.source) and target in (None, one.target)]
+        if len({one.target for one in fitting}) > 1:
+            offered = ", ".join(f"{one.source} to {one.target}" for one in fitting)
+            raise RequestError(400, f"model {first.name} has several directions that fit: {offered}; say the target")
+        sources = {one.source: one for one in own if one.source != first.target}
+        if source is not None or len(sources) == 1:
+            return first
+        text = " ".join(texts)[:READ]
+        found = await asyncio.to_thread(probabilities, text, sources)
+        best = max(fitting, key=lambda one: found[one.source])  # the first one if the text has no letters
+        other = next(iter(found))
+        if found[other] > ODDS * found[best.source]:
+            offered = ", ".join(one.source for one in fitting)
+            problem = f"the text looks like {other}, and model {first.name} translates into {first.target} from"
+            raise RequestError(400, f"{problem} {offered}; if it is one of these, say the source")
+        return best
 
     def of_name(self, name: str) -> ServedModel:
         """Raises RequestError if there is none."""

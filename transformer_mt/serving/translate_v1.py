@@ -175,8 +175,8 @@ def routes(models: Models, limits: Limits) -> list[Route]:
     async def translate(request: Request) -> Response:
         wanted = await read_json(request, TranslateRequest, limits)
         start = time.perf_counter()
-        model = models.find(wanted.source, wanted.target, wanted.model)
         texts = [wanted.text] if isinstance(wanted.text, str) else wanted.text
+        model = await models.find_for(wanted.source, wanted.target, wanted.model, texts)
         parted = await lines_of(texts, model, limits, wanted.split)
         settings = Settings(wanted.beam, wanted.n_best, wanted.align)
         found = await answered(request, translate_lines(model, parted, settings), limits)

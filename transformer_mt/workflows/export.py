@@ -12,6 +12,7 @@ import torch
 from transformer_mt.config.direction import Direction
 from transformer_mt.config.load import CONFIG, load_config
 from transformer_mt.data.prepared import Prepared, open_prepared, prepared_folder
+from transformer_mt.decoding.choosing import WHOLE, Wanted, direction_for, directions_of
 from transformer_mt.decoding.interpreter import Computing
 from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
 from transformer_mt.decoding.searches.base import make_search
@@ -73,6 +74,7 @@ def export(
     source: Path | None = None,
     reference: Path | None = None,
     threads: int | None = None,
+    wanted: Wanted = WHOLE,
 ) -> ExportReport:
     """Write a model for CTranslate2 into the folder `output`, after comparing both on a sample of sentences.
 
@@ -81,6 +83,7 @@ def export(
     source:    file of sentences to compare; default: the validation split
     reference: file of their translations by people, for BLEU
     threads:   CPU threads; None: one per core
+    wanted:    the direction of `source`, for a model of several
     Raises TmtError if CTranslate2 is missing or does not support the model, if `output` contains other files, and (exit
     code 1) if translations differ in float32. In these cases, nothing is written.
     """
@@ -91,7 +94,7 @@ def export(
     require_ctranslate2()
     require_export_folder(output)
     directory = load_model_directory(find_models([path_of(model)] if model is not None else None)[0])
-    samples = _samples(directory, sample, source, reference)
+    samples = _samples(directory, sample, source, reference, wanted)
     searches: list[SearchAgreement] = []
     replaced = _earlier_name(output)
 
@@ -134,17 +137,24 @@ def _check_options(format_: str, quantization: str, source: Path | None, referen
         raise TmtError("--reference needs an --input", remedy="Add --input FILE.")
 
 
-def _samples(directory: ModelDirectory, count: int, source: Path | None, reference: Path | None) -> list[_Sample]:
-    """Sentences to compare, with their references if these are known; of each direction, if they are of a split."""
+def _samples(
+    directory: ModelDirectory, count: int, source: Path | None, reference: Path | None, wanted: Wanted
+) -> list[_Sample]:
+    """Sentences to compare, with their references if these are known; of each direction, if they are not of a file."""
     sources, references = lines_of(source) if source else [], lines_of(reference) if reference else []
     data = directory.config.data
+    fitting = [] if source else directions_of(data, wanted)
+    chosen = fitting or [direction_for(data, *wanted)]
     prepared, why = prepared_folder(directory.config), "no prepared data here"
     if source is None and prepared.is_dir():
         try:
             of_data = open_prepared(directory.config)
             if data.directions is not None:
-                return _of_directions(of_data, data.all_directions, count)
-            sources, references = of_data.raw("validation")
+                if found := _of_directions(of_data, chosen, count):
+                    return found
+                why = f"no validation pairs of {', '.join(map(str, chosen))}"
+            else:
+                sources, references = of_data.raw("validation")
         except TmtError as error:
             why = f"{error.place}: {error.message}"
     if references:
@@ -154,8 +164,10 @@ def _samples(directory: ModelDirectory, count: int, source: Path | None, referen
     if not sources:
         note(f"{why}; comparing on sentences of random tokens")
         tokens = directory.source.vocabulary.untagged[len(MARKS) :]
-        sources = random_lines(tokens, directory.source.segmenter.detokenize, count, min(20, data.max_length - 1))
-    return [_Sample(data.all_directions[0], sources[:count], references[:count])]
+        longest = min(20, data.max_length - 1 - len(data.tags[:1]))
+        sources = random_lines(tokens, directory.source.segmenter.detokenize, count, longest)
+        return [_Sample(one, sources[number :: len(chosen)], []) for number, one in enumerate(chosen[:count])]
+    return [_Sample(chosen[0], sources[:count], references[:count])]
 
 
 def _of_directions(prepared: Prepared, directions: Sequence[Direction], count: int) -> list[_Sample]:
