@@ -11,7 +11,7 @@ from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.direction import Direction
 from transformer_mt.config.load import load_config
 from transformer_mt.config.schema import Config
-from transformer_mt.decoding.choosing import direction_for
+from transformer_mt.decoding.choosing import Wanted, direction_for
 from transformer_mt.decoding.interpreter import Interpreter
 from transformer_mt.decoding.model_directory import load_model_directory, save_model_directory
 from transformer_mt.errors import TmtError
@@ -22,6 +22,7 @@ from transformer_mt.text.codec import Codec
 from transformer_mt.text.vocabulary import EOS, Vocabulary
 from transformer_mt.workflows.documents import translate_document
 from transformer_mt.workflows.engines import load_model
+from transformer_mt.workflows.translate import turned
 
 LINES = ["abc", "hello you", "zz z", "one two three"]
 SEARCHES = [
@@ -103,6 +104,53 @@ def test_which_direction_a_request_means(config: Config) -> None:
     for to, source in (("fr", None), ("de", "fr"), ("en", "en"), (None, "fr")):
         with pytest.raises(TmtError, match="this model does not translate"):
             direction_for(data, to, source, zero_shot=True)
+
+
+def test_a_wrong_language_is_named_with_its_option_and_a_hint(config: Config) -> None:
+    for to, source, place, remedy in (
+        ("", None, "--to", "Name a code"),
+        ("en", "", "--from", "Name a code"),
+        ("Korean", None, "--to", "Did you mean ko?"),
+        ("DE", "en", "--to", "Did you mean de?"),
+        ("en", "kr", "--from", "Did you mean ko?"),
+        ("en", "fr", "--from", "It reads de, en, ko and writes de, en, ko."),
+    ):
+        with pytest.raises(TmtError) as caught:
+            direction_for(config.data, to, source, zero_shot=True)
+        assert caught.value.place == place
+        assert remedy in caught.value.remedy
+
+
+def test_a_chosen_target_stays(model: Interpreter) -> None:
+    german = model.towards("en").towards(source="de")
+    assert german.config.data.direction == "de-en"
+    with pytest.raises(TmtError, match="does not translate de-de"):
+        model.towards("de").translate("abc", source="de")
+    zero_shot = model.towards("de", "ko", zero_shot=True)
+    assert zero_shot.translate("abc", source="ko").text == zero_shot.translate("abc").text
+
+
+def test_zero_shot_is_an_argument_of_the_work_itself(model: Interpreter) -> None:
+    chosen = model.towards("de", "ko", zero_shot=True)
+    assert model.translate("abc", to="de", source="ko", zero_shot=True).text == chosen.translate("abc").text
+    found = model.score("abc", "x", to="de", source="ko", zero_shot=True)
+    assert found.log_probability == pytest.approx(chosen.score("abc", "x").log_probability)
+
+
+def test_what_needs_a_direction_says_how_to_choose_one(model: Interpreter) -> None:
+    for work in ("read", "sentences", "attention"):
+        with pytest.raises(TmtError, match="several directions") as caught:
+            getattr(model, work)("abc")
+        assert 'towards("en")' in caught.value.remedy
+    with pytest.raises(TmtError, match="several directions"):
+        model.beam_tree("abc", 2)  # type: ignore[attr-defined]
+
+
+def test_several_sources_have_a_note(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = load_model([folder])
+    for to, source, expected in (("en", None, True), ("en", "ko", False), ("de", None, False)):
+        turned(model, Wanted(to, source))
+        assert ("several source languages fit: add --from ko or de" in capsys.readouterr().err) is expected
 
 
 def test_a_model_of_one_direction_takes_its_own_and_no_other(tiny_model: Path) -> None:

@@ -41,10 +41,9 @@ def export(
     json: JsonOption = False,
 ) -> None:
     """Convert a model for CTranslate2, and compare the two on a sample."""
-    from transformer_mt import Wanted
-    from transformer_mt import export as work
+    from transformer_mt.workflows import export as workflow
 
-    report = work(
+    report = workflow.export(
         output,
         model,
         format_=format_,
@@ -53,7 +52,7 @@ def export(
         source=input_,
         reference=reference,
         threads=threads,
-        wanted=Wanted(to, from_),
+        wanted=workflow.Wanted(to, from_),
     )
     if json:
         print_json(asdict(report))

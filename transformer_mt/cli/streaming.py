@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 
 from transformer_mt.cli.answers import Notes, Writer, form_of, opened
+from transformer_mt.config.direction import SEVERAL
 from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import LONGEST_LINE, read_lines, too_long
 from transformer_mt.files.system import BINARY, IS_WINDOWS
@@ -103,9 +104,9 @@ def _batches(input_: Path | None, checked: bool, notes: Notes, translator: Inter
     if sys.stdin is None:
         return iter(())
     if sys.stdin.isatty():
-        data = translator.config.data
+        source, target = translator.direction
         print(f"tmt: one sentence per line; {_LEAVE} ends", file=sys.stderr)
-        return prompt_batches(f"{data.direction.replace('-', ' > ')}: ")
+        return prompt_batches(f"{'any' if source == SEVERAL else source} > {target}: ")
     return pipe_batches(sys.stdin.fileno(), warn)
 
 

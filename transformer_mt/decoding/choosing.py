@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from transformer_mt.config.data import DataConfig
 from transformer_mt.config.direction import SEVERAL, Direction
+from transformer_mt.config.languages import code_of
 from transformer_mt.errors import TmtError
 
 
@@ -40,6 +41,9 @@ def direction_for(data: DataConfig, to: str | None, source: str | None, zero_sho
     zero_shot: whether it may be a direction that the model was not trained for
     Raises TmtError if the model does not have it, or if several targets fit.
     """
+    if "" in (to, source):
+        remedy = "Name a code, such as en, or leave the option away."
+        raise TmtError("a language is empty", place="--to" if to == "" else "--from", remedy=remedy)
     trained, found = data.all_directions, directions_of(data, Wanted(to, source))
     if len(found) == 1:
         return found[0]
@@ -48,7 +52,8 @@ def direction_for(data: DataConfig, to: str | None, source: str | None, zero_sho
         raise TmtError(
             f"this model translates several directions: {listed}",
             place="--to",
-            remedy=f'Say into which language: --to {found[0].target} (in Python: to="{found[0].target}").',
+            remedy=f"Say into which language: --to {found[0].target}"
+            f' (in Python: to="{found[0].target}", or the model `towards("{found[0].target}")`).',
         )
     if found:
         return Direction(SEVERAL, found[0].target)
@@ -57,7 +62,11 @@ def direction_for(data: DataConfig, to: str | None, source: str | None, zero_sho
         named = str(chosen) if source and to else f"into {to}" if to else f"from {source}"
         known = {place: sorted({one[place] for one in trained}) for place in (0, 1)}
         remedy = f"It reads {', '.join(known[0])} and writes {', '.join(known[1])}."
-        raise TmtError(f"this model does not translate {named}, but {listed}", place="--to", remedy=remedy)
+        place = "--from" if source is not None and source not in known[0] else "--to"
+        for code in (code_of(text) for text in (to, source) if text):
+            if code not in (None, to, source) and any(code in one for one in trained):
+                remedy += f" Did you mean {code}?"
+        raise TmtError(f"this model does not translate {named}, but {listed}", place=place, remedy=remedy)
     if not zero_shot:
         raise TmtError(
             f"this model was not trained for {chosen}, only for {listed}",

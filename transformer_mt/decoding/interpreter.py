@@ -74,6 +74,7 @@ class Interpreter(LineReader, ABC):
         terms: Terms = None,
         to: str | None = None,
         source: str | None = None,
+        zero_shot: bool = False,
     ) -> Translation: ...
 
     @overload
@@ -88,6 +89,7 @@ class Interpreter(LineReader, ABC):
         terms: Terms = None,
         to: str | None = None,
         source: str | None = None,
+        zero_shot: bool = False,
     ) -> Iterator[Translation]: ...
 
     def translate(
@@ -101,6 +103,7 @@ class Interpreter(LineReader, ABC):
         terms: Terms = None,
         to: str | None = None,
         source: str | None = None,
+        zero_shot: bool = False,
     ) -> Translation | Iterator[Translation]:
         """The translation of a line, or of each line, in order. A line of white space has an empty translation.
 
@@ -112,12 +115,12 @@ class Interpreter(LineReader, ABC):
         align:      whether hypotheses have scores of their tokens, and alignments
         split:      whether a line may hold several sentences
         terms:      what translations must contain: a glossary or its entries, or the terms of each line, in their order
-        to, source: languages, for a model of several directions; see `towards`
+        to, source, zero_shot: the direction, for a model of several; see `towards`
         Raises TmtError if `lines` is not text, if a prefix is too long, if a term is not in its line, or if there are
         fewer or more prefixes or lists of terms than lines.
         """
         if (to, source) != (None, None) or self.config.data.source is None:
-            chosen = self.towards(to, source)
+            chosen = self.towards(to, source, zero_shot)
             return chosen.translate(lines, prefixes, chunk_size, align, split=split, terms=terms)
         one_line = isinstance(lines, str)
         n_lines = 1 if one_line else len(lines) if isinstance(lines, Sized) else None
@@ -243,6 +246,7 @@ class Interpreter(LineReader, ABC):
         *,
         to: str | None = None,
         source: str | None = None,
+        zero_shot: bool = False,
     ) -> PairScore: ...
 
     @overload
@@ -255,6 +259,7 @@ class Interpreter(LineReader, ABC):
         *,
         to: str | None = None,
         source: str | None = None,
+        zero_shot: bool = False,
     ) -> Iterator[PairScore]: ...
 
     def score(
@@ -266,6 +271,7 @@ class Interpreter(LineReader, ABC):
         *,
         to: str | None = None,
         source: str | None = None,
+        zero_shot: bool = False,
     ) -> PairScore | Iterator[PairScore]:
         """The log-probability of a target for its source, or of each pair, in order.
 
@@ -274,14 +280,14 @@ class Interpreter(LineReader, ABC):
         sources, targets: two lines as str, or two iterables of lines
         align:            whether the results have alignments of words
         gain:             whether they say what the source adds; this takes a second pass
-        to, source:       languages, for a model of several directions; see `towards`
+        to, source, zero_shot: the direction, for a model of several; see `towards`
         Raises TmtError if they are not text, or if one has more lines than the other.
         """
         if isinstance(sources, str) != isinstance(targets, str):
             raise TmtError("one side is a line, the other is not", remedy="Give two lines, or two lists of lines.")
         one = self
         if (to, source) != (None, None) or self.config.data.source is None:
-            one = self.towards(to, source)
+            one = self.towards(to, source, zero_shot)
         scores = one._score(checked(sources), checked(targets), align, gain)
         return next(scores) if isinstance(sources, str) else scores
 

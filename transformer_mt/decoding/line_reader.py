@@ -63,7 +63,12 @@ class LineReader:
         zero_shot:  whether it may be a direction that the model was not trained for
         Raises TmtError if it is not clear which direction is meant, or if the model does not have it.
         """
-        return self.turned(direction_for(self.config.data, to, source, zero_shot))
+        data = self.config.data
+        if to is None and source is not None and data.directions is not None:
+            to = data.target  # a chosen one stays
+        if data.source is not None and (to, source) == (data.target, data.source):
+            return self
+        return self.turned(direction_for(data, to, source, zero_shot))
 
     def turned(self, direction: Direction) -> Self:
         """The same loaded model for a direction, which is not checked."""
@@ -75,7 +80,14 @@ class LineReader:
     @property
     def _tags(self) -> tuple[int, ...]:
         """The ids before each source."""
+        assert self.direction
         return tuple(self.source.vocabulary.tag_ids(self.config.data.request_tags))
+
+    @property
+    def direction(self) -> Direction:
+        """The only direction, or the chosen one. Raises TmtError if there are several and none is chosen."""
+        data = self.config.data
+        return data.one_direction if data.source is not None else direction_for(data, None, None)
 
     def sentences(self, line: str, prefix: str = "", terms: Sequence[Term] = ()) -> list[str]:
         """The parts of a line that are translated one by one. Joined, they are the line.
@@ -83,9 +95,9 @@ class LineReader:
         prefix: the beginning of the translation; if it has several sentences, it belongs to the same number of the line
         terms:  of the line; none is cut
         """
-        data, spans = self.config.data, spans_of_terms(line, terms)
-        found = sentences(line, data.one_direction.source, [(start, start + len(term.source)) for start, term in spans])
-        n_first = len(sentences(prefix.strip(), data.one_direction.target))
+        direction, spans = self.direction, spans_of_terms(line, terms)
+        found = sentences(line, direction.source, [(start, start + len(term.source)) for start, term in spans])
+        n_first = len(sentences(prefix.strip(), direction.target))
         return ["".join(found[:n_first]), *found[n_first:]]
 
     def _parts(self, line: str, prefix: str, terms: Sequence[Term]) -> Iterator[Piece]:

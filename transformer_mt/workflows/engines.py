@@ -7,12 +7,16 @@ from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from transformer_mt.config.data import DataConfig
 from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.config.direction import SEVERAL, Direction
+from transformer_mt.decoding.choosing import Wanted, directions_of
 from transformer_mt.decoding.interpreter import Computing, Interpreter
 from transformer_mt.decoding.searches.base import make_search
 from transformer_mt.errors import TmtError
 from transformer_mt.exporting.ctranslate2 import QUANTIZATIONS as QUANTIZATIONS
 from transformer_mt.exporting.ctranslate2 import is_exported, load_engine
+from transformer_mt.reporting.notes import note
 
 if TYPE_CHECKING:
     from transformer_mt.decoding.translator import Translator
@@ -49,6 +53,16 @@ def load_translator(
     from transformer_mt.decoding.translator import Translator
 
     return Translator.load(folders, decoding, computing or Computing())
+
+
+def note_sources(data: DataConfig, direction: Direction | None) -> None:
+    """Print a note if several sources fit: no language's rules then split and clean sentences."""
+    if direction is not None and direction.source == SEVERAL:
+        *others, last = [one.source for one in directions_of(data, Wanted(direction.target))]
+        note(
+            f"several source languages fit: add --from {', '.join(others)} or {last}, so that sentences are split and"
+            " cleaned as in this language; text in another one is zero-shot, and usually translated worse"
+        )
 
 
 def with_search(translator: Interpreter, decoding: DecodingConfig) -> Interpreter:

@@ -33,7 +33,7 @@ from transformer_mt.files.lines import path_of, paths_of
 from transformer_mt.reporting.bars import bar
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.vocabulary import bleu_of_tokens
-from transformer_mt.workflows.engines import load_translator
+from transformer_mt.workflows.engines import load_translator, note_sources
 from transformer_mt.workflows.models import (
     config_of_model,
     find_models,
@@ -226,6 +226,8 @@ class Evaluation:
         if language is not None and target is not None and two_letters(language) != two_letters(target):
             problem = f"the target language is {target}, not {language}"
             raise TmtError(problem, place="--language", remedy="Remove --language, or choose another --to.")
+        if self.config is not None:
+            note_sources(self.config.data, direction)
         return [direction]
 
     @property

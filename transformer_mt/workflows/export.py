@@ -12,7 +12,8 @@ import torch
 from transformer_mt.config.direction import Direction
 from transformer_mt.config.load import CONFIG, load_config
 from transformer_mt.data.prepared import Prepared, open_prepared, prepared_folder
-from transformer_mt.decoding.choosing import WHOLE, Wanted, direction_for, directions_of
+from transformer_mt.decoding.choosing import WHOLE, direction_for, directions_of
+from transformer_mt.decoding.choosing import Wanted as Wanted
 from transformer_mt.decoding.interpreter import Computing
 from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
 from transformer_mt.decoding.searches.base import make_search

@@ -15,7 +15,7 @@ from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.alignment import pharaoh as pharaoh
 from transformer_mt.files.lines import check_exists, path_of, paths_of, read_lines
 from transformer_mt.reporting.bars import bar
-from transformer_mt.workflows.translate import open_translator
+from transformer_mt.workflows.translate import open_translator, turned
 
 DEFAULT = Computing()
 
@@ -76,5 +76,5 @@ def score(
             )
     translator, _ = open_translator(paths_of(models), {}, computing, engine)
     sources, targets = ((text for _, text in read_lines(file, any_text=True)) for file in files)
-    scores = translator.towards(*wanted).score(sources, targets, align, gain)
+    scores = turned(translator, wanted).score(sources, targets, align, gain)
     return iter(bar(iterable=scores, desc="scoring", total=known or None))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.decoding.choosing import Wanted as Wanted
 from transformer_mt.decoding.glossary import Glossary as Glossary
 from transformer_mt.decoding.glossary import GlossaryCount as GlossaryCount
 from transformer_mt.decoding.interpreter import Computing as Computing
@@ -19,7 +20,7 @@ from transformer_mt.files.lines import check_exists, paths_of
 from transformer_mt.reporting.attention_map import check_which, plot_attention
 from transformer_mt.reporting.canvas import Theme, check_writable
 from transformer_mt.workflows.documents import format_of
-from transformer_mt.workflows.engines import load_model
+from transformer_mt.workflows.engines import load_model, note_sources
 from transformer_mt.workflows.models import IN_HELP, find_models, search_settings
 
 
@@ -29,6 +30,13 @@ def open_translator(
     """A translator, and the folders of its models. search: settings that replace those of the first model."""
     folders = find_models(models)
     return load_model(folders, search_settings(folders[0], search), computing, engine), folders
+
+
+def turned(translator: Interpreter, wanted: Wanted) -> Interpreter:
+    """The translator for one of its directions, with a note if several sources fit. Raises TmtError as `towards`."""
+    chosen = translator.towards(*wanted)
+    note_sources(translator.config.data, chosen.direction)
+    return chosen
 
 
 def check_document(document: Path | None, form: str | None, others: Sequence[str]) -> None:

@@ -251,6 +251,9 @@ def changed_error(folder: Path, changed: Sequence[str]) -> TmtError:
 def _trained(given: str) -> Teacher:
     folder = find_model(path_of(given))
     data = config_of_model(folder).data
+    if data.directions is not None:
+        problem = f"this model translates several directions ({data.direction}); a synthesis needs a model of one"
+        raise TmtError(problem, place=folder, remedy="Remove it from synthesis.models.")
     return Teacher(folder, *data.one_direction)
 
 
