@@ -60,15 +60,6 @@ def test_a_reversed_config_reads_the_same_splits_with_the_sides_exchanged(number
     assert reversed_config(reversed_config(config)) == config
 
 
-def test_a_reversed_config_keeps_the_names_of_test_sets(numbers: Any):
-    values = numbers.values()
-    pair = {"source": "a.en", "target": "a.de"}
-    values["data"]["corpus"] = {"kind": "text", "train": pair, "validation": pair, "test": {"source": pair}}
-    (corpus,) = reversed_config(Config.model_validate(values)).model_dump(mode="json")["data"]["corpus"]
-    other = {"source": "a.de", "target": "a.en"}
-    assert (corpus["train"], corpus["validation"], corpus["test"]) == ([other], other, {"source": other})
-
-
 def test_settings_of_teachers_are_exchanged_with_the_sides(numbers: Any, here: Path):
     values = values_of(numbers, here, teacher=["tokenizer.source.min_frequency=7"])
     values["tokenizer"] = {side: {"kind": "whitespace", "min_frequency": 1} for side in ("source", "target")}

@@ -25,7 +25,6 @@ def reversed_config(config: Config) -> Config:
     values = config.model_dump(mode="json")
     data = values["data"] = _exchanged(values["data"])
     values["tokenizer"] = _exchanged(values["tokenizer"])
-    data["corpus"] = [_exchanged_corpus(corpus) for corpus in data["corpus"]]
     data["cleaning"]["leaks"] = _OTHER.get(data["cleaning"]["leaks"], data["cleaning"]["leaks"])
     for corpus in data["corpus"]:
         corpus.pop("sha256", None)  # in the order of the files, which is another one; the config has been checked
@@ -34,20 +33,7 @@ def reversed_config(config: Config) -> Config:
     return Config.model_validate(values)
 
 
-def _exchanged_corpus(corpus: dict[str, Any]) -> dict[str, Any]:
-    """The options of a corpus with columns exchanged, and the two files of each pair. Test sets keep their names."""
-    corpus = _exchanged(corpus)
-    for key in corpus.keys() & {"files", "train", "validation", "test"}:
-        inside = corpus[key]
-        if isinstance(inside, list):
-            corpus[key] = [_exchanged(one) for one in inside]
-        elif key == "test" and isinstance(inside, dict):
-            corpus[key] = {name: _exchanged(one) for name, one in inside.items()}
-        else:
-            corpus[key] = _exchanged(inside)
-    return corpus
-
-
 def _exchanged(value: Any) -> Any:
-    """A mapping with its own keys of the two sides exchanged; anything else as it is."""
-    return {_OTHER.get(key, key): one for key, one in value.items()} if isinstance(value, dict) else value
+    if isinstance(value, dict):
+        return {_OTHER.get(key, key): _exchanged(inside) for key, inside in value.items()}
+    return [_exchanged(one) for one in value] if isinstance(value, list) else value

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -109,27 +111,33 @@ class Plan:
         """The models that translate, forward before backward. Raises TmtError if one has no use or is missing."""
         forward, backward = self.languages, self.languages.reversed
         needed = {"back": [backward], "diversify": [forward, backward]}.get(self.method, [forward])
-        if self.settings.models is None:
-            count = self.settings.teachers or TEACHERS[self.method]
-            if self.config.seed + count >= SEEDS:
-                problem = f"the teachers need the seeds up to {self.config.seed + count}; the largest is {SEEDS - 1}"
-                raise TmtError(problem, place="seed", remedy="Choose a smaller one.")
-            return [self._to_train(direction, number) for direction in needed for number in range(1, count + 1)]
-        found = [_trained(given) for given in self.settings.models]
+        if self.settings.models is not None:
+            return sorted(self._given(needed), key=lambda one: (one.source, one.target) != forward)
+        count = self.settings.teachers or TEACHERS[self.method]
+        if self.config.seed + count >= SEEDS:
+            problem = f"the teachers need the seeds up to {self.config.seed + count}; the largest is {SEEDS - 1}"
+            raise TmtError(problem, place="seed", remedy="Choose a smaller one.")
+        return [self._to_train(direction, number) for direction in needed for number in range(1, count + 1)]
+
+    def _given(self, needed: Sequence[Direction]) -> list[Teacher]:
+        """The models of the config, at least one of each needed direction."""
+        found = [_trained(given) for given in self.settings.models or ()]
+        used = Counter(one.run.resolve() for one in found)
         for one in found:
             if (one.source, one.target) not in needed:
                 wanted = " or ".join(map(str, needed))
                 problem = f"this model translates {one.source}-{one.target}; `{self.method}` needs {wanted}"
                 raise TmtError(problem, place=one.run, remedy="Remove it from synthesis.models.")
-        place, used = "synthesis.models", [one.run.resolve() for one in found]
-        for one in found:
-            if used.count(one.run.resolve()) > 1:
-                raise TmtError(f"the model {one.run} is named twice", place=place, remedy="Name it once.")
+            if used[one.run.resolve()] > 1:
+                raise TmtError("synthesis.models names this model twice", place=one.run, remedy="Name it once.")
         for direction in needed:
             if direction not in [(one.source, one.target) for one in found]:
-                problem = f"`{self.method}` needs models of both directions; none translates {direction}"
-                raise TmtError(problem, place=place, remedy="Add one, or use `distill` or `forward`.")
-        return sorted(found, key=lambda one: (one.source, one.target) != forward)
+                raise TmtError(
+                    f"`{self.method}` needs models of both directions; none translates {direction}",
+                    place="synthesis.models",
+                    remedy="Add one, or use `distill` or `forward`.",
+                )
+        return found
 
     def _to_train(self, direction: Direction, number: int) -> Teacher:
         """A teacher with its own seed. Those of a direction share their prepared data: an ensemble needs that."""

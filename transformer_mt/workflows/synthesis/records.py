@@ -44,7 +44,8 @@ class Row(NamedTuple):
 
 def damaged(file: Path, delete: Path | None = None) -> TmtError:
     """The error for a damaged or changed file. delete: what to delete, so that it is made again; None: the file"""
-    remedy = f"Delete {delete or file}, and run the same command again."
+    path = delete or file
+    remedy = f"Delete {path}, and run the same command again."
     return TmtError("the file is damaged, or somebody has changed it", place=file, remedy=remedy)
 
 

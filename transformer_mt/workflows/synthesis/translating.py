@@ -124,12 +124,9 @@ def write_pairs(plan: Plan, part: Part, held_out: HeldOut) -> Counts:
 
 def _nothing_left(plan: Plan, part: Part, counts: Counts) -> TmtError:
     rule, _ = max(((rule, count) for rule, count in counts.items() if rule not in (READ, KEPT)), key=lambda one: one[1])
-    remedy = {
-        "min_score": "Train the teachers longer, or loosen synthesis.min_score, with another name.",
-        "max_ratio": "Train the teachers longer, or loosen synthesis.max_ratio, with another name.",
-        HELD_OUT: "Give other text, with another name.",
-        LONG: "Raise data.max_length, or give shorter sentences, with another name.",
-    }.get(rule, "Train the teachers longer, with another name.")
+    remedy = "Train the teachers longer, or give other text, with another name."
+    if rule in ("min_score", "max_ratio"):
+        remedy = f"Train the teachers longer, or loosen synthesis.{rule}, with another name."
     problem = f"no synthetic pair is left of {counts[READ]:,} ({dropped(counts)})"
     return TmtError(problem, place=plan.folder / part.name, remedy=remedy)
 
