@@ -162,7 +162,7 @@ def test_given_models_are_taken_and_must_fit(numbers: Any, here: Path):
     with pytest.raises(TmtError, match="`diversify` needs models of both directions; none translates de-en"):
         synthesize(Config.model_validate(values), "diversify")
     twice = {**values["synthesis"], "models": [str(run), str(run / "model")]}
-    with pytest.raises(TmtError, match="named twice"):
+    with pytest.raises(TmtError, match="names this model twice"):
         synthesize(Config.model_validate({**values, "synthesis": twice}), "distill")
     report = synthesize(Config.model_validate(values), "distill")
     assert list(report.counts) == ["text to translate", "en-de", "all pairs, prepared"]
