@@ -46,7 +46,9 @@ def test_the_schema_decides_whether_a_range_has_whole_numbers(config: Config) ->
     ranges = {"training.warmup_steps": {"low": 0, "high": 4}, "training.clip_norm": {"low": 1, "high": 5}}
     space = read_space(ranges, config)
     assert [one.is_whole for one in space.ranges.values() if isinstance(one, Range)] == [True, False]
-    assert read_space({"training.warmup_steps": {"low": 0, "high": 4, "step": 2}, "seed": [1, 2]}, config).size == 6
+    assert (
+        read_space({"training.warmup_steps": {"low": 0, "high": 4, "step": 2}, "model.d_ff": [8, 9]}, config).size == 6
+    )
 
 
 def test_all_mistakes_are_reported_with_their_lines(tmp_path: Path, config: Config) -> None:
@@ -62,7 +64,7 @@ model: {d_model: [16]}
 training.optimizer: [adam, adma]
 """
     assert _problems(tmp_path, config, text) == [
-        "space.yaml:1: unknown key 'training.learning_rat'; did you mean 'learning_rate'?",
+        "space.yaml:1: unknown key 'training.learning_rat'; did you mean 'training.learning_rate'?",
         "space.yaml:2: 'training.learning_rate' is 30, but must be less than 10.0",
         "space.yaml:3: 'training.warmup_steps' is -1, but must be at least 0",
         "space.yaml:4: 'training.ema_decay' needs 'low'",
@@ -82,6 +84,8 @@ training.optimizer: [adam, adma]
         ("data.max_length: [10, 20]", "it changes the validation sentences"),
         ("decoding.beam: [1, 2]", "no effect on the validation"),
         ("name: [a, b]", "it is the name of the run"),
+        ("seed: [1, 2]", "only changes the random numbers"),
+        ("synthesis.beam: [1, 2]", "no effect on a training"),
         ("training: [{max_epochs: 3}]", "is a section"),
         ("model.dropout: {low: 0.1, high: 0.35, step: 0.1}", "the last value is 0.3"),
         ("model.dropout: {low: 0.1, high: 0.3, step: 0.1, log: true}", "cannot have both"),
@@ -96,9 +100,14 @@ def test_what_cannot_be_searched_is_refused(tmp_path: Path, config: Config, line
     assert said in problem
 
 
-def test_an_empty_space_is_refused(config: Config) -> None:
+def test_an_empty_space_is_refused(tmp_path: Path, config: Config) -> None:
     with pytest.raises(TmtError, match="the search space is empty"):
         read_space({}, config)
+    file = tmp_path / "space.yaml"
+    file.write_text("# nothing\n", encoding="utf-8")
+    with pytest.raises(TmtError, match="not a search space: the file has no keys") as caught:
+        read_space(file, config)
+    assert caught.value.remedy.startswith("A line is  training.learning_rate")
 
 
 def test_values_that_contradict_others_are_not_mistakes_of_the_space(config: Config) -> None:

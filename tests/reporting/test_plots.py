@@ -32,6 +32,7 @@ from transformer_mt.reporting.canvas import (
 from transformer_mt.reporting.curves import Curve, compare_runs, draw_curves
 from transformer_mt.reporting.distributions import plot_data, plot_lengths, plot_scores, plot_vocabulary
 from transformer_mt.reporting.history import points, read_history
+from transformer_mt.reporting.trials import TrialCurve, draw_trials
 from transformer_mt.workflows.prepare import prepare
 
 pytestmark = pytest.mark.slow
@@ -420,6 +421,19 @@ class TestFormats:
 
     def test_a_name_without_an_ending_is_a_png(self, tmp_path):
         assert plot_lengths({"source": [0, 1]}, tmp_path / "lengths").read_bytes().startswith(b"\x89PNG")
+
+
+class TestTrials:
+    def test_validations_outside_of_the_picture_are_marked_and_counted(self, tmp_path, shown):
+        minutes = {1: 1.0, 2: 2.0, 3: 3.0}
+        near = [TrialCurve(number, {1: 3.0, 2: 2.0, 3: 1.0 + number}, minutes) for number in range(3)]
+        far = TrialCurve(3, {1: 90.0, 2: 80.0}, minutes)
+        draw_trials([*near, far], 0, "loss", tmp_path / "far.png")
+        assert "above: 2 validations" in shown
+        shown.clear()
+        draw_trials(near, 0, "loss", tmp_path / "near.png")
+        assert "trial 0, the best" in shown
+        assert not any(text.startswith("above") for text in shown)
 
 
 class TestCanvas:

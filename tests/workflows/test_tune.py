@@ -17,7 +17,9 @@ import transformer_mt as tmt
 from transformer_mt.config.load import load_config
 from transformer_mt.config.space import read_space
 from transformer_mt.workflows.tune import TuneReport
-from transformer_mt.workflows.tuning.study import Study, Trial
+from transformer_mt.workflows.tuning.halving import first_rung, why_stopped
+from transformer_mt.workflows.tuning.study import Measure, Study, Trial
+from transformer_mt.workflows.tuning.trial import Bench
 
 pytestmark = pytest.mark.slow
 pytest.importorskip("optuna")
@@ -45,13 +47,13 @@ def searched(numbers: Any, tmp_path_factory: pytest.TempPathFactory) -> TuneRepo
 
 def test_halving_stops_trials_that_are_behind(searched: TuneReport) -> None:
     assert [one.number for one in searched.trials] == list(range(TRIALS))
-    first = searched.trials[0]
-    assert first.values == {"training.learning_rate": 0.003, "model.dropout": 0.1}, "the config's own"
-    assert (first.state, first.validations) == ("complete", 3)
-    for one in searched.trials[1:]:
-        earlier = [other.scores[1] for other in searched.trials[: one.number]]
-        if one.scores[1] > max(earlier):
-            assert (one.state, one.validations) == ("stopped", 1)
+    own = {"training.learning_rate": 0.003, "model.dropout": 0.1}
+    assert searched.trials[0].values == own, "the config's own"
+    firsts = [one.scores[1] for one in searched.trials]
+    goes_on = [score == min(firsts[: number + 1]) for number, score in enumerate(firsts)]
+    assert set(goes_on) == {True, False}
+    ends = [("complete", 3) if is_best else ("stopped", 1) for is_best in goes_on]
+    assert [(one.state, one.validations) for one in searched.trials] == ends
     scores = [one.score("loss") for one in searched.ranked]
     assert scores == sorted(scores)
     assert len(searched.ranked) == TRIALS
@@ -133,9 +135,34 @@ def test_values_that_do_not_fit_together_are_failed_trials(numbers: Any, tmp_pat
     report = tmt.tune(_config(numbers, max_epochs=1), space, LONG, run_dir=tmp_path)
     assert sorted(one.values["model.d_model"] for one in report.trials) == [16, 16, 17, 17], "every combination once"
     failed = [one for one in report.trials if one.state == "failed"]
+    others = [one.state for one in report.trials if one not in failed]
+    assert others == ["complete", "complete"], "one is behind, but it has come to its end"
     assert all(one.values["model.d_model"] == 17 and "not divisible" in one.message for one in failed)
     assert len(failed) == 2
     assert any("failed" in line and "not divisible" in line for line in report.lines)
+
+
+def test_a_search_without_a_score_is_an_error(numbers: Any, tmp_path: Path) -> None:
+    with pytest.raises(
+        tmt.TmtError, match=r"no trial was validated, and 2 failed; the last one: .*not divisible"
+    ) as caught:
+        tmt.tune(_config(numbers, max_epochs=1), {"model.d_model": [15, 17]}, LONG, run_dir=tmp_path)
+    assert caught.value.exit_code == 2
+    assert not (tmp_path / "best.yaml").exists()
+
+
+@pytest.mark.parametrize("step", ["prepared", "train"])
+def test_ctrl_c_outside_of_an_update_says_how_to_continue(
+    numbers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Bench, step, interrupted)
+    with pytest.raises(tmt.TmtError, match="interrupted") as caught:
+        tmt.tune(_config(numbers), SPACE, LONG, trials=1, run_dir=tmp_path)
+    assert caught.value.exit_code == 130
+    assert caught.value.remedy == "Run the same command to continue."
 
 
 def test_different_tokenizers_are_compared_by_bleu(numbers: Any, tmp_path: Path) -> None:
@@ -173,29 +200,86 @@ def test_without_optuna_the_message_says_what_to_install(
     assert caught.value.remedy.startswith("pip install optuna")
 
 
-def _simulated(journal: Path, config: tmt.Config, restarts: bool) -> list[Trial]:
+def _simulated(
+    journal: Path, config: tmt.Config, trials: int, space: dict[str, Any] = SPACE, restarts: bool = False
+) -> list[Trial]:
     """A search without trainings: the loss depends on the learning rate. restarts: opened again for each trial"""
-    space = read_space(SPACE, config)
-    study = Study(journal, space, config, "loss")
-    for _ in range(20):
+    values = read_space(space, config)
+    study = Study(journal, values, config, "loss")
+    while [one.state for one in study.trials()].count("unfinished") or len(study.trials()) < trials:
         if restarts:
-            study = Study(journal, space, config, "loss")
+            study = Study(journal, values, config, "loss")
         trial = study.next()
         assert trial is not None
-        ended = ""
-        for validation in (1, 2, 3):
+        ended, number = trial.ended, trial.number
+        for validation in () if ended else (1, 2, 3):
             loss = (1 + abs(math.log(trial.values["training.learning_rate"] / 0.01))) / validation
-            ended = ended or study.report(trial.number, validation, loss, 0.0, 0.0)
+            study.report(number, validation, loss, 0.0, 0.0)
+            ended = why_stopped(study.trials()[: number + 1], validation, 1, "loss") if validation < 3 else ""
             if ended:
+                study.end(number, ended)
                 break
-        study.finish(trial.number, "stopped" if ended else "complete", 0.0)
+        study.finish(number, "stopped" if ended else "complete", 0.0)
     return study.trials()
 
 
 def test_proposals_after_the_random_trials_do_not_depend_on_restarts(numbers: Any, tmp_path: Path) -> None:
     config = _config(numbers)
-    whole, restarted = (_simulated(tmp_path / name, config, name == "restarted") for name in ("whole", "restarted"))
-    assert restarted == whole
+    whole = _simulated(tmp_path / "whole", config, 20)
+    assert _simulated(tmp_path / "restarted", config, 20, restarts=True) == whole
     rates = [abs(math.log(one.values["training.learning_rate"] / 0.01)) for one in whole]
     assert sum(rates[11:]) / 9 < sum(rates[1:11]) / 10, "they are nearer to the best value than the random ones"
     assert {one.state for one in whole} == {"complete", "stopped"}
+
+
+def test_a_search_that_was_killed_at_any_line_of_its_journal_has_the_same_trials(numbers: Any, tmp_path: Path) -> None:
+    config = _config(numbers)
+    space = {"training.learning_rate": [0.001, 0.003], "model.dropout": [0.1, 0.2]}
+    whole = _simulated(tmp_path / "whole", config, 4, space)
+    assert [one.number for one in whole] == [0, 1, 2, 3]
+    assert {one.state for one in whole} == {"complete", "stopped"}
+    lines = (tmp_path / "whole").read_bytes().splitlines(keepends=True)
+    assert any(b'"duplicate"' in line for line in lines), "values that were drawn before do not count"
+    for number in range(len(lines)):
+        cut = tmp_path / f"cut-{number}"
+        cut.write_bytes(b"".join(lines[:number]))
+        assert _simulated(cut, config, 4, space) == whole, lines[number]
+
+
+def _trials_with(scores: list[float], validation: int = 1) -> list[Trial]:
+    return [Trial(number, "complete", {}, {validation: score}) for number, score in enumerate(scores)]
+
+
+@pytest.mark.parametrize(
+    ("scores", "measure", "said"),
+    [
+        ([3.0], "loss", ""),
+        ([3.0, 2.0], "loss", ""),
+        ([3.0, 3.0], "loss", ""),
+        ([2.0, 4.0, 5.0, 6.0, 3.0], "loss", "not among the best 1 of 5 after validation 1"),
+        ([2.0, 4.0, 5.0, 6.0, 7.0, 3.0], "loss", ""),
+        ([20.0, 10.0], "bleu", "not among the best 1 of 2 after validation 1"),
+        ([20.0, 30.0], "bleu", ""),
+    ],
+)
+def test_the_best_third_goes_on_or_the_best_of_a_few(scores: list[float], measure: Measure, said: str) -> None:
+    ended = why_stopped(_trials_with(scores), 1, 1, measure)
+    assert ended.removeprefix("stopped: ") == said
+    assert bool(why_stopped(_trials_with(scores, 6), 6, 2, measure)) == bool(said)
+    assert not why_stopped(_trials_with(scores, 4), 4, 2, measure), "4 is between the rungs 2 and 6"
+
+
+@pytest.mark.parametrize(
+    ("limits", "rung"),
+    [
+        ({"max_epochs": 27}, 3),
+        ({"max_epochs": 3}, 1),
+        ({"max_epochs": 9, "validate_every": 50}, 20),
+        ({"max_epochs": 9, "max_steps": 450, "validate_every": 50}, 1),
+        ({"max_epochs": None, "max_steps": 1800, "validate_every": 50}, 4),
+        ({"max_epochs": None, "max_steps": 1800}, 2),
+        ({"max_epochs": None, "max_minutes": 5}, 1),
+    ],
+)
+def test_the_first_rung_is_at_a_ninth_of_a_trial(numbers: Any, limits: dict[str, Any], rung: int) -> None:
+    assert first_rung(_config(numbers, **limits), lambda: 1000 if "validate_every" in limits else 100) == rung

@@ -21,7 +21,7 @@ from transformer_mt.config.load import put_value
 from transformer_mt.config.problems import problems_of_values, value_problem
 from transformer_mt.config.schema import Config
 from transformer_mt.config.section import Section
-from transformer_mt.config.yaml_source import KeyPath, YamlSource, read_yaml, shown_problems
+from transformer_mt.config.yaml_source import KeyPath, NoKeysError, YamlSource, read_yaml, shown_problems
 from transformer_mt.errors import TmtError
 
 Spec = Mapping[str, Any]
@@ -30,8 +30,10 @@ _LATER = "it has no effect on the validation of a training"
 # Keys that cannot be searched, and why.
 FIXED = {
     "name": "it is the name of the run",
+    "seed": "it only changes the random numbers: the best of several seeds is the luckiest, not a better config",
     "data.": "it changes the validation sentences or the languages, so that trials would not compare",
     "decoding.": _LATER,
+    "synthesis.": "it has no effect on a training; only tmt synthesize reads it",
     "runtime.": "it says where and how to compute",
     **dict.fromkeys(("training.max_epochs", "training.max_steps", "training.max_minutes"), _LIMIT),
     **dict.fromkeys(("training.validate_every", "training.patience"), _LIMIT),
@@ -122,7 +124,7 @@ def read_space(space: str | Path | Mapping[str, Any], config: Config) -> Space:
 
     config: the values of all other keys. Raises TmtError with all problems, each with its line.
     """
-    source = YamlSource("the search space", dict(space), {}) if isinstance(space, Mapping) else read_yaml(space)
+    source = YamlSource("the search space", dict(space), {}) if isinstance(space, Mapping) else _read(space)
     if not source.values:
         raise TmtError("the search space is empty", place=source.file, remedy=_EXAMPLE)
     base = config.model_dump(mode="json")
@@ -146,6 +148,13 @@ def read_space(space: str | Path | Mapping[str, Any], config: Config) -> Space:
             remedy="The model that training starts from decides the tokenizers. Remove these keys.",
         )
     return Space(ranges)
+
+
+def _read(file: str | Path) -> YamlSource:
+    try:
+        return read_yaml(file)
+    except NoKeysError as error:
+        raise TmtError("not a search space: the file has no keys", place=error.place, remedy=_EXAMPLE) from None
 
 
 _EXAMPLE = "A line is  training.learning_rate: {low: 0.001, high: 0.03, log: true}  or  model.d_model: [128, 256]"
@@ -248,4 +257,9 @@ class _Key:
             put_value(values, path, value, self.key)
         except TmtError as error:
             return [error.message]
-        return problems_of_values(values)
+        section, unknown = self.key.rpartition(".")[0], f"unknown key '{self.key}'; did you mean '"
+        problems = problems_of_values(values)
+        return [  # a key of the space is written with its section
+            text.replace(unknown, f"{unknown}{section}.") if section and "." not in text.removeprefix(unknown) else text
+            for text in problems
+        ]

@@ -65,6 +65,10 @@ _Loader.add_constructor("tag:yaml.org,2002:int", _construct_number)
 _Loader.add_constructor("tag:yaml.org,2002:float", _construct_number)
 
 
+class NoKeysError(TmtError):
+    """A file that is empty, a list or a single value."""
+
+
 @dataclass(frozen=True)
 class YamlSource:
     """A parsed file: its values, and the line of each key path, counted from 1."""
@@ -115,7 +119,7 @@ def read_yaml(file: str | Path) -> YamlSource:
         repeated = "\n".join(shown_problems(problems))
         raise TmtError(repeated, remedy="Remove one of each two; otherwise only the second would count.")
     if not isinstance(values, dict):
-        raise TmtError(
+        raise NoKeysError(
             "not a config: the file has no keys",
             place=file,
             remedy="Start from a commented config:  tmt init files",

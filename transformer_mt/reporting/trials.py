@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from transformer_mt.reporting.canvas import PLAIN, Theme, canvas
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _INCHES = (9.0, 4.4)
+_ABOVE: dict[str, Any] = {"linestyle": "", "marker": "^", "color": "C3"}  # a score that is outside of the picture
 
 
 @dataclass(frozen=True)
@@ -33,16 +35,26 @@ def draw_trials(
         grid = figure.add_gridspec(1, 2, left=0.075, right=0.975, wspace=0.2, bottom=0.14, top=0.88)
         first = figure.add_subplot(grid[0], title=f"{title} of each trial")
         second = figure.add_subplot(grid[1], title="Best so far; a dot is a validation", sharey=first)
-        _draw_trials(first, trials, best)
+        low, top = _limits(trials, measure)
+        above = [(one, number) for one in trials for number, score in one.scores.items() if score > top]
+        _draw_trials(first, trials, best, len(above))
         _draw_best_so_far(second, trials, measure)
-        scores = sorted(score for trial in trials for score in trial.scores.values())
-        if measure == "loss" and len(scores) > 5:  # the first validations are far above all others
-            room = scores[int(0.8 * len(scores))] - scores[0]
-            first.set_ylim(scores[0] - 0.05 * room, scores[0] + 1.15 * room)
+        if above:
+            first.set_ylim(low, top)
+            minutes = [one.minutes[number] for one, number in above if number in one.minutes]
+            for axes, places in ((first, [number for _, number in above]), (second, minutes)):
+                axes.plot(places, [top] * len(places), **_ABOVE, clip_on=False, zorder=3)
     return file
 
 
-def _draw_trials(axes: Axes, trials: Sequence[TrialCurve], best: int | None) -> None:
+def _limits(trials: Sequence[TrialCurve], measure: str) -> tuple[float, float]:
+    """Where the axis of the scores begins and ends: below the highest fifth of the losses, which may be far above."""
+    scores = sorted(score for trial in trials for score in trial.scores.values())
+    room = scores[int(0.8 * len(scores))] - scores[0] if measure == "loss" and len(scores) > 5 else 0.0
+    return (scores[0] - 0.05 * room, scores[0] + 1.15 * room) if room else (-math.inf, math.inf)
+
+
+def _draw_trials(axes: Axes, trials: Sequence[TrialCurve], best: int | None, above: int) -> None:
     from matplotlib import rcParams
     from matplotlib.lines import Line2D
     from matplotlib.ticker import MaxNLocator
@@ -56,6 +68,9 @@ def _draw_trials(axes: Axes, trials: Sequence[TrialCurve], best: int | None) -> 
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     lines = [Line2D([], [], color="C1", linewidth=2.2), Line2D([], [], color=others, linewidth=1.0)]
     named = [f"trial {best}, the best", "other trials"] if best is not None else []
+    if above and named:
+        lines.append(Line2D([], [], **_ABOVE))
+        named.append(f"above: {above} validation{'s' * (above != 1)}")
     axes.legend(lines, named, loc="best", fontsize=PLAIN)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 
-def _no_reason(values: Mapping[str, Any]) -> str:
+def _no_reason(values: Mapping[str, Any], own: str) -> str:
     return ""
 
 
@@ -17,9 +17,10 @@ def _never() -> bool:
 
 @dataclass(frozen=True)
 class Supervisor:
-    """judge:   called with the figures of each validation, before its checkpoint is written: why training ends, or ""
+    """judge:   called with the figures of each validation, before its checkpoint is written: why training ends, or "".
+             Its second argument: why training ends here anyway, by a limit of its config, or ""
     is_over: called in each update: whether to save a checkpoint after it and stop, as after Ctrl-C
     """
 
-    judge: Callable[[Mapping[str, Any]], str] = _no_reason
+    judge: Callable[[Mapping[str, Any], str], str] = _no_reason
     is_over: Callable[[], bool] = _never

@@ -277,8 +277,7 @@ class Trainer:
         if result.by_direction:
             values["bleu_by_direction"] = {name: round(bleu, 4) for name, bleu in result.by_direction.items()}
         values["best"] = state.record_validation(result.loss, result.bleu, self.settings)
-        ended = self.world.from_main(lambda: self.supervisor.judge(values))
-        state.stopped = self.world.from_main(lambda: reason_to_stop(state, self.settings)) or ended  # clocks differ
+        state.stopped = self.world.from_main(lambda: self._why_stopped(values))  # clocks differ
         if state.stopped:
             self._log()
         samples = [(one.source, one.translation, one.reference) for one in result.samples]
@@ -286,6 +285,11 @@ class Trainer:
         self._save()
         if state.update and not state.stopped:  # the epoch continues
             self.events.start_epoch(state.epoch, self.batches.updates(state.epoch), state.update)
+
+    def _why_stopped(self, values: dict[str, Any]) -> str:
+        own = reason_to_stop(self.state, self.settings)
+        ended = self.supervisor.judge(values, own)
+        return own or ended
 
     def _save(self) -> None:
         """Save a checkpoint with the states of the random generators of all processes."""

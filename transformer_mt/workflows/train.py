@@ -236,20 +236,7 @@ class TrainingJob:
         return self.machine.world.tensors_from_main(load, "the weights of the parent")
 
     def batches(self) -> Batches:
-        settings, world = self.config.training, self.machine.world
-        return Batches(
-            self.prepared.store("train"),
-            BatchSize(settings.token_budget, settings.batch_sentences),
-            self.config.seed,
-            parts=self.prepared.parts,
-            bucket_by_length=settings.bucket_by_length,
-            packing=settings.packing,
-            accumulate=settings.accumulate,
-            rank=world.rank,
-            world=world.size,
-            sampler=sampler_of(self.prepared) if samples_segmentations(self.config) else None,
-            max_length=self.config.data.max_length,
-        )
+        return batches_of(self.config, self.prepared, self.machine.world)
 
     def _introduce(self, model: Transformer, batches: Batches) -> None:
         """Print the run, data, model, machine and memory before training starts."""
@@ -386,3 +373,21 @@ class TrainingJob:
             reached = state.latest_epoch if end == "max_epochs" else state.step
             return f"the learning rate has not come to its end; start again with --fresh --set training.{end}={reached}"
         return f"to train on, repeat the command with {more}"
+
+
+def batches_of(config: Config, prepared: Prepared, world: World) -> Batches:
+    """The batches of a training for one of its processes."""
+    settings = config.training
+    return Batches(
+        prepared.store("train"),
+        BatchSize(settings.token_budget, settings.batch_sentences),
+        config.seed,
+        parts=prepared.parts,
+        bucket_by_length=settings.bucket_by_length,
+        packing=settings.packing,
+        accumulate=settings.accumulate,
+        rank=world.rank,
+        world=world.size,
+        sampler=sampler_of(prepared) if samples_segmentations(config) else None,
+        max_length=config.data.max_length,
+    )

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,16 @@ from transformer_mt.files.lock import HeldError, lock
 from transformer_mt.files.replace import replace_text
 from transformer_mt.reporting.table import duration
 from transformer_mt.training.supervisor import Supervisor
+from transformer_mt.workflows.interruption import interrupted_error
+from transformer_mt.workflows.tuning.halving import REDUCTION, first_rung, why_stopped
 from transformer_mt.workflows.tuning.results import BEST, HEADINGS, as_json, draw, table, write_best
-from transformer_mt.workflows.tuning.study import Measure, State, Study, Trial, first_rung, ranked
+from transformer_mt.workflows.tuning.study import Measure, State, Study, Trial, ranked
 from transformer_mt.workflows.tuning.trial import Bench, is_of_machine
 
 SPACE, JOURNAL = "space.json", "journal.log"  # in the folder of a search
 _MOST_FAILURES = 10  # trials in a row
+_FIT = "Choose values that fit together, or a smaller range; another space needs another --run-dir."
+_AGAIN = "Run the same command to continue."
 _CHANGEABLE = ("runtime.", "data.workers", "data.prepared", "training.tracker")
 
 
@@ -105,6 +110,8 @@ def tune(
     except HeldError:
         remedy = "Wait until it ends, or choose another --run-dir."
         raise TmtError("another process searches here", place=folder, remedy=remedy) from None
+    except KeyboardInterrupt:
+        raise TmtError("interrupted; all trials so far are saved", remedy=_AGAIN, exit_code=INTERRUPTED) from None
     except OSError as error:
         raise from_os_error(error, "writing the search") from None
 
@@ -135,10 +142,10 @@ def _open(folder: Path, config: Config, space: Space) -> None:
                 f"this folder contains files ({names}) but no search", place=folder, remedy="Choose another --run-dir."
             )
         replace_text(folder / SPACE, new)
-    if not (folder / CONFIG).exists():
-        replace_text(folder / CONFIG, dump_config(config))
     if (folder / SPACE).read_text(encoding="utf-8") != new:
         raise TmtError("this folder contains a search in another space", place=folder / SPACE, remedy=elsewhere)
+    if not (folder / CONFIG).exists():
+        replace_text(folder / CONFIG, dump_config(config))
     changed = differences(load_config(folder / CONFIG), config)
     if refused := [line for line in changed if not line.startswith(_CHANGEABLE)]:
         what = "this folder contains a search with another config; these keys differ (value there | new value)"
@@ -162,6 +169,10 @@ class _Search:
         self.limit = 60 * minutes
         self.estimated = bool(study.trials())
 
+    @cached_property
+    def first_rung(self) -> int:
+        return first_rung(self.config, self.bench.updates_per_epoch)
+
     @property
     def spent(self) -> float:
         """Seconds of all starts."""
@@ -174,6 +185,8 @@ class _Search:
         self._introduce()
         if not self.is_over():
             self.bench.prepared(self.config)  # mistakes in the corpus are not those of a trial
+            rungs = ", ".join(str(self.first_rung * REDUCTION**number) for number in range(3))
+            _say(f"halving    after validation {rungs}, ...: the best third goes on")
         failures = 0
         try:
             while not self.is_over() and (trial := self._next()) is not None:
@@ -201,8 +214,6 @@ class _Search:
         for key, one in self.space.ranges.items():
             _say(f"           {key}: {one}")
         _say(f"measure    {by}")
-        rung = first_rung(self.config)
-        _say(f"halving    after validation {rung}, {3 * rung}, {9 * rung}, ...: the best third goes on")
         own = "trial 0 has the config's own values"
         if not self.study.has_own:
             own = "the space does not have the config's own values, so no trial has them"
@@ -214,16 +225,15 @@ class _Search:
         """Train one trial; returns its state."""
         begun = time.monotonic() - trial.seconds
 
-        def judge(values: Mapping[str, Any]) -> str:
-            return self._judge(trial, values, time.monotonic() - begun)
+        def judge(values: Mapping[str, Any], own: str) -> str:
+            return self._judge(trial, values, time.monotonic() - begun, bool(own))
 
         try:
             if not trial.ended:
                 self.bench.train(trial, Supervisor(judge, self.is_over))
         except TmtError as error:
             if error.exit_code == INTERRUPTED:
-                self.study.pause(trial.number, time.monotonic() - begun)
-                return self._interrupted(trial, error)
+                return self._interrupted(trial, time.monotonic() - begun, error)
             if is_of_machine(error):
                 raise
             message = error.message.removeprefix("--set: ")
@@ -231,6 +241,8 @@ class _Search:
             _say(f"trial {trial.number:<4} failed: {message}")
             self._remove_checkpoints()
             return "failed"
+        except KeyboardInterrupt:  # not during an update, where the training waits for a checkpoint
+            return self._interrupted(trial, time.monotonic() - begun, interrupted_error(self.bench.place(trial)))
         ended = self._recorded(trial).ended
         state: State = "stopped" if ended else "complete"
         self.study.finish(trial.number, state, time.monotonic() - begun)
@@ -239,8 +251,8 @@ class _Search:
         self._remove_checkpoints()
         return state
 
-    def _judge(self, trial: Trial, values: Mapping[str, Any], seconds: float) -> str:
-        """Record a validation; returns why the trial ends, or an empty text."""
+    def _judge(self, trial: Trial, values: Mapping[str, Any], seconds: float, is_last: bool) -> str:
+        """Record a validation; returns why the trial is stopped, or an empty text."""
         step, every = int(values["step"]), self.config.training.validate_every
         if not step:  # of the model that training starts from
             return ""
@@ -250,7 +262,13 @@ class _Search:
         if not self.estimated:
             self.estimated = True
             self._estimate(seconds / number)
-        return self.study.report(trial.number, number, score, self.spent / 60, seconds)
+        self.study.report(trial.number, number, score, self.spent / 60, seconds)
+        if is_last:
+            return ""
+        ended = why_stopped(self.study.trials()[: trial.number + 1], number, self.first_rung, self.measure)
+        if ended:
+            self.study.end(trial.number, ended)
+        return ended
 
     def _estimate(self, seconds: float) -> None:
         """Warn if there is little time. seconds: for one validation and the training before it"""
@@ -261,7 +279,7 @@ class _Search:
             _say("           for more trials: more --minutes, or shorter ones with --set training.max_epochs=N")
 
     def _recorded(self, trial: Trial) -> Trial:
-        return next(one for one in self.study.trials() if one.number == trial.number)
+        return self.study.trials()[trial.number]
 
     def _show(self, trial: Trial) -> None:
         score = trial.score(self.measure)
@@ -272,20 +290,20 @@ class _Search:
         line = f"trial {trial.number:<4} {HEADINGS[self.measure]} {figure}  {state:<18} {duration(trial.seconds)}"
         _say(f"{line}  {values}{'  *' if is_best else ''}")
 
-    def _interrupted(self, trial: Trial, error: TmtError) -> State:
+    def _interrupted(self, trial: Trial, seconds: float, error: TmtError) -> State:
+        self.study.pause(trial.number, seconds)
         if self.is_over():
             _say(f"time       is over; trial {trial.number} goes on if the same command gets more --minutes")
             return "unfinished"
         self.study.spend(self.spent)
-        remedy = "Run the same command to continue."
-        raise TmtError(f"trial {trial.number}: {error.message}", remedy=remedy, exit_code=INTERRUPTED) from None
+        raise TmtError(f"trial {trial.number}: {error.message}", remedy=_AGAIN, exit_code=INTERRUPTED) from None
 
     def _give_up(self, trial: Trial) -> None:
         message = self._recorded(trial).message
         raise TmtError(
             f"the last {_MOST_FAILURES} trials failed; the last one: {message}",
             place=self.bench.place(trial),
-            remedy="Choose values that fit together, or a smaller range; another space needs another --run-dir.",
+            remedy=_FIT,
         )
 
     def _remove_checkpoints(self) -> None:
@@ -299,6 +317,10 @@ class _Search:
     def _report(self) -> TuneReport:
         trials = self.study.trials()
         best = ranked(trials, self.measure)[:1]
+        failed = [one for one in trials if one.state == "failed"]
+        if failed and not best:
+            what = f"no trial was validated, and {len(failed)} failed; the last one: {failed[-1].message}"
+            raise TmtError(what, place=self.bench.place(failed[-1]), remedy=_FIT)
         file = picture = None
         if best:
             file = self.folder / BEST

@@ -1,8 +1,7 @@
-"""The trials of a search, kept by Optuna in a journal: which values come next, and which trial is not worth going on.
+"""The trials of a search, kept by Optuna in a journal: which values come next, and how good they were.
 
 Optuna's tree-structured Parzen estimator (Bergstra et al. 2011, "Algorithms for Hyper-Parameter Optimization") proposes
-values. Its asynchronous successive halving (Li et al. 2018, "A System for Massively Parallel Hyperparameter Tuning")
-stops a trial that is not among the best third of all that came as far. Optuna is imported when it is used.
+values. Which trial is stopped, `halving` decides. Optuna is imported when it is used.
 """
 
 from __future__ import annotations
@@ -18,8 +17,6 @@ from transformer_mt.config.schema import Config
 from transformer_mt.config.space import Choices, Range, Space
 from transformer_mt.errors import TmtError
 
-REDUCTION = 3  # one of so many trials goes on after each rung
-RUNGS = 2  # the first rung is at 1/REDUCTION**RUNGS of a whole trial, if that has so many validations
 _DRAWS = 200  # of values that were tried before, until the search ends
 DUPLICATE, MESSAGE, SECONDS, TIMES, ENDED = "duplicate", "message", "seconds", "times", "ended"
 
@@ -74,7 +71,6 @@ class Study:
         self._optuna = _optuna()
         self.space, self.seed, self.measure = space, config.seed, measure
         self._distributions = {key: self._distribution(one) for key, one in space.ranges.items()}
-        pruner = self._optuna.pruners.SuccessiveHalvingPruner(first_rung(config), REDUCTION)
         journals = self._optuna.storages.journal
         _remove_incomplete_line(journal)
         try:
@@ -83,15 +79,24 @@ class Study:
                 study_name="tune",
                 load_if_exists=True,
                 direction="maximize" if measure == "bleu" else "minimize",
-                pruner=pruner,
+                pruner=self._optuna.pruners.NopPruner(),
             )
-            begun = bool(self._study.trials)
             self._own = self._own_params(config)
+            self._end_half_drawn()
         except (ValueError, KeyError, TypeError) as error:
             remedy = "Remove the folder of this search, or choose another one with --run-dir."
             raise TmtError(f"the journal of the search is damaged: {error}", place=journal, remedy=remedy) from None
-        if not begun and self._own is not None:
+        if self._own is not None and all(map(self._is_half_drawn, self._study.trials)):
             self._study.enqueue_trial(self._own)
+
+    def _is_half_drawn(self, one: Any) -> bool:
+        """Whether the process was killed before all values of the trial were in the journal. It was never trained."""
+        return one.state.name != "WAITING" and not all(key in one.params for key in self._distributions)
+
+    def _end_half_drawn(self) -> None:
+        for one in self._study.trials:
+            if one.state.name == "RUNNING" and self._is_half_drawn(one):
+                self._study.tell(self._live(one), state=self._optuna.trial.TrialState.FAIL)
 
     def _distribution(self, one: Range | Choices) -> Any:
         kinds = self._optuna.distributions
@@ -127,17 +132,21 @@ class Study:
 
     def trials(self) -> list[Trial]:
         """All trials by number, without those that repeat another one."""
-        return [self._trial(one) for one in self._study.trials if self._counts(one)]
+        return [self._trial(number, one) for number, one in enumerate(self._counted())]
 
-    def _counts(self, one: Any) -> bool:
-        return DUPLICATE not in one.user_attrs and one.state.name != "WAITING"
+    def _counted(self) -> list[Any]:
+        """The trials as Optuna has them; the number of a trial is its place here."""
+        return [one for one in self._drawn() if DUPLICATE not in one.user_attrs]
 
-    def _trial(self, one: Any) -> Trial:
+    def _drawn(self) -> list[Any]:
+        return [one for one in self._study.trials if one.state.name != "WAITING" and not self._is_half_drawn(one)]
+
+    def _trial(self, number: int, one: Any) -> Trial:
         states: dict[str, State] = {"COMPLETE": "complete", "PRUNED": "stopped", "FAIL": "failed"}
         attributes = one.user_attrs
         times = {int(number): minutes for number, minutes in attributes.get(TIMES, {}).items()}
         return Trial(
-            one.number,
+            number,
             states.get(one.state.name, "unfinished"),
             self._values(one.params),
             dict(one.intermediate_values),
@@ -160,71 +169,60 @@ class Study:
             running = [one for one in self._study.trials if one.state.name == "RUNNING"]
             if running:
                 asked = running[0]
-            elif len(self.trials()) >= self.space.size:
+            elif len(self._counted()) >= self.space.size:
                 return None
             else:
                 asked = self._draw()
-            trial = self._trial(asked)
-            if all(one.values != trial.values for one in self.trials() if one.number < trial.number):
-                return trial
-            live = self._live(asked.number)
+            before = [one for one in self._counted() if one.number < asked.number]
+            if all(self._values(one.params) != self._values(asked.params) for one in before):
+                return self._trial(len(before), asked)
+            live = self._live(asked)
             live.set_user_attr(DUPLICATE, True)
             self._study.tell(live, state=self._optuna.trial.TrialState.FAIL)
         return None
 
     def _draw(self) -> Any:
-        seed = (self.seed * 1_000_003 + len(self._study.trials)) % 2**32
+        seed = (self.seed * 1_000_003 + len(self._drawn())) % 2**32
         self._study.sampler = self._optuna.samplers.TPESampler(seed=seed)
         asked = self._study.ask(self._distributions)
         return self._study.trials[asked.number]
 
-    def _live(self, number: int) -> Any:
+    def _live(self, one: Any) -> Any:
         """Optuna's object to report to, also for a trial that another process began."""
-        return self._optuna.trial.Trial(self._study, self._study.trials[number]._trial_id)
+        return self._optuna.trial.Trial(self._study, one._trial_id)
 
-    def report(self, number: int, validation: int, score: float, minutes: float, seconds: float) -> str:
-        """Record a validation of a trial. Returns why it ends here; empty if it goes on.
+    def report(self, number: int, validation: int, score: float, minutes: float, seconds: float) -> None:
+        """Record a validation of a trial.
 
         minutes: since the start of the search; seconds: that the trial took so far
         """
-        live, known = self._live(number), self._study.trials[number]
+        known = self._counted()[number]
+        live, times = self._live(known), known.user_attrs.get(TIMES, {})
         if validation not in known.intermediate_values:  # else it was killed before its checkpoint was written
             live.report(score, validation)
-            live.set_user_attr(TIMES, {**known.user_attrs.get(TIMES, {}), str(validation): round(minutes, 3)})
             live.set_user_attr(SECONDS, round(seconds, 2))
-        if live.should_prune():
-            ended = f"stopped: not among the best of {len(self._as_far_as(validation))} after validation {validation}"
-            live.set_user_attr(ENDED, ended)
-            return ended
-        return ""
+        if str(validation) not in times:
+            live.set_user_attr(TIMES, {**times, str(validation): round(minutes, 3)})
 
-    def _as_far_as(self, validation: int) -> list[Trial]:
-        return [one for one in self.trials() if validation in one.scores]
+    def end(self, number: int, why: str) -> None:
+        """Record that a trial is stopped, before its training ends."""
+        self._live(self._counted()[number]).set_user_attr(ENDED, why)
 
     def pause(self, number: int, seconds: float) -> None:
         """Record how long a trial took that goes on at the next start."""
-        self._live(number).set_user_attr(SECONDS, round(seconds, 2))
+        self._live(self._counted()[number]).set_user_attr(SECONDS, round(seconds, 2))
 
     def finish(self, number: int, state: State, seconds: float, message: str = "") -> None:
         """Record how a trial ended. message: why it failed"""
-        states, live = self._optuna.trial.TrialState, self._live(number)
+        states, live = self._optuna.trial.TrialState, self._live(self._counted()[number])
         live.set_user_attr(SECONDS, round(seconds, 2))
         if state == "complete":
-            best = self._trial(self._study.trials[number]).score(self.measure)
+            best = self.trials()[number].score(self.measure)
             self._study.tell(live, best)
             return
         if message:
             live.set_user_attr(MESSAGE, message)
         self._study.tell(live, state=states.FAIL if state == "failed" else states.PRUNED)
-
-
-def first_rung(config: Config) -> int:
-    """The first validation after which a trial may be stopped."""
-    settings = config.training
-    whole = settings.max_epochs or 1
-    if settings.validate_every is not None:
-        whole = (settings.max_steps or 1) // settings.validate_every
-    return int(max(1, whole // REDUCTION**RUNGS))
 
 
 def _value(one: Range | Choices, param: Any) -> Any:

@@ -8,7 +8,6 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from transformer_mt.config.load import config_of
 from transformer_mt.config.schema import Config
@@ -22,7 +21,7 @@ from transformer_mt.training.supervisor import Supervisor
 from transformer_mt.workflows.parents import parent_of
 from transformer_mt.workflows.prepare import prepare_with
 from transformer_mt.workflows.starting import require_trainable
-from transformer_mt.workflows.train import TrainingJob
+from transformer_mt.workflows.train import TrainingJob, batches_of
 from transformer_mt.workflows.tuning.study import Trial
 
 TRIALS, DATA = "trials", "data"  # in the folder of a search
@@ -61,6 +60,10 @@ class Bench:
     def prepared(self, config: Config) -> Prepared:
         return prepare_with(config, self.parent)
 
+    def updates_per_epoch(self) -> int:
+        """Updates in an epoch with the values of the config."""
+        return batches_of(self.config, self.prepared(self.config), self.machine.world).updates(1)
+
     def train(self, trial: Trial, supervisor: Supervisor) -> None:
         """Train a trial, or continue it. Raises TmtError as a training does; exit code 130 if it was interrupted."""
         config = self.config_of(trial)
@@ -84,9 +87,3 @@ class Bench:
 def is_of_machine(error: TmtError) -> bool:
     """Whether a trial failed for a reason that the next one would have too, such as a full disk."""
     return isinstance(error, MachineError)
-
-
-def figures(values: dict[str, Any]) -> str:
-    """A validation in a few words."""
-    bleu = "" if values["bleu"] is None else f", greedy BLEU {values['bleu']:.2f}"
-    return f"loss {values['loss']:.3f}{bleu}"
