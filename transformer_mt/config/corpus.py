@@ -77,13 +77,6 @@ class CorpusConfig(Section):
         " (Caswell et al. 2019)",
     )
 
-    @field_validator("tag")
-    @classmethod
-    def _no_mark(cls, tag: str | None) -> str | None:
-        if tag in ("<pad>", "<unk>", "<s>", "</s>"):
-            raise ValueError(f"{tag} is a mark of every vocabulary; use another name")
-        return tag
-
     @model_validator(mode="after")
     def _one_of_both(self) -> CorpusConfig:
         if self.languages is not None and self.direction is not None:

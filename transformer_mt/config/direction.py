@@ -4,13 +4,21 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 DIRECTION = r"^[a-z]{2,3}-[a-z]{2,3}$"
 TAG = r"^<[^<>\s]+>$"
 SEVERAL = "mul"  # ISO 639-2: "multiple languages", of a tokenizer for them
 DirectionName = Annotated[str, Field(pattern=DIRECTION)]
-Tag = Annotated[str, Field(pattern=TAG, max_length=50)]
+
+
+def _no_mark(tag: str) -> str:
+    if tag in ("<pad>", "<unk>", "<s>", "</s>"):
+        raise ValueError(f"{tag} is a mark of every vocabulary; use another name")
+    return tag
+
+
+Tag = Annotated[str, Field(pattern=TAG, max_length=50), AfterValidator(_no_mark)]
 
 
 class Direction(NamedTuple):
