@@ -86,7 +86,6 @@ def test_translating_with_an_export_imports_no_torch(tmt: Run, model: ModelDirec
     program = """if True:
         import sys
         from transformer_mt.cli import main
-from transformer_mt.decoding.interpreter import Interpreter
         try:
             main.run()
         except SystemExit as left:

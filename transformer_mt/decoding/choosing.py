@@ -42,8 +42,8 @@ def direction_for(data: DataConfig, to: str | None, source: str | None, zero_sho
     Raises TmtError if the model does not have it, or if several targets fit.
     """
     if "" in (to, source):
-        remedy = "Name a code, such as en, or leave the option away."
-        raise TmtError("a language is empty", place="--to" if to == "" else "--from", remedy=remedy)
+        option = "--to" if to == "" else "--from"
+        raise TmtError("a language is empty", place=option, remedy="Name a code, such as en, or leave the option away.")
     trained, found = data.all_directions, directions_of(data, Wanted(to, source))
     if len(found) == 1:
         return found[0]
