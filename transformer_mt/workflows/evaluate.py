@@ -284,7 +284,7 @@ class Evaluation:
             raise TmtError(
                 f"this baseline translates {data.direction}, not {direction if is_named else own.direction}",
                 place=self._other.folders[0],
-                remedy="Name a model for the same languages, or a file of translations; with --to alone, add --from CODE.",
+                remedy="Name a model for the same languages, or a file of translations, or add --from CODE.",
             )
         translator = self._other.translator
         if direction is not None and data.directions is not None:
