@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
 DIRECTION = r"^[a-z]{2,3}-[a-z]{2,3}$"
 TAG = r"^<[^<>\s]+>$"
+TARGET_TAG = re.compile(r"<2[a-z]{2,3}>")  # as `Direction.tag`
 SEVERAL = "mul"  # ISO 639-2: "multiple languages", of a tokenizer for them
 DirectionName = Annotated[str, Field(pattern=DIRECTION)]
 Tag = Annotated[str, Field(pattern=TAG, max_length=50)]
