@@ -44,7 +44,8 @@ def bleu_of(folder: Path, direction: Direction, sentences: int) -> tuple[float, 
     tags = [direction.tag] if model.config.data.directions is not None else []
     pairs = list(generate(*direction, "test", sentences, SEED))
     ids = [model.source.encode(source, tags) for source, _ in pairs]
-    lines = [model.target.decode(one) for one in translate_ids(model.model, ids, model.config.decoding)]
+    found = translate_ids(model.model, ids, model.config.decoding, first_tag=model.target.first_tag)
+    lines = [model.target.decode(one) for one in found]
     bleu = score(lines, [target for _, target in pairs], direction.target, ["bleu"])["bleu"].value
     return bleu, sum(foreign_script(line, direction.target) for line in lines) / len(lines)
 

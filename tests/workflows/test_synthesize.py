@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.data.prepared import Prepared
 from transformer_mt.text.batches import texts_of_words
 from transformer_mt.workflows.prepare import prepare
+from transformer_mt.workflows.synthesis.plan import plan_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,6 +32,12 @@ def values_of(numbers: Any, folder: Path, **synthesis: Any) -> dict[str, Any]:
     values["data"]["prepared"] = str(folder / "prepared")
     values["synthesis"] = {"teachers": 1, "shard_lines": 100, **synthesis}
     return values
+
+
+def contents(*folders: Path) -> dict[Path, bytes]:
+    """The bytes of all files but locks."""
+    files = (file for folder in folders for file in folder.rglob("*"))
+    return {file: file.read_bytes() for file in files if file.is_file() and not file.name.startswith(".")}
 
 
 def lines(file: Path) -> list[str]:
@@ -51,7 +60,19 @@ def test_a_reversed_config_reads_the_same_splits_with_the_sides_exchanged(number
     assert reversed_config(reversed_config(config)) == config
 
 
-def test_diversification_adds_the_translations_of_both_sides(numbers: Any, here: Path):
+def test_settings_of_teachers_are_exchanged_with_the_sides(numbers: Any, here: Path):
+    values = values_of(numbers, here, teacher=["tokenizer.source.min_frequency=7"])
+    values["tokenizer"] = {side: {"kind": "whitespace", "min_frequency": 1} for side in ("source", "target")}
+    forward, backward = plan_of(Config.model_validate(values), "diversify").to_train
+    assert forward.config is not None
+    assert backward.config is not None
+    assert [one.min_frequency for one in (forward.config.source_tokenizer, forward.config.target_tokenizer)] == [7, 1]
+    assert [one.min_frequency for one in (backward.config.source_tokenizer, backward.config.target_tokenizer)] == [1, 7]
+
+
+def test_diversification_adds_the_translations_of_both_sides(
+    numbers: Any, here: Path, capsys: pytest.CaptureFixture[str]
+):
     report = synthesize(Config.model_validate(values_of(numbers, here)), "diversify")
     folder = here / "data" / "synthetic" / "numbers-diversify"
     assert report.folder.resolve() == folder
@@ -72,6 +93,9 @@ def test_diversification_adds_the_translations_of_both_sides(numbers: Any, here:
     assert prepared.manifest.splits["test"] == 20
     updates = final.training.max_epochs * sum(pairs for pairs, _ in prepared.parts)
     assert abs(updates - 3 * 400) <= sum(pairs for pairs, _ in prepared.parts) / 2  # as without synthetic text
+    seen = f"max_epochs {final.training.max_epochs}: it sees {updates:,} pairs, and 1,200 with the real pairs alone"
+    assert seen in capsys.readouterr().err
+    assert not (folder / "shards").exists()
     assert json.loads((folder / "report.json").read_text("utf-8"))["held_out"] == 0
 
 
@@ -122,7 +146,7 @@ def test_back_translations_have_a_tag_in_training_only(numbers: Any, here: Path)
 def test_filters_drop_and_count(numbers: Any, here: Path):
     config = Config.model_validate(values_of(numbers, here, text=["news.en"], min_score=-0.0001, max_ratio=1.01))
     (here / "news.en").write_text("one two three four five six seven one\nseven one two\n", encoding="utf-8")
-    with pytest.raises(TmtError, match=r"no synthetic pair is left of 2 \(.*min_score: \d"):
+    with pytest.raises(TmtError, match=r"no synthetic pair is left of 2 \(.*min_score \d"):
         synthesize(config, "forward")
 
 
@@ -135,6 +159,11 @@ def test_given_models_are_taken_and_must_fit(numbers: Any, here: Path):
             Config.model_validate({**values, "synthesis": {**values["synthesis"], "text": [str(numbers.table)]}}),
             "back",
         )
+    with pytest.raises(TmtError, match="`diversify` needs models of both directions; none translates de-en"):
+        synthesize(Config.model_validate(values), "diversify")
+    twice = {**values["synthesis"], "models": [str(run), str(run / "model")]}
+    with pytest.raises(TmtError, match="names this model twice"):
+        synthesize(Config.model_validate({**values, "synthesis": twice}), "distill")
     report = synthesize(Config.model_validate(values), "distill")
     assert list(report.counts) == ["text to translate", "en-de", "all pairs, prepared"]
     assert sorted(one.name for one in (here / "runs").iterdir()) == ["a", "numbers-distill"]
@@ -181,14 +210,110 @@ def test_changed_settings_and_files_are_noticed(numbers: Any, here: Path):
     (here / "news.en").write_text("one two three four five six seven one\n", encoding="utf-8")
     values = values_of(numbers, here, text=["news.en"])
     synthesize(Config.model_validate(values), "forward")
-    before = {file: file.read_bytes() for file in (here / "data" / "synthetic").rglob("*") if file.is_file()}
+    before = contents(here / "data" / "synthetic", here / "prepared", here / "runs")
     changed = Config.model_validate({**values, "synthesis": {**values["synthesis"], "max_ratio": 2.0}})
     with pytest.raises(TmtError, match=r"other settings or files[^$]*synthesis\.max_ratio: None \| 2\.0"):
         synthesize(changed, "forward")
+    cleaning = {**values["data"], "cleaning": {"max_characters": 30}}  # it would give other prepared data
+    with pytest.raises(TmtError, match=r"other settings or files[^$]*max_characters") as caught:
+        synthesize(Config.model_validate({**values, "data": cleaning}), "forward", dry_run=True)
+    assert "synthesis.models=[runs/numbers-teacher-en-de-2]" in caught.value.remedy.replace("\\", "/")
     (here / "news.en").write_text("one one\n", encoding="utf-8")
     with pytest.raises(TmtError, match=r"other settings or files[^$]*file news\.en"):
         synthesize(Config.model_validate(values), "forward")
-    assert {file: file.read_bytes() for file in before} == before
+    assert contents(here / "data" / "synthetic", here / "prepared", here / "runs") == before
+
+
+def test_a_teacher_of_other_settings_is_not_used(numbers: Any, here: Path):
+    values = values_of(numbers, here)
+    synthesize(Config.model_validate(values), "distill")
+    before = contents(here)
+    teacher = {**values["synthesis"], "teacher": ["training.max_epochs=2"]}
+    for dry_run in (True, False):
+        with pytest.raises(TmtError, match=r"other settings[^$]*training\.max_epochs: 3 \| 2") as caught:
+            synthesize(Config.model_validate({**values, "synthesis": teacher}), "diversify", dry_run=dry_run)
+        assert Path(caught.value.place).name == "numbers-teacher-en-de-2"
+        assert contents(here) == before
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+@pytest.mark.parametrize("folder", ["runs/numbers-distill", "runs/numbers-teacher-en-de-2", "prepared/numbers-distill"])
+def test_a_folder_with_something_else_is_refused_at_once(numbers: Any, here: Path, folder: str, dry_run: bool):
+    (here / folder).mkdir(parents=True)
+    (here / folder / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(TmtError) as caught:
+        synthesize(Config.model_validate(values_of(numbers, here)), "distill", dry_run=dry_run)
+    assert Path(caught.value.place).name == Path(folder).name
+    assert "--run-dir" not in caught.value.remedy
+    assert [file for file in contents(here) if file.name != numbers.table.name] == [here / folder / "notes.txt"]
+
+
+def test_a_text_without_use_can_be_mended(numbers: Any, here: Path):
+    config = Config.model_validate(values_of(numbers, here, text="news.en"))
+    (here / "news.en").write_text("one two\n", encoding="utf-16")
+    with pytest.raises(TmtError, match="UTF-16") as caught:
+        synthesize(config, "forward")
+    assert "data.corpus" not in caught.value.remedy
+    (here / "news.en").write_text("\n\n", encoding="utf-8")
+    with pytest.raises(TmtError, match=r"nothing is left to translate of 2 lines \(empty line 2\)"):
+        synthesize(config, "forward")
+    assert not (here / "runs").exists()
+    (here / "news.en").write_text("one two three four five six seven one\n", encoding="utf-8")
+    assert synthesize(config, "forward").counts["text to translate"] == {"read": 1, "kept": 1}
+
+
+def test_damaged_files_are_named_with_what_to_delete(numbers: Any, here: Path, monkeypatch: pytest.MonkeyPatch):
+    config = Config.model_validate(values_of(numbers, here))
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("transformer_mt.workflows.synthesize.write_pairs", interrupted)
+        with pytest.raises(TmtError, match="interrupted"):
+            synthesize(config, "distill")
+    folder = here / "data" / "synthetic" / "numbers-distill"
+
+    def refused(file: str, damage: Callable[[bytes], bytes], delete: str) -> None:
+        (folder / file).write_bytes(damage(kept := (folder / file).read_bytes()))
+        with pytest.raises(TmtError, match="the file is damaged") as caught:
+            synthesize(config, "distill")
+        assert Path(caught.value.place).resolve() == folder / file
+        named = caught.value.remedy.removeprefix("Delete ").partition(", and run")[0]
+        assert Path(named).resolve() == folder / delete
+        (folder / file).write_bytes(kept)
+
+    shard = "shards/en-de/000001.jsonl"
+    refused("plan.json", lambda _: b"[]", ".")
+    refused("pairs.json", lambda _: b"", "pairs.json")
+    refused(shard, lambda rows: rows[: rows.rindex(b"{")], shard)
+    refused(shard, lambda rows: rows.replace(b'"text"', b'"test"'), shard)
+    (folder / shard).unlink()
+    assert synthesize(config, "distill").counts["en-de"]["read"] == 400
+    for damage in (lambda text: text.partition(b"\n")[2], lambda text: b"\xff" + text):
+        refused("en-de.de", damage, "en-de.json")
+    pairs = (folder / "en-de.de").read_bytes()
+    (folder / "en-de.de").unlink()
+    synthesize(config, "distill")
+    assert (folder / "en-de.de").read_bytes() == pairs
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["synthesis.teacher=[data.target=fr]"], "'data.target' is the same for teachers and the final model"),
+        (["synthesis.teacher=[seed=3]"], "'seed' is the same for teachers"),
+        (["synthesis.teacher=name=other"], "'name' is the same for teachers"),
+        (["synthesis.teacher=[synthesis.epochs=3]"], "'synthesis.epochs' is the same for teachers"),
+        (["synthesis.tag=<unk>"], "<unk> is a mark of every vocabulary"),
+        ([f"seed={2**63 - 3}"], "the teachers need the seeds up to 9223372036854775808"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(numbers: Any, here: Path, overrides: list[str], message: str):
+    config = Config.model_validate(values_of(numbers, here, teachers=3))
+    with pytest.raises(TmtError, match=re.escape(message)):
+        synthesize(config, "diversify", overrides=overrides)
+    assert not (here / "prepared").exists()
 
 
 @pytest.mark.parametrize(
@@ -213,7 +338,7 @@ def test_a_final_config_that_is_not_valid_is_refused_at_once(numbers: Any, here:
     values = values_of(numbers, here, real_weight=60.0)
     values["data"]["corpus"] = {**values["data"]["corpus"], "weight": 2.0}
     for one in ({**values}, {**values_of(numbers, here), "name": "n" * 95}):
-        with pytest.raises(TmtError, match=r"final config would not be valid: (data\.corpus.*weight|name)"):
+        with pytest.raises(TmtError, match=r"config of this run would not be valid: (data\.corpus.*weight|name)"):
             synthesize(Config.model_validate(one), "diversify")
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 from pydantic import Field, SerializerFunctionWrapHandler, field_validator, model_serializer, model_validator
 
 from transformer_mt.config.choices import choice
-from transformer_mt.config.direction import TARGET_TAG, Direction, DirectionName, Tag
+from transformer_mt.config.direction import Direction, DirectionName, Tag
 from transformer_mt.config.section import Language, NonNegative, Section
 
 Share = Annotated[int | float, Field(ge=0, json_schema_extra={"minimum": 0})]
@@ -76,15 +76,6 @@ class CorpusConfig(Section):
         description="token that is put before each source sentence of this corpus in training, such as <synthetic>"
         " (Caswell et al. 2019)",
     )
-
-    @field_validator("tag")
-    @classmethod
-    def _no_mark(cls, tag: str | None) -> str | None:
-        if tag in ("<pad>", "<unk>", "<s>", "</s>"):
-            raise ValueError(f"{tag} is a mark of every vocabulary; use another name")
-        if tag is not None and TARGET_TAG.fullmatch(tag):
-            raise ValueError(f"{tag} is the form of tags that name a target language; use another name")
-        return tag
 
     @model_validator(mode="after")
     def _one_of_both(self) -> CorpusConfig:

@@ -17,7 +17,8 @@ Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 Positive = Annotated[int, Field(ge=1)]
 Width = Annotated[int, Field(ge=1, le=1_048_576)]  # of a layer; a larger number is a typing error
 Depth = Annotated[int, Field(ge=1, le=1_000)]  # layers
-Seed = Annotated[int, Field(ge=0, lt=2**63)]
+SEEDS = 2**63  # a seed is less
+Seed = Annotated[int, Field(ge=0, lt=SEEDS)]
 NonNegative = Annotated[int, Field(ge=0)]
 Item = TypeVar("Item")
 Many = Annotated[tuple[Item, ...], Field(strict=False)]  # a list in YAML; its items are strict

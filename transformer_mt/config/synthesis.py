@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.direction import Tag
-from transformer_mt.config.section import Many, Positive, Section
+from transformer_mt.config.section import Positive, Section
 
 Weight = Annotated[float, Field(gt=0, le=100)]
 Method = Literal["back", "forward", "diversify", "distill"]
+# Of teachers: their names and seeds are given by the plan, and they must know the same data as the final model.
+FIXED = ("name", "seed", "data", "synthesis")
+
+
+def _several(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
+OneOrMany = Annotated[
+    tuple[str, ...], Field(strict=False), BeforeValidator(_several, json_schema_input_type=str | tuple[str, ...])
+]
 
 
 class SynthesisConfig(Section):
-    text: Many[str] | None = Field(
+    text: OneOrMany | None = Field(
         None,
         description="back, forward: files with sentences to translate, one per line, or patterns; back: in the target"
         " language; forward: in the source language",
@@ -26,12 +37,14 @@ class SynthesisConfig(Section):
         description="models to train for each direction that the method needs, with the seeds seed + 1, seed + 2, ...;"
         " null: 1 for back and forward, 3 for diversify and distill",
     )
-    models: Many[str] | None = Field(
+    models: OneOrMany | None = Field(
         None,
         description="runs or model folders that translate, of either direction; null: the teachers are trained",
     )
-    teacher: Many[str] = Field(
-        (), description="keys of the config that are different for teachers, such as [training.max_epochs=20]"
+    teacher: OneOrMany = Field(
+        (),
+        description="keys of tokenizer, model, training, decoding and runtime that are different for teachers, such as"
+        " [training.max_epochs=20]; `source` and `target` are those of the config, also for the opposite direction",
     )
     search: DecodingConfig | None = Field(
         None, description="how the text is translated; null: as `decoding` says; mostly beam search or sampling"
@@ -55,7 +68,8 @@ class SynthesisConfig(Section):
     )
     epochs: Positive | None = Field(
         None,
-        description="training.max_epochs of the final model; null: as many updates as with the real pairs alone",
+        description="training.max_epochs of the final model; null: the whole number, at least 1, that"
+        " sees about as many pairs as with the real pairs alone",
     )
     folder: str = Field(
         "data/synthetic", description="folder of the synthetic text; each final run has a subfolder with its name"
@@ -66,6 +80,10 @@ class SynthesisConfig(Section):
         problems = []
         if self.models is not None and (self.teachers is not None or self.teacher):
             problems.append("`models` are trained already; remove `teachers` and `teacher`, or `models`")
+        for one in self.teacher:
+            key = one.partition("=")[0].strip()
+            if key.partition(".")[0] in FIXED:
+                problems.append(f"teacher: '{key}' is the same for teachers and the final model; change it for all")
         if self.models == ():
             problems.append("`models` is empty; name a run, or remove the key")
         if self.search is not None and self.search.n_best > 1:

@@ -18,16 +18,17 @@ from transformer_mt.data.prepared import Prepared
 from transformer_mt.decoding.finding import WEIGHTS, finished_at
 from transformer_mt.errors import INTERRUPTED, TmtError
 from transformer_mt.files.lock import HeldError, lock
-from transformer_mt.files.replace import replace_text
+from transformer_mt.files.replace import recover, replace_text
 from transformer_mt.reporting.notes import note
 from transformer_mt.reporting.table import aligned
 from transformer_mt.runtime.distributed import World, join_world
-from transformer_mt.training.run_directory import RunDirectory
 from transformer_mt.workflows.parents import parent_of
 from transformer_mt.workflows.prepare import prepare_with
+from transformer_mt.workflows.synthesis.checking import begin, require_own_run, require_possible, require_same
 from transformer_mt.workflows.synthesis.estimate import Estimate, estimate
 from transformer_mt.workflows.synthesis.plan import Part, Plan, Teacher, plan_of
-from transformer_mt.workflows.synthesis.texts import KEPT, READ, Counts, HeldOut, write_texts
+from transformer_mt.workflows.synthesis.records import KEPT, READ, Counts, counts_in, damaged
+from transformer_mt.workflows.synthesis.texts import HeldOut, dropped, write_texts
 from transformer_mt.workflows.synthesis.translating import is_filtered, translate_shards, write_pairs
 from transformer_mt.workflows.train import TrainReport, train_in
 
@@ -70,8 +71,7 @@ class SynthesisReport:
             return "\n".join(aligned(rows, "<>>"))
         rows = [["text", READ, KEPT, "dropped"]]
         for name, counts in self.counts.items():
-            dropped = [f"{rule} {count:,}" for rule, count in counts.items() if rule not in (READ, KEPT)]
-            rows.append([name, f"{counts[READ]:,}", f"{counts[KEPT]:,}", ", ".join(dropped) or "none"])
+            rows.append([name, f"{counts[READ]:,}", f"{counts[KEPT]:,}", dropped(counts)])
         return "\n".join(
             [*aligned(rows, "<>><"), f"synthetic text that is in validation or test: {self.held_out} lines"]
         )
@@ -96,28 +96,31 @@ def synthesize(
             world.exit_all(TmtError("a synthesis works on one machine", remedy=one))
         try:
             plan = world.from_main(lambda: plan_of(config_of(config, overrides), method), "the plan")
+            world.from_main(lambda: require_possible(plan), "the check of the plan")
+            if not dry_run:
+                world.from_main(lambda: _lock(plan, held), "the folder of the synthesis")
             prepared = world.from_main(
                 lambda: prepare_with(plan.config, parent_of(plan.config, plan.run)), "the data to be prepared"
             )
             if dry_run:
                 steps = world.from_main(lambda: estimate(plan, prepared, world), "the estimate")
                 return SynthesisReport(method, plan.folder, steps=steps)
-            world.from_main(lambda: _open(plan, held), "the folder of the synthesis")
+            world.from_main(lambda: begin(plan), "the folder of the synthesis")
             return _Synthesis(plan, prepared, world).run()
         except KeyboardInterrupt:
             remedy = "Run the same command again to continue there; what is finished is kept."
             world.exit_all(TmtError("interrupted", remedy=remedy, exit_code=INTERRUPTED))
 
 
-def _open(plan: Plan, held: ExitStack) -> None:
-    """Lock the folder and check its plan. held: releases the lock"""
+def _lock(plan: Plan, held: ExitStack) -> None:
+    """Lock the folder. held: releases the lock"""
     plan.folder.mkdir(parents=True, exist_ok=True)
     try:
         held.enter_context(lock(plan.folder / ".lock"))
     except HeldError:
         remedy = "Wait until it ends, or choose another name:  --set name=NEW"
         raise TmtError("another process works on this synthesis", place=plan.folder, remedy=remedy) from None
-    plan.open()
+    require_same(plan)  # another process may have begun it since the check
 
 
 @dataclass
@@ -167,9 +170,16 @@ class _Synthesis:
                 note(f"{one.run}: this model was trained on {seen:,} sentences that are in validation or test sets")
 
     def _require_no_leak(self, held_out: HeldOut) -> None:
-        """Raises TmtError if a synthetic file has a sentence of validation or test sets: somebody has changed it."""
+        """Raises TmtError if a synthetic file has a sentence of validation or test sets, or lines too many or few."""
         for file in self.plan.synthetic_files:
-            if found := held_out.count(file):
+            counts = file.with_suffix(".json")
+            try:
+                lines, found = held_out.count(file)
+            except UnicodeDecodeError:
+                raise damaged(file, counts) from None
+            if not found and lines != counts_in(counts)[KEPT]:
+                raise damaged(file, counts)
+            if found:
                 problem = f"{found:,} lines of this file are in validation or test sets; it was changed"
                 remedy = f"Delete {self.plan.folder}, and run the same command again."
                 raise TmtError(problem, place=file, remedy=remedy)
@@ -179,14 +189,9 @@ class _Synthesis:
 
         def is_finished() -> bool:
             assert teacher.config is not None
-            if finished_at(teacher.run) is None:
-                return False
-            run = RunDirectory(teacher.run)
-            try:
-                run.require_same(teacher.config)
-            finally:
-                run.close()
-            return (teacher.run / "model" / WEIGHTS).exists()
+            recover(teacher.run / "model")
+            require_own_run(teacher.run, teacher.config)  # another process may have trained it since the check
+            return finished_at(teacher.run) is not None and (teacher.run / "model" / WEIGHTS).exists()
 
         if not self.world.from_main(is_finished):
             train_in(self.world, teacher.config or self.plan.config, teacher.run)
@@ -207,9 +212,10 @@ class _Synthesis:
         held_out = counts[READ] - sum(count for rule, count in counts.items() if rule != READ)
         if held_out:
             counts["used as validation or test"] = held_out
-        epochs = self.plan.settings.epochs
-        if epochs is None and config.training.max_epochs is not None:
-            before, now = (sum(pairs * weight for pairs, weight in one.parts) for one in (self.prepared, prepared))
-            epochs = max(1, round(config.training.max_epochs * before / now))
+        before, now = (sum(pairs * weight for pairs, weight in one.parts) for one in (self.prepared, prepared))
+        epochs, given = self.plan.epochs(before, now), config.training.max_epochs
+        if epochs is not None and given is not None and self.plan.settings.epochs is None:
+            seen = f"{epochs * now:,.0f} pairs, and {given * before:,.0f} with the real pairs alone"
+            note(f"the final model is trained for max_epochs {epochs}: it sees {seen}")
         training = config.training.model_copy(update={"max_epochs": epochs})
         return config.model_copy(update={"training": training}), dict(counts)

@@ -49,13 +49,15 @@ def estimate(plan: Plan, prepared: Prepared, world: World) -> list[Estimate]:
     figures = prepared.report.splits["train"]
     pairs, tokens = figures.pairs, max(figures.source.mean, figures.target.mean) + 1
     own = _speed(plan.config, prepared, tokens)
-    lines = pairs if plan.own_pairs else sum(1 for file in plan.texts for _ in read_lines(file))
+    lines = pairs if plan.own_pairs else sum(1 for file in plan.texts for _ in read_lines(file, in_corpus=False))
     text_megabytes = lines * tokens * 5 / 1e6
     steps = [Estimate("text to translate", 0.0, text_megabytes * (1 + plan.own_pairs))]
-    speeds = dict[int, _Speed]()
+    of_teachers: _Speed | None = None  # they differ by seed and direction only
     for teacher in plan.to_train:
         config = teacher.config or plan.config
-        speed = own if config.model == plan.config.model else speeds.setdefault(0, _speed(config, prepared, tokens))
+        if of_teachers is None:
+            of_teachers = own if config.model == plan.config.model else _speed(config, prepared, tokens)
+        speed = of_teachers
         seconds = 0.0 if finished_at(teacher.run) else _training(config, pairs, speed, world)
         steps.append(Estimate(f"train {teacher.run.name}", seconds, _run_megabytes(config, speed)))
     for part in plan.parts:
@@ -64,21 +66,12 @@ def estimate(plan: Plan, prepared: Prepared, world: World) -> list[Estimate]:
         steps.append(Estimate(name, seconds, 2 * text_megabytes))
     total = pairs + lines * len(plan.parts)
     steps.append(Estimate("prepare", 0.0, total * tokens * 4 / 1e6))
-    of_final = total
-    if plan.settings.epochs is None and plan.config.training.max_epochs is not None:
-        of_final = pairs  # as many updates as with the real pairs alone
-    steps.append(Estimate(f"train {plan.name}", _final(plan, of_final, own, world), _run_megabytes(plan.config, own)))
+    training = plan.config.training.model_copy(update={"max_epochs": plan.epochs(pairs, total)})
+    final = plan.config.model_copy(update={"training": training})
+    steps.append(Estimate(f"train {plan.name}", _training(final, total, own, world), _run_megabytes(final, own)))
     known = [one.seconds for one in steps if one.seconds is not None]
     all_known = sum(known) if len(known) == len(steps) else None
     return [*steps, Estimate("all", all_known, sum(one.megabytes for one in steps))]
-
-
-def _final(plan: Plan, pairs: int, speed: _Speed, world: World) -> float | None:
-    config, epochs = plan.config, plan.settings.epochs
-    if epochs is not None:
-        training = config.training.model_copy(update={"max_epochs": epochs})
-        config = config.model_copy(update={"training": training})
-    return _training(config, pairs, speed, world)
 
 
 def _speed(config: Config, prepared: Prepared, tokens: float) -> _Speed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, get_args
 
 from pydantic import ValidationError
 
-from transformer_mt.config.credentials import without_credentials_in
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.direction import Direction
 from transformer_mt.config.load import config_of
@@ -19,17 +18,15 @@ from transformer_mt.config.problems import value_problem
 from transformer_mt.config.reversal import reversed_config
 from transformer_mt.config.runs import RUNS
 from transformer_mt.config.schema import Config
+from transformer_mt.config.section import SEEDS
 from transformer_mt.config.synthesis import Method, SynthesisConfig
 from transformer_mt.corpora.base import files_like
-from transformer_mt.data.prepared import CorpusFile
-from transformer_mt.decoding.finding import WEIGHTS, find_model
+from transformer_mt.decoding.finding import find_model
 from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import check_exists, path_of
-from transformer_mt.files.opening import archive_of
-from transformer_mt.files.replace import replace_text
 from transformer_mt.workflows.models import config_of_model
 
-PLAN, PAIRS, TEXT = "plan.json", "pairs", "text"
+PAIRS, TEXT = "pairs", "text"
 TEACHERS = {"back": 1, "forward": 1, "diversify": 3, "distill": 3}  # for each direction
 METHODS: tuple[str, ...] = get_args(Method)
 # Keys that change no sentence and no weight, so they may change between two calls.
@@ -114,23 +111,43 @@ class Plan:
         """The models that translate, forward before backward. Raises TmtError if one has no use or is missing."""
         forward, backward = self.languages, self.languages.reversed
         needed = {"back": [backward], "diversify": [forward, backward]}.get(self.method, [forward])
-        if self.settings.models is None:
-            count = self.settings.teachers or TEACHERS[self.method]
-            return [self._to_train(direction, number) for direction in needed for number in range(1, count + 1)]
-        found = [_trained(given) for given in self.settings.models]
+        if self.settings.models is not None:
+            return sorted(self._given(needed), key=lambda one: (one.source, one.target) != forward)
+        count = self.settings.teachers or TEACHERS[self.method]
+        if self.config.seed + count >= SEEDS:
+            problem = f"the teachers need the seeds up to {self.config.seed + count}; the largest is {SEEDS - 1}"
+            raise TmtError(problem, place="seed", remedy="Choose a smaller one.")
+        return [self._to_train(direction, number) for direction in needed for number in range(1, count + 1)]
+
+    def _given(self, needed: Sequence[Direction]) -> list[Teacher]:
+        """The models of the config, at least one of each needed direction."""
+        found = [_trained(given) for given in self.settings.models or ()]
+        used = Counter(one.run.resolve() for one in found)
         for one in found:
             if (one.source, one.target) not in needed:
                 wanted = " or ".join(map(str, needed))
                 problem = f"this model translates {one.source}-{one.target}; `{self.method}` needs {wanted}"
                 raise TmtError(problem, place=one.run, remedy="Remove it from synthesis.models.")
-        return sorted(found, key=lambda one: (one.source, one.target) != forward)
+            if used[one.run.resolve()] > 1:
+                raise TmtError("synthesis.models names this model twice", place=one.run, remedy="Name it once.")
+        for direction in needed:
+            if direction not in [(one.source, one.target) for one in found]:
+                raise TmtError(
+                    f"`{self.method}` needs models of both directions; none translates {direction}",
+                    place="synthesis.models",
+                    remedy="Add one, or use `distill` or `forward`.",
+                )
+        return found
 
     def _to_train(self, direction: Direction, number: int) -> Teacher:
         """A teacher with its own seed. Those of a direction share their prepared data: an ensemble needs that."""
-        config = self.config if direction == self.languages else reversed_config(self.config)
-        name, seed = f"{self.config.name}-teacher-{direction}", self.config.seed + number
-        config = config_of(config, self.settings.teacher).model_copy(update={"name": name, "seed": seed})
-        return Teacher(RUNS / f"{name}-{seed}", *direction, config)
+        config = config_of(self.config, self.settings.teacher)
+        if direction != self.languages:
+            config = reversed_config(config)
+        values = config.model_dump(mode="json")
+        values |= {"name": f"{self.config.name}-teacher-{direction}", "seed": self.config.seed + number}
+        config = _valid(values, "Shorten the name.")
+        return Teacher(RUNS / f"{config.name}-{config.seed}", *direction, config)
 
     @cached_property
     def parts(self) -> list[Part]:
@@ -151,7 +168,21 @@ class Plan:
 
     def text_of(self, part: Part) -> Path:
         """The sentences that a part translates."""
-        return self.file(PAIRS if self.own_pairs else TEXT, part.teachers[0].source)
+        return self.file(self.text_stem, part.teachers[0].source)
+
+    @property
+    def text_files(self) -> list[Path]:
+        """The sentences to translate, in each language that is translated."""
+        languages = self.languages if self.own_pairs else [self.teachers[0].source]
+        return [self.file(self.text_stem, language) for language in languages]
+
+    @property
+    def text_stem(self) -> str:
+        return PAIRS if self.own_pairs else TEXT
+
+    def counts_file(self, stem: str) -> Path:
+        """What was kept and dropped; it is written when the text files of this stem are complete."""
+        return self.folder / f"{stem}.json"
 
     @property
     def to_train(self) -> list[Teacher]:
@@ -184,41 +215,14 @@ class Plan:
         if self.config.data.temperature is not None:
             for corpus in corpora:
                 del corpus["weight"]
-        try:
-            return Config.model_validate({**values, "name": self.name})
-        except ValidationError as error:
-            problems = "; ".join(f"{'.'.join(map(str, one['loc']))} {value_problem(one)}" for one in error.errors())
-            remedy = "Shorten the name, or lower synthesis.real_weight."
-            raise TmtError(f"the final config would not be valid: {problems}", place=self.name, remedy=remedy) from None
+        return _valid({**values, "name": self.name}, "Shorten the name, or lower synthesis.real_weight.")
 
-    def written(self) -> dict[str, Any]:
-        """Everything that the result depends on, as plain values by key."""
-        corpora = [one.corpus(one, *self.languages) for one in self.config.data.corpus]
-        texts = [archive_of(file) or file for file in self.texts]
-        files = [*texts, *(file for corpus in corpora for file in corpus.files())]
-        models = [one.run / WEIGHTS for one in self.teachers if one.config is None]
-        values = {"method": self.method, "config": self.config.model_dump(mode="json")}
-        values["synthesis"] = self.settings.model_dump(mode="json", exclude={"folder"})
-        flat = _flat(without_credentials_in(values))
-        kept = {key: value for key, value in flat.items() if not key.startswith(tuple(f"config.{one}" for one in FREE))}
-        return kept | {f"file {one.path}": one.sha256 or one.version for one in map(CorpusFile.of, [*files, *models])}
-
-    def open(self) -> None:
-        """Create the folder, or check that it belongs to this plan. Raises TmtError with all that has changed."""
-        file, now = self.folder / PLAN, self.written()
-        if file.exists():
-            try:
-                before = json.loads(file.read_text(encoding="utf-8"))
-            except ValueError:
-                raise TmtError("the file is damaged", place=file, remedy=f"Delete the folder {self.folder}.") from None
-            changed = [key for key in dict.fromkeys([*before, *now]) if before.get(key) != now.get(key)]
-            if changed:
-                raise changed_error(self.folder, [f"{one}: {before.get(one)} | {now.get(one)}" for one in changed])
-            return
-        if self.folder.exists() and any(not one.name.startswith(".") for one in self.folder.iterdir()):
-            remedy = "Choose another name or synthesis.folder."
-            raise TmtError("this folder contains files but no synthesis", place=self.folder, remedy=remedy)
-        replace_text(file, json.dumps(now, indent=1, ensure_ascii=False) + "\n")
+    def epochs(self, before: float, now: float) -> int | None:
+        """The epochs of the final model. before, now: pairs of an epoch without and with synthetic text"""
+        epochs = self.config.training.max_epochs
+        if self.settings.epochs is not None or epochs is None:
+            return self.settings.epochs
+        return max(1, round(epochs * before / now))
 
 
 def plan_of(config: Config, method: str) -> Plan:
@@ -234,29 +238,21 @@ def plan_of(config: Config, method: str) -> Plan:
         raise TmtError("data.temperature gives the weights", place="synthesis", remedy=remedy)
     method_: Any = method
     plan = Plan(method_, config.model_copy(update={"synthesis": SynthesisConfig()}), settings)
-    _ = plan.texts, plan.teachers, plan.final_config
+    _ = plan.texts, plan.teachers, plan.final_config  # each raises what is wrong with it
     return plan
 
 
-def changed_error(folder: Path, changed: Sequence[str]) -> TmtError:
-    """The error for a config or for files that differ from those that a synthesis began with."""
-    listed = "\n    ".join(changed)
-    return TmtError(
-        f"this synthesis began with other settings or files (then | now)\n    {listed}",
-        place=folder,
-        remedy="Restore them, or give the new synthesis another name:  --set name=NEW",
-    )
+def _valid(values: dict[str, Any], remedy: str) -> Config:
+    """The config with these values. Raises TmtError if it is not valid."""
+    try:
+        return Config.model_validate(values)
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, one['loc']))} {value_problem(one)}" for one in error.errors())
+        name = values["name"]
+        raise TmtError(f"the config of this run would not be valid: {problems}", place=name, remedy=remedy) from None
 
 
 def _trained(given: str) -> Teacher:
     folder = find_model(path_of(given))
     data = config_of_model(folder).data
     return Teacher(folder, *data.one_direction)
-
-
-def _flat(value: Any, path: str = "") -> dict[str, Any]:
-    """The values of nested mappings and lists by their path, such as config.data.corpus.0.kind."""
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
-    if not inside:
-        return {path: value}
-    return {k: v for key, one in inside for k, v in _flat(one, f"{path}.{key}" if path else str(key)).items()}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from pathlib import Path
 
@@ -13,15 +12,15 @@ from transformer_mt.corpora.base import WHOLE
 from transformer_mt.data.prepared import Prepared
 from transformer_mt.data.store import SIDES
 from transformer_mt.data.trained_on import TrainedOn
+from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import read_lines
-from transformer_mt.files.replace import replace_text, replaced_file
+from transformer_mt.files.replace import replace_text
 from transformer_mt.text.batches import as_lines, keys_of_pairs, texts_of_words
 from transformer_mt.text.cleaning import clean_text, fault_of_pair
-from transformer_mt.workflows.synthesis.plan import PAIRS, TEXT, Plan, Teacher
+from transformer_mt.workflows.synthesis.plan import Plan, Teacher
+from transformer_mt.workflows.synthesis.records import KEPT, READ, Counts, counts_in, parallel_files
 
 HELD_OUT = "in validation or test"
-READ, KEPT = "read", "kept"
-Counts = dict[str, int]
 
 
 class HeldOut:
@@ -38,10 +37,11 @@ class HeldOut:
     def __contains__(self, sentence: str) -> bool:
         return texts_of_words([sentence])[0] in self._known
 
-    def count(self, file: Path) -> int:
-        """How many lines of a file are among them."""
+    def count(self, file: Path) -> tuple[int, int]:
+        """How many lines a file has, and how many of them are among these sentences. Raises UnicodeDecodeError."""
         with file.open(encoding="utf-8", newline="\n") as lines:
-            return sum(line.removesuffix("\n") in self for line in lines)
+            found = Counter(line.removesuffix("\n") in self for line in lines)
+        return found.total(), found[True]
 
     def seen_by(self, teacher: Teacher) -> int | None:
         """How many of them, of either side, a trained model has learned from; None if that is unknown."""
@@ -52,43 +52,44 @@ class HeldOut:
 
 
 def write_texts(plan: Plan, held_out: HeldOut) -> Counts:
-    """Write the text to translate, unless that is done. Returns how many lines or pairs each rule dropped."""
-    done = plan.folder / f"{PAIRS if plan.own_pairs else TEXT}.json"
-    if not done.exists():
-        counts = _write_pairs(plan, held_out) if plan.own_pairs else _write_lines(plan, held_out)
+    """Write the text to translate, unless that is done. Returns how many lines or pairs each rule dropped.
+
+    Raises TmtError if nothing is left.
+    """
+    done = plan.counts_file(plan.text_stem)
+    if not (done.exists() and all(file.exists() for file in plan.text_files)):
+        counts, lines = Counter[str]({READ: 0, KEPT: 0}), _pairs if plan.own_pairs else _sentences
+        with parallel_files(plan.text_files) as write:
+            for texts, fault in lines(plan, held_out):
+                counts[READ] += 1
+                counts[fault or KEPT] += 1
+                if fault is None:
+                    write(*texts)
+            if not counts[KEPT]:
+                problem = f"nothing is left to translate of {counts[READ]:,} lines ({dropped(counts)})"
+                place = "data.corpus" if plan.own_pairs else "synthesis.text"
+                raise TmtError(problem, place=place, remedy="Give other text, and run the same command again.")
         replace_text(done, json.dumps(counts, indent=1) + "\n")
     return counts_in(done)
 
 
-def counts_in(file: Path) -> Counts:
-    """The counts that a finished step has written."""
-    counts: Counts = json.loads(file.read_text(encoding="utf-8"))
-    return counts
+def dropped(counts: Counts) -> str:
+    """What each rule dropped, in words; `none` if nothing was."""
+    rules = [f"{rule} {count:,}" for rule, count in counts.items() if rule not in (READ, KEPT)]
+    return ", ".join(rules) or "none"
 
 
-def _write_pairs(plan: Plan, held_out: HeldOut) -> Counts:
-    """Both sides of the training pairs."""
-    data, counts = plan.config.data, Counter[str]({READ: 0, KEPT: 0})
-    with ExitStack() as stack:
-        sides = [
-            stack.enter_context(stack.enter_context(replaced_file(plan.file(PAIRS, one))).open("w", encoding="utf-8"))
-            for one in plan.languages
-        ]
-        for pair in _training_pairs(plan):
-            source, target = (
-                clean_text(text, data.cleaning, language) for text, language in zip(pair, plan.languages, strict=True)
-            )
-            counts[READ] += 1
-            fault = fault_of_pair(source, target, data.cleaning, trains=True)
-            if fault is None and (source in held_out or target in held_out):
-                fault = HELD_OUT
-            counts[fault or KEPT] += 1
-            if fault is None:
-                for file, text in zip(sides, (source, target), strict=True):
-                    file.write(f"{text}\n")
-        for file in sides:
-            file.close()
-    return dict(counts)
+def _pairs(plan: Plan, held_out: HeldOut) -> Iterator[tuple[Sequence[str], str | None]]:
+    """Both sides of the training pairs, with the first rule that a pair breaks."""
+    data = plan.config.data
+    for pair in _training_pairs(plan):
+        source, target = (
+            clean_text(text, data.cleaning, language) for text, language in zip(pair, plan.languages, strict=True)
+        )
+        fault = fault_of_pair(source, target, data.cleaning, trains=True)
+        if fault is None and (source in held_out or target in held_out):
+            fault = HELD_OUT
+        yield (source, target), fault
 
 
 def _training_pairs(plan: Plan) -> Iterator[tuple[str, str]]:
@@ -100,19 +101,12 @@ def _training_pairs(plan: Plan) -> Iterator[tuple[str, str]]:
                 yield from ((pair.source, pair.target) for pair in corpus.read(split))
 
 
-def _write_lines(plan: Plan, held_out: HeldOut) -> Counts:
-    """The sentences of files in one language, each once."""
-    language, counts = plan.teachers[0].source, Counter[str]({READ: 0, KEPT: 0})
-    fault_of = _fault_of_line(plan, held_out)
-    with replaced_file(plan.file(TEXT, language)) as aside, aside.open("w", encoding="utf-8") as file:
-        for text in (text for one in plan.texts for _, text in read_lines(one)):
-            cleaned = clean_text(text, plan.config.data.cleaning, language)
-            counts[READ] += 1
-            fault = fault_of(cleaned)
-            counts[fault or KEPT] += 1
-            if fault is None:
-                file.write(f"{cleaned}\n")
-    return dict(counts)
+def _sentences(plan: Plan, held_out: HeldOut) -> Iterator[tuple[Sequence[str], str | None]]:
+    """The sentences of files in one language, with the first rule that a sentence breaks."""
+    fault_of, language = _fault_of_line(plan, held_out), plan.teachers[0].source
+    for text in (text for one in plan.texts for _, text in read_lines(one, in_corpus=False)):
+        cleaned = clean_text(text, plan.config.data.cleaning, language)
+        yield [cleaned], fault_of(cleaned)
 
 
 def _fault_of_line(plan: Plan, held_out: HeldOut) -> Callable[[str], str | None]:

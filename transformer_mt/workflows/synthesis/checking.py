@@ -1,0 +1,147 @@
+"""The check of a plan before anything is prepared, trained or written, and the file that says what has begun."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from transformer_mt.config.credentials import without_credentials_in
+from transformer_mt.config.load import CONFIG, differences, load_config
+from transformer_mt.config.schema import Config
+from transformer_mt.data.prepare import require_replaceable
+from transformer_mt.data.prepared import CorpusFile, prepared_folder
+from transformer_mt.decoding.finding import WEIGHTS, finished_at
+from transformer_mt.errors import TmtError
+from transformer_mt.files.opening import archive_of
+from transformer_mt.files.replace import replace_text
+from transformer_mt.training.run_directory import FACTS
+from transformer_mt.workflows.parents import parent_of
+from transformer_mt.workflows.synthesis.plan import Plan
+from transformer_mt.workflows.synthesis.records import read_object
+
+PLAN = "plan.json"
+# Keys that change no sentence and no weight, so they may change between two calls.
+FREE = ("runtime", "data.workers", "data.prepared")
+EPOCHS = "training.max_epochs"  # of the final model, they depend on what is kept
+FILE = "file "
+NEW_NAME = "choose another name:  --set name=NEW"
+
+
+def require_possible(plan: Plan) -> None:
+    """Raises TmtError if the plan does not fit what is on the disk.
+
+    Its folder has begun with other settings or files, teachers were trained with other settings, a folder contains
+    something else, or a model to start from is missing.
+    """
+    require_same(plan)
+    for one in plan.to_train:
+        assert one.config is not None
+        require_own_run(one.run, one.config)
+    require_own_run(plan.run, plan.final_config, EPOCHS)
+    for folder, config in [
+        *((one.run, one.config) for one in plan.to_train if one.config is not None),
+        (plan.run, plan.final_config),
+    ]:
+        parent_of(config, folder)
+        require_replaceable(prepared_folder(config))
+
+
+def require_own_run(folder: Path, config: Config, *free: str) -> None:
+    """Raises TmtError if the folder contains something else than a run of this config.
+
+    free: more keys that may differ
+    """
+    if folder.exists() and not (folder / FACTS).exists() and (not folder.is_dir() or _others(folder)):
+        remedy = f"Move it away, or {NEW_NAME}"
+        raise TmtError("a run of this synthesis needs this folder, which contains no run", place=folder, remedy=remedy)
+    if not (folder / CONFIG).exists():
+        return
+    changed = differences(load_config(folder / CONFIG), config)
+    changed = [one for one in changed if not one.startswith((*FREE, *(f"{key}:" for key in free)))]
+    if changed:
+        listed = "\n    ".join(changed)
+        raise TmtError(
+            f"this run was trained with other settings (then | now)\n    {listed}",
+            place=folder,
+            remedy=f"Restore them, or {NEW_NAME}",
+        )
+
+
+def require_same(plan: Plan) -> None:
+    """Raises TmtError with all that has changed since the synthesis began, or if its folder contains something else."""
+    file = plan.folder / PLAN
+    if not file.exists():
+        if plan.folder.exists() and (not plan.folder.is_dir() or _others(plan.folder)):
+            remedy = "Choose another name or synthesis.folder."
+            raise TmtError("this folder contains files but no synthesis", place=plan.folder, remedy=remedy)
+        return
+    before = read_object(file, plan.folder)
+    if not has_begun(plan):
+        return
+    for written, of_files in ((_settings, False), (_files, True)):  # a corpus of other settings is not fetched
+        now = written(plan)
+        then = {key: value for key, value in before.items() if key.startswith(FILE) == of_files}
+        changed = [key for key in dict.fromkeys([*then, *now]) if then.get(key) != now.get(key)]
+        if changed:
+            raise _changed_error(plan, [f"{key}: {then.get(key)} | {now.get(key)}" for key in changed])
+
+
+def has_begun(plan: Plan) -> bool:
+    """Whether the text to translate is complete, or more. Before, nothing is lost if settings or text change."""
+    text = f"{plan.text_stem}."
+    done = plan.counts_file(plan.text_stem).name
+    return any(one == done or not one.startswith((text, PLAN)) for one in _others(plan.folder))
+
+
+def begin(plan: Plan) -> None:
+    """Write what the result depends on, unless the synthesis has begun."""
+    if not has_begun(plan):
+        values = _settings(plan) | _files(plan)
+        replace_text(plan.folder / PLAN, json.dumps(values, indent=1, ensure_ascii=False) + "\n")
+
+
+def _others(folder: Path) -> list[str]:
+    return [one.name for one in folder.iterdir() if not one.name.startswith(".")]
+
+
+def _settings(plan: Plan) -> dict[str, Any]:
+    """Settings that the result depends on, as plain values by key."""
+    values = {"method": plan.method, "config": plan.config.model_dump(mode="json")}
+    values["synthesis"] = plan.settings.model_dump(mode="json", exclude={"folder"})
+    flat = _flat(without_credentials_in(values))
+    return {key: value for key, value in flat.items() if not key.startswith(tuple(f"config.{one}" for one in FREE))}
+
+
+def _files(plan: Plan) -> dict[str, Any]:
+    """The checksums of the files that the result depends on. Fetches corpora that are not on the disk."""
+    corpora = [one.corpus(one, *plan.languages) for one in plan.config.data.corpus]
+    for corpus in corpora:
+        corpus.fetch()
+    texts = [archive_of(file) or file for file in plan.texts]
+    files = [*texts, *(file for corpus in corpora for file in corpus.files())]
+    models = [one.run / WEIGHTS for one in plan.teachers if one.config is None]
+    return {f"{FILE}{one.path}": one.sha256 or one.version for one in map(CorpusFile.of, [*files, *models])}
+
+
+def _changed_error(plan: Plan, changed: Sequence[str]) -> TmtError:
+    listed = "\n    ".join(changed)
+    remedy = "Restore them, or give the new synthesis another name:  --set name=NEW"
+    trained = [str(one.run) for one in plan.to_train if finished_at(one.run) is not None]
+    if trained and len(trained) == len(plan.to_train):
+        remedy += "   and, to use its teachers instead of training them again, remove synthesis.teachers and"
+        remedy += f" synthesis.teacher and add:  --set 'synthesis.models=[{', '.join(trained)}]'"
+    return TmtError(
+        f"this synthesis began with other settings or files (then | now)\n    {listed}",
+        place=plan.folder,
+        remedy=remedy,
+    )
+
+
+def _flat(value: Any, path: str = "") -> dict[str, Any]:
+    """The values of nested mappings and lists by their path, such as config.data.corpus.0.kind."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
+    if not inside:
+        return {path: value}
+    return {k: v for key, one in inside for k, v in _flat(one, f"{path}.{key}" if path else str(key)).items()}
