@@ -18,7 +18,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-PACKAGES = ("pydantic", "yaml", "tqdm.auto", "tabulate", "safetensors.torch", "filelock")
+PACKAGES = ("pydantic", "pydantic_core", "yaml", "tqdm.auto", "tabulate", "safetensors.torch", "filelock")
 _MISSING: Any = object()
 
 

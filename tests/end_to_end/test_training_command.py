@@ -25,7 +25,7 @@ from transformer_mt.data.prepared import prepared_folder
 from transformer_mt.errors import TmtError
 from transformer_mt.training.state import TrainState
 from transformer_mt.training.trainer import Trainer
-from transformer_mt.workflows.train import _interrupted
+from transformer_mt.workflows.interruption import interrupted_error
 
 pytestmark = pytest.mark.slow
 
@@ -222,9 +222,9 @@ def test_a_changed_data_key_is_refused_before_anything_is_prepared(finished: Pat
 
 
 def test_a_second_ctrl_c_says_whether_there_is_a_checkpoint(tmp_path: Path):
-    assert "there is no checkpoint yet" in str(_interrupted(tmp_path))
+    assert "there is no checkpoint yet" in str(interrupted_error(tmp_path))
     (tmp_path / "checkpoints" / "step-0000012").mkdir(parents=True)
-    assert "interrupted; the last checkpoint is of step 12" in str(_interrupted(tmp_path))
+    assert "interrupted; the last checkpoint is of step 12" in str(interrupted_error(tmp_path))
 
 
 def test_an_unknown_device_is_refused_before_anything_is_written(numbers: Any, tmp_path: Path, monkeypatch):
