@@ -86,8 +86,8 @@ def test_every_mistake_is_named_at_once(tmp_path: Path) -> None:
         {"kind": "multi30k"},
         TABLE,
         {**TABLE, "direction": "fr-en"},
-        {"kind": "multi30k", "tag": "<2en>"},
-        directions=["ko-en", "ko-en", "de-en", "de-de"],
+        {"kind": "aihub", "files": "aihub", "direction": "de-en"},
+        directions=["ko-en", "ko-en", "de-en", "de-de", "mul-en"],
         source="ko",
     )
     for part in (
@@ -97,7 +97,8 @@ def test_every_mistake_is_named_at_once(tmp_path: Path) -> None:
         "no corpus has pairs for 'ko-en'",
         "corpus 2 (tsv): its languages are unknown; add `languages: [SOURCE, TARGET]`",
         "corpus 3 (tsv) has none of the directions",
-        "corpus 4 (multi30k): the tag <2en> means a target language",
+        "corpus 4 (aihub) has 'ko' in all its pairs, which de-en has not",
+        "'mul-en' has the code mul, which means several languages",
     ):
         assert part in text
     assert "for 'de-en'" not in text
@@ -116,10 +117,52 @@ def test_every_mistake_is_named_at_once(tmp_path: Path) -> None:
         ),
         ({"corpus": [BOOK, {"kind": "multi30k", "direction": "ko-en"}]}, "has the languages de, en, not ko-en"),
         ({"corpus": [{**BOOK, "tag": "<unk>"}]}, "<unk> is a mark of every vocabulary"),
+        ({"corpus": [{**BOOK, "tag": "<2fr>"}]}, "<2fr> is the form of tags that name a target language"),
+        ({"corpus": [{**TABLE, "languages": ["ko", "en", "de"]}]}, "must have at most 2 values"),
     ],
 )
 def test_values_that_are_wrong_by_themselves(tmp_path: Path, data: dict[str, Any], message: str) -> None:
     assert message in problems(tmp_path, **data)
+
+
+MISTAKES: list[tuple[dict[str, Any], str]] = [
+    (
+        {"directions": ["German-en"]},
+        """'data.directions.0' is "German-en", but must be two ISO 639 codes, such as ko-en""",
+    ),
+    ({"directions": []}, "'data.directions' is [], but must not be empty"),
+    ({"directions": "ko-en"}, """'data.directions' is "ko-en", but must be a list"""),
+    ({"directions": ["ko-en", "ko-en"]}, "data: directions: 'ko-en' is named twice"),
+    (
+        {"source": "en"},
+        "data: directions cannot be combined with source and target; remove these, or `directions`",
+    ),
+    (
+        {"corpus": [BOOK, {**TABLE, "direction": ["ko-en"]}]},
+        """'data.corpus.1.direction' is ["ko-en"], but must be text; put numbers and true or false in quotes""",
+    ),
+    (
+        {"corpus": [{"kind": "multi30k"}, {**TABLE, "languages": ["Korean", "en"]}]},
+        "'data.corpus.1.languages.0' is \"Korean\", but must be an ISO 639 code of two or three small letters, such as"
+        " en, ko or deu; did you mean 'ko'?",
+    ),
+]
+
+
+@pytest.mark.parametrize(("data", "line"), MISTAKES)
+def test_one_mistake_is_one_line(tmp_path: Path, data: dict[str, Any], line: str) -> None:
+    """The removal of a wrong value while the rest is checked must not cause further, false lines."""
+    (only,) = [one for one in problems(tmp_path, **data).splitlines() if one.strip()]
+    assert only.partition(": ")[2] == line
+
+
+def test_morphemes_are_refused_on_a_side_of_several_languages(tmp_path: Path) -> None:
+    pieces, morphemes = {"kind": "sentencepiece"}, {"kind": "sentencepiece", "morphemes": "mecab"}
+    text = problems(tmp_path, tokenizer={"source": morphemes, "target": pieces})
+    assert "tokenizer option 'morphemes' is for Korean alone, but the source side of data.directions has" in text
+    assert "target side" not in text
+    assert "the target side" in problems(tmp_path, tokenizer=morphemes)
+    Config.model_validate(values(tokenizer={"source": pieces, "target": morphemes}, directions=["en-ko", "de-ko"]))
 
 
 def test_a_tokenizer_for_one_language_is_refused_on_a_side_of_several(tmp_path: Path) -> None:

@@ -109,6 +109,10 @@ def test_a_tag_that_is_a_word_of_the_corpus_is_refused(workshop: Workshop) -> No
     rows = [*workshop.numbered(3), ("ein <made> Wort", "a word")]
     with pytest.raises(TmtError, match="tag '<made>' is a word of the corpus"):
         workshop.prepare(workshop.splits(rows, tag="<made>"))
+    rows[-1] = ("ein <2en> Wort", "a word")
+    with pytest.raises(TmtError, match="tag '<2en>' is a word of the corpus") as caught:
+        workshop.prepare(workshop.splits(rows, languages=["de", "en"]), **BOTH)
+    assert caught.value.remedy == "Change this word in the corpus."
 
 
 def test_random_segmentations_keep_the_tags(workshop: Workshop) -> None:
@@ -248,3 +252,26 @@ def test_a_parent_without_tags_keeps_its_vocabulary_and_one_with_tags_gets_no_wo
     values["tokenizer"]["extend"], values["training"]["start_from"] = 3, "runs/many"
     with pytest.raises(TmtError, match="a model with tags cannot get new words"):
         Parent("runs/many", many.folder).with_tags(Config.model_validate(values))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [{"source": "en", "target": "de"}, {**BOTH, "directions": ["en-de"]}, BOTH],
+    ids=["reversed", "one tagged direction", "both directions"],
+)
+def test_sentences_that_a_parent_of_another_direction_was_trained_on_are_reported(
+    workshop: Workshop, data: dict[str, Any]
+) -> None:
+    rows = workshop.numbered(5)
+    one = workshop.prepare(workshop.splits(rows), prepared=str(workshop.folder / "one"))
+    test = [*rows[:2], ("ganz neu", "quite new")]
+    languages = {"languages": ["de", "en"]} if "directions" in data else {}
+    if not languages:
+        test = [(target, source) for source, target in test]
+    corpus = workshop.splits(workshop.numbered(4, 50), test=test, name="child", **languages)
+    config = workshop.config(corpus, tokenizer={"kind": "whitespace", "min_frequency": 1}, **data)
+    report = prepare(config, parent=Parent("runs/one", one.folder)).report
+    assert report.parent is not None
+    count = 2 * len(config.data.all_directions)
+    assert report.parent.seen["test"] == {"source": count, "target": count}
+    assert report.parent.seen["validation"] == {"source": 0, "target": 0}

@@ -25,7 +25,7 @@ def _of(values: list[int]) -> TrainedOn:
 def test_it_knows_each_sentence_and_survives_the_file(known: list[int], others: list[int]) -> None:
     one, asked = _of(known), np.array([*known, *others], np.uint64)
     wanted = sum(value in set(known) for value in [*known, *others])
-    assert one.seen("source", asked) == (wanted, 1.0)
+    assert one.seen(asked) == (wanted, 1.0)
 
 
 @given(st.sets(st.integers(0, 2**64 - 1), max_size=60), st.sets(st.integers(0, 2**64 - 1), max_size=60))
@@ -34,7 +34,7 @@ def test_of_large_corpora_a_sample_is_decided_exactly(one: set[int], other: set[
         patch.setattr(trained_on, "MOST", 20)
         both = _of(list(one)).with_parent(_of(list(other)))
         assert len(both.hashes["source"]) <= 20
-        count, share = both.seen("source", np.array([*one, *other], np.uint64))
+        count, share = both.seen(np.array([*one, *other], np.uint64))
         decided = {value for value in one | other if value <= share * 2**64}
         assert count <= len([*one, *other])
         assert {int(value) for value in both.hashes["source"]} <= one | other

@@ -104,6 +104,9 @@ def test_which_direction_a_request_means(config: Config) -> None:
     for to, source in (("fr", None), ("de", "fr"), ("en", "en"), (None, "fr")):
         with pytest.raises(TmtError, match="this model does not translate"):
             direction_for(data, to, source, zero_shot=True)
+    tagged = data.model_copy(update={"corpus": (data.corpus[0].model_copy(update={"tag": "<2fr>"}),)})
+    with pytest.raises(TmtError, match="does not translate ko-fr"):  # the tag of a corpus makes no direction
+        direction_for(tagged, "fr", "ko", zero_shot=True)
 
 
 def test_a_wrong_language_is_named_with_its_option_and_a_hint(config: Config) -> None:
@@ -189,12 +192,15 @@ def test_an_export_without_its_tags_is_refused(folder: Path, tmp_path: Path) -> 
 
 
 def test_damaged_tags_are_refused(folder: Path, tmp_path: Path) -> None:
-    for text in ("", "<2en>\n", "no tag\n", "<2ko>\n<2en>\n<2de>\n<synthetic>\n"):
+    reversed_tags = "".join(f"{tag}\n" for tag in reversed(load_model_directory(folder).source.tags))
+    no_tags, other_end = "tags.txt has lines that are no tags", "vocabulary.txt does not end with the tags of tags.txt"
+    for text, problem in (("", no_tags), ("no tag\n", no_tags), ("<2fr>\n", other_end), (reversed_tags, other_end)):
         copy = tmp_path / str(len(text))
         shutil.copytree(folder, copy)
         (copy / "source" / "tags.txt").write_text(text)
-        with pytest.raises(TmtError):
+        with pytest.raises(TmtError, match=problem) as caught:
             load_model([copy])
+        assert str(copy / "source") in str(caught.value)
 
 
 def test_documents_and_glossaries_keep_to_the_direction(model: Interpreter, folder: Path) -> None:

@@ -343,7 +343,7 @@ def _start_from(folder: Path) -> None:
     own = TrainedOn.of_blocks([{side: np.arange(5, dtype=np.uint64) for side in ("source", "target")}])
     both = own.with_parent(parent.trained_on)
     both.to_bytes()
-    both.seen("source", np.arange(3, dtype=np.uint64))
+    both.seen(np.arange(3, dtype=np.uint64))
     codecs = []
     for codec in load_codecs(folder / "model"):
         tokenizer = codec.segmenter.tokenizer

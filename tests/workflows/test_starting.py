@@ -127,6 +127,27 @@ def test_tags_are_new_rows_and_the_rows_of_the_parent_keep_their_bits(work: Path
     assert tmt.load("runs/child").source.tags == ("<2de>",)
 
 
+@pytest.mark.parametrize("several", [True, False])
+def test_a_parent_without_the_tags_of_a_run_is_not_scored_with_its_own_tokens(
+    work: Path, several: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus = {"kind": "tsv", "files": "new.tsv", "split": {"validation": 30, "test": 20}}
+    languages: dict[str, Any] = {"source": "en", "target": "de", "corpus": {**corpus, "tag": "<made>"}}
+    if several:
+        languages = {"directions": ["en-de", "de-en"], "corpus": {**corpus, "languages": ["en", "de"]}}
+    config = child(
+        "runs/pieces",
+        data={**languages, "workers": 1, "prepared": "prepared"},
+        tokenizer={"extend": 9},
+        training={"bleu_sentences": 4, "max_steps": 2, "learning_rate": 3.0},
+    )
+    report = tmt.train(config)
+    assert [0] in [one.steps for one in report.compared]
+    assert "parent without new tokens" not in capsys.readouterr().err
+    tags = ("<2de>", "<2en>") if several else ("<made>",)
+    assert tmt.load("runs/child").source.tags == tags
+
+
 def test_what_the_config_leaves_out_comes_from_the_parent(work: Path) -> None:
     parent = load_config("runs/words/model/config.yaml")
     config = load_config(child(model={"dropout": 0.3}))

@@ -164,23 +164,26 @@ class DataConfig(Section):
                 yield f"directions: '{one}' is named twice"
             if one.source == one.target:
                 yield f"directions: '{one}' has the same language twice"
+            if SEVERAL in one:
+                yield f"directions: '{one}' has the code {SEVERAL}, which means several languages; name one of them"
         served = set[Direction]()
         for number, corpus in enumerate(self.corpus, start=1):
             found = corpus.readings(directions)
             served |= {reading.direction for reading in found}
             place = f"corpus {number} ({corpus.kind})"
             if not found and corpus.languages is None and corpus.direction is None and not corpus.says_languages:
-                yield f"{place}: its languages are unknown; add `languages: [SOURCE, TARGET]` of its columns"
+                remedy = "add `languages: [SOURCE, TARGET]` of its columns, or `direction`"
+                yield f"{place}: its languages are unknown; {remedy}"
             elif (known := corpus.corpus.languages) and not all({*one.own} <= {*known} for one in found):
                 yield f"{place} has the languages {', '.join(known)}, not {found[0].own}"
+            elif (always := corpus.corpus.always) and not all(always in one.own for one in found):
+                yield f"{place} has '{always}' in all its pairs, which {found[0].own} has not"
             elif not found:
                 yield f"{place} has none of the directions {', '.join(map(str, directions))}"
-            if corpus.tag is not None and corpus.tag in {one.tag for one in directions}:
-                yield f"{place}: the tag {corpus.tag} means a target language; choose another one"
         if any(corpus.readings(directions) for corpus in self.corpus):
             for one in directions:
                 if one not in served and one.source != one.target:
-                    yield f"directions: no corpus has pairs for '{one}'"
+                    yield f"directions: no corpus has pairs for '{one}' (see `languages` and `direction` of each)"
 
     @model_validator(mode="after")
     def _one_way_of_weighing(self) -> DataConfig:

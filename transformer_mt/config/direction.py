@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, NamedTuple
 
 from pydantic import AfterValidator, Field
 
 DIRECTION = r"^[a-z]{2,3}-[a-z]{2,3}$"
 TAG = r"^<[^<>\s]+>$"
+TARGET_TAG = re.compile(r"<2[a-z]{2,3}>")  # as `Direction.tag`
 SEVERAL = "mul"  # ISO 639-2: "multiple languages", of a tokenizer for them
 DirectionName = Annotated[str, Field(pattern=DIRECTION)]
 
 
-def _no_mark(tag: str) -> str:
+def _free(tag: str) -> str:
     if tag in ("<pad>", "<unk>", "<s>", "</s>"):
         raise ValueError(f"{tag} is a mark of every vocabulary; use another name")
+    if TARGET_TAG.fullmatch(tag):
+        raise ValueError(f"{tag} is the form of tags that name a target language; use another name")
     return tag
 
 
-Tag = Annotated[str, Field(pattern=TAG, max_length=50), AfterValidator(_no_mark)]
+Tag = Annotated[str, Field(pattern=TAG, max_length=50), AfterValidator(_free)]
 
 
 class Direction(NamedTuple):

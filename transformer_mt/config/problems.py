@@ -36,6 +36,7 @@ _WANTED = {
     "string_type": "must be text; put numbers and true or false in quotes",
     "tuple_type": "must be a list",
     "too_short": "must not be empty",
+    "too_long": "must have at most {max_length} values",
     "dict_type": "must be a mapping of keys",
     "model_type": "must be a mapping of keys",
     "model_attributes_type": "must be a mapping of keys",
@@ -62,8 +63,9 @@ def find_problems(source: YamlSource) -> list[str]:
     found: dict[str, int] = {}
     for _ in range(_ROUNDS):
         new = []
-        for path, sentence, named in _problems(values, source):
-            if path not in faulty and not named & names:  # else the removal has caused it
+        for path, sentence, named, is_missing in _problems(values, source):
+            # In a later round, the removal of a faulty key may have caused it.
+            if path not in faulty and not named & names and not (faulty and is_missing):
                 _add(found, f"{source.place(path)}: {sentence}", source.line(path))
                 new.append(path)
         removed = {_remove(values, path) for path in new} - {()}
@@ -77,7 +79,7 @@ def find_problems(source: YamlSource) -> list[str]:
 def problems_of_values(values: dict[str, Any]) -> list[str]:
     """What is wrong with single keys: unknown names and wrong values, without contradictions between keys."""
     found = _problems(values, YamlSource("", values, {}))
-    return list(dict.fromkeys(sentence for _, sentence, named in found if not named))
+    return list(dict.fromkeys(sentence for _, sentence, named, _ in found if not named))
 
 
 def _add(found: dict[str, int], sentence: str, line: int) -> None:
@@ -90,7 +92,7 @@ def _add(found: dict[str, int], sentence: str, line: int) -> None:
         found[f"{same}, or {wanted}"] = found.pop(same)
 
 
-Problem = tuple[KeyPath, str, set[str | int]]  # where, what, and the keys that the sentence names
+Problem = tuple[KeyPath, str, set[str | int], bool]  # where, what, the keys it names, and whether a key is missing
 
 
 def _problems(values: Any, source: YamlSource) -> Iterator[Problem]:
@@ -107,14 +109,14 @@ def _problems(values: Any, source: YamlSource) -> Iterator[Problem]:
         path = _path_in_file(loc, values, ends_in_key=item["type"] == "missing")
         if item["type"] != "value_error":
             unknown += item["type"] in _UNKNOWN
-            yield path, _sentence(item, path, values, unknown <= _MOST_SUGGESTIONS), set()
+            yield path, _sentence(item, path, values, unknown <= _MOST_SUGGESTIONS), set(), item["type"] == "missing"
             continue
         # One error has all contradictions of a section, one per line. Each gets the place of the first key it names.
         name = _name(path)
         for problem in str(item["ctx"]["error"]).splitlines():
             keys = [path + tuple(word.split(".")) for word in _WORD.findall(problem)]
             spot = next((key for key in keys if key in source.lines), path)
-            yield spot, f"{name}: {problem}" if name else problem, {key[-1] for key in keys}
+            yield spot, f"{name}: {problem}" if name else problem, {key[-1] for key in keys}, False
 
 
 def _path_in_file(loc: tuple[str | int, ...], values: Any, ends_in_key: bool) -> KeyPath:

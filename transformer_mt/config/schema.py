@@ -96,6 +96,9 @@ class Config(Section):
             if language == SEVERAL and tokenizer.tokenizer.one_language:
                 several = f"is for one language, but the {side} side of data.directions has several"
                 problems.append(f"tokenizer kind '{tokenizer.kind}' {several}; use sentencepiece")
+            if language == SEVERAL and getattr(tokenizer, "morphemes", "none") != "none":  # of sentencepiece
+                korean = f"is for Korean alone, but the {side} side of data.directions has several languages"
+                problems.append(f"tokenizer option 'morphemes' {korean}; remove it")
         if self.extends_vocabulary and self.training.start_from is None:
             problems.append("tokenizer.extend needs training.start_from; otherwise raise the size of the vocabulary")
         if problems:

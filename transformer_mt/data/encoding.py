@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from transformer_mt.config.direction import TARGET_TAG
 from transformer_mt.config.tokenizer import WordsConfig
 from transformer_mt.data.parallel import Progress
 from transformer_mt.data.passes import Origin
@@ -58,7 +59,9 @@ def build_codecs(
 
 def _tagged(tokens: Sequence[str], tags: Sequence[str]) -> Vocabulary:
     if word := next((tag for tag in tags if tag in tokens), None):
-        remedy = "Choose another tag, or change this word in the corpus."
+        is_free = not TARGET_TAG.fullmatch(word)  # a target language has only one tag
+        in_corpus = "change this word in the corpus."
+        remedy = f"Choose another tag, or {in_corpus}" if is_free else in_corpus.capitalize()
         raise TmtError(f"tag '{word}' is a word of the corpus", place="data.corpus", remedy=remedy)
     return Vocabulary(tokens, tags)
 

@@ -120,7 +120,7 @@ class Parent:
             seen[split] = dict.fromkeys(SIDES, 0)
             for keys in selection.keys(split):
                 for side in SIDES:
-                    found, checked[side] = trained_on.seen(side, keys[side])
+                    found, checked[side] = trained_on.seen(keys[side])
                     seen[split][side] += found
         added = {side: len(codecs[side]) - tokens[side] for side in SIDES}
         complete = trained_on is not None and trained_on.complete

@@ -62,11 +62,16 @@ class TrainedOn:
             both[side] = np.unique(np.concatenate([one[one <= limit], other[other <= limit]]))[:MOST]
         return TrainedOn(both, self.complete and parent.complete)
 
-    def seen(self, side: str, hashes: Hashes) -> tuple[int, float]:
-        """How many of these sentences are among the training sentences, and the share that could be checked."""
-        known = self.hashes[side]
-        checked = hashes[hashes <= _limit(known)]
-        return int(np.isin(checked, known).sum()), float(_limit(known)) / 2.0**64 if len(known) >= MOST else 1.0
+    def seen(self, hashes: Hashes) -> tuple[int, float]:
+        """How many of these sentences are among the training sentences, and the share that could be checked.
+
+        Sources and targets count alike: a model may have been trained in another direction, or started from such a one.
+        """
+        limit = min(_limit(known) for known in self.hashes.values())  # up to here, both sides are complete
+        checked = hashes[hashes <= limit]
+        found = np.logical_or.reduce([np.isin(checked, known) for known in self.hashes.values()])
+        whole = all(len(known) < MOST for known in self.hashes.values())
+        return int(found.sum()), 1.0 if whole else float(limit) / 2.0**64
 
     def to_bytes(self) -> bytes:
         """The content of the file."""

@@ -79,4 +79,4 @@ def direction_for(data: DataConfig, to: str | None, source: str | None, zero_sho
 def _is_zero_shot(chosen: Direction, data: DataConfig) -> bool:
     """Whether the model reads the source of some direction, and writes the target of another."""
     trained, tagged = data.all_directions, data.directions is not None
-    return tagged and any(one.source == chosen.source for one in trained) and chosen.tag in data.tags
+    return tagged and all(any(one[side] == chosen[side] for one in trained) for side in (0, 1))

@@ -47,12 +47,14 @@ class Scorer:
         config, most = self.config, self.config.training.bleu_sentences
         decoding = config.decoding.model_copy(update={"method": "beam", "beam": 1, "n_best": 1})
         places = self.prepared.places("validation", most)
-        bleu_of = self._bleu_of(places, self._translating_ids(decoding)) if most else None
+        bleu_of = self._bleu_of(places, self._translating_ids(decoding, self.prepared.codecs()[1])) if most else None
         return Validation(self._store, self.machine, bleu_of)
 
-    def _translating_ids(self, decoding: DecodingConfig) -> Callable[[Transformer, Sequence[int]], list[str]]:
+    def _translating_ids(
+        self, decoding: DecodingConfig, target: Codec
+    ) -> Callable[[Transformer, Sequence[int]], list[str]]:
         """A function that translates the sentences at some places of the split as they are stored, with their tags."""
-        store, target = self._store, self.prepared.codecs()[1]
+        store = self._store
 
         def translate(model: Transformer, places: Sequence[int]) -> list[str]:
             chosen, device = [store.source[place] for place in places], self.machine.device
@@ -64,9 +66,11 @@ class Scorer:
     def final(self, codecs: tuple[Codec, Codec] | None = None) -> Validation:
         """For a finished model: BLEU with the search of the config, as by `tmt evaluate --split validation`.
 
-        codecs: of the model, if they are not those of the prepared data; then only BLEU can be computed
+        codecs: of the model, if they are not those of the prepared data; then only BLEU can be computed. With several
+        directions, sentences are read as they are stored, so its source vocabulary must give them the same ids
         """
-        codecs, decoding = codecs or self.prepared.codecs(), self.config.decoding
+        own, decoding = self.prepared.codecs(), self.config.decoding
+        codecs = codecs or own
         places, sources = self.prepared.places("validation", self.sentences), self._texts[0]
 
         def translate(model: Transformer, places: Sequence[int]) -> list[str]:
@@ -74,7 +78,10 @@ class Scorer:
             translator = Translator([directory], decoding, Computing(scored=False))
             return [one.text for one in translator.translate([sources[place] for place in places], split=False)]
 
-        translating = translate if self.config.data.directions is None else self._translating_ids(decoding)
+        several = self.config.data.directions is not None
+        known = codecs[0].vocabulary.tokens
+        assert not several or known == own[0].vocabulary.tokens[: len(known)]
+        translating = self._translating_ids(decoding, codecs[1]) if several else translate
         bleu_of = self._bleu_of(places, translating) if self.config.training.bleu_sentences else None
         return Validation(self._store, self.machine, bleu_of)
 

@@ -63,8 +63,11 @@ def load_parent(model: Transformer, config: Config, parent: Parent, codecs: tupl
 def own_bleu(scorer: Scorer, parent: Parent, weights: Mapping[str, Tensor]) -> float | None:
     """BLEU of the parent without the new tokens, on the sentences that the candidates are compared on.
 
-    weights: of step 0. None if BLEU is off. Every process must call this.
+    weights: of step 0. None if BLEU is off, or if the parent lacks a tag of this run, so that it cannot read its
+    sentences. Every process must call this.
     """
+    if not {*scorer.config.data.tags} <= {*parent.codecs[0].tags}:
+        return None
     validation = scorer.final(parent.codecs)
     if validation.bleu_of is None:
         return None

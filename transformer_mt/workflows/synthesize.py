@@ -163,7 +163,7 @@ class _Synthesis:
     def _warn_of_given(self, held_out: HeldOut) -> None:
         """A note for each given model that was trained on sentences of validation or test sets."""
         for one in self.plan.teachers:
-            seen = held_out.seen_by(one, one.source != self.plan.languages.source) if one.config is None else 0
+            seen = held_out.seen_by(one) if one.config is None else 0
             if seen is None:
                 note(f"{one.run}: unknown whether this model was trained on sentences of validation or test sets")
             elif seen:

@@ -43,15 +43,12 @@ class HeldOut:
             found = Counter(line.removesuffix("\n") in self for line in lines)
         return found.total(), found[True]
 
-    def seen_by(self, teacher: Teacher, backward: bool) -> int | None:
+    def seen_by(self, teacher: Teacher) -> int | None:
         """How many of them, of either side, a trained model has learned from; None if that is unknown."""
         known = TrainedOn.read(teacher.run)
         if known is None:
             return None
-        sides = SIDES[::-1] if backward else SIDES  # of the model, in the order of ours
-        return sum(
-            known.seen(side, keys[own])[0] for keys in self._keys for own, side in zip(SIDES, sides, strict=True)
-        )
+        return sum(known.seen(keys[side])[0] for keys in self._keys for side in SIDES)
 
 
 def write_texts(plan: Plan, held_out: HeldOut) -> Counts:
