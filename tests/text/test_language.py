@@ -67,6 +67,8 @@ def test_numbers_and_ids(text: str) -> None:
     assert is_number(text)
 
 
-@pytest.mark.parametrize("text", ["Kapitel 3", "eins", "3 Hunde", "COVID 19"])
+@pytest.mark.parametrize(
+    "text", ["Kapitel 3", "eins", "3 Hunde", "COVID 19", "我们在3月去北京看朋友。", "彼は3時に駅で友達と会いました"]
+)
 def test_words_are_no_ids(text: str) -> None:
     assert not is_number(text)

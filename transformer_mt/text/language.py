@@ -17,6 +17,7 @@ from transformer_mt.config.languages import two_letters
 
 ODDS = 10.0  # a language must be so many times more probable than the expected one
 WORDS, WIDE_LETTERS = 5, 12  # shorter sentences are not judged; wide letters are those of three bytes, as in Korean
+WIDE_WORDS = 4  # wide letters that an id does not have
 _RELATED = (  # languages whose sentences are often the same; one stands for all of them
     {"no", "nb", "nn"},
     {"hr", "bs", "sr", "sh"},
@@ -53,12 +54,18 @@ def other_language(text: str, language: str) -> str | None:
 
 def is_long(text: str) -> bool:
     """Whether a sentence is long enough to recognise its language."""
-    return len(text.split()) >= WORDS or len(text.encode("utf-8", "replace")) - len(text) >= 2 * WIDE_LETTERS
+    return len(text.split()) >= WORDS or _wide(text) >= WIDE_LETTERS
+
+
+def _wide(text: str) -> float:
+    """About how many wide letters a text has."""
+    return (len(text.encode("utf-8", "replace")) - len(text)) / 2
 
 
 def is_number(text: str) -> bool:
     """Whether a text is a number, a code or an id, such as `4711`, `3.5 %` or `S0012`."""
-    return _NUMBER.fullmatch(text.strip()) is not None
+    is_sentence = _wide(text) >= WIDE_WORDS  # in Chinese, it has no spaces
+    return not is_sentence and _NUMBER.fullmatch(text.strip()) is not None
 
 
 def same_language(one: str, other: str) -> bool:
