@@ -1,0 +1,26 @@
+"""Draws docs/pictures/trials.svg, light and dark, from a finished search: that of the example in docs/tuning.md.
+
+python scripts/draw_trials.py CONFIG SPACE MINUTES [KEY=VALUE ...]      as they were given to tmt tune
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import transformer_mt as tmt
+from transformer_mt.reporting.trials import TrialCurve, draw_trials
+
+PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
+
+
+def main() -> None:
+    config, space, minutes, *overrides = sys.argv[1:]
+    ranked = tmt.tune(config, space, float(minutes), overrides=overrides).ranked
+    curves = [TrialCurve(one.number, one.scores, one.times) for one in sorted(ranked, key=lambda one: one.number)]
+    draw_trials(curves, ranked[0].number, "loss", PICTURES / "trials.svg")
+    draw_trials(curves, ranked[0].number, "loss", PICTURES / "trials-dark.svg", "dark")
+
+
+if __name__ == "__main__":
+    main()
