@@ -9,17 +9,16 @@ import sys
 from pathlib import Path
 
 import transformer_mt as tmt
-from transformer_mt.reporting.trials import TrialCurve, draw_trials
+from transformer_mt.workflows.tuning.results import draw
 
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "pictures"
 
 
 def main() -> None:
     config, space, minutes, *overrides = sys.argv[1:]
-    ranked = tmt.tune(config, space, float(minutes), overrides=overrides).ranked
-    curves = [TrialCurve(one.number, one.scores, one.times) for one in sorted(ranked, key=lambda one: one.number)]
-    draw_trials(curves, ranked[0].number, "loss", PICTURES / "trials.svg")
-    draw_trials(curves, ranked[0].number, "loss", PICTURES / "trials-dark.svg", "dark")
+    report = tmt.tune(config, space, float(minutes), overrides=overrides)
+    draw(report.trials, report.measure, PICTURES / "trials.svg")
+    draw(report.trials, report.measure, PICTURES / "trials-dark.svg", "dark")
 
 
 if __name__ == "__main__":

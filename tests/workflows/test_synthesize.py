@@ -70,6 +70,15 @@ def test_settings_of_teachers_are_exchanged_with_the_sides(numbers: Any, here: P
     assert [one.min_frequency for one in (backward.config.source_tokenizer, backward.config.target_tokenizer)] == [1, 7]
 
 
+def test_a_temperature_holds_for_teachers_and_for_the_final_model(numbers: Any, here: Path):
+    values = values_of(numbers, here, teacher=["training.max_epochs=2"])
+    values["data"]["temperature"] = 2.0
+    plan = plan_of(Config.model_validate(values), "diversify")
+    configs = [one.config for one in plan.to_train if one.config is not None]
+    assert [one.data.temperature for one in (*configs, plan.final_config)] == [2.0, 2.0, 2.0]
+    assert [corpus.weight for corpus in plan.final_config.data.corpus] == [1.0, 1.0, 1.0]
+
+
 def test_diversification_adds_the_translations_of_both_sides(
     numbers: Any, here: Path, capsys: pytest.CaptureFixture[str]
 ):

@@ -75,20 +75,8 @@ def tmt(
 
 
 COMMANDS = (
-    *(
-        "init",
-        "download",
-        "prepare",
-        "train",
-        "tune",
-        "synthesize",
-        "translate",
-        "serve",
-        "evaluate",
-        "score",
-        "inspect",
-    ),
-    *("average", "plot", "export"),
+    *("init", "download", "prepare", "train", "tune", "synthesize", "translate", "serve", "evaluate", "score"),
+    *("inspect", "average", "plot", "export"),
 )
 
 

@@ -109,8 +109,9 @@ def flat_values(config: BaseModel) -> dict[str, Any]:
 def key_values(config: Config, keys: Sequence[str]) -> dict[str, Any]:
     """The values of keys such as `training.learning_rate`; None for one that this config does not have."""
     values: dict[str, Any] = {}
+    whole = config.model_dump(mode="json")
     for key in keys:
-        found: Any = config.model_dump(mode="json")
+        found: Any = whole
         for part in key.split("."):
             found = found.get(part) if isinstance(found, dict) else None
         values[key] = found

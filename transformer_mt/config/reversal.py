@@ -28,8 +28,6 @@ def reversed_config(config: Config) -> Config:
     data["cleaning"]["leaks"] = _OTHER.get(data["cleaning"]["leaks"], data["cleaning"]["leaks"])
     for corpus in data["corpus"]:
         corpus.pop("sha256", None)  # in the order of the files, which is another one; the config has been checked
-        if data["temperature"] is not None:
-            corpus.pop("weight")
     return Config.model_validate(values)
 
 

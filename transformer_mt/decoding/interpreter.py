@@ -119,8 +119,7 @@ class Interpreter(LineReader, ABC):
         Raises TmtError if `lines` is not text, if a prefix is too long, if a term is not in its line, or if there are
         fewer or more prefixes or lists of terms than lines.
         """
-        if (to, source) != (None, None) or self.config.data.source is None:
-            chosen = self.towards(to, source, zero_shot)
+        if (chosen := self._chosen(to, source, zero_shot)) is not self:
             return chosen.translate(lines, prefixes, chunk_size, align, split=split, terms=terms)
         one_line = isinstance(lines, str)
         n_lines = 1 if one_line else len(lines) if isinstance(lines, Sized) else None
@@ -285,10 +284,7 @@ class Interpreter(LineReader, ABC):
         """
         if isinstance(sources, str) != isinstance(targets, str):
             raise TmtError("one side is a line, the other is not", remedy="Give two lines, or two lists of lines.")
-        one = self
-        if (to, source) != (None, None) or self.config.data.source is None:
-            one = self.towards(to, source, zero_shot)
-        scores = one._score(checked(sources), checked(targets), align, gain)
+        scores = self._chosen(to, source, zero_shot)._score(checked(sources), checked(targets), align, gain)
         return next(scores) if isinstance(sources, str) else scores
 
     def _score(self, sources: Iterator[str], targets: Iterator[str], align: bool, gain: bool) -> Iterator[PairScore]:

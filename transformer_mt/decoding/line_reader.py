@@ -70,6 +70,11 @@ class LineReader:
             return self
         return self.turned(direction_for(data, to, source, zero_shot))
 
+    def _chosen(self, to: str | None, source: str | None, zero_shot: bool) -> Self:
+        """`towards` for one call: this model itself if the call names no language and its direction is known."""
+        is_known = self.config.data.source is not None
+        return self if is_known and (to, source) == (None, None) else self.towards(to, source, zero_shot)
+
     def turned(self, direction: Direction) -> Self:
         """The same loaded model for a direction, which is not checked."""
         other = copy(self)

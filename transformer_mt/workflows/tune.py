@@ -24,7 +24,7 @@ from transformer_mt.reporting.table import duration
 from transformer_mt.training.supervisor import Supervisor
 from transformer_mt.workflows.interruption import interrupted_error
 from transformer_mt.workflows.tuning.halving import REDUCTION, first_rung, why_stopped
-from transformer_mt.workflows.tuning.results import BEST, HEADINGS, as_json, draw, table, write_best
+from transformer_mt.workflows.tuning.results import BEST, HEADINGS, PICTURE, as_json, draw, table, write_best
 from transformer_mt.workflows.tuning.study import Measure, State, Study, Trial, ranked
 from transformer_mt.workflows.tuning.trial import Bench, is_of_machine
 
@@ -325,5 +325,5 @@ class _Search:
         if best:
             file = self.folder / BEST
             write_best(self.config, self.bench.config_of(best[0]), trials, self.space, self.measure, file)
-            picture = draw(trials, self.measure, self.folder)
+            picture = draw(trials, self.measure, self.folder / PICTURE)
         return TuneReport(self.folder, self.measure, file, picture, self.spent, trials, self.space)

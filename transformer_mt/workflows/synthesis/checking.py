@@ -10,6 +10,7 @@ from typing import Any
 from transformer_mt.config.credentials import without_credentials_in
 from transformer_mt.config.load import CONFIG, differences, load_config
 from transformer_mt.config.schema import Config
+from transformer_mt.data.passes import passes_of
 from transformer_mt.data.prepare import require_replaceable
 from transformer_mt.data.prepared import CorpusFile, prepared_folder
 from transformer_mt.decoding.finding import WEIGHTS, finished_at
@@ -116,7 +117,7 @@ def _settings(plan: Plan) -> dict[str, Any]:
 
 def _files(plan: Plan) -> dict[str, Any]:
     """The checksums of the files that the result depends on. Fetches corpora that are not on the disk."""
-    corpora = [one.corpus(one, *plan.languages) for one in plan.config.data.corpus]
+    corpora = [one.corpus for one in passes_of(plan.config.data)]
     for corpus in corpora:
         corpus.fetch()
     texts = [archive_of(file) or file for file in plan.texts]

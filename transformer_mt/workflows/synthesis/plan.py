@@ -29,16 +29,13 @@ from transformer_mt.workflows.models import config_of_model
 PAIRS, TEXT = "pairs", "text"
 TEACHERS = {"back": 1, "forward": 1, "diversify": 3, "distill": 3}  # for each direction
 METHODS: tuple[str, ...] = get_args(Method)
-# Keys that change no sentence and no weight, so they may change between two calls.
-FREE = ("runtime", "data.workers", "data.prepared")
 
 
 class Teacher(NamedTuple):
     """A model that translates. config: to train it with; None: it is trained already. run: its folder"""
 
     run: Path
-    source: str
-    target: str
+    direction: Direction
     config: Config | None = None
 
 
@@ -112,7 +109,7 @@ class Plan:
         forward, backward = self.languages, self.languages.reversed
         needed = {"back": [backward], "diversify": [forward, backward]}.get(self.method, [forward])
         if self.settings.models is not None:
-            return sorted(self._given(needed), key=lambda one: (one.source, one.target) != forward)
+            return sorted(self._given(needed), key=lambda one: one.direction != forward)
         count = self.settings.teachers or TEACHERS[self.method]
         if self.config.seed + count >= SEEDS:
             problem = f"the teachers need the seeds up to {self.config.seed + count}; the largest is {SEEDS - 1}"
@@ -124,14 +121,14 @@ class Plan:
         found = [_trained(given) for given in self.settings.models or ()]
         used = Counter(one.run.resolve() for one in found)
         for one in found:
-            if (one.source, one.target) not in needed:
+            if one.direction not in needed:
                 wanted = " or ".join(map(str, needed))
-                problem = f"this model translates {one.source}-{one.target}; `{self.method}` needs {wanted}"
+                problem = f"this model translates {one.direction}; `{self.method}` needs {wanted}"
                 raise TmtError(problem, place=one.run, remedy="Remove it from synthesis.models.")
             if used[one.run.resolve()] > 1:
                 raise TmtError("synthesis.models names this model twice", place=one.run, remedy="Name it once.")
         for direction in needed:
-            if direction not in [(one.source, one.target) for one in found]:
+            if direction not in [one.direction for one in found]:
                 raise TmtError(
                     f"`{self.method}` needs models of both directions; none translates {direction}",
                     place="synthesis.models",
@@ -147,19 +144,18 @@ class Plan:
         values = config.model_dump(mode="json")
         values |= {"name": f"{self.config.name}-teacher-{direction}", "seed": self.config.seed + number}
         config = _valid(values, "Shorten the name.")
-        return Teacher(RUNS / f"{config.name}-{config.seed}", *direction, config)
+        return Teacher(RUNS / f"{config.name}-{config.seed}", direction, config)
 
     @cached_property
     def parts(self) -> list[Part]:
         """Diversification: one for each teacher. Otherwise all teachers together, as an ensemble."""
         if self.method != "diversify":
-            first = self.teachers[0]
-            return [Part(f"{first.source}-{first.target}", tuple(self.teachers), self.method == "back")]
-        parts = list[Part]()
+            return [Part(str(self.teachers[0].direction), tuple(self.teachers), self.method == "back")]
+        parts, numbers = list[Part](), Counter[Direction]()
         for teacher in self.teachers:
-            direction, same = f"{teacher.source}-{teacher.target}", (teacher.source, teacher.target)
-            number = 1 + sum((one.source, one.target) == same for part in parts for one in part.teachers)
-            parts.append(Part(f"{direction}-{number}", (teacher,), same != self.languages))
+            numbers[teacher.direction] += 1
+            name = f"{teacher.direction}-{numbers[teacher.direction]}"
+            parts.append(Part(name, (teacher,), teacher.direction != self.languages))
         return parts
 
     def file(self, stem: str, language: str) -> Path:
@@ -168,12 +164,12 @@ class Plan:
 
     def text_of(self, part: Part) -> Path:
         """The sentences that a part translates."""
-        return self.file(self.text_stem, part.teachers[0].source)
+        return self.file(self.text_stem, part.teachers[0].direction.source)
 
     @property
     def text_files(self) -> list[Path]:
         """The sentences to translate, in each language that is translated."""
-        languages = self.languages if self.own_pairs else [self.teachers[0].source]
+        languages = self.languages if self.own_pairs else [self.teachers[0].direction.source]
         return [self.file(self.text_stem, language) for language in languages]
 
     @property
@@ -212,9 +208,6 @@ class Plan:
                     **({"tag": settings.tag} if self.method == "back" and settings.tag else {}),
                 }
             )
-        if self.config.data.temperature is not None:
-            for corpus in corpora:
-                del corpus["weight"]
         return _valid({**values, "name": self.name}, "Shorten the name, or lower synthesis.real_weight.")
 
     def epochs(self, before: float, now: float) -> int | None:
@@ -258,4 +251,4 @@ def _trained(given: str) -> Teacher:
     if data.directions is not None:
         problem = f"this model translates several directions ({data.direction}); a synthesis needs a model of one"
         raise TmtError(problem, place=folder, remedy="Remove it from synthesis.models.")
-    return Teacher(folder, *data.one_direction)
+    return Teacher(folder, data.one_direction)

@@ -9,6 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 from transformer_mt.corpora.base import WHOLE
+from transformer_mt.data.passes import TRAIN, passes_of
 from transformer_mt.data.prepared import Prepared
 from transformer_mt.data.store import SIDES
 from transformer_mt.data.trained_on import TrainedOn
@@ -94,16 +95,15 @@ def _pairs(plan: Plan, held_out: HeldOut) -> Iterator[tuple[Sequence[str], str |
 
 def _training_pairs(plan: Plan) -> Iterator[tuple[str, str]]:
     """All pairs of corpora that can become training pairs. Those that prepare held out are among them."""
-    for options in plan.config.data.corpus:
-        corpus = options.corpus(options, *plan.languages)
-        for split in corpus.splits():
-            if split in ("train", WHOLE):
-                yield from ((pair.source, pair.target) for pair in corpus.read(split))
+    for one in passes_of(plan.config.data):
+        for split in one.corpus.splits():
+            if split in (TRAIN, WHOLE):
+                yield from ((pair.source, pair.target) for pair in one.corpus.read(split))
 
 
 def _sentences(plan: Plan, held_out: HeldOut) -> Iterator[tuple[Sequence[str], str | None]]:
     """The sentences of files in one language, with the first rule that a sentence breaks."""
-    fault_of, language = _fault_of_line(plan, held_out), plan.teachers[0].source
+    fault_of, language = _fault_of_line(plan, held_out), plan.teachers[0].direction.source
     for text in (text for one in plan.texts for _, text in read_lines(one, in_corpus=False)):
         cleaned = clean_text(text, plan.config.data.cleaning, language)
         yield [cleaned], fault_of(cleaned)

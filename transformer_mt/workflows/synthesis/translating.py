@@ -107,7 +107,7 @@ def write_pairs(plan: Plan, part: Part, held_out: HeldOut) -> Counts:
         counts = Counter[str]({READ: 0, KEPT: 0})
         with parallel_files(_files(plan, part)) as write:
             for line, row in _rows(plan, part):
-                text = clean_text(row.text, plan.config.data.cleaning, part.teachers[0].target)
+                text = clean_text(row.text, plan.config.data.cleaning, part.teachers[0].direction.target)
                 fault = _fault(plan, line, text, row, held_out)
                 counts[READ] += 1
                 counts[fault or KEPT] += 1

@@ -13,6 +13,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.config.space import Space, key_path, shown
 from transformer_mt.config.yaml_source import read_yaml, write_yaml
 from transformer_mt.files.replace import replaced_file
+from transformer_mt.reporting.canvas import Theme
 from transformer_mt.reporting.table import aligned, duration
 from transformer_mt.reporting.trials import TrialCurve, draw_trials
 from transformer_mt.workflows.tuning.study import Measure, Trial, ranked
@@ -48,10 +49,11 @@ def _short_names(keys: Sequence[str]) -> list[str]:
     return [last if lasts.count(last) == 1 else key for key, last in zip(keys, lasts, strict=True)]
 
 
-def draw(trials: Sequence[Trial], measure: Measure, folder: Path) -> Path:
+def draw(trials: Sequence[Trial], measure: Measure, file: Path, theme: Theme = "light") -> Path:
+    """Draw all trials. Raises TmtError if the file cannot be written."""
     order = ranked(list(trials), measure)
     curves = [TrialCurve(one.number, one.scores, one.times) for one in trials if one.scores]
-    return draw_trials(curves, order[0].number if order else None, measure, folder / PICTURE)
+    return draw_trials(curves, order[0].number if order else None, measure, file, theme)
 
 
 def write_best(base: Config, best: Config, trials: Sequence[Trial], space: Space, measure: Measure, file: Path) -> None:
