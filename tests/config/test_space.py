@@ -108,6 +108,10 @@ def test_an_empty_space_is_refused(tmp_path: Path, config: Config) -> None:
     with pytest.raises(TmtError, match="not a search space: the file has no keys") as caught:
         read_space(file, config)
     assert caught.value.remedy.startswith("A line is  training.learning_rate")
+    file.unlink()
+    with pytest.raises(TmtError, match="no such file with a search space") as caught:
+        read_space(file, config)
+    assert "A line is  training.learning_rate" in caught.value.remedy
 
 
 def test_values_that_contradict_others_are_not_mistakes_of_the_space(config: Config) -> None:

@@ -151,6 +151,10 @@ def read_space(space: str | Path | Mapping[str, Any], config: Config) -> Space:
 
 
 def _read(file: str | Path) -> YamlSource:
+    if not Path(file).exists():
+        raise TmtError(
+            "no such file with a search space", place=file, remedy=f"Check the path, or write it. {_EXAMPLE}"
+        )
     try:
         return read_yaml(file)
     except NoKeysError as error:
