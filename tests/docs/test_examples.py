@@ -1,7 +1,8 @@
 """What the pages show as output is what the program prints: blocks under `<!-- run -->` are executed and compared.
 
 `...` stands for anything: within a line for characters, on a line alone for any number of lines. Below `print(...)` of
-Python, comments hold the output. The model is that of the quickstart after 4 of its 10 epochs, trained once.
+Python, comments hold the output. The requests under `<!-- serve -->` get the answers that stand there. The model is
+that of the quickstart after 4 of its 10 epochs, trained once. What needs it is in this file: one process waits for it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +18,12 @@ from typing import Any
 
 import pytest
 
+from tests.docs.conftest import Block
+
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+_SERVED = re.compile(r"^<!-- serve -->\n```console\n(.*?)^```$", re.M | re.S)
+_USUAL = "http://127.0.0.1:5000"
 
 
 def pattern_of(shown: str) -> re.Pattern[str]:
@@ -79,3 +85,25 @@ def test_the_model_of_the_examples_has_learned_its_language(quickstart_run: Path
     scores = json.loads((quickstart_run / "model" / "scores.json").read_text(encoding="utf-8"))
     assert scores["test"]["sentences"] == 1000
     assert scores["test"]["bleu"] > 85
+
+
+@pytest.fixture
+def address(quickstart_run: Path, environment: dict[str, str]) -> Iterator[str]:
+    """A server with the model of the quickstart."""
+    command = [sys.executable, "-m", "transformer_mt", "serve", "--model", str(quickstart_run), "--port", "0"]
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield next(line for line in process.stdout if line.startswith("page")).split()[1]
+        process.terminate()
+    assert process.returncode == 0
+
+
+def test_the_requests_of_the_page_get_its_answers(address: str) -> None:
+    page = ROOT / "docs" / "serving.md"
+    texts = _SERVED.findall(page.read_text(encoding="utf-8"))
+    requests = [one for text in texts for one in Block(page, 0, "console", text, True).commands()]
+    assert len(requests) > 4
+    for command, shown in requests:
+        typed = ["bash", "-c", command.replace(_USUAL, address)]
+        printed = subprocess.run(typed, capture_output=True, text=True, check=True).stdout
+        assert matches(shown, printed), f"$ {command}\nshows\n{shown}\nbut prints\n{printed}"
