@@ -351,6 +351,18 @@ class TestModel:
         assert comparison["baseline"] == pytest.approx(comparison["system"])
         assert not comparison["significant"]
 
+    def test_different_searches_of_a_model_and_its_baseline_are_told(self, tmt, model, tmp_path):
+        other = tmp_path / "other"
+        shutil.copytree(model, other)
+        text = (other / "config.yaml").read_text()
+        changed = re.sub(r"length_penalty: \S+", "length_penalty: 1.5", text)
+        assert changed != text
+        (other / "config.yaml").write_text(changed)
+        arguments = "--model", model, "--chrf", "--device", "cpu", "--baseline", other
+        told = "the models search with different settings: length_penalty 0.6, the baseline 1.5."
+        assert told in tmt(*arguments)[2]
+        assert "different settings" not in tmt(*arguments, "--length-penalty", "1.5")[2]
+
 
 @pytest.mark.parametrize(
     ("arguments", "message"),

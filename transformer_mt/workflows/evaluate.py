@@ -82,8 +82,8 @@ def evaluate(
 
     models:    a folder, or several for an ensemble; default: the run that finished last
     split:     of the first model's data, such as validation; default: the first test set
-    baseline:  translations of another system, or its model folder, which is searched with the same settings; the report
-               then has paired bootstrap resampling
+    baseline:  translations of another system, or its model folder; the report then has paired bootstrap resampling. A
+               model is searched with its own settings and those of `search`; a note says where the two differ
     tokenized: also lower-cased BLEU, and BLEU on lower-cased Moses tokens as in papers
     language:  ISO code of the target; default: that of the model
     search:    settings of `decoding` that replace those of the model
@@ -296,7 +296,18 @@ class Evaluation:
         """The model that is the baseline."""
         assert self.baseline is not None
         folder = find_model(self.baseline)
-        return Translators([folder], search_settings(folder, self.changes), self.translators.computing)
+        decoding = search_settings(folder, self.changes)
+        if self.translators.decoding is not None:
+            _note_other_search(self.translators.decoding, decoding)
+        return Translators([folder], decoding, self.translators.computing)
+
+
+def _note_other_search(own: DecodingConfig, other: DecodingConfig) -> None:
+    """Say which settings of the two searches differ: a difference of scores may come from them alone."""
+    mine, others = own.model_dump(exclude={"batch_tokens"}), other.model_dump()
+    differ = [f"{key} {value}, the baseline {others[key]}" for key, value in mine.items() if value != others[key]]
+    if differ:
+        note(f"the models search with different settings: {'; '.join(differ)}. Options of the search count for both")
 
 
 def _has(data: DataConfig, direction: Direction, own: DataConfig, zero_shot: bool) -> bool:
