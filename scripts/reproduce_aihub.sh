@@ -1,23 +1,52 @@
 #!/usr/bin/env bash
 # Trains configs/aihub-ko-en.yaml on the AI Hub workbooks in data/aihub, in both directions, with SentencePiece and with
-# words (soynlp for Korean, spaCy for English). Prints BLEU and chrF on the test split, which is the same for all four.
+# words (soynlp for Korean, spaCy for English). Prints BLEU and chrF on the test split, which is the same for all.
 #
-#   scripts/reproduce_aihub.sh [pieces-ko-en words-ko-en pieces-en-ko words-en-ko] [-- OPTION...]     default: all four
+#   scripts/reproduce_aihub.sh [NAME...] [-- OPTION...]
 #
-# OPTIONs are passed to `tmt train`, for example: -- --set runtime.threads=1
+# NAMEs: pieces-ko-en words-ko-en pieces-en-ko words-en-ko (the default), diversified-ko-en diversified-en-ko. OPTIONs are
+# passed to tmt, for example: -- --set runtime.threads=1
+#
+# diversified: `tmt synthesize diversify` (docs/synthesis.md). Two models of each direction, which differ by their seed,
+# translate the training sentences of their source language, and a model of the same size is trained on the corpus and
+# all translations. Both directions have the same teachers.
 #
 # AI Hub requires a registration at aihub.or.kr. The figures of docs/results.md are of two workbooks with 21,500 pairs.
 source "$(dirname "${BASH_SOURCE[0]}")/names.sh"
 
+pieces() { # RUN DIRECTION SEED [OPTION...]
+  local run=$1 direction=$2 seed=$3
+  shift 3
+  tmt train --config configs/aihub-ko-en.yaml --set name="$run" --set seed="$seed" --set data.source="${direction%-*}" \
+    --set data.target="${direction#*-}" "$@"
+}
+
 for run in ${names:-pieces-ko-en words-ko-en pieces-en-ko words-en-ko}; do
-  direction=${run#*-}
-  source=${direction%-*} target=${direction#*-}
-  changes=(--set name="aihub-$run" --set data.source="$source" --set data.target="$target")
-  if [ "${run%%-*}" = words ]; then
-    ko='{kind: soynlp, min_frequency: 2}' en='{kind: spacy, min_frequency: 2}'
-    changes+=(--set "tokenizer={source: ${!source}, target: ${!target}}")
-  fi
+  direction=${run#*-} folder=runs/aihub-$run
   echo "== $run"
-  tmt train --config configs/aihub-ko-en.yaml "${changes[@]}" "$@"
-  tmt evaluate --bleu --chrf --model "runs/aihub-$run/model"
+  case $run in
+    pieces-*) pieces "aihub-$run" "$direction" 1 "$@" ;;
+    words-*)
+      ko='{kind: soynlp, min_frequency: 2}' en='{kind: spacy, min_frequency: 2}'
+      source=${direction%-*} target=${direction#*-}
+      pieces "aihub-$run" "$direction" 1 --set "tokenizer={source: ${!source}, target: ${!target}}" "$@"
+      ;;
+    diversified-*)
+      models=
+      for teacher in ko-en en-ko; do
+        for seed in 1 2; do
+          name=aihub-pieces-$teacher
+          [ $seed = 1 ] || name+=-$seed
+          pieces "$name" $teacher $seed "$@"
+          models+=${models:+, }runs/$name
+        done
+      done
+      tmt synthesize diversify --config configs/aihub-ko-en.yaml --set name="aihub-$direction" \
+        --set data.source="${direction%-*}" --set data.target="${direction#*-}" --set "synthesis.models=[$models]" \
+        --set synthesis.real_weight=4 --set synthesis.epochs=6 "$@"
+      folder=runs/aihub-$direction-diversify
+      ;;
+    *) echo "$0: unknown name $run" >&2 && exit 2 ;;
+  esac
+  tmt evaluate --bleu --chrf --model "$folder/model"
 done

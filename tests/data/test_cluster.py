@@ -120,13 +120,16 @@ def test_two_nodes_give_the_results_of_one_process_and_one_may_be_lost(
         assert (caught.value.place, caught.value.remedy) == ("here", "Count again.")
         assert list(workers.map(partial(_kill_own_process, tmp_path), range(12))) == list(range(12))
 
-        corpus = workshop.whole(workshop.numbered(5_000))
-        alone = prepare(workshop.config(corpus, prepared=str(tmp_path / "alone")))
-        together = prepare(workshop.config(corpus, prepared=str(tmp_path / "together"), workers=2), cluster="auto")
-        assert ray.is_initialized()  # a connection that was there before stays
-        left, right = _files(alone.folder), _files(together.folder)
-        assert left.keys() == right.keys()
-        assert [name for name in left if left[name] != right[name]] == ["manifest.json"]  # it has the seconds
+        both = {"directions": ["de-en", "en-de"], "source": None, "target": None}
+        for case, data, languages in (("one", {}, {}), ("both", both, {"languages": ["de", "en"]})):
+            corpus = workshop.whole(workshop.numbered(5_000), **languages)
+            alone = prepare(workshop.config(corpus, **data, prepared=str(tmp_path / case / "alone")))
+            config = workshop.config(corpus, **data, prepared=str(tmp_path / case / "together"), workers=2)
+            together = prepare(config, cluster="auto")
+            assert ray.is_initialized()  # a connection that was there before stays
+            left, right = _files(alone.folder), _files(together.folder)
+            assert left.keys() == right.keys()
+            assert {name for name in left if left[name] != right[name]} <= {"manifest.json"}  # it has the seconds
 
         with (tmp_path / "corpus.tsv").open("w") as file:
             os.dup2(file.fileno(), 900)  # only this process sees it as /proc/self/fd/900
