@@ -7,12 +7,13 @@
 # NAMEs: pieces-ko-en words-ko-en pieces-en-ko words-en-ko (the default), diversified-ko-en diversified-en-ko. OPTIONs are
 # passed to tmt, for example: -- --set runtime.threads=1
 #
-# diversified: `tmt synthesize diversify` (docs/synthesis.md). Two models of each direction, which differ by their seed,
-# translate the training sentences of their source language, and a model of the same size is trained on the corpus and
-# all translations. Both directions have the same teachers.
+# diversified: `tmt synthesize diversify` (docs/synthesis.md). TEACHERS models of each direction (default 2), which differ by
+# their seed, translate the training sentences of their source language, and a model of the same size is trained on the
+# corpus and all translations. Both directions have the same teachers.
 #
 # AI Hub requires a registration at aihub.or.kr. The figures of docs/results.md are of two workbooks with 21,500 pairs.
 source "$(dirname "${BASH_SOURCE[0]}")/names.sh"
+teachers=${TEACHERS:-2}
 
 pieces() { # RUN DIRECTION SEED [OPTION...]
   local run=$1 direction=$2 seed=$3
@@ -34,17 +35,17 @@ for run in ${names:-pieces-ko-en words-ko-en pieces-en-ko words-en-ko}; do
     diversified-*)
       models=
       for teacher in ko-en en-ko; do
-        for seed in 1 2; do
+        for seed in $(seq "$teachers"); do
           name=aihub-pieces-$teacher
-          [ $seed = 1 ] || name+=-$seed
+          [ "$seed" = 1 ] || name+=-$seed
           pieces "$name" $teacher $seed "$@"
           models+=${models:+, }runs/$name
         done
       done
-      tmt synthesize diversify --config configs/aihub-ko-en.yaml --set name="aihub-$direction" \
+      tmt synthesize diversify --config configs/aihub-ko-en.yaml --set name="aihub-$direction-$teachers" \
         --set data.source="${direction%-*}" --set data.target="${direction#*-}" --set "synthesis.models=[$models]" \
-        --set synthesis.real_weight=4 --set synthesis.epochs=6 "$@"
-      folder=runs/aihub-$direction-diversify
+        --set "synthesis.real_weight=$((2 * teachers))" --set "synthesis.epochs=$((10 - 2 * teachers))" "$@"
+      folder=runs/aihub-$direction-$teachers-diversify
       ;;
     *) echo "$0: unknown name $run" >&2 && exit 2 ;;
   esac

@@ -422,6 +422,7 @@ def digests(folder: Path) -> dict[str, str]:
     }
 
 
+@pytest.mark.timeout(900)
 def test_a_synthesis_that_is_killed_anywhere_ends_with_the_same_bytes(numbers: Any, tmp_path: Path):
     values = values_of(numbers, Path())
     values["training"] |= {"checkpoint_every": 3}
@@ -431,7 +432,7 @@ def test_a_synthesis_that_is_killed_anywhere_ends_with_the_same_bytes(numbers: A
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg"}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(config)],
-        env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=170,
+        env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     codes = json.loads(done.stdout)
