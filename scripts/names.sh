@@ -1,5 +1,5 @@
 # Sourced by the reproduce scripts. Their arguments are [NAME...] [-- OPTION...]: the NAMEs go to `names`, and the OPTIONs,
-# which are for `tmt train`, stay in "$@". Sets strict mode and changes to the repository root.
+# which are for tmt, stay in "$@". Sets strict mode and changes to the repository root.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -351,17 +351,21 @@ class TestModel:
         assert comparison["baseline"] == pytest.approx(comparison["system"])
         assert not comparison["significant"]
 
-    def test_different_searches_of_a_model_and_its_baseline_are_told(self, tmt, model, tmp_path):
-        other = tmp_path / "other"
+    def test_different_searches_of_a_model_and_its_baseline_are_told(self, tmt, model, tmp_path, write):
+        other, source = tmp_path / "other", write("source", ["ein Satz", "zwei Wörter"])
         shutil.copytree(model, other)
         text = (other / "config.yaml").read_text()
         changed = re.sub(r"length_penalty: \S+", "length_penalty: 1.5", text)
         assert changed != text
         (other / "config.yaml").write_text(changed)
-        arguments = "--model", model, "--chrf", "--device", "cpu", "--baseline", other
+        test_set = "--source", source, "--reference", source, "--chrf", "--device", "cpu", "--baseline", other
+        arguments = "--model", model, *test_set
         told = "the models search with different settings: length_penalty 0.6, the baseline 1.5."
         assert told in tmt(*arguments)[2]
         assert "different settings" not in tmt(*arguments, "--length-penalty", "1.5")[2]
+        assert "different settings" not in tmt(*arguments, "--hypothesis", source)[2], "only one of them searches"
+        (other / "config.yaml").write_text(re.sub(r"temperature: \S+", "temperature: 0.5", text))
+        assert "different settings" not in tmt(*arguments)[2], "a beam search does not read it"
 
 
 @pytest.mark.parametrize(

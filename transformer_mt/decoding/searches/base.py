@@ -133,3 +133,11 @@ def make_search(decoding: DecodingConfig) -> Search:
     cls, options = chosen("search", decoding.method)
     search: Search = cls(decoding, options)
     return search
+
+
+def settings_in_use(decoding: DecodingConfig) -> dict[str, Any]:
+    """The settings of `decoding` that decide what is found, without those that only other searches read."""
+    search = make_search(decoding)
+    known = {name for one in CHOICES["search"] for name in choice("search", one).settings}
+    unread = known - {*search.settings, *search.proposer.settings}
+    return decoding.model_dump(exclude={*unread, "n_best", "batch_tokens"})
