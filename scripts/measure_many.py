@@ -1,6 +1,6 @@
 """One model for several directions, compared with a model of each direction in the same number of updates.
 
-    python scripts/measure_many.py --updates 8000 --models many ko-en en-ko en-de de-en ko-de
+    python scripts/measure_many.py --updates 6000 --models many ko-en en-ko en-de de-en ko-de
 
 Trains configs/phrasebook-many.yaml, and the same config for one direction each, with the same sizes and updates. Runs
 are in runs/, so a script that was interrupted goes on. Then prints the BLEU of each on the same new test sentences, and
@@ -53,7 +53,7 @@ def bleu_of(folder: Path, direction: Direction, sentences: int) -> tuple[float, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     trained = load_config(CONFIG).data.all_directions
-    parser.add_argument("--updates", type=int, default=8_000)
+    parser.add_argument("--updates", type=int, default=6_000)
     parser.add_argument("--pairs", type=int, default=20_000, help="training pairs of each direction")
     parser.add_argument("--sentences", type=int, default=500, help="test sentences of each direction")
     parser.add_argument("--models", nargs="+", default=["many", *map(str, trained)])
