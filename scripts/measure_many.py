@@ -38,16 +38,17 @@ def config_for(name: str, updates: int, pairs: int) -> Config:
     return Config.model_validate(values)
 
 
-def bleu_of(folder: Path, direction: Direction, sentences: int) -> tuple[float, float]:
-    """BLEU, and the share of translations without a letter of the target's script."""
+def bleu_of(folder: Path, direction: Direction, sentences: int) -> tuple[float, float, str]:
+    """BLEU, the share of translations without a letter of the target's script, and the signature of BLEU."""
     model = load_model_directory(folder / "model")
     tags = [direction.tag] if model.config.data.directions is not None else []
     pairs = list(generate(*direction, "test", sentences, SEED))
     ids = [model.source.encode(source, tags) for source, _ in pairs]
     found = translate_ids(model.model, ids, model.config.decoding, first_tag=model.target.first_tag)
     lines = [model.target.decode(one) for one in found]
-    bleu = score(lines, [target for _, target in pairs], direction.target, ["bleu"])["bleu"].value
-    return bleu, sum(foreign_script(line, direction.target) for line in lines) / len(lines)
+    bleu = score(lines, [target for _, target in pairs], direction.target, ["bleu"])["bleu"]
+    foreign = sum(foreign_script(line, direction.target) for line in lines) / len(lines)
+    return bleu.value, foreign, bleu.signature
 
 
 def main() -> None:
@@ -61,15 +62,17 @@ def main() -> None:
     folders = {}
     for name in options.models:
         folders[name] = tmt.train(config_for(name, options.updates, options.pairs)).run
-    print(f"{'direction':<12}{'own model':>11}{'many':>8}{'script':>8}")
+    print(f"{'direction':<12}{'own model':>11}{'many':>8}{'script':>8}  BLEU")
     for direction in (Direction(one, other) for one in LANGUAGES for other in LANGUAGES if one != other):
-        own = folders.get(str(direction))
-        cells = [f"{bleu_of(own, direction, options.sentences)[0]:.2f}" if own is not None else "-", "-", "-"]
+        own, many, signature = "-", ("-", "-"), "-"
+        if str(direction) in folders:
+            bleu, _, signature = bleu_of(folders[str(direction)], direction, options.sentences)
+            own = f"{bleu:.2f}"
         if "many" in folders:
-            bleu, foreign = bleu_of(folders["many"], direction, options.sentences)
-            cells[1:] = f"{bleu:.2f}", f"{foreign:.1%}"
+            bleu, foreign, signature = bleu_of(folders["many"], direction, options.sentences)
+            many = f"{bleu:.2f}", f"{foreign:.1%}"
         zero = "" if direction in trained else "   zero-shot"
-        print(f"{direction!s:<12}{cells[0]:>11}{cells[1]:>8}{cells[2]:>8}{zero}")
+        print(f"{direction!s:<12}{own:>11}{many[0]:>8}{many[1]:>8}  {signature}{zero}")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.direction import SEVERAL, Direction
 from transformer_mt.decoding.choosing import Wanted, directions_of
 from transformer_mt.decoding.interpreter import Computing, Interpreter
-from transformer_mt.decoding.searches.base import make_search
+from transformer_mt.decoding.searches.base import make_search, settings_in_use
 from transformer_mt.errors import TmtError
 from transformer_mt.exporting.ctranslate2 import QUANTIZATIONS as QUANTIZATIONS
 from transformer_mt.exporting.ctranslate2 import is_exported, load_engine
@@ -71,3 +71,12 @@ def with_search(translator: Interpreter, decoding: DecodingConfig) -> Interprete
     other.decoding, other.search = decoding, make_search(decoding)
     vars(other).pop("terms", None)  # whether there are terms depends on the search
     return other
+
+
+def note_searches(own: DecodingConfig, baseline: DecodingConfig) -> None:
+    """Say which settings of the two searches differ: a difference of scores may come from them alone."""
+    mine, others = settings_in_use(own), settings_in_use(baseline)
+    differ = [key for key in mine.keys() & others.keys() if mine[key] != others[key]]
+    if differ:
+        told = "; ".join(f"{key} {mine[key]}, the baseline {others[key]}" for key in sorted(differ))
+        note(f"the models search with different settings: {told}. An option of the search sets it for both")

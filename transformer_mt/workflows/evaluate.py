@@ -22,7 +22,7 @@ from transformer_mt.decoding.choosing import WHOLE, direction_for, directions_of
 from transformer_mt.decoding.choosing import Wanted as Wanted
 from transformer_mt.decoding.computing import FLOAT32, Computing
 from transformer_mt.decoding.finding import find_model
-from transformer_mt.decoding.searches.base import option_of, search_name, settings_in_use
+from transformer_mt.decoding.searches.base import option_of, search_name
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.examine import System, Words, examine
 from transformer_mt.evaluation.metrics import METRICS, notice_of
@@ -33,7 +33,7 @@ from transformer_mt.files.lines import path_of, paths_of
 from transformer_mt.reporting.bars import bar
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.vocabulary import bleu_of_tokens
-from transformer_mt.workflows.engines import load_translator, note_sources
+from transformer_mt.workflows.engines import load_translator, note_searches, note_sources
 from transformer_mt.workflows.models import (
     config_of_model,
     find_models,
@@ -298,17 +298,8 @@ class Evaluation:
         folder = find_model(self.baseline)
         decoding = search_settings(folder, self.changes)
         if self.translators.decoding is not None and self.files.hypothesis is None:
-            _note_other_search(self.translators.decoding, decoding)
+            note_searches(self.translators.decoding, decoding)
         return Translators([folder], decoding, self.translators.computing)
-
-
-def _note_other_search(own: DecodingConfig, other: DecodingConfig) -> None:
-    """Say which settings of the two searches differ: a difference of scores may come from them alone."""
-    mine, others = settings_in_use(own), settings_in_use(other)
-    differ = [key for key in mine.keys() & others.keys() if mine[key] != others[key]]
-    if differ:
-        told = "; ".join(f"{key} {mine[key]}, the baseline {others[key]}" for key in sorted(differ))
-        note(f"the models search with different settings: {told}. An option of the search sets it for both")
 
 
 def _has(data: DataConfig, direction: Direction, own: DataConfig, zero_shot: bool) -> bool:
