@@ -11,7 +11,7 @@ import pytest
 
 from transformer_mt.config.schema import Config
 from transformer_mt.data.prepare import prepare
-from transformer_mt.data.prepared import Prepared
+from transformer_mt.data.prepared import MANIFEST, Prepared
 
 Pairs = Iterable[tuple[str, str]]
 
@@ -76,6 +76,14 @@ class Workshop:
 
     def prepare(self, *corpora: dict[str, Any], tokenizer: dict[str, Any] | None = None, **data: Any) -> Prepared:
         return prepare(self.config(*corpora, tokenizer=tokenizer, **data))
+
+    @staticmethod
+    def content(folder: Path) -> dict[str, Any]:
+        """The bytes of all files of prepared data; the manifest as JSON, without the seconds that it took."""
+        files = {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+        manifest = json.loads(files.pop(MANIFEST))
+        manifest["report"].pop("seconds")
+        return {**files, MANIFEST: manifest}
 
     @staticmethod
     def sentences(prepared: Prepared, split: str) -> list[tuple[str, str]]:

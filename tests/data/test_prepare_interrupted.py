@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -19,7 +18,6 @@ from transformer_mt.corpora import parts
 from transformer_mt.data import journal, partitions, reading
 from transformer_mt.data.parallel import LostError
 from transformer_mt.data.prepare import prepare
-from transformer_mt.data.prepared import MANIFEST
 
 pytestmark = pytest.mark.slow
 
@@ -38,13 +36,6 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "SHARD", 7)
     monkeypatch.setattr(parts, "RANGE_BYTES", 200)
     monkeypatch.setattr(partitions, "BLOCK", 16)
-
-
-def _content(folder: Path) -> dict[str, Any]:
-    files = {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
-    manifest = json.loads(files.pop(MANIFEST))
-    manifest["report"].pop("seconds")
-    return {**files, MANIFEST: manifest}
 
 
 def _config(workshop: Any, tokenizer: dict[str, Any], **data: Any) -> Config:
@@ -69,7 +60,9 @@ def test_killed_anywhere_and_gone_on_gives_the_same_bytes(
     workshop: Any, monkeypatch: pytest.MonkeyPatch, tokenizer: dict[str, Any]
 ) -> None:
     """The moments to die at are the openings of files for writing, one later than the other."""
-    undisturbed = _content(prepare(_config(workshop, tokenizer, prepared=str(workshop.folder / "other"))).folder)
+    undisturbed = workshop.content(
+        prepare(_config(workshop, tokenizer, prepared=str(workshop.folder / "other"))).folder
+    )
     config, plain, said = _config(workshop, tokenizer), Path.open, list[str]()
     (workshop.folder / "prepared").mkdir()
     opened, limit, deaths, rmtree = 0, 3, 0, shutil.rmtree
@@ -97,7 +90,7 @@ def test_killed_anywhere_and_gone_on_gives_the_same_bytes(
     monkeypatch.undo()
     assert deaths > 6
     assert any("going on from there" in message for message in said)
-    assert _content(prepared.folder) == undisturbed
+    assert workshop.content(prepared.folder) == undisturbed
     assert {path.name for path in prepared.folder.parent.iterdir()} == {"work", ".work.lock"}
 
 
@@ -137,7 +130,7 @@ def test_an_interrupted_run_is_not_done_again(workshop: Any, monkeypatch: pytest
 
 
 def test_a_damaged_shard_is_written_again(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    undisturbed = _content(prepare(_config(workshop, WORDS, prepared=str(workshop.folder / "other"))).folder)
+    undisturbed = workshop.content(prepare(_config(workshop, WORDS, prepared=str(workshop.folder / "other"))).folder)
     config = _interrupted(workshop, monkeypatch, "writing ids", 2)
     for number, file in enumerate(sorted(_scratch(workshop).iterdir())):
         content = bytearray(file.read_bytes())
@@ -146,7 +139,7 @@ def test_a_damaged_shard_is_written_again(workshop: Any, monkeypatch: pytest.Mon
             file.write_bytes(content)
         elif number % 7 == 0:
             file.unlink() if file.name != journal.FILE else file.write_bytes(content[:-9])
-    assert _content(prepare(config).folder) == undisturbed
+    assert workshop.content(prepare(config).folder) == undisturbed
 
 
 @pytest.mark.parametrize(
@@ -155,13 +148,13 @@ def test_a_damaged_shard_is_written_again(workshop: Any, monkeypatch: pytest.Mon
 def test_lines_of_a_damaged_journal_do_not_count(
     workshop: Any, monkeypatch: pytest.MonkeyPatch, damage: tuple[bytes, bytes]
 ) -> None:
-    undisturbed = _content(prepare(_config(workshop, WORDS, prepared=str(workshop.folder / "other"))).folder)
+    undisturbed = workshop.content(prepare(_config(workshop, WORDS, prepared=str(workshop.folder / "other"))).folder)
     config = _interrupted(workshop, monkeypatch, "writing ids", 2)
     file = _scratch(workshop) / journal.FILE
     damaged = file.read_bytes().replace(*damage)
     assert damaged != file.read_bytes()
     file.write_bytes(damaged)
-    assert _content(prepare(config).folder) == undisturbed
+    assert workshop.content(prepare(config).folder) == undisturbed
 
 
 def test_a_run_that_was_killed_before_its_first_result_is_not_mentioned(
@@ -184,7 +177,10 @@ def test_with_other_settings_or_files_it_starts_again_and_says_so(
     prepared = prepare(config, say=said.append)
     assert said == ["an interrupted run prepared a part of other data: settings or files have changed; starting again"]
     other = _config(workshop, WORDS, max_length=50, prepared=str(workshop.folder / "other"))
-    assert _content(prepared.folder)["train/source.ids"] == _content(prepare(other).folder)["train/source.ids"]
+    assert (
+        workshop.content(prepared.folder)["train/source.ids"]
+        == workshop.content(prepare(other).folder)["train/source.ids"]
+    )
 
 
 SCRIPT = """
@@ -203,7 +199,7 @@ if __name__ == "__main__":
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal on this system")
 def test_killed_with_two_workers_and_gone_on_with_one(workshop: Any) -> None:
-    undisturbed = _content(prepare(_config(workshop, WORDS, prepared=str(workshop.folder / "other"))).folder)
+    undisturbed = workshop.content(prepare(_config(workshop, WORDS, prepared=str(workshop.folder / "other"))).folder)
     config, file, script = _config(workshop, WORDS, workers=2), workshop.folder / "c.json", workshop.folder / "s.py"
     file.write_text(config.model_dump_json())
     script.write_text(SCRIPT)
@@ -216,7 +212,7 @@ def test_killed_with_two_workers_and_gone_on_with_one(workshop: Any) -> None:
                 break
     assert process.returncode == -signal.SIGKILL
     assert (_scratch(workshop) / journal.FILE).read_text().count("\n") > 15
-    assert _content(prepare(_config(workshop, WORDS)).folder) == undisturbed
+    assert workshop.content(prepare(_config(workshop, WORDS)).folder) == undisturbed
 
 
 def test_a_lost_worker_does_not_let_the_whole_file_be_read_again(

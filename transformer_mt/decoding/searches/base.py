@@ -71,6 +71,11 @@ class Search(ABC):
         self.decoding, self.options = decoding, options
         self.proposer: Search = self
 
+    @property
+    def reads(self) -> frozenset[str]:
+        """The settings that have an effect, of those that some search declares."""
+        return frozenset({*self.settings, *self.proposer.settings})
+
     @classmethod
     def problems(cls, decoding: DecodingConfig) -> list[str]:
         """Contradictions in these settings: a sentence for each, which names the keys."""
@@ -87,10 +92,9 @@ class Search(ABC):
 
     def refusal(self, given: Collection[str]) -> tuple[str, str] | None:
         """The message and the remedy if a given setting would have no effect; else None."""
-        reads = {*self.settings, *self.proposer.settings}
         for other in (choice("search", name) for name in CHOICES["search"]):
             for name in other.settings:
-                if name in given and name not in reads:
+                if name in given and name not in self.reads:
                     problem, remedy = other.misuse
                     return problem.format(option=option_of(name)), remedy
         return None
@@ -137,7 +141,5 @@ def make_search(decoding: DecodingConfig) -> Search:
 
 def settings_in_use(decoding: DecodingConfig) -> dict[str, Any]:
     """The settings of `decoding` that decide what is found, without those that only other searches read."""
-    search = make_search(decoding)
     known = {name for one in CHOICES["search"] for name in choice("search", one).settings}
-    unread = known - {*search.settings, *search.proposer.settings}
-    return decoding.model_dump(exclude={*unread, "n_best", "batch_tokens"})
+    return decoding.model_dump(exclude={*(known - make_search(decoding).reads), "n_best", "batch_tokens"})
