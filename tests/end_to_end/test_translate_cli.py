@@ -214,52 +214,6 @@ def test_a_closed_pipe_ends_the_command_quietly(tiny_model: Path) -> None:
     assert all(line.startswith("tmt: line ") for line in errors.splitlines()), errors
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--model", "nowhere", "x"], "no such model folder"),
-        (["--input", "nowhere.txt"], "no such file"),
-        (["--input", "in.txt", "text"], "cannot be combined"),
-        (["--input", "in.txt", "--output", "in.txt"], "same file"),
-        (["--output", "no/such/out.txt", "x"], "no such folder"),
-        (["--attention", "map.png", "one", "two"], "exactly one sentence"),
-        (["--attention-of", "cross", "one"], "--attention-of needs --attention"),
-        (["--theme", "dark", "one"], "--theme needs --attention"),
-        (["--attention", "in.txt/map.png", "one"], "in.txt/map.png: found a file instead of a folder"),
-        (["--attention", "map.png/", "one"], "'map.png/' is not the name of a picture"),
-        (["--attention", "map.png", "--attention-of", "heads", "one"], "names no attention map"),
-        (["--attention", "map.jpg", "one"], "cannot be written as .jpg"),
-        (["--attention", ".", "one"], "not a regular file"),
-        (["--attention", "/dev/null", "one"], "not a regular file"),
-        (["--attention", "map.png", "--output", "./map.png", "one"], "are the same file"),
-        (["--engine", "steam", "x"], "unknown engine 'steam'"),
-        (["--sample", "--mbr", "x"], "--sample and --mbr cannot be combined"),
-        (["--sample", "--beam", "3", "x"], "two ways of searching"),
-        (["--mbr", "--beam", "3", "--samples", "8", "x"], "--samples is for samples"),
-        (["--mbr", "--beam", "3", "--top-k", "3", "x"], "--top-k is for samples"),
-        (["--top-k", "3", "x"], "--top-k is for sampling"),
-        (["--sample", "--samples", "8", "x"], "--samples is for --mbr"),
-        (["--threads", "100000", "x"], "'--threads'"),
-        (["--sample", "--seed", "9223372036854775808", "x"], "'--seed'"),
-        (["--top-p", "7", "x"], "--top-p"),
-        (["--n-best", "4", "--beam", "2", "x"], "n_best 4 needs a beam of at least 4, not 2"),
-        (["--n-best", "300", "x"], "tmt: --n-best is 300, but must be at most 256\n"),
-        ([], "no finished run"),
-    ],
-)
-def test_user_errors_have_exit_code_2(tiny_model: Path, tmp_path: Path, arguments: list[str], said: str) -> None:
-    (tmp_path / "in.txt").write_text("hello\n")
-    model = [] if not arguments or "--model" in arguments else ["--model", str(tiny_model)]
-    done = subprocess.run(
-        [*TMT, *model, *arguments], cwd=tmp_path, capture_output=True, text=True, env=ENVIRONMENT, check=False
-    )
-    assert done.returncode == 2, done.stderr
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
-    assert done.stdout == ""
-    assert (tmp_path / "in.txt").read_text() == "hello\n"
-
-
 @pytest.mark.parametrize("closing", [">&-", "2>&-"])
 def test_a_closed_stdout_or_stderr_is_not_an_error(tiny_model: Path, closing: str) -> None:
     command = ["sh", "-c", f'exec "$@" {closing}', "sh", *TMT, "--model", str(tiny_model), "hello"]
