@@ -13,8 +13,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.kernels.build import parts_for
-from transformer_mt.kernels.linear import CpuLinear, round_up_rows, store_by_columns
+from transformer_mt.kernels.linear import CpuLinear, arrange_for_search
 from transformer_mt.kernels.loss import smoothed_cross_entropy
+from transformer_mt.kernels.onednn import round_up_rows
 from transformer_mt.kernels.r_drop import consistent_cross_entropy
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.text.vocabulary import PAD
@@ -62,6 +63,13 @@ def test_only_the_rows_in_use_get_a_gradient():
     assert torch.equal(weight.grad, torch.tensor([0.0, 2.0, 0.0]).repeat_interleave(3)[:, None].expand(9, 4))
 
 
+PRODUCTS = (
+    torch.ops.aten.mm.default,
+    torch.ops.aten.addmm.default,
+    torch.ops.mkldnn._linear_pointwise.default,
+)
+
+
 class Products(TorchDispatchMode):
     """Records the shapes of all matrix products inside the `with` block."""
 
@@ -70,7 +78,7 @@ class Products(TorchDispatchMode):
         self.shapes: set[object] = set()
 
     def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if function in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default):
+        if function in PRODUCTS:
             self.shapes.add((function, *(tuple(one.shape) for one in args if isinstance(one, Tensor))))
         return function(*args, **(kwargs or {}))
 
@@ -94,16 +102,19 @@ def test_few_numbers_of_rows_occur_and_few_rows_are_added():
     assert rounded[4_096] == 4_096
 
 
+@pytest.mark.parametrize("number_format", ["bfloat16", "float32"])
 @pytest.mark.parametrize(
     ("compute", "batches"),
     [(layer, (361, 370, 384)), (layer, (1_930, 1_990, 2_048)), (loss, (361, 370, 384)), (r_drop, (361, 370, 384))],
 )
-def test_batches_of_a_little_more_or_less_need_no_new_kernels(compute: Callable[..., Tensor], batches: tuple[int, ...]):
+def test_batches_of_a_little_more_or_less_need_no_new_kernels(
+    compute: Callable[..., Tensor], batches: tuple[int, ...], number_format: str, wide: None
+):
     """A kernel is compiled and stored for each shape; one for each batch would fill the memory."""
     shapes = []
     for n_rows in batches:
         x, weight = torch.randn(n_rows, 16, requires_grad=True), torch.randn(40, 16, requires_grad=True)
-        with Products() as products, narrow():
+        with Products() as products, torch.autocast("cpu", torch.bfloat16, enabled=number_format == "bfloat16"):
             compute(x, weight, torch.randint(40, (n_rows,))).backward()
         assert x.grad is not None
         assert len(x.grad) == n_rows
@@ -119,7 +130,7 @@ def test_weights_stored_by_columns_are_the_same_numbers(tie: str) -> None:
     model = Transformer(sizes, 40, 40, PAD, parts=parts_for(sizes, "cpu")).eval()
     source_BS, target_BT = torch.randint(4, 40, (3, 7)), torch.randint(4, 40, (3, 5))
     before, weights = model.generate_logits(model(source_BS, target_BT)), model.state_dict()
-    store_by_columns(model)
+    arrange_for_search(model)
     torch.testing.assert_close(model.generate_logits(model(source_BS, target_BT)), before)
     assert all(torch.equal(weight, weights[name]) for name, weight in model.state_dict().items())
     assert model.generator.weight.stride() == (1, 40), "by columns"

@@ -4,9 +4,6 @@ CPUs with bfloat16 instructions multiply twice as fast in it. Autocast loses mor
 in bfloat16, in which attention and element-wise kernels are slow. Here the operands and the result of a product are
 rounded, the result is converted back to float32 at once, and everything else stays float32. (A compiled model does what
 autocast does.)
-
-oneDNN compiles such a product for each new number of rows. This takes as long as the product itself and fragments the
-memory. So rows of zeros are added, and only a few numbers of rows occur.
 """
 
 from __future__ import annotations
@@ -17,9 +14,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from transformer_mt.kernels import onednn
+from transformer_mt.kernels.onednn import with_rows_of_zeros
 from transformer_mt.model.parts import Linear
-
-ROWS = 64  # the rows of a narrow product are a multiple of this
 
 
 class FusedLinear(Linear):
@@ -31,26 +28,45 @@ class FusedLinear(Linear):
 
 
 class CpuLinear(FusedLinear):
-    """A narrow product under autocast; the result has the type of x."""
+    """A narrow product under autocast, else the faster of two libraries; the result has the type of x.
+
+    packed_weight: a copy of the weight as oneDNN reads it, for searches; training changes the weight, so it has none
+    """
+
+    packed_weight: Tensor | None = None
+
+    def forward(self, x: Tensor, rows: slice | None = None) -> Tensor:
+        """As `Linear.forward`."""
+        if rows is None and self.packed_weight is not None and onednn.is_for(x, self.out_features):
+            y_NE = onednn.linear(x.reshape(-1, x.shape[-1]), self.packed_weight, self.bias)
+            return y_NE.view(*x.shape[:-1], self.out_features)
+        return super().forward(x, rows)
 
     @staticmethod
     def product(x: Tensor, weight_ED: Tensor, bias_E: Tensor | None) -> Tensor:
         if x.dtype is torch.float32 and uses_narrow_product(x):
             return _NarrowProduct.apply(x, weight_ED, bias_E, torch.get_autocast_dtype("cpu"))
+        if weight_ED.dtype is torch.float32 and onednn.is_for(x, len(weight_ED)):
+            if torch.is_grad_enabled():
+                return _WideProduct.apply(x, weight_ED, bias_E)
+            return onednn.linear(x.reshape(-1, x.shape[-1]), weight_ED, bias_E).view(*x.shape[:-1], len(weight_ED))
         return F.linear(x, weight_ED, bias_E)
 
 
 @torch.no_grad()
-def store_by_columns(model: nn.Module) -> None:
-    """Store the weights of all linear maps column after column, for searches in float32 on a CPU.
+def arrange_for_search(model: nn.Module) -> None:
+    """Store the weights of all linear maps as searches in float32 on a CPU read them fastest.
 
-    Products with 5 to 200 rows are then 1.1 to 1.5 times as fast, those with more or with one as fast as before. A
-    weight that is also an embedding is copied, because an embedding reads single rows.
+    Column after column: products with 5 to 200 rows are then 1.1 to 1.5 times as fast, those with more or with one as
+    fast as before. A weight that is also an embedding is copied, because an embedding reads single rows. Where oneDNN
+    multiplies, also in its own arrangement, which otherwise it makes anew for each product.
     """
     for module in model.modules():
         if isinstance(module, Linear):
             weight = module.weight.detach().T.contiguous().T
             module.weight = nn.Parameter(weight, requires_grad=module.weight.requires_grad)
+        if isinstance(module, CpuLinear) and onednn.beats_mkl():
+            module.packed_weight = onednn.packed(module.weight)
 
 
 def uses_narrow_product(x: Tensor) -> bool:
@@ -58,22 +74,10 @@ def uses_narrow_product(x: Tensor) -> bool:
     return x.device.type == "cpu" and torch.is_autocast_enabled("cpu") and not torch.compiler.is_compiling()
 
 
-def round_up_rows(rows: int) -> int:
-    """`rows`, or up to 63 or an eighth more: only eight numbers occur between a power of two and the next."""
-    step = max(ROWS, (1 << rows.bit_length()) >> 4)
-    return -(-rows // step) * step
-
-
 def narrowed_rows(x_ND: Tensor, dtype: torch.dtype) -> Tensor:
-    """x [N, D] in `dtype`; on a CPU, if `dtype` has fewer than 4 bytes, with rows of zeros up to `round_up_rows(N)`."""
+    """x [N, D] in `dtype`; on a CPU, if `dtype` has fewer than 4 bytes, with rows of zeros, as oneDNN needs them."""
     narrow = x_ND.device.type == "cpu" and dtype.itemsize < 4
-    missing = round_up_rows(len(x_ND)) - len(x_ND) if narrow else 0
-    if not missing:
-        return x_ND.to(dtype)
-    narrow_MD = x_ND.new_empty(len(x_ND) + missing, x_ND.shape[1], dtype=dtype)
-    narrow_MD[: len(x_ND)] = x_ND
-    narrow_MD[len(x_ND) :] = 0
-    return narrow_MD
+    return with_rows_of_zeros(x_ND, dtype) if narrow else x_ND.to(dtype)
 
 
 class _NarrowProduct(torch.autograd.Function):
@@ -98,3 +102,26 @@ class _NarrowProduct(torch.autograd.Function):
         of_x = (g_ME @ w_ED)[: len(g_NE)].float().view(ctx.shape) if ctx.needs_input_grad[0] else None
         of_weight = (g_ME.T @ x_MD).float() if ctx.needs_input_grad[1] else None
         return of_x, of_weight, g_NE.sum(dim=0) if ctx.has_bias else None, None
+
+
+class _WideProduct(torch.autograd.Function):
+    """The three products (output and both gradients) by oneDNN, in float32."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight_ED: Tensor, bias_E: Tensor | None) -> Tensor:
+        """x W^T + b: [..., D] to [..., E]."""
+        x_MD = with_rows_of_zeros(x.reshape(-1, x.shape[-1]))
+        ctx.save_for_backward(x_MD, weight_ED)
+        ctx.shape, ctx.has_bias = x.shape, bias_E is not None
+        y_ME = onednn.linear(x_MD, weight_ED, bias_E)
+        return y_ME[: x.shape[:-1].numel()].view(*x.shape[:-1], len(weight_ED))
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        """Gradients with respect to x, W and b."""
+        x_MD, w_ED = ctx.saved_tensors
+        g_NE = gradient.reshape(-1, gradient.shape[-1])
+        g_ME = with_rows_of_zeros(g_NE)
+        of_x = onednn.linear(g_ME, w_ED.T)[: len(g_NE)].view(ctx.shape) if ctx.needs_input_grad[0] else None
+        of_weight = onednn.product_of_columns(g_ME, x_MD) if ctx.needs_input_grad[1] else None
+        return of_x, of_weight, g_NE.sum(dim=0) if ctx.has_bias else None

@@ -18,9 +18,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
+from transformer_mt.kernels import onednn
 from transformer_mt.kernels.gpu_loss import MOST_ROWS, chunks, gpu_loss
 from transformer_mt.kernels.linear import narrowed_rows
 
@@ -120,7 +120,7 @@ def cpu_loss(
     smoothed, nll = torch.zeros(()), torch.zeros(())
     for start in range(0, len(target_N), CPU_ROWS):
         h_nD, y_n = hidden_ND[start : start + CPU_ROWS], target_N[start : start + CPU_ROWS]
-        z_nV = F.linear(narrowed_rows(h_nD, dtype), w_VD, b_V)[: len(y_n)].float()
+        z_nV = onednn.linear(narrowed_rows(h_nD, dtype), w_VD, b_V)[: len(y_n)].float()
         max_n1 = z_nV.amax(dim=1, keepdim=True)
         z_y_n = z_nV.gather(1, y_n[:, None])[:, 0]
         exp_nV = z_nV.sub_(max_n1).exp_()
@@ -151,15 +151,15 @@ class GeneratorGradients:
         """
         n_rows, dtype = len(h_nD), w_VD.dtype
         g_mV = narrowed_rows(g_nV, dtype)  # m: n rows, then rows of zeros
-        hidden_nD = (g_mV @ w_VD)[:n_rows].float()
+        hidden_nD = onednn.linear(g_mV, w_VD.T)[:n_rows].float()
         if over_n1 is not None:
             hidden_nD, h_nD = hidden_nD / over_n1, h_nD.float() / over_n1
         self.hidden_ND[start : start + n_rows] = hidden_nD
         h_mD = narrowed_rows(h_nD, dtype)
-        if dtype is torch.float32:
+        if dtype is torch.float32 and not onednn.is_for(h_mD, len(w_VD)):
             self.weight_VD.addmm_(g_mV.T, h_mD)
         else:
-            self.weight_VD += g_mV.T @ h_mD
+            self.weight_VD += onednn.product_of_columns(g_mV, h_mD)
         if self.bias_V is not None:
             self.bias_V += g_nV.sum(dim=0) if over_n1 is None else (1 / over_n1[:, 0]) @ g_nV
 

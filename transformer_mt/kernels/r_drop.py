@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
+from transformer_mt.kernels import onednn
 from transformer_mt.kernels.linear import narrowed_rows
 from transformer_mt.kernels.loss import GeneratorGradients, LossSums, exact, matmul_dtype, rows_at_a_time
 
@@ -65,7 +65,7 @@ class _TwinLoss(torch.autograd.Function):
         for start in range(0, len(target_N), rows):
             h_2nD, y_n = hidden_2ND[:, start : start + rows], target_N[start : start + rows]
             h_mD = narrowed_rows(h_2nD.flatten(0, 1), dtype)
-            log_2nV = F.linear(h_mD, w_VD, b_V)[: 2 * len(y_n)].float().log_softmax(dim=-1).unflatten(0, (2, -1))
+            log_2nV = onednn.linear(h_mD, w_VD, b_V)[: 2 * len(y_n)].float().log_softmax(dim=-1).unflatten(0, (2, -1))
             nll -= log_2nV.gather(2, y_n.expand(2, -1)[:, :, None]).sum()
             uniform -= log_2nV.sum() / len(weight_VD)
             prob_2nV, gap_nV = log_2nV.exp(), log_2nV[0] - log_2nV[1]

@@ -1,0 +1,88 @@
+"""Products in float32 by oneDNN: the numbers of PyTorch's own, and only where they are faster."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from transformer_mt.kernels import onednn
+from transformer_mt.kernels.linear import CpuLinear, arrange_for_search
+from transformer_mt.kernels.loss import smoothed_cross_entropy
+
+
+@pytest.mark.parametrize("shape", [(7, 16), (3, 5, 16), (64, 16), (2, 0, 16), (1, 1, 16)])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("rows", [slice(None), slice(3, 9)])
+def test_values_and_gradients_are_those_of_pytorch(shape: tuple[int, ...], bias: bool, rows: slice, wide: None) -> None:
+    torch.manual_seed(1)
+    values = [torch.randn(size) for size in (shape, (12, 16), (12,), (*shape[:-1], 12))]
+    found = []
+    for product in (CpuLinear.product, F.linear):
+        x, weight, offset = (value.clone().requires_grad_() for value in values[:3])
+        y = product(x, weight[rows], offset[rows] if bias else None)
+        y.backward(values[3][..., rows])  # not contiguous, as gradients often are
+        found.append([y.detach(), x.grad, weight.grad, offset.grad])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_weights_arranged_for_a_search_give_the_same_results(wide: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(2)
+    layer, x = CpuLinear(16, 12), torch.randn(2, 9, 16)
+    with torch.no_grad():
+        before = layer(x), layer(x, slice(4, 12))
+        arrange_for_search(layer)
+        assert layer.packed_weight is not None
+        torch.testing.assert_close((layer(x), layer(x, slice(4, 12))), before)
+        monkeypatch.setattr(onednn, "SMALL", 1 << 20)
+        torch.testing.assert_close(layer(x), before[0])
+
+
+@pytest.mark.parametrize("tokens", [5, 300])
+def test_the_loss_and_its_gradients(tokens: int, wide: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(3)
+    values = torch.randn(tokens, 16), torch.randn(40, 16), torch.randn(40)
+    target = torch.randint(40, (tokens,))
+    found = []
+    for is_wide in (True, False):
+        monkeypatch.setattr(onednn, "beats_mkl", lambda is_wide=is_wide: is_wide)
+        hidden, weight, offset = (value.clone().requires_grad_() for value in values)
+        loss = smoothed_cross_entropy(hidden, weight, offset, target, 0.1).smoothed
+        loss.backward()
+        found.append([loss.detach(), hidden.grad, weight.grad, offset.grad])
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def products(x: Tensor, outputs: int, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """The shapes of the operands that oneDNN was given for one linear map."""
+    seen: list[tuple[int, ...]] = []
+    compute = onednn._product
+    monkeypatch.setattr(onednn, "_product", lambda x, *others: (seen.append(tuple(x.shape)), compute(x, *others))[1])
+    with torch.no_grad():
+        CpuLinear.product(x, torch.randn(outputs, x.shape[-1], dtype=x.dtype), None)
+    return seen
+
+
+def test_small_products_and_other_number_formats_stay_with_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onednn, "beats_mkl", lambda: True)
+    assert products(torch.randn(500, 128), 128, monkeypatch) == [(512, 128)]
+    assert products(torch.randn(63, 128), 128, monkeypatch) == []
+    assert products(torch.randn(500, 128).double(), 128, monkeypatch) == []
+    monkeypatch.setattr(onednn, "beats_mkl", lambda: False)
+    assert products(torch.randn(500, 128), 128, monkeypatch) == []
+
+
+@pytest.mark.parametrize(
+    ("instructions", "maker", "expected"),
+    [("AVX512", "AuthenticAMD", True), ("AVX512", "GenuineIntel", False), ("AVX2", "AuthenticAMD", False)],
+)
+def test_it_is_for_processors_whose_wide_instructions_mkl_does_not_use(
+    instructions: str, maker: str, expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: instructions)
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
+    monkeypatch.setattr(onednn, "_maker", lambda: maker)
+    assert onednn.beats_mkl.__wrapped__() is expected
