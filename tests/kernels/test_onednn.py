@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -75,14 +77,24 @@ def test_small_products_and_other_number_formats_stay_with_pytorch(monkeypatch: 
     assert products(torch.randn(500, 128), 128, monkeypatch) == []
 
 
+LINUX = "processor\t: 0\nvendor_id\t: {}\ncpu family\t: {}\nmodel\t\t: 2\n"
+
+
 @pytest.mark.parametrize(
-    ("instructions", "maker", "expected"),
-    [("AVX512", "AuthenticAMD", True), ("AVX512", "GenuineIntel", False), ("AVX2", "AuthenticAMD", False)],
+    ("instructions", "processor", "expected"),
+    [
+        ("AVX512", LINUX.format("AuthenticAMD", 26), True),
+        ("AVX512", LINUX.format("AuthenticAMD", 25), False),  # Zen 4
+        ("AVX2", LINUX.format("AuthenticAMD", 26), False),
+        ("AVX512", LINUX.format("GenuineIntel", 6), False),
+        ("AVX512", "AMD64 Family 26 Model 68 Stepping 0, AuthenticAMD", True),  # as Windows says it
+        ("AVX512", "", False),
+    ],
 )
 def test_it_is_for_processors_whose_wide_instructions_mkl_does_not_use(
-    instructions: str, maker: str, expected: bool, monkeypatch: pytest.MonkeyPatch
+    instructions: str, processor: str, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: instructions)
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
-    monkeypatch.setattr(onednn, "_maker", lambda: maker)
+    monkeypatch.setattr(Path, "read_text", lambda self, **_: processor)
     assert onednn.beats_mkl.__wrapped__() is expected
