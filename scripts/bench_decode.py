@@ -40,7 +40,7 @@ from transformer_mt.decoding.request import Request
 from transformer_mt.errors import TmtError
 from transformer_mt.exporting.ctranslate2 import is_exported
 from transformer_mt.kernels.build import parts_for
-from transformer_mt.kernels.linear import arrange_for_search
+from transformer_mt.kernels.linear import store_by_columns
 from transformer_mt.model.positions import sinusoidal_positions
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import keep_freed_memory
@@ -145,12 +145,12 @@ def _work(options: argparse.Namespace) -> Work:
         decoding, words = directory.config.decoding, directory.source.vocabulary.tokens
         if options.joey:  # it has one limit for all sentences
             decoding = decoding.model_copy(update={"max_length_ratio": 0.0, "max_length_offset": JOEY_LIMIT})
-        arrange_for_search(directory.model)  # as a Translator does
+        store_by_columns(directory.model)  # as a Translator does
         return Work(directory.model, sources, decoding, words, None, lines)
     torch.manual_seed(0)
     sizes = ModelConfig(**SIZES[options.size], tie_embeddings="all", output_bias=False)
     model = Transformer(sizes, options.vocabulary, options.vocabulary, PAD, parts=parts_for(sizes, "cpu")).eval()
-    arrange_for_search(model)
+    store_by_columns(model)
     shape = (options.sentences, SOURCE_TOKENS)
     sources = [[*row, EOS] for row in torch.randint(len(MARKS), options.vocabulary, shape).tolist()]
     forced = options.forced_length

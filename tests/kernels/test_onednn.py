@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_mt.kernels import onednn
-from transformer_mt.kernels.linear import CpuLinear, arrange_for_search
+from transformer_mt.kernels.linear import CpuLinear
 from transformer_mt.kernels.loss import smoothed_cross_entropy
 
 
@@ -30,16 +31,18 @@ def test_values_and_gradients_are_those_of_pytorch(shape: tuple[int, ...], bias:
         torch.testing.assert_close(one, other)
 
 
-def test_weights_arranged_for_a_search_give_the_same_results(wide: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.manual_seed(2)
-    layer, x = CpuLinear(16, 12), torch.randn(2, 9, 16)
-    with torch.no_grad():
-        before = layer(x), layer(x, slice(4, 12))
-        arrange_for_search(layer)
-        assert layer.packed_weight is not None
-        torch.testing.assert_close((layer(x), layer(x, slice(4, 12))), before)
-        monkeypatch.setattr(onednn, "SMALL", 1 << 20)
-        torch.testing.assert_close(layer(x), before[0])
+def test_parts_of_a_matrix_are_copied_first(wide: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """oneDNN reads rows of a weight that is stored by columns, but slowly."""
+    operands: list[Tensor] = []
+    compute = torch.ops.mkldnn._linear_pointwise
+    monkeypatch.setattr(
+        torch.ops.mkldnn, "_linear_pointwise", lambda *all: (operands.extend(all[:2]), compute(*all))[1]
+    )
+    x, weight = torch.randn(9, 2, 16), torch.randn(16, 12).T
+    y = CpuLinear.product(x[:, 1], weight[4:], None)
+    torch.testing.assert_close(y, x[:, 1] @ weight[4:].T)
+    assert len(operands) == 2
+    assert all(one.is_contiguous() or one.T.is_contiguous() for one in operands)
 
 
 @pytest.mark.parametrize("tokens", [5, 300])
@@ -58,23 +61,30 @@ def test_the_loss_and_its_gradients(tokens: int, wide: None, monkeypatch: pytest
         torch.testing.assert_close(one, other)
 
 
-def products(x: Tensor, outputs: int, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    """The shapes of the operands that oneDNN was given for one linear map."""
-    seen: list[tuple[int, ...]] = []
-    compute = onednn._product
-    monkeypatch.setattr(onednn, "_product", lambda x, *others: (seen.append(tuple(x.shape)), compute(x, *others))[1])
+def rows_for_onednn(x: Tensor, outputs: int, monkeypatch: pytest.MonkeyPatch) -> int:
+    """The rows that oneDNN is given for one linear map; 0 if PyTorch's own product computes it."""
+    rows = 0
+
+    def product(x_ND: Tensor, weight_ED: Tensor, bias_E: Tensor | None = None) -> Tensor:
+        nonlocal rows
+        rows = len(x_ND)
+        return F.linear(x_ND, weight_ED, bias_E)
+
+    monkeypatch.setattr(onednn, "_product", product)
     with torch.no_grad():
         CpuLinear.product(x, torch.randn(outputs, x.shape[-1], dtype=x.dtype), None)
-    return seen
+    return rows
 
 
-def test_small_products_and_other_number_formats_stay_with_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_products_few_rows_and_other_number_formats_stay_with_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onednn, "beats_mkl", lambda: True)
-    assert products(torch.randn(500, 128), 128, monkeypatch) == [(512, 128)]
-    assert products(torch.randn(63, 128), 128, monkeypatch) == []
-    assert products(torch.randn(500, 128).double(), 128, monkeypatch) == []
+    assert rows_for_onednn(torch.randn(500, 128), 128, monkeypatch) == 512
+    assert rows_for_onednn(torch.randn(63, 128), 128, monkeypatch) == 0
+    assert rows_for_onednn(torch.randn(5, 512), 2048, monkeypatch) == 8, "few rows of zeros: a search has few rows"
+    assert rows_for_onednn(torch.randn(3, 512), 2048, monkeypatch) == 0
+    assert rows_for_onednn(torch.randn(500, 128).double(), 128, monkeypatch) == 0
     monkeypatch.setattr(onednn, "beats_mkl", lambda: False)
-    assert products(torch.randn(500, 128), 128, monkeypatch) == []
+    assert rows_for_onednn(torch.randn(500, 128), 128, monkeypatch) == 0
 
 
 LINUX = "processor\t: 0\nvendor_id\t: {}\ncpu family\t: {}\nmodel\t\t: 2\n"
@@ -96,5 +106,10 @@ def test_it_is_for_processors_whose_wide_instructions_mkl_does_not_use(
 ) -> None:
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: instructions)
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
-    monkeypatch.setattr(Path, "read_text", lambda self, **_: processor)
+    monkeypatch.setattr(onednn, "hasattr", lambda *_: True, raising=False)
+    if "\n" in processor:
+        monkeypatch.setattr(Path, "read_text", lambda self, **_: processor)
+    else:  # not Linux
+        monkeypatch.setattr(Path, "read_text", lambda self, **_: (_ for _ in ()).throw(FileNotFoundError))
+        monkeypatch.setattr(platform, "processor", lambda: processor)
     assert onednn.beats_mkl.__wrapped__() is expected

@@ -28,7 +28,7 @@ from transformer_mt.decoding.step import pad
 from transformer_mt.decoding.translation import Source
 from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import paths_of
-from transformer_mt.kernels.linear import arrange_for_search
+from transformer_mt.kernels.linear import store_by_columns
 from transformer_mt.kernels.narrow import round_to_bfloat16
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import keep_freed_memory, pick_device, set_up_cuda
@@ -105,7 +105,7 @@ class Translator(Interpreter):
             if computing.weights == BFLOAT16:
                 _round(directory)
             elif device.type == "cpu":
-                arrange_for_search(directory.model)
+                store_by_columns(directory.model)
         return cls(models, decoding, computing)
 
     @property

@@ -8,7 +8,7 @@ autocast does.)
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
@@ -17,6 +17,9 @@ from torch import Tensor, nn
 from transformer_mt.kernels import onednn
 from transformer_mt.kernels.onednn import with_rows_of_zeros
 from transformer_mt.model.parts import Linear
+
+if TYPE_CHECKING:
+    from transformer_mt.model.transformer import Transformer
 
 
 class FusedLinear(Linear):
@@ -28,45 +31,29 @@ class FusedLinear(Linear):
 
 
 class CpuLinear(FusedLinear):
-    """A narrow product under autocast, else the faster of two libraries; the result has the type of x.
-
-    packed_weight: a copy of the weight as oneDNN reads it, for searches; training changes the weight, so it has none
-    """
-
-    packed_weight: Tensor | None = None
-
-    def forward(self, x: Tensor, rows: slice | None = None) -> Tensor:
-        """As `Linear.forward`."""
-        if rows is None and self.packed_weight is not None and onednn.is_for(x, self.out_features):
-            y_NE = onednn.linear(x.reshape(-1, x.shape[-1]), self.packed_weight, self.bias)
-            return y_NE.view(*x.shape[:-1], self.out_features)
-        return super().forward(x, rows)
+    """A narrow product under autocast, else the faster of two libraries; the result has the type of x."""
 
     @staticmethod
     def product(x: Tensor, weight_ED: Tensor, bias_E: Tensor | None) -> Tensor:
         if x.dtype is torch.float32 and uses_narrow_product(x):
             return _NarrowProduct.apply(x, weight_ED, bias_E, torch.get_autocast_dtype("cpu"))
         if weight_ED.dtype is torch.float32 and onednn.is_for(x, len(weight_ED)):
-            if torch.is_grad_enabled():
-                return _WideProduct.apply(x, weight_ED, bias_E)
-            return onednn.linear(x.reshape(-1, x.shape[-1]), weight_ED, bias_E).view(*x.shape[:-1], len(weight_ED))
+            return _WideProduct.apply(x, weight_ED, bias_E)
         return F.linear(x, weight_ED, bias_E)
 
 
 @torch.no_grad()
-def arrange_for_search(model: nn.Module) -> None:
-    """Store the weights of all linear maps as searches in float32 on a CPU read them fastest.
+def store_by_columns(model: Transformer) -> None:
+    """Store the weights of linear maps column after column, for searches in float32 on a CPU.
 
-    Column after column: products with 5 to 200 rows are then 1.1 to 1.5 times as fast, those with more or with one as
-    fast as before. A weight that is also an embedding is copied, because an embedding reads single rows. Where oneDNN
-    multiplies, also in its own arrangement, which otherwise it makes anew for each product.
+    MKL's products with 5 to 200 rows are then 1.1 to 1.5 times as fast, those with more or with one as fast as before.
+    A weight that is also an embedding is copied, because an embedding reads single rows. oneDNN gains nothing by it,
+    and copies parts of such weights; where it multiplies, only the output layer is stored so, for MKL and a single row.
     """
-    for module in model.modules():
+    for module in [model.generator] if onednn.beats_mkl() else model.modules():
         if isinstance(module, Linear):
             weight = module.weight.detach().T.contiguous().T
             module.weight = nn.Parameter(weight, requires_grad=module.weight.requires_grad)
-        if isinstance(module, CpuLinear) and onednn.beats_mkl():
-            module.packed_weight = onednn.packed(module.weight)
 
 
 def uses_narrow_product(x: Tensor) -> bool:
@@ -75,7 +62,7 @@ def uses_narrow_product(x: Tensor) -> bool:
 
 
 def narrowed_rows(x_ND: Tensor, dtype: torch.dtype) -> Tensor:
-    """x [N, D] in `dtype`; on a CPU, if `dtype` has fewer than 4 bytes, with rows of zeros, as oneDNN needs them."""
+    """x [N, D] in `dtype`; on a CPU, if `dtype` has fewer than 4 bytes, with rows of zeros."""
     narrow = x_ND.device.type == "cpu" and dtype.itemsize < 4
     return with_rows_of_zeros(x_ND, dtype) if narrow else x_ND.to(dtype)
 
@@ -105,23 +92,21 @@ class _NarrowProduct(torch.autograd.Function):
 
 
 class _WideProduct(torch.autograd.Function):
-    """The three products (output and both gradients) by oneDNN, in float32."""
+    """The three products (output and both gradients) in float32, each by the faster library."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight_ED: Tensor, bias_E: Tensor | None) -> Tensor:
         """x W^T + b: [..., D] to [..., E]."""
-        x_MD = with_rows_of_zeros(x.reshape(-1, x.shape[-1]))
-        ctx.save_for_backward(x_MD, weight_ED)
-        ctx.shape, ctx.has_bias = x.shape, bias_E is not None
-        y_ME = onednn.linear(x_MD, weight_ED, bias_E)
-        return y_ME[: x.shape[:-1].numel()].view(*x.shape[:-1], len(weight_ED))
+        ctx.save_for_backward(x, weight_ED)
+        ctx.has_bias = bias_E is not None
+        y_NE = onednn.linear(x.reshape(-1, x.shape[-1]), weight_ED, bias_E)
+        return y_NE.view(*x.shape[:-1], len(weight_ED))
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         """Gradients with respect to x, W and b."""
-        x_MD, w_ED = ctx.saved_tensors
-        g_NE = gradient.reshape(-1, gradient.shape[-1])
-        g_ME = with_rows_of_zeros(g_NE)
-        of_x = onednn.linear(g_ME, w_ED.T)[: len(g_NE)].view(ctx.shape) if ctx.needs_input_grad[0] else None
-        of_weight = onednn.product_of_columns(g_ME, x_MD) if ctx.needs_input_grad[1] else None
+        x, w_ED = ctx.saved_tensors
+        x_ND, g_NE = x.reshape(-1, x.shape[-1]), gradient.reshape(-1, gradient.shape[-1])
+        of_x = onednn.linear(g_NE, w_ED.T).view(x.shape) if ctx.needs_input_grad[0] else None
+        of_weight = onednn.product_of_columns(g_NE, x_ND) if ctx.needs_input_grad[1] else None
         return of_x, of_weight, g_NE.sum(dim=0) if ctx.has_bias else None

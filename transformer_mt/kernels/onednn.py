@@ -3,9 +3,9 @@
 oneDNN compiles a product for each new number of rows. This takes as long as the product itself and fragments the
 memory. So rows of zeros are added, and only a few numbers of rows occur.
 
-PyTorch multiplies float32 matrices by MKL, which uses 512-bit instructions only on Intel's processors. AMD's compute
-512 bits at once from Zen 5 on, and oneDNN uses that: it is 2.3 times as fast there. Small products stay with MKL, which
-starts sooner.
+PyTorch multiplies float32 matrices by MKL, which uses 512-bit instructions only on Intel's processors. AMD's servers
+compute 512 bits at once from Zen 5 on, and oneDNN uses that: it is 2.3 times as fast there. Small products stay with
+MKL, which starts sooner, and products of a few rows, for which the weight's way from the memory takes the time.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-ROWS = 64  # the rows of a product are a multiple of this
-ZEN_5 = 26  # the family that AMD's processors name from Zen 5 on; Zen 4 has 512-bit instructions that take two turns
+ZEN_5 = 26  # the family that these processors name; those of Zen 4 take two turns for a 512-bit instruction
 SMALL = 1 << 20  # multiplications; with fewer, starting oneDNN takes longer than it saves
+FEW_ROWS = 4  # with fewer, the memory is the limit
 
 
 @cache
@@ -44,12 +44,8 @@ def _amd_family() -> int:
 def is_for(x: Tensor, outputs: int) -> bool:
     """Whether a product of x [..., D] with a matrix [outputs, D] is one for oneDNN instead of MKL."""
     is_float32_here = x.dtype is torch.float32 and x.device.type == "cpu" and not torch.compiler.is_compiling()
-    return is_float32_here and x.numel() * outputs >= SMALL and beats_mkl()
-
-
-def packed(weight_ED: Tensor) -> Tensor:
-    """The weight in oneDNN's own arrangement, which only `linear` can read, where `is_for` holds."""
-    return torch.ops.mkldnn._reorder_linear_weight(weight_ED.contiguous(), None)
+    is_large = is_float32_here and x.numel() * outputs >= SMALL and x.numel() >= FEW_ROWS * x.shape[-1]
+    return is_large and beats_mkl()
 
 
 def linear(x_ND: Tensor, weight_ED: Tensor, bias_E: Tensor | None = None) -> Tensor:
@@ -63,28 +59,28 @@ def product_of_columns(g_NE: Tensor, x_ND: Tensor) -> Tensor:
     """g^T x [E, D], without gradients, by the faster library."""
     if not is_for(x_ND, g_NE.shape[1]):
         return g_NE.T @ x_ND
-    return _product(with_rows_of_zeros(x_ND).T, with_rows_of_zeros(g_NE).T, None).T  # faster than the other way round
+    g_EM, x_DM = with_rows_of_zeros(g_NE).T, with_rows_of_zeros(x_ND).T
+    return _product(x_DM, g_EM).T if len(x_DM) <= len(g_EM) else _product(g_EM, x_DM)  # the faster way round
 
 
-def _product(x_ND: Tensor, weight_ED: Tensor, bias_E: Tensor | None) -> Tensor:
+def _product(x_ND: Tensor, weight_ED: Tensor, bias_E: Tensor | None = None) -> Tensor:
     return torch.ops.mkldnn._linear_pointwise(_dense(x_ND), _dense(weight_ED), bias_E, "none", [], "")
 
 
 def _dense(matrix: Tensor) -> Tensor:
     """The matrix, row after row or column after column; oneDNN takes a thousand times as long for parts of one."""
-    is_dense = matrix.is_mkldnn or matrix.is_contiguous() or matrix.T.is_contiguous()
-    return matrix if is_dense else matrix.contiguous()
+    return matrix if matrix.is_contiguous() or matrix.T.is_contiguous() else matrix.contiguous()
 
 
-def round_up_rows(rows: int) -> int:
-    """`rows`, or up to 63 or an eighth more: only eight numbers occur between a power of two and the next."""
-    step = max(ROWS, (1 << rows.bit_length()) >> 4)
+def round_up_rows(rows: int, least: int) -> int:
+    """`rows`, or a little more: a multiple of `least`, and only eight numbers between a power of two and the next."""
+    step = max(least, (1 << rows.bit_length()) >> 4)
     return -(-rows // step) * step
 
 
-def with_rows_of_zeros(x_ND: Tensor, dtype: torch.dtype | None = None) -> Tensor:
-    """x [N, D] in `dtype` (default: its own), with rows of zeros up to `round_up_rows(N)`."""
-    dtype, missing = dtype or x_ND.dtype, round_up_rows(len(x_ND)) - len(x_ND)
+def with_rows_of_zeros(x_ND: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+    """x [N, D] in `dtype`, with rows of zeros, so that few numbers of rows occur."""
+    missing = round_up_rows(len(x_ND), 8 if dtype is torch.float32 else 64) - len(x_ND)
     if not missing:
         return x_ND.to(dtype)
     x_MD = x_ND.new_empty(len(x_ND) + missing, x_ND.shape[1], dtype=dtype)

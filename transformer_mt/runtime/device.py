@@ -183,7 +183,10 @@ def free_memory(device: torch.device) -> int:
     return torch.cuda.mem_get_info(device)[0] + reusable
 
 
-_OUT_OF_MEMORY = ("allocate memory", "not enough memory", "out of memory", "STATUS_ALLOC_FAILED")
+_OUT_OF_MEMORY = (
+    *("allocate memory", "not enough memory", "out of memory", "STATUS_ALLOC_FAILED"),
+    "could not create a primitive",  # oneDNN
+)
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
