@@ -3,7 +3,7 @@
 CPUs with bfloat16 instructions multiply twice as fast in it. Autocast loses more than that on a CPU: it leaves results
 in bfloat16, in which attention and element-wise kernels are slow. Here the operands and the result of a product are
 rounded, the result is converted back to float32 at once, and everything else stays float32. (A compiled model does what
-autocast does.)
+autocast does.) Large float32 products ("wide") are oneDNN's where it is the faster library (`onednn.py`).
 """
 
 from __future__ import annotations
