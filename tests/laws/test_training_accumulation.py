@@ -98,6 +98,8 @@ def test_out_of_memory_splits_batches_and_changes_nothing_else(numbers: Any, tmp
         ("cuDNN error: CUDNN_STATUS_ALLOC_FAILED", True),
         ("CUDA error: out of memory", True),
         ("DefaultCPUAllocator: can't allocate memory: you tried to allocate 4 bytes", True),
+        ("could not create a primitive", True),
+        ("could not create a primitive descriptor for the inner product forward propagation primitive", False),
         ("CUDA error: an illegal memory access was encountered", False),
         ("mat1 and mat2 shapes cannot be multiplied", False),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import random
+import re
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -183,19 +184,19 @@ def free_memory(device: torch.device) -> int:
     return torch.cuda.mem_get_info(device)[0] + reusable
 
 
-_OUT_OF_MEMORY = (
-    *("allocate memory", "not enough memory", "out of memory", "STATUS_ALLOC_FAILED"),
-    "could not create a primitive",  # oneDNN
+_OUT_OF_MEMORY = re.compile(
+    "allocate memory|not enough memory|out of memory|STATUS_ALLOC_FAILED"
+    "|could not create a primitive(?! descriptor)"  # oneDNN; a descriptor fails for wrong shapes
 )
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
     """Whether memory ran out.
 
-    PyTorch's allocator for CUDA has its own class for this error. CPUs, Apple GPUs, cuBLAS and cuDNN, which allocate
-    themselves, raise a plain RuntimeError.
+    PyTorch's allocator for CUDA has its own class for this error. CPUs, Apple GPUs, oneDNN, cuBLAS and cuDNN, which
+    allocate themselves, raise a plain RuntimeError.
     """
-    return isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in _OUT_OF_MEMORY)
+    return isinstance(error, torch.OutOfMemoryError) or bool(_OUT_OF_MEMORY.search(str(error)))
 
 
 def peak_memory(device: torch.device) -> int:
