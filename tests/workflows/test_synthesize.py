@@ -245,6 +245,28 @@ def test_a_teacher_of_other_settings_is_not_used(numbers: Any, here: Path):
         assert contents(here) == before
 
 
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("training.max_epoch=20", "unknown key 'training.max_epoch'; did you mean 'max_epochs'"),
+        ("training.max_epochs=no", "must be a whole number"),
+        ("model.d_model=3", "d_model 3 is not divisible"),
+        ("training.max_epochs", "not of the form key=value"),
+        ("training.max_epochs=[", "not valid YAML"),
+    ],
+)
+def test_a_wrong_key_of_teachers_is_said_to_be_theirs(numbers: Any, here: Path, key: str, said: str):
+    values = values_of(numbers, here, teacher=[key])
+    before = contents(here)
+    with pytest.raises(TmtError) as caught:
+        synthesize(Config.model_validate(values), "distill")
+    message = str(caught.value)
+    assert message.startswith("synthesis.teacher: ")
+    assert said in message
+    assert not [word for word in ("--set", "command line") if word in message]
+    assert contents(here) == before
+
+
 @pytest.mark.parametrize("dry_run", [True, False])
 @pytest.mark.parametrize("folder", ["runs/numbers-distill", "runs/numbers-teacher-en-de-2", "prepared/numbers-distill"])
 def test_a_folder_with_something_else_is_refused_at_once(numbers: Any, here: Path, folder: str, dry_run: bool):

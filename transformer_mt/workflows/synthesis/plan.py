@@ -20,6 +20,7 @@ from transformer_mt.config.runs import RUNS
 from transformer_mt.config.schema import Config
 from transformer_mt.config.section import SEEDS
 from transformer_mt.config.synthesis import Method, SynthesisConfig
+from transformer_mt.config.yaml_source import COMMAND_LINE
 from transformer_mt.corpora.base import files_like
 from transformer_mt.decoding.finding import find_model
 from transformer_mt.errors import TmtError
@@ -138,13 +139,24 @@ class Plan:
 
     def _to_train(self, direction: Direction, number: int) -> Teacher:
         """A teacher with its own seed. Those of a direction share their prepared data: an ensemble needs that."""
-        config = config_of(self.config, self.settings.teacher)
+        config = self._with_teacher_keys()
         if direction != self.languages:
             config = reversed_config(config)
         values = config.model_dump(mode="json")
         values |= {"name": f"{self.config.name}-teacher-{direction}", "seed": self.config.seed + number}
         config = _valid(values, "Shorten the name.")
         return Teacher(RUNS / f"{config.name}-{config.seed}", direction, config)
+
+    def _with_teacher_keys(self) -> Config:
+        """The config with the keys of `synthesis.teacher`; an error about them names that key, not --set."""
+        try:
+            return config_of(self.config, self.settings.teacher)
+        except TmtError as error:
+            message, place = (
+                words.replace(COMMAND_LINE, "synthesis.teacher") for words in (error.message, error.place)
+            )
+            remedy = error.remedy.replace(f"{COMMAND_LINE} ", "").replace("on the command line", "in synthesis.teacher")
+            raise TmtError(message, place=place, remedy=remedy) from None
 
     @cached_property
     def parts(self) -> list[Part]:
