@@ -215,6 +215,15 @@ def test_a_dry_run_lists_the_steps_and_trains_nothing(numbers: Any, here: Path):
     assert not (here / "data").exists()
 
 
+def test_the_estimate_counts_pairs_as_often_as_they_are_seen(numbers: Any, here: Path):
+    values = values_of(numbers, here, epochs=3, real_weight=4.0, synthetic_weight=0.5)
+    report = synthesize(Config.model_validate(values), "diversify", dry_run=True)
+    seconds = {one.step: one.seconds or 0.0 for one in report.steps}
+    teacher = seconds["train numbers-teacher-en-de-2"]  # all have 3 epochs
+    assert teacher > 0
+    assert seconds["train numbers-diversify"] == pytest.approx((4.0 + 2 * 0.5) * teacher)
+
+
 def test_changed_settings_and_files_are_noticed(numbers: Any, here: Path):
     (here / "news.en").write_text("one two three four five six seven one\n", encoding="utf-8")
     values = values_of(numbers, here, text=["news.en"])
@@ -265,6 +274,12 @@ def test_a_wrong_key_of_teachers_is_said_to_be_theirs(numbers: Any, here: Path, 
     assert said in message
     assert not [word for word in ("--set", "command line") if word in message]
     assert contents(here) == before
+
+
+def test_a_wrong_key_of_teachers_is_shown_as_it_was_written(numbers: Any, here: Path):
+    with pytest.raises(TmtError, match=r"^synthesis\.teacher: unknown key '--set training") as caught:
+        synthesize(Config.model_validate(values_of(numbers, here, teacher=["--set training.max_epochs=2"])), "distill")
+    assert caught.value.remedy.startswith("Fix this key in synthesis.teacher;")
 
 
 @pytest.mark.parametrize("dry_run", [True, False])

@@ -139,6 +139,11 @@ class Prepared:
         """Number of training pairs and weight of each corpus."""
         return self.manifest.parts
 
+    @property
+    def pairs_an_epoch(self) -> float:
+        """The training pairs that an epoch sees: each corpus counts with its weight."""
+        return sum(pairs * weight for pairs, weight in self.parts)
+
     def runs(self, split: str) -> list[Run]:
         """The directions and tags of the pairs of a split, in its order. Raises TmtError if the manifest is damaged."""
         name, data = self.named(split), self.manifest.settings["data"]

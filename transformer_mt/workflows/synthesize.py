@@ -212,7 +212,7 @@ class _Synthesis:
         held_out = counts[READ] - sum(count for rule, count in counts.items() if rule != READ)
         if held_out:
             counts["used as validation or test"] = held_out
-        before, now = (sum(pairs * weight for pairs, weight in one.parts) for one in (self.prepared, prepared))
+        before, now = self.prepared.pairs_an_epoch, prepared.pairs_an_epoch
         epochs, given = self.plan.epochs(before, now), config.training.max_epochs
         if epochs is not None and given is not None and self.plan.settings.epochs is None:
             seen = f"{epochs * now:,.0f} pairs, and {given * before:,.0f} with the real pairs alone"

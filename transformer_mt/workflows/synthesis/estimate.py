@@ -48,6 +48,7 @@ def estimate(plan: Plan, prepared: Prepared, world: World) -> list[Estimate]:
     """What is left to do. prepared: the real pairs. Takes a few seconds for a model of each kind."""
     figures = prepared.report.splits["train"]
     pairs, tokens = figures.pairs, max(figures.source.mean, figures.target.mean) + 1
+    real = prepared.pairs_an_epoch
     own = _speed(plan.config, prepared, tokens)
     lines = pairs if plan.own_pairs else sum(1 for file in plan.texts for _ in read_lines(file, in_corpus=False))
     text_megabytes = lines * tokens * 5 / 1e6
@@ -58,17 +59,18 @@ def estimate(plan: Plan, prepared: Prepared, world: World) -> list[Estimate]:
         if of_teachers is None:
             of_teachers = own if config.model == plan.config.model else _speed(config, prepared, tokens)
         speed = of_teachers
-        seconds = 0.0 if finished_at(teacher.run) else _training(config, pairs, speed, world)
+        seconds = 0.0 if finished_at(teacher.run) else _training(config, real, speed, world)
         steps.append(Estimate(f"train {teacher.run.name}", seconds, _run_megabytes(config, speed)))
     for part in plan.parts:
         seconds = 0.0 if is_filtered(plan, part) else _translating(plan, part, lines, own, world)
         name = f"translate {part.name} ({shard_count(plan, lines):,} shards)"
         steps.append(Estimate(name, seconds, 2 * text_megabytes))
-    total = pairs + lines * len(plan.parts)
-    steps.append(Estimate("prepare", 0.0, total * tokens * 4 / 1e6))
-    training = plan.config.training.model_copy(update={"max_epochs": plan.epochs(pairs, total)})
+    synthetic, settings = lines * len(plan.parts), plan.settings
+    steps.append(Estimate("prepare", 0.0, (pairs + synthetic) * tokens * 4 / 1e6))
+    seen = settings.real_weight * real + settings.synthetic_weight * synthetic
+    training = plan.config.training.model_copy(update={"max_epochs": plan.epochs(real, seen)})
     final = plan.config.model_copy(update={"training": training})
-    steps.append(Estimate(f"train {plan.name}", _training(final, total, own, world), _run_megabytes(final, own)))
+    steps.append(Estimate(f"train {plan.name}", _training(final, seen, own, world), _run_megabytes(final, own)))
     known = [one.seconds for one in steps if one.seconds is not None]
     all_known = sum(known) if len(known) == len(steps) else None
     return [*steps, Estimate("all", all_known, sum(one.megabytes for one in steps))]
@@ -84,8 +86,8 @@ def _speed(config: Config, prepared: Prepared, tokens: float) -> _Speed:
     return _Speed(seconds / (config.training.token_budget or MOST_TOKENS), tokens, weights)
 
 
-def _training(config: Config, pairs: int, speed: _Speed, world: World) -> float | None:
-    """The seconds of a training until the first of its limits."""
+def _training(config: Config, pairs: float, speed: _Speed, world: World) -> float | None:
+    """The seconds of a training until the first of its limits. pairs: of an epoch"""
     training, limits = config.training, list[float]()
     budget = training.token_budget or (training.batch_sentences or 1) * speed.tokens
     update = speed.token_seconds * budget * training.accumulate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -152,10 +153,9 @@ class Plan:
         try:
             return config_of(self.config, self.settings.teacher)
         except TmtError as error:
-            message, place = (
-                words.replace(COMMAND_LINE, "synthesis.teacher") for words in (error.message, error.place)
-            )
-            remedy = error.remedy.replace(f"{COMMAND_LINE} ", "").replace("on the command line", "in synthesis.teacher")
+            place = "synthesis.teacher"
+            message = re.sub(f"^{COMMAND_LINE}: ", "", error.message, flags=re.MULTILINE)
+            remedy = error.remedy.replace(f" {COMMAND_LINE} ", " ").replace("on the command line", f"in {place}")
             raise TmtError(message, place=place, remedy=remedy) from None
 
     @cached_property
