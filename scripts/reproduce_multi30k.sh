@@ -21,7 +21,7 @@ train() { # DIRECTION
   torchrun --nproc-per-node 2 -m transformer_mt.cli.main train --config "configs/multi30k-$1.yaml"
 }
 
-diversify() { # DIRECTION; the real pairs are as many as the synthetic ones; the number of updates is the same for all TEACHERS
+diversify() { # DIRECTION; as many real pairs as synthetic ones, and about as many updates for any number of TEACHERS
   torchrun --nproc-per-node 2 -m transformer_mt.cli.main synthesize diversify --config "configs/multi30k-$1.yaml" \
     --set "synthesis.teachers=$teachers" --set "synthesis.real_weight=$((2 * teachers))" \
     --set "synthesis.epochs=$(((28 + teachers - 1) / teachers))"
