@@ -6,7 +6,8 @@
 
 The step is the one of `tmt train`: model, loss, backward and optimizer, eager, bfloat16, on fake tensors of the device
 "cuda", which have shapes and no numbers. A PyTorch without CUDA cannot run backward on them, so a C++ compiler builds a
-stand-in for its device functions. Each operator that is not a view counts as one kernel; the fused and _foreach_
+stand-in for its device functions. A PyTorch with CUDA has its own, which need a GPU for backward, so without a GPU it
+counts steps of a search only. Each operator that is not a view counts as one kernel; the fused and _foreach_
 operators count as what PyTorch splits them into. Some operators launch more than one kernel, such as the backward of
 an embedding, so the numbers are a lower bound. GB are the sizes of all operands and results: a tensor counts for each
 operator that reads or writes it, also if a cache holds it. Neither number says how fast a step is.
@@ -147,6 +148,11 @@ def main() -> None:
     parser.add_argument("--top", type=int, default=20)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if not options.search and torch.backends.cuda.is_built() and not torch.cuda.is_available():
+        parser.error(
+            f"PyTorch {torch.__version__} needs a GPU to count a training step. Without one, install PyTorch for CPUs:"
+            "  pip install torch --index-url https://download.pytorch.org/whl/cpu"
+        )
     if not torch.backends.cuda.is_built() and GUARDED not in os.environ:
         with tempfile.TemporaryDirectory() as folder:
             guard = build_guard(Path(folder))

@@ -89,6 +89,9 @@ def test_the_meta_device_would_notice(look: Callable[..., Any]):
 @pytest.mark.skipif(
     not sys.platform.startswith("linux") or shutil.which("g++") is None, reason="needs g++ and the loader of Linux"
 )
+@pytest.mark.skipif(
+    torch.backends.cuda.is_built() and not torch.cuda.is_available(), reason="a PyTorch with CUDA needs a GPU for it"
+)
 def test_an_update_of_base_size_launches_few_kernels():
     """Also that no tensor of a step is on the wrong device, and nothing is read: these are errors for fake tensors."""
     most = {"adam": (1200, 10), "muon": (1270, 80)}  # kernels of the whole update, and of the optimizer alone
