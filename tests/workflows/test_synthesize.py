@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from transformer_mt import TmtError, load_config, synthesize, train
+from transformer_mt import TmtError, Translator, load_config, synthesize, train
 from transformer_mt.config.load import dump_config
 from transformer_mt.config.reversal import reversed_config
 from transformer_mt.config.schema import Config
@@ -106,6 +106,44 @@ def test_diversification_adds_the_translations_of_both_sides(
     assert seen in capsys.readouterr().err
     assert not (folder / "shards").exists()
     assert json.loads((folder / "report.json").read_text("utf-8"))["held_out"] == 0
+
+
+@pytest.mark.parametrize(
+    ("method", "ensemble", "parts"),
+    [
+        ("diversify", None, {"en-de-1": [2], "en-de-2": [3], "de-en-1": [2], "de-en-2": [3]}),
+        ("diversify", True, {"en-de": [2, 3], "de-en": [2, 3]}),
+        ("distill", None, {"en-de": [2, 3]}),
+        ("distill", False, {"en-de-1": [2], "en-de-2": [3]}),
+        ("back", None, {"de-en": [2, 3]}),
+        ("back", False, {"de-en-1": [2], "de-en-2": [3]}),
+    ],
+)
+def test_models_of_a_direction_translate_together_or_each_alone(
+    numbers: Any, here: Path, method: str, ensemble: bool | None, parts: dict[str, list[int]]
+):
+    text = {"text": ["news.de"]} if method == "back" else {}
+    (here / "news.de").write_text("eins zwei drei\n", encoding="utf-8")
+    plan = plan_of(Config.model_validate(values_of(numbers, here, teachers=2, ensemble=ensemble, **text)), method)
+    seeds = {part.name: [one.config.seed for one in part.teachers if one.config is not None] for part in plan.parts}
+    assert seeds == parts
+    assert [part.backward for part in plan.parts] == [name.startswith("de-en") for name in parts]
+
+
+def test_an_ensemble_of_given_models_writes_the_text(numbers: Any, here: Path):
+    """For both directions: each translation is that of `tmt translate` with several models."""
+    values = values_of(numbers, here, teachers=2, shard_lines=400)
+    several = {}
+    for one in plan_of(Config.model_validate(values), "diversify").to_train:
+        assert one.config is not None
+        several.setdefault(one.direction, []).append(str(train(one.config, one.run).run))
+    given = {"models": [run for runs in several.values() for run in runs], "ensemble": True}
+    report = synthesize(Config.model_validate({**values, "synthesis": given}), "diversify")
+    for (source, target), runs in several.items():
+        sources, translations = (lines(report.folder / f"{source}-{target}.{side}") for side in (source, target))
+        for models, same in ((runs, True), (runs[:1], False), (runs[1:], False)):
+            answers = Translator.load(models).translate(sources)
+            assert ([one.text for one in answers] == translations) == same
 
 
 def test_the_final_run_is_an_ordinary_run(numbers: Any, here: Path):

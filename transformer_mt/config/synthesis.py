@@ -41,6 +41,11 @@ class SynthesisConfig(Section):
         None,
         description="runs or model folders that translate, of either direction; null: the teachers are trained",
     )
+    ensemble: bool | None = Field(
+        None,
+        description="whether the models of a direction translate together, as an ensemble, or each alone all the text;"
+        " null: together, except for diversify",
+    )
     teacher: OneOrMany = Field(
         (),
         description="keys of tokenizer, model, training, decoding and runtime that are different for teachers, such as"

@@ -160,14 +160,17 @@ class Plan:
 
     @cached_property
     def parts(self) -> list[Part]:
-        """Diversification: one for each teacher. Otherwise all teachers together, as an ensemble."""
-        if self.method != "diversify":
-            return [Part(str(self.teachers[0].direction), tuple(self.teachers), self.method == "back")]
-        parts, numbers = list[Part](), Counter[Direction]()
-        for teacher in self.teachers:
-            numbers[teacher.direction] += 1
-            name = f"{teacher.direction}-{numbers[teacher.direction]}"
-            parts.append(Part(name, (teacher,), teacher.direction != self.languages))
+        """For each direction: one by all its teachers together, or one for each teacher."""
+        together, parts = self.settings.ensemble, list[Part]()
+        if together is None:
+            together = self.method != "diversify"
+        for direction in dict.fromkeys(one.direction for one in self.teachers):
+            teachers = tuple(one for one in self.teachers if one.direction == direction)
+            backward = direction != self.languages
+            if together:
+                parts.append(Part(str(direction), teachers, backward))
+            else:
+                parts += [Part(f"{direction}-{n}", (one,), backward) for n, one in enumerate(teachers, 1)]
         return parts
 
     def file(self, stem: str, language: str) -> Path:
