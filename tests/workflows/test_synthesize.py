@@ -146,6 +146,26 @@ def test_an_ensemble_of_given_models_writes_the_text(numbers: Any, here: Path):
             assert ([one.text for one in answers] == translations) == same
 
 
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_given_models_are_loaded_before_anything_is_written(numbers: Any, here: Path, dry_run: bool):
+    """Each direction, so that no translation of the first one is lost if the second one cannot go on."""
+    values = values_of(numbers, here)
+    forward, backward = (one.config for one in plan_of(Config.model_validate(values), "diversify").to_train)
+    assert forward is not None
+    assert backward is not None
+    runs = [train(one, here / "runs" / one.name).run for one in (forward, backward)]
+    runs.append(train(backward, here / "runs" / "other", overrides=["name=other", "tokenizer.kind=character"]).run)
+    values["synthesis"] = {"models": [str(run) for run in runs], "ensemble": True}
+    for message in ("vocabulary differs from that of", "the weights are damaged"):
+        with pytest.raises(TmtError, match=message):
+            synthesize(Config.model_validate(values), "diversify", dry_run=dry_run)
+        assert not (here / "data").exists()
+        assert not (here / "prepared" / "numbers").exists()
+        values["synthesis"]["models"] = values["synthesis"]["models"][:2]
+        weights = runs[1] / "model" / "model.safetensors"
+        weights.write_bytes(weights.read_bytes()[:-1] + b"\x01")
+
+
 def test_the_final_run_is_an_ordinary_run(numbers: Any, here: Path):
     report = synthesize(Config.model_validate(values_of(numbers, here)), "distill")
     assert report.train is not None

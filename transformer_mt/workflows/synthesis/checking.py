@@ -14,13 +14,16 @@ from transformer_mt.data.passes import passes_of
 from transformer_mt.data.prepare import require_replaceable
 from transformer_mt.data.prepared import CorpusFile, prepared_folder
 from transformer_mt.decoding.finding import WEIGHTS, finished_at
+from transformer_mt.decoding.interpreter import Computing
 from transformer_mt.errors import TmtError
 from transformer_mt.files.opening import archive_of
 from transformer_mt.files.replace import replace_text
 from transformer_mt.training.run_directory import FACTS
+from transformer_mt.workflows.engines import load_translator
 from transformer_mt.workflows.parents import parent_of
 from transformer_mt.workflows.synthesis.plan import Plan
 from transformer_mt.workflows.synthesis.records import read_object
+from transformer_mt.workflows.synthesis.translating import is_filtered
 
 PLAN = "plan.json"
 # Keys that change no sentence and no weight, so they may change between two calls.
@@ -34,9 +37,13 @@ def require_possible(plan: Plan) -> None:
     """Raises TmtError if the plan does not fit what is on the disk.
 
     Its folder has begun with other settings or files, teachers were trained with other settings, a folder contains
-    something else, or a model to start from is missing.
+    something else, a given model is damaged or differs in vocabularies from those that it translates with, or a model
+    to start from is missing.
     """
     require_same(plan)
+    for part in plan.parts:
+        if plan.settings.models is not None and not is_filtered(plan, part):
+            load_translator([one.run for one in part.teachers], plan.search, Computing("cpu"))
     for one in plan.to_train:
         assert one.config is not None
         require_own_run(one.run, one.config)

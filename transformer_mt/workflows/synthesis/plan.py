@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -164,9 +165,8 @@ class Plan:
         together, parts = self.settings.ensemble, list[Part]()
         if together is None:
             together = self.method != "diversify"
-        for direction in dict.fromkeys(one.direction for one in self.teachers):
-            teachers = tuple(one for one in self.teachers if one.direction == direction)
-            backward = direction != self.languages
+        for direction, group in groupby(self.teachers, key=lambda one: one.direction):
+            teachers, backward = tuple(group), direction != self.languages
             if together:
                 parts.append(Part(str(direction), teachers, backward))
             else:
