@@ -42,11 +42,12 @@ with stand_ins.installed():
 
 NO_GPU, DIFFERENT, INTERRUPTED = 2, 1, 130
 LEAST_SECONDS = 5.0  # a case is not started with less
+PATIENCE = 60.0  # seconds that a case may take, also if it takes more than half of what is left: one may hang
 
 
 def main() -> None:
     options = parse()
-    cases = [one for one in CASES if one.part in options.parts and options.cases in one.name]
+    cases = [one for one in CASES if one.part in options.parts and is_chosen(one.name, options.cases)]
     if options.dry_run:  # big is as small as base then
         cases = [one for one in cases if not one.name.startswith("big,")]
     if options.list:
@@ -73,13 +74,21 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=10.0, help="time for everything, shared among the parts")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="default: all, in this order")
-    parser.add_argument("--cases", default="", metavar="TEXT", help="only measurements with this text in their name")
+    parser.add_argument(
+        "--cases", nargs="+", default=[""], metavar="TEXT", help="only measurements of this name, or with it in theirs"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write everything to this file")
     parser.add_argument("--list", action="store_true", help="list the measurements and end")
     parser.add_argument(
         "--dry-run", action="store_true", help="run everything at toy sizes on the CPU, to check this script"
     )
     return parser.parse_args()
+
+
+def is_chosen(name: str, texts: list[str]) -> bool:
+    """Whether a measurement is asked for: by its whole name, or by a part of it that is no whole name."""
+    names = {one.name for one in CASES}
+    return any(name == text if text in names else text in name for text in texts)
 
 
 def find_gpu() -> str:
@@ -133,7 +142,7 @@ def run_part(part: str, cases: list[Case], run: Run, seconds: float, report: Rep
     end, results = time.monotonic() + seconds, []
     for number, case in enumerate(cases):
         left = end - time.monotonic()
-        limit = left if number == len(cases) - 1 else left / 2  # one that hangs leaves time for the others
+        limit = left if number == len(cases) - 1 else min(left, max(left / 2, PATIENCE))
         if limit < LEAST_SECONDS:
             result: dict[str, Any] = {"problem": "not run: no time was left; use --minutes or --cases"}
         else:

@@ -20,7 +20,7 @@ from transformer_mt.decoding.batches import search
 from transformer_mt.decoding.budget import Budget, budget_for
 from transformer_mt.decoding.incremental import IncrementalDecoder
 from transformer_mt.decoding.request import Request
-from transformer_mt.kernels.build import build_model
+from transformer_mt.kernels.build import build_model, compile_layers
 from transformer_mt.kernels.narrow import round_to_bfloat16
 from transformer_mt.runtime.device import Machine, set_up
 from transformer_mt.runtime.distributed import World
@@ -100,6 +100,22 @@ def test_the_losses_and_gradients_are_those_of_a_cpu(
             losses.append([float(one) / batch.tokens for one in sums])
         results.append((losses, [parameter.grad.cpu() for parameter in training.model.parameters()]))
     assert_close(*results, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")  # of PyTorch, when it compiles
+def test_compiled_layers_have_the_losses_of_others(
+    training_of: Callable[..., Any], make_config: Callable[..., Any], make_batches: Callable[..., list[Any]]
+) -> None:
+    machine = set_up(RuntimeConfig(device="cuda", precision="float32", tf32=False))
+    config, results = make_config({**SMALL, "dropout": 0.0}), []
+    for compiled in (False, True):
+        training = training_of(config, machine)
+        if compiled:
+            compile_layers(training.model)
+        for number, batch in enumerate(make_batches(4, VOCABULARY), start=1):
+            training.update(number, [batch])
+        results.append(training.losses.table().nll)
+    assert_close(*results, rtol=1e-3, atol=0)
 
 
 @pytest.mark.parametrize(("beam", "most"), [(1, 0.3), (5, 0.3)])  # counted without a GPU: 0.2, in `test_search.py`

@@ -84,7 +84,7 @@ def test_a_failure_is_reported_and_ends_only_its_measurement(gpu_check, tmp_path
     def hangs(run: Any) -> Any:
         time.sleep(60)
 
-    gpu_check.LEAST_SECONDS = 0.1
+    gpu_check.LEAST_SECONDS, gpu_check.PATIENCE = 0.1, 0.0
     cases = [fails, killed, hangs, lambda run: [{"speed": 7.0, "ok": False}]]
     named = [gpu_check.Case("machine", getattr(one, "__name__", ""), one) for one in cases]
     report = gpu_check.Report(tmp_path / "found.json")

@@ -1,4 +1,4 @@
-"""A compiled model is one graph for all shapes, in training and in validation, alone and in parallel.
+"""Compiled layers are one graph for all shapes and all layers of a stack, alone and in parallel.
 
 The parts are those for GPUs.
 """
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -20,16 +21,22 @@ from torch.testing import assert_close
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.config.training import RuntimeConfig
 from transformer_mt.data.batching import Batch
-from transformer_mt.kernels.build import parts_for
+from transformer_mt.data.store import MemorySide, Store
+from transformer_mt.kernels.build import compile_layers, parts_for
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime import device as device_module
-from transformer_mt.runtime.device import compiler_problem, compiles
+from transformer_mt.runtime.device import Machine, compiler_problem, compiles
 from transformer_mt.training.step import TrainingStep
+from transformer_mt.training.validation import BleuResult, Validation
 
-SIZES = {"d_model": 16, "n_heads": 2, "d_ff": 24, "encoder_layers": 1, "decoder_layers": 1}
+SIZES = {"d_model": 16, "n_heads": 2, "d_ff": 24, "encoder_layers": 2, "decoder_layers": 3}
 VOCABULARY = 30
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
-of_pytorch = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Guards may run slower:RuntimeWarning")
+of_pytorch = pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning",
+    "ignore:Guards may run slower:RuntimeWarning",
+    "ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning",  # PyTorch hides it itself
+)
 
 
 class Graphs:
@@ -39,10 +46,11 @@ class Graphs:
     """
 
     def __init__(self, with_backward: bool = False) -> None:
-        self.count, self.with_backward = 0, with_backward
+        self.count, self.with_backward, self.inputs = 0, with_backward, list[str]()
 
     def __call__(self, graph: torch.fx.GraphModule, inputs: list[Tensor]) -> Any:
         self.count += any(node.op.startswith("call") for node in graph.graph.nodes)
+        self.inputs += [node.name for node in graph.graph.nodes if node.op == "placeholder"]
         return aot_eager(graph, inputs) if self.with_backward else graph.forward
 
 
@@ -68,6 +76,26 @@ def batches(number: int, seed: int = 1) -> Iterator[Batch]:
         yield Batch.of(source_BS, torch.randint(4, VOCABULARY, (sentences, target)))
 
 
+class OnePair(Store):
+    def __init__(self) -> None:
+        offsets, ids = np.array([0, 5]), np.full(5, 7, np.int32)
+        self.source = self.target = MemorySide(offsets, ids)
+
+
+def encoded(model: Transformer) -> Tensor:
+    """What a search does first."""
+    with torch.inference_mode():
+        return model.encode(torch.full((1, 9), 7))[0].sum()
+
+
+def compile_with(graphs: Graphs, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
+    """Let modules that are compiled use this backend."""
+    compile_one = torch.nn.Module.compile
+    monkeypatch.setattr(
+        torch.nn.Module, "compile", lambda self, **own: compile_one(self, backend=graphs, **own, **options)
+    )
+
+
 def update(step: torch.nn.Module, batch: Batch) -> Tensor:
     """The loss of a batch; adds to the gradients."""
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -81,22 +109,31 @@ def update(step: torch.nn.Module, batch: Batch) -> Tensor:
 @pytest.mark.parametrize(
     "sizes", [{}, {"positions": "rotary", "normalization": "rms", "activation": "swiglu", "norm": "pre"}]
 )
-def test_fifty_shapes_are_one_graph_and_validation_another(sizes: dict[str, Any]) -> None:
+def test_fifty_shapes_and_all_layers_are_one_graph_for_each_stack(
+    sizes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     graphs, model = Graphs(), model_of(**sizes)
-    model.compile(backend=graphs, dynamic=True, fullgraph=True)  # fullgraph: a break in the graph is an error
-    training, validation = TrainingStep(model, 0.1), TrainingStep(model, 0.0)
-    for batch in batches(50):
-        update(training, batch)
-        assert graphs.count == 1
-    for seed in (2, 3):
-        model.eval()
-        with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16):
-            for batch in batches(4, seed):
-                validation(*batch)
-        model.train()
-        for batch in batches(4, seed):
+    compile_with(graphs, monkeypatch, fullgraph=True)  # a break in the graph is an error
+    compile_layers(model)
+    training, store = TrainingStep(model, 0.1), OnePair()
+    for seed in (1, 2):
+        for batch in batches(25, seed):
             update(training, batch)
-        assert graphs.count == 2  # one for training, one for validation, however often they alternate
+            assert graphs.count == 2
+        Validation(store, Machine(CPU, torch.bfloat16), lambda model: BleuResult(float(encoded(model)))).evaluate(model)
+        assert graphs.count == 2, "validation compiles nothing"
+
+
+@pytest.mark.slow
+@of_pytorch
+def test_dropout_and_epsilon_are_constants_of_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As inputs, they would be tensors on the CPU, and kernels on a GPU would wait for them."""
+    graphs, model = Graphs(), model_of(dropout=0.1)
+    compile_with(graphs, monkeypatch)
+    compile_layers(model)
+    update(TrainingStep(model, 0.1), next(batches(1)))
+    assert not [name for name in graphs.inputs if "dropout" in name or "epsilon" in name]
+    assert any("gamma" in name for name in graphs.inputs)
 
 
 @pytest.mark.slow
@@ -112,7 +149,8 @@ def test_in_parallel_the_compiled_model_gets_the_same_gradients(
         for compiled in (False, True):
             graphs, model = Graphs(with_backward=True), model_of(dropout=0.0)
             if compiled:
-                model.compile(backend=graphs, dynamic=True)
+                compile_with(graphs, monkeypatch)
+                compile_layers(model)
             step = DistributedDataParallel(TrainingStep(model, 0.1), bucket_cap_mb=0.01, gradient_as_bucket_view=True)
             torch.manual_seed(0)
             losses = [update(step, batch) for batch in batches(2)]

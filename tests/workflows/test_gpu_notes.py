@@ -37,7 +37,7 @@ def test_a_cpu_gets_no_notes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_small_batches_of_a_large_corpus_are_noted_with_what_to_change() -> None:
-    (note,) = gpu_notes(config_of(), GPU, 10_000)
+    (note,) = gpu_notes(config_of(compiled=False), GPU, 10_000)
     assert "batches of 4,096 tokens are small" in note
     assert "--set training.batch_tokens=32768" in note
     assert "warmup_steps divided by 8" in note
@@ -49,7 +49,13 @@ def test_small_batches_of_a_large_corpus_are_noted_with_what_to_change() -> None
     [({}, 1000), ({"batch_tokens": 25_000}, 10_000), ({"batch_sentences": 64}, 10_000)],
 )
 def test_small_corpora_large_batches_and_batches_of_sentences_are_not_noted(training: dict[str, int], updates: int):
-    assert gpu_notes(config_of(**training), GPU, updates) == []
+    assert gpu_notes(config_of(compiled=False, **training), GPU, updates) == []
+
+
+@pytest.mark.parametrize("compiled", ["auto", True])
+def test_compiling_is_noted_because_the_first_update_takes_long(compiled: Any) -> None:
+    (note,) = gpu_notes(config_of(compiled), GPU, 100)
+    assert "runtime.compile: false starts at once" in note
 
 
 def test_a_missing_compiler_is_noted_unless_compiling_is_off(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,9 @@
-"""Builds a model for a device: picks the kernels that its parts use."""
+"""Builds a model for a device: picks the kernels that its parts use, or compiles its layers."""
 
 from __future__ import annotations
+
+import sys
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
@@ -39,3 +42,21 @@ def build_model(
     parts = parts_for(config.model, device)
     model = Transformer(config.model, source_vocab, target_vocab, max_positions=config.max_positions, parts=parts)
     return model.to(device)
+
+
+def compile_layers(model: Transformer) -> None:
+    """Compile the layers, for batches of all shapes.
+
+    All layers of a stack share one graph. A graph of the whole model would take several times as long to compile.
+    """
+    import torch._dynamo.config  # here, because it takes long
+
+    torch._dynamo.config.specialize_float = True  # else dropout and epsilon become tensors on the CPU
+    for layer in (*model.encoder.layers, *model.decoder.layers):
+        layer.compile(dynamic=True)
+
+
+def uncompiled() -> AbstractContextManager[object]:
+    """Inside, compiled layers run as written: a few batches take less time than compiling for them."""
+    has_compiled = "torch._dynamo" in sys.modules  # it takes long to import
+    return torch.compiler.set_stance("force_eager") if has_compiled else nullcontext()

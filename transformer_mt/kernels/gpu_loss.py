@@ -1,4 +1,4 @@
-"""The sums and gradients of `loss` on a GPU: in chunks of a few fixed sizes, so that each size compiles once.
+"""The sums and gradients of `loss` on a GPU: in chunks of two fixed sizes, so that each size compiles once.
 
 A GPU spends more time on passes over the logits than on the three products with them. Here logits and their gradient
 have the type of the products, and sums are float32. Compiled, two passes lie between the products: one finds log Z, the
@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-FEWEST_ROWS, MOST_ROWS = 1024, 8192  # of a chunk
+FEW_ROWS, MOST_ROWS = 2048, 8192  # of a chunk; one more size would compile for several seconds
 
 
 class Gradients(NamedTuple):
@@ -62,10 +62,10 @@ def compiled_chunk_loss() -> Callable[..., tuple[Tensor, Tensor, Gradients | Non
 
 
 def chunks(tokens: int) -> Iterator[tuple[slice, int]]:
-    """The tokens of each chunk, and its number of rows: a power of two, so the last one may have more than tokens."""
+    """The tokens of each chunk, and its number of rows: one of two, so the last one may have more than tokens."""
     start = 0
     while start < tokens:
-        rows = min(MOST_ROWS, max(FEWEST_ROWS, 1 << (tokens - start - 1).bit_length()))
+        rows = MOST_ROWS if tokens - start > MOST_ROWS - FEW_ROWS else FEW_ROWS
         yield slice(start, min(tokens, start + rows)), rows
         start += rows
 

@@ -26,7 +26,7 @@ from transformer_mt.kernels.attention import cpu_attention
 from transformer_mt.kernels.linear import uses_narrow_product
 from transformer_mt.kernels.loss import matmul_dtype
 from transformer_mt.model.embedding import Embedding
-from transformer_mt.model.layers import DecoderLayer
+from transformer_mt.model.layers import DecoderLayer, EncoderLayer
 from transformer_mt.model.multi_head_attention import MultiHeadAttention
 from transformer_mt.model.positions import RotaryPositions, angles
 from transformer_mt.model.transformer import Transformer
@@ -72,6 +72,34 @@ class Attends(NamedTuple):
     across: Attend
 
 
+def encoder_layer(layer: EncoderLayer, x_SD: Tensor, inside: SelfAttention) -> Tensor:
+    """`EncoderLayer.forward` on a stream: x [S, D] to [S, D]. inside: how to attend, the same for all layers."""
+    x_SD = layer.around_self_attention(x_SD, functools.partial(inside, layer.self_attention))
+    return layer.around_feed_forward(x_SD, layer.feed_forward)
+
+
+def decoder_layer(layer: DecoderLayer, x_TD: Tensor, inside: SelfAttention, memory: Memory, across: Attend) -> Tensor:
+    """`DecoderLayer.forward` on a stream: x [T, D] to [T, D]. memory: of this layer; across: how to attend to it."""
+    x_TD = layer.around_self_attention(x_TD, functools.partial(inside, layer.self_attention))
+    x_TD = layer.around_cross_attention(x_TD, functools.partial(memory, layer.cross_attention, across))
+    return layer.around_feed_forward(x_TD, layer.feed_forward)
+
+
+class StreamLayers(NamedTuple):
+    """The functions for a layer of each stack: those above, or what torch.compile makes of them."""
+
+    encoder: Callable[..., Tensor] = encoder_layer
+    decoder: Callable[..., Tensor] = decoder_layer
+
+    @classmethod
+    def compiled(cls) -> StreamLayers:
+        """All layers of a stack share one graph, for the one shape that streams have."""
+        return cls(*(torch.compile(one, dynamic=False) for one in cls()))
+
+
+AS_WRITTEN = StreamLayers()
+
+
 def packed_hidden(
     model: Transformer,
     source_BS: Tensor,
@@ -79,13 +107,12 @@ def packed_hidden(
     source: Spans,
     target: Spans,
     attention: PackedAttention | None = None,
-    hidden_of: Callable[..., Tensor] | None = None,
+    layers: StreamLayers = AS_WRITTEN,
 ) -> Tensor:
     """Hidden states [B, T, D] of streams, as from `model(source, target)`. B streams have the same spans.
 
     source, target: the spans of each side
     attention:      how to attend; None: the fastest way on this device
-    hidden_of:      `stream_hidden` or what torch.compile makes of it
     """
     rows, source, target = len(source_BS), source.repeated(len(source_BS)), target.repeated(len(target_BT))
     if attention is None:
@@ -94,8 +121,7 @@ def packed_hidden(
     attends = Attends(
         attention(source, source, False), attention(target, target, True), attention(target, source, False)
     )
-    hidden_of = hidden_of or stream_hidden
-    hidden_TD = hidden_of(model, source_BS.flatten(), target_BT.flatten(), source, target, attends)
+    hidden_TD = stream_hidden(model, source_BS.flatten(), target_BT.flatten(), source, target, attends, layers)
     return hidden_TD.unflatten(0, (rows, -1))
 
 
@@ -106,23 +132,22 @@ def stream_hidden(
     source: Spans,
     target: Spans,
     attends: Attends,
+    layers: StreamLayers = AS_WRITTEN,
 ) -> Tensor:
     """Hidden states [T, D] of one stream. All shapes stay the same from batch to batch, for torch.compile."""
+    encoder, decoder = model.encoder, model.decoder
     x_SD = _embed(model.source_embedding, source_S, source)
     dtype = x_SD.dtype if uses_narrow_product(x_SD) else matmul_dtype(x_SD)  # of queries and keys
-    inside = _SelfAttention(model.encoder.layers[0].self_attention, source, attends.source, dtype)
-    for encoder_layer in model.encoder.layers:
-        x_SD = encoder_layer.around_self_attention(x_SD, functools.partial(inside, encoder_layer.self_attention))
-        x_SD = encoder_layer.around_feed_forward(x_SD, encoder_layer.feed_forward)
-    memory_SD = model.encoder.final_norm(x_SD)
+    inside = SelfAttention(encoder.layers[0].self_attention, source, attends.source, dtype)
+    for own in encoder.layers:
+        x_SD = layers.encoder(own, x_SD, inside)
+    memory_SD = encoder.final_norm(x_SD)
 
     x_TD = _embed(model.target_embedding, target_T, target)
-    inside = _SelfAttention(model.decoder.layers[0].self_attention, target, attends.target, dtype)
-    for layer, memory in zip(model.decoder.layers, _memory_of_layers(model.decoder.layers, memory_SD), strict=True):
-        x_TD = layer.around_self_attention(x_TD, functools.partial(inside, layer.self_attention))
-        x_TD = layer.around_cross_attention(x_TD, functools.partial(memory, layer.cross_attention, attends.across))
-        x_TD = layer.around_feed_forward(x_TD, layer.feed_forward)
-    return model.decoder.final_norm(x_TD)
+    inside = SelfAttention(decoder.layers[0].self_attention, target, attends.target, dtype)
+    for layer, memory in zip(decoder.layers, _memory_of_layers(decoder.layers, memory_SD), strict=True):
+        x_TD = layers.decoder(layer, x_TD, inside, memory, attends.across)
+    return decoder.final_norm(x_TD)
 
 
 def _embed(embedding: Embedding, ids_L: Tensor, spans: Spans) -> Tensor:
@@ -134,7 +159,7 @@ def _embed(embedding: Embedding, ids_L: Tensor, spans: Spans) -> Tensor:
     return embedding.dropout(x_LD)
 
 
-class _SelfAttention:
+class SelfAttention:
     """Self-attention of all layers of one side: they share the spans, and the rotation of each token."""
 
     def __init__(self, first: MultiHeadAttention, spans: Spans, attend: Attend, dtype: torch.dtype) -> None:
@@ -168,7 +193,7 @@ def _rotary_tables(rotary: RotaryPositions, length: int, dtype: torch.dtype) -> 
 
 
 @dataclass(frozen=True, eq=False)  # torch.compile (2.11) needs its hash before it has fields
-class _Memory:
+class Memory:
     """What a decoder layer needs of the source: keys and values [S, H, K], and the weight and bias of its queries."""
 
     key_SHK: Tensor
@@ -183,7 +208,7 @@ class _Memory:
         return layer.output(attend(query_THK, self.key_SHK, self.value_SHK).flatten(1))
 
 
-def _memory_of_layers(layers: Sequence[DecoderLayer], memory_SD: Tensor) -> list[_Memory]:
+def _memory_of_layers(layers: Sequence[DecoderLayer], memory_SD: Tensor) -> list[Memory]:
     """Keys and values of the memory for each layer, from one product with all their matrices."""
     d_model, first = memory_SD.shape[-1], layers[0].cross_attention
     maps = [layer.cross_attention.query_key_value for layer in layers]
@@ -195,7 +220,7 @@ def _memory_of_layers(layers: Sequence[DecoderLayer], memory_SD: Tensor) -> list
     projected_SE = first.query_key_value.product(memory_SD, weight_ED, bias_E)
     heads = projected_SE.unflatten(-1, (2 * len(layers), first.n_heads, -1)).unbind(1)  # a key and a value in turn
     return [
-        _Memory(key_SHK, value_SHK, weight_DD, bias_D)
+        Memory(key_SHK, value_SHK, weight_DD, bias_D)
         for key_SHK, value_SHK, (weight_DD, _), (bias_D, _) in zip(
             heads[::2], heads[1::2], weights, biases, strict=True
         )

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from transformer_mt.data.packing import Layout
 from transformer_mt.errors import TmtError
 from transformer_mt.kernels.loss import LossSums, smoothed_cross_entropy
-from transformer_mt.kernels.packing import Spans, packed_hidden, stream_hidden
+from transformer_mt.kernels.packing import AS_WRITTEN, Spans, StreamLayers, packed_hidden
 from transformer_mt.kernels.r_drop import consistent_cross_entropy
 from transformer_mt.model.transformer import Transformer
 
@@ -17,14 +17,14 @@ class TrainingStep(nn.Module):
     """Model and loss in one module.
 
     r_drop:   weight of the divergence between two passes; 0 means a single pass
-    compiled: whether to compile the loss on a GPU, and the model on streams
+    compiled: whether to compile the loss on a GPU, and the layers on streams
     """
 
     def __init__(self, model: Transformer, smoothing: float, r_drop: float = 0.0, compiled: bool = False) -> None:
         super().__init__()
         self.model = model
         self.smoothing, self.r_drop, self.compiled = smoothing, r_drop, compiled
-        self.stream_hidden = torch.compile(stream_hidden, dynamic=False) if compiled else stream_hidden
+        self.stream_layers = StreamLayers.compiled() if compiled else AS_WRITTEN
 
     def forward(
         self,
@@ -55,7 +55,7 @@ class TrainingStep(nn.Module):
             return rows
         source = Spans(layout.source_positions_S, layout.source_starts_X, layout.longest)
         target = Spans(layout.target_positions_T, layout.target_starts_X, layout.longest)
-        return packed_hidden(self.model, source_BS, target_in_BT, source, target, hidden_of=self.stream_hidden)
+        return packed_hidden(self.model, source_BS, target_in_BT, source, target, layers=self.stream_layers)
 
 
 def _rows(hidden_BTD: Tensor, real_N: Tensor) -> Tensor:

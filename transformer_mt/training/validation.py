@@ -12,6 +12,7 @@ import torch
 from transformer_mt.data.batching import assemble
 from transformer_mt.data.planning import BatchSize, by_length, cut
 from transformer_mt.data.store import Store
+from transformer_mt.kernels.build import uncompiled
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import Machine
 from transformer_mt.training.step import TrainingStep
@@ -66,8 +67,9 @@ class Validation:
         was_training = model.training
         model.eval()
         try:
-            loss = mean_nll(model, self.store, BATCH_TOKENS, self.machine)
-            scored = self.bleu_of(model) if self.bleu_of is not None else None
+            with uncompiled():
+                loss = mean_nll(model, self.store, BATCH_TOKENS, self.machine)
+                scored = self.bleu_of(model) if self.bleu_of is not None else None
         finally:
             model.train(was_training)
         if scored is None:

@@ -1,4 +1,4 @@
-"""What slows down a training on a CUDA GPU, and what to change."""
+"""What slows down a training on a CUDA GPU or its start, and what to change."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ GPU_UPDATES = 200  # in an epoch of such batches; with fewer, a smaller batch le
 
 
 def gpu_notes(config: Config, device: torch.device, epoch_updates: int) -> list[str]:
-    """What slows down a training on a CUDA GPU, and what to change."""
+    """What slows down a training on a CUDA GPU or its start, and what to change."""
     if device.type != "cuda":
         return []
     notes, tokens = [], config.training.token_budget
     if config.runtime.compile == "auto" and (problem := compiler_problem(device)):
         notes.append(f"not compiled, so training is slower: {problem}. runtime.compile: false hides this note")
+    elif config.runtime.compile:
+        notes.append("the first updates compile, which can take a minute; runtime.compile: false starts at once")
     if tokens is not None and 2 * tokens <= GPU_TOKENS and epoch_updates * tokens >= GPU_UPDATES * GPU_TOKENS:
         times = GPU_TOKENS / tokens
         notes.append(
