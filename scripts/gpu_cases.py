@@ -45,7 +45,7 @@ class Case(NamedTuple):
 PARTS = {
     "machine": Part("what there is", 2),
     "parity": Part("losses of 20 updates on the CPU and on the GPU", 8),
-    "train": Part("updates on random sentences; FLOPs of real tokens", 40),
+    "train": Part("updates on random sentences; FLOPs of real tokens", 60),
     "attention": Part("forward and backward, and what the first call with a new shape costs", 12),
     "profile": Part("kernels of an update, slowest first", 8),
     "decode": Part("translations of random sentences, as long as their sources", 14),
@@ -121,7 +121,7 @@ def train(run: Run, variant: Variant) -> list[Row]:
             marks.append(mark(device))
         elif number_of_graphs() > graphs:
             graphs, compiled = number_of_graphs(), number
-        if number % 10 == 9 and started and now(device) - started > run.seconds:
+        if number % 10 == 9 and len(marks) > 1 and now(device) - started > run.seconds:
             break
     seconds = now(device) - started
     gaps = [between(*pair) for pair in pairwise(marks)]

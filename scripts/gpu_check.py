@@ -6,7 +6,7 @@ Needs Linux, a CUDA GPU, torch (2.11 or later) and numpy; nothing else has to be
 The model, its training and its searches are those of this repository, on random sentences and with random weights.
 `gpu_cases.py` lists the measurements: each runs in a process of its own, so that a failure or a full memory ends only
 that one. The time is shared among the parts. Prints tables on stdout; --json keeps everything, and is written again
-after each measurement. --list names all of them, and --cases TEXT selects. Exit codes: 0; 1 if a measurement failed or
+after each measurement. --list names all of them, and --cases selects. Exit codes: 0; 1 if a measurement failed or
 a check found a difference; 2 without a GPU; 130 after Ctrl-C.
 """
 
@@ -75,7 +75,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=10.0, help="time for everything, shared among the parts")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="default: all, in this order")
     parser.add_argument(
-        "--cases", nargs="+", default=[""], metavar="TEXT", help="only measurements of this name, or with it in theirs"
+        "--cases",
+        nargs="+",
+        default=[""],
+        metavar="TEXT",
+        help="only the one of this name, or all with the text in it",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write everything to this file")
     parser.add_argument("--list", action="store_true", help="list the measurements and end")

@@ -35,7 +35,7 @@ LEARNING_RATE = 1e-4
 
 @dataclass(frozen=True)
 class Setting:
-    """What is trained, and how; the defaults are those of `tmt train` on a GPU, at base size.
+    """What is trained, and how; the defaults are those of `tmt train` on a GPU, at base size, but nothing is compiled.
 
     shapes: varied draws the lengths; fixed gives all sentences the same length, so that all batches have one shape
     """

@@ -47,11 +47,11 @@ class Synchronisations(TorchFunctionMode):
 class Training:
     """Updates of a model as the Trainer makes them."""
 
-    def __init__(self, model: Transformer, config: Config, machine: Machine) -> None:
+    def __init__(self, model: Transformer, config: Config, machine: Machine, compiled: bool = False) -> None:
         settings = config.training
         self.model = model.train()
         self.optimizer = Optimizer(model, settings, machine)
-        self.step = TrainingStep(model, settings.label_smoothing, settings.r_drop)
+        self.step = TrainingStep(model, settings.label_smoothing, settings.r_drop, compiled)
         self.gradients = Gradients(self.step, machine, self.optimizer.scaler.scale, print)
         self.losses = RunningLoss()
 

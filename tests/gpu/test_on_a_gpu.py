@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch._dynamo.utils
 from torch.testing import assert_close
 
 from transformer_mt.config.training import RuntimeConfig
@@ -20,7 +21,7 @@ from transformer_mt.decoding.batches import search
 from transformer_mt.decoding.budget import Budget, budget_for
 from transformer_mt.decoding.incremental import IncrementalDecoder
 from transformer_mt.decoding.request import Request
-from transformer_mt.kernels.build import build_model, compile_layers
+from transformer_mt.kernels.build import build_model
 from transformer_mt.kernels.narrow import round_to_bfloat16
 from transformer_mt.runtime.device import Machine, set_up
 from transformer_mt.runtime.distributed import World
@@ -52,9 +53,9 @@ def waiting(mode: str) -> Iterator[None]:
 def training_of(make_training: Callable[..., Any]) -> Callable[[Any, Machine], Any]:
     """Makes a training with the weights of seed 1."""
 
-    def make(config: Any, machine: Machine) -> Any:
+    def make(config: Any, machine: Machine, compiled: bool = False) -> Any:
         torch.manual_seed(1)
-        return make_training(build_model(config, VOCABULARY, VOCABULARY, machine.device), config, machine)
+        return make_training(build_model(config, VOCABULARY, VOCABULARY, machine.device), config, machine, compiled)
 
     return make
 
@@ -103,18 +104,17 @@ def test_the_losses_and_gradients_are_those_of_a_cpu(
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")  # of PyTorch, when it compiles
-def test_compiled_layers_have_the_losses_of_others(
+def test_compiled_training_has_the_losses_of_another(
     training_of: Callable[..., Any], make_config: Callable[..., Any], make_batches: Callable[..., list[Any]]
 ) -> None:
     machine = set_up(RuntimeConfig(device="cuda", precision="float32", tf32=False))
     config, results = make_config({**SMALL, "dropout": 0.0}), []
     for compiled in (False, True):
-        training = training_of(config, machine)
-        if compiled:
-            compile_layers(training.model)
+        training = training_of(config, machine, compiled)
         for number, batch in enumerate(make_batches(4, VOCABULARY), start=1):
             training.update(number, [batch])
         results.append(training.losses.table().nll)
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] >= 3, "two stacks and the loss"
     assert_close(*results, rtol=1e-3, atol=0)
 
 

@@ -74,7 +74,7 @@ def test_without_a_gpu_it_says_so_and_exits_with_2(gpu_check, monkeypatch, capsy
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_failure_is_reported_and_ends_only_its_measurement(gpu_check, tmp_path: Path, capsys) -> None:
+def test_a_failure_is_reported_and_ends_only_its_measurement(gpu_check, tmp_path: Path, capsys, monkeypatch) -> None:
     def fails(run: Any) -> Any:
         raise ValueError("such a pity")
 
@@ -84,7 +84,8 @@ def test_a_failure_is_reported_and_ends_only_its_measurement(gpu_check, tmp_path
     def hangs(run: Any) -> Any:
         time.sleep(60)
 
-    gpu_check.LEAST_SECONDS, gpu_check.PATIENCE = 0.1, 0.0
+    monkeypatch.setattr(gpu_check, "LEAST_SECONDS", 0.1)
+    monkeypatch.setattr(gpu_check, "PATIENCE", 0.0)
     cases = [fails, killed, hangs, lambda run: [{"speed": 7.0, "ok": False}]]
     named = [gpu_check.Case("machine", getattr(one, "__name__", ""), one) for one in cases]
     report = gpu_check.Report(tmp_path / "found.json")
@@ -99,6 +100,20 @@ def test_a_failure_is_reported_and_ends_only_its_measurement(gpu_check, tmp_path
     ]
     assert gpu_check.differs(measured[3]["rows"])
     assert "NO" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("texts", "chosen"),
+    [
+        (["base"], ["base"]),
+        (["base, muon", "TF32"], ["base, muon", "base, float32 (TF32)"]),
+        (["cuDNN attention on, one"], ["base, cuDNN attention on, one shape"]),
+        (["no such"], []),
+    ],
+)
+def test_cases_are_chosen_by_their_name_or_else_by_a_part_of_it(gpu_check, texts: list[str], chosen: list[str]) -> None:
+    names = [one.name for one in gpu_check.CASES if one.part == "train"]
+    assert [name for name in names if gpu_check.is_chosen(name, texts)] == chosen
 
 
 def test_the_stand_in_for_pydantic_has_the_defaults_of_the_config(gpu_check) -> None:

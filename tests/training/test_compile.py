@@ -1,4 +1,4 @@
-"""Compiled layers are one graph for all shapes and all layers of a stack, alone and in parallel.
+"""Compiled layers are one graph for all shapes and all layers of a stack; in parallel, they have the same gradients.
 
 The parts are those for GPUs.
 """
@@ -22,7 +22,7 @@ from transformer_mt.config.model import ModelConfig
 from transformer_mt.config.training import RuntimeConfig
 from transformer_mt.data.batching import Batch
 from transformer_mt.data.store import MemorySide, Store
-from transformer_mt.kernels.build import compile_layers, parts_for
+from transformer_mt.kernels.build import parts_for
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime import device as device_module
 from transformer_mt.runtime.device import Machine, compiler_problem, compiles
@@ -114,10 +114,10 @@ def test_fifty_shapes_and_all_layers_are_one_graph_for_each_stack(
 ) -> None:
     graphs, model = Graphs(), model_of(**sizes)
     compile_with(graphs, monkeypatch, fullgraph=True)  # a break in the graph is an error
-    compile_layers(model)
-    training, store = TrainingStep(model, 0.1), OnePair()
+    training, store = TrainingStep(model, 0.1, compiled=True), OnePair()
+    equal = torch.full((6, 9), 7)  # both sides have the same length
     for seed in (1, 2):
-        for batch in batches(25, seed):
+        for batch in (Batch.of(equal, equal), *batches(25, seed)):
             update(training, batch)
             assert graphs.count == 2
         Validation(store, Machine(CPU, torch.bfloat16), lambda model: BleuResult(float(encoded(model)))).evaluate(model)
@@ -130,10 +130,23 @@ def test_dropout_and_epsilon_are_constants_of_the_graph(monkeypatch: pytest.Monk
     """As inputs, they would be tensors on the CPU, and kernels on a GPU would wait for them."""
     graphs, model = Graphs(), model_of(dropout=0.1)
     compile_with(graphs, monkeypatch)
-    compile_layers(model)
-    update(TrainingStep(model, 0.1), next(batches(1)))
+    update(TrainingStep(model, 0.1, compiled=True), next(batches(1)))
     assert not [name for name in graphs.inputs if "dropout" in name or "epsilon" in name]
     assert any("gamma" in name for name in graphs.inputs)
+
+
+@pytest.mark.slow
+@of_pytorch
+def test_many_models_compile_in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in `tmt tune`: PyTorch's limit would be 8."""
+    graphs = Graphs()
+    compile_with(graphs, monkeypatch)
+    for number in range(1, 11):
+        update(
+            TrainingStep(model_of(dropout=number / 100, encoder_layers=1, decoder_layers=1), 0.1, compiled=True),
+            next(batches(1)),
+        )
+        assert graphs.count == 2 * number
 
 
 @pytest.mark.slow
@@ -150,8 +163,9 @@ def test_in_parallel_the_compiled_model_gets_the_same_gradients(
             graphs, model = Graphs(with_backward=True), model_of(dropout=0.0)
             if compiled:
                 compile_with(graphs, monkeypatch)
-                compile_layers(model)
-            step = DistributedDataParallel(TrainingStep(model, 0.1), bucket_cap_mb=0.01, gradient_as_bucket_view=True)
+            step = DistributedDataParallel(
+                TrainingStep(model, 0.1, compiled=compiled), bucket_cap_mb=0.01, gradient_as_bucket_view=True
+            )
             torch.manual_seed(0)
             losses = [update(step, batch) for batch in batches(2)]
             counted = graphs.count
@@ -177,13 +191,12 @@ def test_auto_compiles_on_cuda_if_a_compiler_works(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.slow
 @of_pytorch
-def test_a_missing_compiler_is_described_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_compiler_is_described_in_one_line() -> None:
     from torch._inductor import config
 
-    monkeypatch.setattr(config.cpp, "cxx", ("no-such-compiler",))
-    monkeypatch.setattr(config, "force_disable_caches", True)
     compiler_problem.cache_clear()
-    problem = compiler_problem(CPU)
+    with config.patch({"cpp.cxx": ("no-such-compiler",), "force_disable_caches": True}):
+        problem = compiler_problem(CPU)
     compiler_problem.cache_clear()
     assert problem
     assert "\n" not in problem

@@ -18,6 +18,8 @@ from transformer_mt.model.normalization import LayerNorm, RMSNorm
 from transformer_mt.model.parts import Parts
 from transformer_mt.model.transformer import Transformer
 
+MOST_GRAPHS = 64  # of a function in a process: `tmt tune` trains many models in one
+
 
 def parts_for(config: ModelConfig, device: torch.device | str) -> Parts:
     """The fastest parts for a device, except those that the config sets to `handmade`, as in the paper."""
@@ -48,10 +50,14 @@ def compile_layers(model: Transformer) -> None:
     """Compile the layers, for batches of all shapes.
 
     All layers of a stack share one graph. A graph of the whole model would take several times as long to compile.
+    Changes settings of torch.compile for this process.
     """
     import torch._dynamo.config  # here, because it takes long
+    import torch.fx.experimental._config
 
     torch._dynamo.config.specialize_float = True  # else dropout and epsilon become tensors on the CPU
+    torch._dynamo.config.recompile_limit = MOST_GRAPHS
+    torch.fx.experimental._config.use_duck_shape = False  # else equal lengths in the first batch need a graph later
     for layer in (*model.encoder.layers, *model.decoder.layers):
         layer.compile(dynamic=True)
 

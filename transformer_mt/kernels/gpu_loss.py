@@ -58,7 +58,7 @@ def chunk_loss(
 @cache
 def compiled_chunk_loss() -> Callable[..., tuple[Tensor, Tensor, Gradients | None]]:
     """`chunk_loss`, compiled for each number of rows when it first occurs."""
-    return torch.compile(chunk_loss, dynamic=False, fullgraph=True)
+    return torch.compile(chunk_loss, dynamic=False)
 
 
 def chunks(tokens: int) -> Iterator[tuple[slice, int]]:

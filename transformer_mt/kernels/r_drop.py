@@ -41,6 +41,16 @@ def consistent_cross_entropy(
     return LossSums(smoothed, nll)
 
 
+def twin_rows(device: torch.device) -> int:
+    """Rows of logits at a time: fewer than in `loss`, because more tensors of them exist at once."""
+    return max(1, rows_at_a_time(device) // 4)
+
+
+def twin_logits_bytes(device: torch.device, vocabulary: int, tokens: int) -> int:
+    """Bytes of the tensors of all logits of these rows that exist at once: six, in float32."""
+    return 6 * 4 * vocabulary * min(tokens, twin_rows(device))
+
+
 class _TwinLoss(torch.autograd.Function):
     """forward computes the gradients as well, of the sum of both passes; backward halves and scales them."""
 
@@ -61,7 +71,7 @@ class _TwinLoss(torch.autograd.Function):
         flat_MD = hidden_2ND.flatten(0, 1)  # M = 2 N
         grads = GeneratorGradients(flat_MD, weight_VD, bias_V)
         nll, uniform, divergence = (torch.zeros((), device=device) for _ in range(3))
-        rows = max(1, rows_at_a_time(device) // 4)  # fewer, because six tensors of n rows exist at once
+        rows = twin_rows(device)
         for start in range(0, len(target_N), rows):
             h_2nD, y_n = hidden_2ND[:, start : start + rows], target_N[start : start + rows]
             h_mD = narrowed_rows(h_2nD.flatten(0, 1), dtype)

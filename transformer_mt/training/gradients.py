@@ -15,7 +15,7 @@ from transformer_mt.runtime.device import Machine, is_out_of_memory
 
 
 class Gradients:
-    """Runs `step` (a TrainingStep, possibly compiled or parallel) forward and backward.
+    """Runs `step` (a TrainingStep, possibly parallel) forward and backward.
 
     Several processes exchange their gradients during the backward pass. A process that runs out of memory would leave
     the others waiting for its share. So an update that is larger than all before it is computed without an exchange:

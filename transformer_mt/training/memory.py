@@ -8,6 +8,7 @@ from torch import nn
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.config.schema import Config
 from transformer_mt.kernels.loss import logits_bytes
+from transformer_mt.kernels.r_drop import twin_logits_bytes
 from transformer_mt.runtime.device import Machine, compiles
 
 FLOAT = 4  # bytes
@@ -29,8 +30,11 @@ def step_bytes(
     rows = sentences * (2 if config.training.r_drop else 1)
     vocabulary = int(model.generator.out_features)  # type: ignore[union-attr, arg-type]
     on_cpu = machine.device.type == "cpu"
-    compiled = compiles(config.runtime, machine.device) and not config.training.r_drop
-    logits = logits_bytes(machine.device, dtype, vocabulary, rows * target_length, compiled)
+    if config.training.r_drop:
+        logits = twin_logits_bytes(machine.device, vocabulary, sentences * target_length)
+    else:
+        compiled = compiles(config.runtime, machine.device)
+        logits = logits_bytes(machine.device, dtype, vocabulary, sentences * target_length, compiled)
     table = FLOAT * vocabulary * config.model.d_model  # gradient of the generator
     if not on_cpu:
         table += table * itemsize // FLOAT  # of one chunk of logits

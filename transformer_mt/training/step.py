@@ -1,4 +1,4 @@
-"""From a batch to its loss sums in one forward pass: the module that is compiled and run in parallel."""
+"""From a batch to its loss sums in one forward pass, compiled if wanted: the module that runs in parallel."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from transformer_mt.data.packing import Layout
 from transformer_mt.errors import TmtError
+from transformer_mt.kernels.build import compile_layers
 from transformer_mt.kernels.loss import LossSums, smoothed_cross_entropy
 from transformer_mt.kernels.packing import AS_WRITTEN, Spans, StreamLayers, packed_hidden
 from transformer_mt.kernels.r_drop import consistent_cross_entropy
@@ -17,13 +18,15 @@ class TrainingStep(nn.Module):
     """Model and loss in one module.
 
     r_drop:   weight of the divergence between two passes; 0 means a single pass
-    compiled: whether to compile the loss on a GPU, and the layers on streams
+    compiled: whether to compile the layers of the model, and on a GPU the loss
     """
 
     def __init__(self, model: Transformer, smoothing: float, r_drop: float = 0.0, compiled: bool = False) -> None:
         super().__init__()
         self.model = model
         self.smoothing, self.r_drop, self.compiled = smoothing, r_drop, compiled
+        if compiled:
+            compile_layers(model)
         self.stream_layers = StreamLayers.compiled() if compiled else AS_WRITTEN
 
     def forward(

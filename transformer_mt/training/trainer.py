@@ -14,7 +14,6 @@ from transformer_mt.config.schema import Config
 from transformer_mt.data.batching import Batches
 from transformer_mt.data.loader import Loader
 from transformer_mt.errors import INTERRUPTED, TmtError
-from transformer_mt.kernels.build import compile_layers
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.reporting.events import Events
 from transformer_mt.reporting.table import duration
@@ -82,8 +81,6 @@ class Trainer:
         compiled = compiles(config.runtime, machine.device)
         self.narrow = NarrowCopy(model) if config.runtime.weights == "bfloat16" else None
         computing = self.narrow.model if self.narrow else model
-        if compiled:
-            compile_layers(computing)
         step = TrainingStep(computing, self.settings.label_smoothing, self.settings.r_drop, compiled)
         parallel = self.world.parallel(step, machine.device)  # averages gradients over the processes
         exact = replace(machine, dtype=torch.float32)  # without autocast
