@@ -194,6 +194,11 @@ CASES = [
     Case("machine", "machine", machine),
     Case("parity", "float32", partial(parity, precision="float32", optimizer="adam", allowed=1e-4)),
     Case("parity", "bfloat16", partial(parity, precision="bfloat16", optimizer="adam", allowed=5e-3)),
+    Case(
+        "parity",
+        "float32, compiled",
+        partial(parity, precision="float32", optimizer="adam", allowed=1e-4, compiled=True),
+    ),
     Case("parity", "float32, muon", partial(parity, precision="float32", optimizer="muon", allowed=1e-3)),
     Case(
         "parity", "float32, streams", partial(parity, precision="float32", optimizer="adam", allowed=1e-4, packing=True)

@@ -19,17 +19,19 @@ from torch import Tensor
 from transformer_mt.runtime.device import random_states, restore_random_states
 
 
-def parity(run: Run, precision: str, optimizer: str, allowed: float, packing: bool = False) -> list[Row]:
+def parity(
+    run: Run, precision: str, optimizer: str, allowed: float, packing: bool = False, compiled: bool = False
+) -> list[Row]:
     """The same updates from the same weights, on the CPU in float32 and on the device, without dropout."""
     updates, setting = 20, run.setting(size="small", vocabulary=8000, batch_tokens=2048, updates=20)
     setting = replace(setting, optimizer=optimizer, dropout=0.0, tf32=False, batching={"packing": packing})
     expected = losses(replace(setting, device="cpu", precision="float32"), updates)
-    found = losses(replace(setting, precision=precision), updates)
+    found = losses(replace(setting, precision=precision, compile=compiled), updates)
     difference = largest_difference(found, expected)
     return [
         {
             "optimizer": optimizer,
-            "on the GPU": f"{precision}{', streams' if packing else ''}",
+            "on the GPU": f"{precision}{', streams' if packing else ''}{', compiled' if compiled else ''}",
             "first loss": expected[0],
             "last": expected[-1],
             "last on the GPU": found[-1],
