@@ -103,29 +103,31 @@ VARIANTS = [
 
 def train(run: Run, variant: Variant) -> list[Row]:
     """Speed and memory. Updates to warm up, until 10 in a row compile nothing, are not in the speed."""
-    warm_up, most_warm_up, most = (1, 2, 3) if run.toy else (10, 50, 95)
+    warm_up, most_warm_up, most = (1, 1, 3) if run.toy else (10, 50, 95)
     os.environ.update(variant.environment)  # PyTorch reads it with the first tensor on the GPU
     setting = run.setting(**variant.setting)
     trainer = trainer_of(setting)
     if variant.before is not None:
         variant.before()
-    device, marks, compiled, started = trainer.machine.device, [], 0, 0.0
+    device, marks = trainer.machine.device, []
     begun = now(device)
     update(trainer)
     first, graphs = now(device) - begun, number_of_graphs()
-    for number in range(1, most):
-        if not started and (number >= most_warm_up or number - compiled >= warm_up):
-            started, first_measured = now(device), number
+    updates, compiled = 1, 0  # so far, and up to the last that compiled
+    while updates < min(most_warm_up, compiled + warm_up):
         update(trainer)
-        if started:
-            marks.append(mark(device))
-        elif number_of_graphs() > graphs:
-            graphs, compiled = number_of_graphs(), number
-        if number % 10 == 9 and len(marks) > 1 and now(device) - started > run.seconds:
+        updates += 1
+        if number_of_graphs() > graphs:
+            graphs, compiled = number_of_graphs(), updates
+    started = now(device)
+    for _ in range(updates, most):
+        update(trainer)
+        marks.append(mark(device))
+        if len(marks) % 10 == 0 and now(device) - started > run.seconds:
             break
     seconds = now(device) - started
     gaps = [between(*pair) for pair in pairwise(marks)]
-    measured = range(first_measured, number + 1)
+    measured = range(updates, updates + len(marks))
     tokens, flops = tokens_and_flops(trainer.batches, measured, setting.model, setting.vocabulary)
     peak = run.peak or matrix_peak(device)
     official = datasheet(device)

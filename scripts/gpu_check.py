@@ -75,18 +75,18 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=10.0, help="time for everything, shared among the parts")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="default: all, in this order")
     parser.add_argument(
-        "--cases",
-        nargs="+",
-        default=[""],
-        metavar="TEXT",
-        help="only the one of this name, or all with the text in it",
+        "--cases", nargs="+", default=[""], metavar="TEXT", help="only the one of this name, else all with it in theirs"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write everything to this file")
     parser.add_argument("--list", action="store_true", help="list the measurements and end")
     parser.add_argument(
         "--dry-run", action="store_true", help="run everything at toy sizes on the CPU, to check this script"
     )
-    return parser.parse_args()
+    options = parser.parse_args()
+    for text in options.cases:
+        if not any(is_chosen(one.name, [text]) for one in CASES):
+            parser.error(f"no measurement has '{text}' in its name; --list names all")
+    return options
 
 
 def is_chosen(name: str, texts: list[str]) -> bool:

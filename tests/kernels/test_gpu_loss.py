@@ -19,6 +19,7 @@ from transformer_mt.kernels import gpu_loss as gpu_module
 from transformer_mt.kernels import loss as loss_module
 from transformer_mt.kernels.gpu_loss import MOST_ROWS, chunk_loss, chunks
 from transformer_mt.kernels.loss import LossSums, cpu_loss, logits_bytes, smoothed_cross_entropy
+from transformer_mt.kernels.r_drop import consistent_cross_entropy, twin_logits_bytes, twin_rows
 
 D, V = 12, 50
 SMOOTHING = 0.1
@@ -142,16 +143,16 @@ def test_a_chunk_moves_half_of_the_bytes_of_the_loss_for_cpus(monkeypatch: pytes
 
 
 class _Peak(torch.utils._python_dispatch.TorchDispatchMode):
-    """The largest number of bytes that tensors of all logits have had at the same time."""
+    """The largest number of bytes that tensors of all logits have had at the same time. elements: their sizes."""
 
-    def __init__(self, elements: int) -> None:
+    def __init__(self, *elements: int) -> None:
         super().__init__()
         self.elements, self.now, self.most = elements, 0, 0
         self.known: set[int] = set()
 
     def __torch_dispatch__(self, func: Callable, types: object, args: tuple = (), kwargs: dict | None = None) -> object:
         made = func(*args, **(kwargs or {}))
-        if isinstance(made, Tensor) and made.numel() == self.elements:
+        if isinstance(made, Tensor) and made.numel() in self.elements:
             storage = made.untyped_storage()
             if storage._cdata not in self.known:
                 self.known.add(storage._cdata)
@@ -172,6 +173,16 @@ def test_the_memory_of_a_chunk_is_estimated_exactly(dtype: torch.dtype) -> None:
     with _Peak(2048 * V) as peak:
         chunk_loss(*narrow, target_N, torch.ones(2048, dtype=torch.bool), SMOOTHING)
     assert peak.most == logits_bytes(torch.device("cuda"), dtype, V, 900, compiled=False)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("chunks", [1, 3])
+def test_the_memory_of_two_passes_is_estimated_exactly(chunks: int, dtype: torch.dtype) -> None:
+    rows = twin_rows(torch.device("cpu"))
+    hidden_ND, weight_VD, bias_V, target_N = tensors(chunks * rows)
+    with torch.autocast("cpu", dtype, enabled=dtype is not torch.float32), _Peak(rows * V, 2 * rows * V) as peak:
+        consistent_cross_entropy(hidden_ND, hidden_ND + 1, weight_VD, bias_V, target_N, SMOOTHING, 1.0)
+    assert peak.most == twin_logits_bytes(torch.device("cpu"), V, len(target_N))
 
 
 @pytest.mark.slow

@@ -116,6 +116,14 @@ def test_cases_are_chosen_by_their_name_or_else_by_a_part_of_it(gpu_check, texts
     assert [name for name in names if gpu_check.is_chosen(name, texts)] == chosen
 
 
+def test_a_name_of_no_measurement_is_an_error(gpu_check, monkeypatch, capsys) -> None:
+    monkeypatch.setattr(sys, "argv", ["gpu_check.py", "--cases", "base", "compield"])
+    with pytest.raises(SystemExit) as ended:
+        gpu_check.parse()
+    assert ended.value.code == 2
+    assert "no measurement has 'compield' in its name" in capsys.readouterr().err
+
+
 def test_the_stand_in_for_pydantic_has_the_defaults_of_the_config(gpu_check) -> None:
     """The same sections, once with pydantic and once without."""
     names = "transformer_mt.config.model", "transformer_mt.config.training", "transformer_mt.config.decoding"

@@ -47,8 +47,10 @@ def twin_rows(device: torch.device) -> int:
 
 
 def twin_logits_bytes(device: torch.device, vocabulary: int, tokens: int) -> int:
-    """Bytes of the tensors of all logits of these rows that exist at once: six, in float32."""
-    return 6 * 4 * vocabulary * min(tokens, twin_rows(device))
+    """Bytes of the logits of a few rows, and of what is made of them at the same time, in float32."""
+    rows = min(tokens, twin_rows(device))
+    tensors = 7 if tokens == rows else 10  # those of the rows before exist until new ones replace them
+    return 4 * tensors * vocabulary * rows
 
 
 class _TwinLoss(torch.autograd.Function):
