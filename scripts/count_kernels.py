@@ -77,6 +77,11 @@ REGISTER_CUDA_HOOKS(CUDAHooks);
 """
 
 
+def bytes_of(tensor: Tensor) -> int:
+    """Its size; an expanded tensor, or one of windows, has no more bytes than there are behind it."""
+    return min(tensor.numel() * tensor.itemsize, tensor.untyped_storage().nbytes())
+
+
 class KernelCount(TorchDispatchMode):
     """Counts the kernels of the operators that run inside the block, and the bytes of their operands and results."""
 
@@ -91,7 +96,7 @@ class KernelCount(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         if number:
             leaves = tree_leaves((args, kwargs, result))
-            self.bytes += sum(one.numel() * one.itemsize for one in leaves if isinstance(one, Tensor))
+            self.bytes += sum(bytes_of(one) for one in leaves if isinstance(one, Tensor))
         return result
 
 

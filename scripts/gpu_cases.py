@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -17,16 +17,12 @@ from flops import matrix_peak, tokens_and_flops
 from gpu_kernels import BACKENDS, attention, machine, matrices, profile, waiting
 from gpu_parity import parity, resume
 from gpu_run import Row, Run, between, datasheet, mark, now
-from synthetic import RandomStore, random_model, trainer_of, update
+from gpu_search import decode, profile_search
+from synthetic import trainer_of, update
 
-from transformer_mt.config.decoding import DEFAULT_BATCH_TOKENS, DecodingConfig
-from transformer_mt.config.training import RuntimeConfig
-from transformer_mt.decoding.batches import search
-from transformer_mt.decoding.budget import budget_for
-from transformer_mt.decoding.request import Request
+from transformer_mt.config.decoding import DEFAULT_BATCH_TOKENS
 from transformer_mt.kernels import packing
-from transformer_mt.kernels.narrow import round_to_bfloat16
-from transformer_mt.runtime.device import peak_memory, set_up
+from transformer_mt.runtime.device import peak_memory
 
 
 class Part(NamedTuple):
@@ -47,7 +43,7 @@ PARTS = {
     "parity": Part("losses of 20 updates on the CPU and on the GPU", 8),
     "train": Part("updates on random sentences; FLOPs of real tokens", 60),
     "attention": Part("forward and backward, and what the first call with a new shape costs", 12),
-    "profile": Part("kernels of an update, slowest first", 8),
+    "profile": Part("kernels of an update and of searches, slowest first", 8),
     "decode": Part("translations of random sentences, as long as their sources", 14),
     "matrices": Part("TFLOP/s of the products of an update, in bfloat16", 6),
     "resume": Part("a training that is killed and continued, beside one that is not", 8),
@@ -154,44 +150,6 @@ def number_of_graphs() -> int:
     return torch._dynamo.utils.counters["stats"]["unique_graphs"]
 
 
-def decode(run: Run, beam: int, narrow: bool, batch_tokens: int | None = None) -> list[Row]:
-    """Sentences a second. Random weights rarely choose the end token, so the length limit ends the translations.
-
-    batch_tokens: `decoding.batch_tokens`; None: what the project takes on the device
-    """
-    setting = replace(run.setting(), updates=8)
-    device = set_up(RuntimeConfig(device=run.device)).device
-    model = random_model(setting, device).eval()
-    if narrow:
-        round_to_bfloat16(model)
-    store = RandomStore(setting)
-    requests = [Request(store.source[index]) for index in range(len(store))]
-    decoding = DecodingConfig(beam=beam, max_length_ratio=1.0, max_length_offset=1, batch_tokens=batch_tokens)
-    budget = budget_for([model], decoding, beam)
-    few, count = (4, 8) if run.toy else (min(256, budget.sentences), max(1024, budget.sentences))
-    search([model], requests[:few], decoding)
-    while True:
-        started = now(device)
-        found = search([model], requests[:count], decoding)
-        seconds = now(device) - started
-        if seconds >= run.seconds / 2 or count >= len(requests):
-            break
-        count = min(len(requests), int(count * max(2, run.seconds / seconds)))
-    tokens = sum(len(results[0].ids) for results in found)
-    return [
-        {
-            "search": f"beam {beam}" if beam > 1 else "greedy",
-            "weights": "bfloat16" if narrow else "float32",
-            "batch": f"{budget.sentences:,} sentences, {budget.tokens:,} tokens",
-            "sentences/s": len(found) / seconds,
-            "tokens/s": tokens / seconds,
-            "sentences": len(found),
-            "tokens a sentence": tokens / len(found),
-            "GiB": peak_memory(device) / 2**30,
-        }
-    ]
-
-
 CASES = [
     Case("machine", "machine", machine),
     Case("parity", "float32", partial(parity, precision="float32", optimizer="adam", allowed=1e-4)),
@@ -215,6 +173,8 @@ CASES = [
     Case("profile", "base", partial(profile, compiled=False)),
     Case("profile", "base, compiled", partial(profile, compiled=True)),
     Case("profile", "waits", waiting),
+    Case("profile", "greedy, bfloat16", partial(profile_search, beam=1, narrow=True)),
+    Case("profile", "beam 5, bfloat16", partial(profile_search, beam=5, narrow=True)),
     Case("decode", "greedy, float32", partial(decode, beam=1, narrow=False)),
     Case("decode", "beam 5, float32", partial(decode, beam=5, narrow=False)),
     Case("decode", "greedy, bfloat16", partial(decode, beam=1, narrow=True)),

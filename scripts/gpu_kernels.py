@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from flops import matrix_peak, wait_for
+from flops import matrix_peak
 from gpu_run import Row, Run, datasheet, now, timed
 from synthetic import MEDIAN, Setting, trainer_of, update
 from torch import Tensor
@@ -182,22 +182,25 @@ def product_speeds(n: int, d: int, e: int, machine: Machine, seconds: float) -> 
 
 def profile(run: Run, compiled: bool) -> list[Row]:
     """The kernels of an update: how often, how long, and which share of the time."""
+    updates, warm_up = (1, 1) if run.toy else (5, 5)
+    trainer = trainer_of(run.setting(compile=compiled))
+    for _ in range(warm_up):
+        update(trainer)
+    return kernels_of(lambda: update(trainer), updates, trainer.machine.device, "compiled" if compiled else "eager")
+
+
+def kernels_of(work: Callable[[], object], times: int, device: torch.device, name: str) -> list[Row]:
+    """How often and how long each kernel runs in a call of `work`, and which share of the time it takes."""
     from torch.autograd import DeviceType
     from torch.profiler import ProfilerActivity
     from torch.profiler import profile as profiler
 
-    updates, warm_up = (1, 1) if run.toy else (5, 5)
-    trainer = trainer_of(run.setting(compile=compiled))
-    device = trainer.machine.device
-    for _ in range(warm_up):
-        update(trainer)
-    started = now(device)
     kinds = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if device.type == "cuda" else [])
     with profiler(activities=kinds, acc_events=True) as profiled:
-        for _ in range(updates):
-            update(trainer)
-        wait_for(device)
-    seconds = now(device) - started
+        started = now(device)
+        for _ in range(times):
+            work()
+        seconds = now(device) - started
     found = profiled.key_averages()
     if device.type == "cuda":
         kernels = [one for one in found if one.device_type == DeviceType.CUDA and not one.is_user_annotation]
@@ -207,14 +210,13 @@ def profile(run: Run, compiled: bool) -> list[Row]:
     rows.sort(key=lambda row: -row[2])
     waits = sum(one.count for one in found if "Synchronize" in one.key)
     busy, calls = sum(row[2] for row in rows), sum(row[1] for row in rows)
-    kind = "compiled" if compiled else "eager"
-    total: Row = {"update": kind, "kernel": f"all; the CPU waited {waits / updates:.1f} times an update"}
-    total |= {"calls": calls / updates, "ms": busy / updates / 1e3, "share of time %": busy / seconds / 1e4}
+    total: Row = {"profile": name, "kernel": f"all; the CPU waited {waits / times:.1f} times"}
+    total |= {"calls": calls / times, "ms": busy / times / 1e3, "share of time %": busy / seconds / 1e4}
     return [total] + [
         {
             "kernel": name[:90],
-            "calls": count / updates,
-            "ms": time / updates / 1e3,
+            "calls": count / times,
+            "ms": time / times / 1e3,
             "share of time %": time / seconds / 1e4,
         }
         for name, count, time in rows[:TOP]
@@ -233,4 +235,4 @@ def waiting(run: Run) -> list[Row]:
             update(trainer)
     places = [f"{one.filename}:{one.lineno}" for one in found if "synchroniz" in str(one.message)]
     rows = [{"kernel": f"wait at {place}", "calls": places.count(place) / 2} for place in dict.fromkeys(places)]
-    return [{"update": "waits", "kernel": "all lines that wait", "calls": len(places) / 2}, *rows]
+    return [{"profile": "waits", "kernel": "all lines that wait", "calls": len(places) / 2}, *rows]

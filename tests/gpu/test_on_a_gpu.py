@@ -21,8 +21,11 @@ from transformer_mt.decoding.batches import search
 from transformer_mt.decoding.budget import Budget, budget_for
 from transformer_mt.decoding.incremental import IncrementalDecoder
 from transformer_mt.decoding.request import Request
+from transformer_mt.kernels.attention import MANY_HEADS, attention_to_past
 from transformer_mt.kernels.build import build_model
 from transformer_mt.kernels.narrow import round_to_bfloat16
+from transformer_mt.kernels.top_candidates import top_candidates
+from transformer_mt.model.attention import scaled_dot_product_attention
 from transformer_mt.runtime.device import Machine, set_up
 from transformer_mt.runtime.distributed import World
 from transformer_mt.text.vocabulary import EOS
@@ -169,6 +172,32 @@ def test_a_large_batch_scores_as_on_a_cpu(
     found = search([model], requests, decoding)[::10]
     means = [sum(one[0].score for one in results) / len(results) for results in (found, expected)]
     assert means[0] == pytest.approx(means[1], rel=0.02)
+
+
+@pytest.mark.parametrize("width", [1, 5])
+@pytest.mark.parametrize(("vocabulary", "count"), [(32_000, 10), (8001, 10), (32_000, 1), (300, 10)])
+def test_the_highest_logits_are_those_of_a_cpu(vocabulary: int, count: int, width: int) -> None:
+    torch.manual_seed(1)
+    logits_NV, scores_BW = torch.randn(200 * width, vocabulary), torch.randn(200, width)
+    found = top_candidates(logits_NV.cuda(), scores_BW.cuda(), count)
+    for one, other in zip(found, top_candidates(logits_NV, scores_BW, count), strict=True):
+        assert_close(one.cpu(), other, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize(("rows", "queries"), [(4, 1), (MANY_HEADS // 4, 1), (600, 5)])
+@pytest.mark.parametrize(("dtype", "most"), [(torch.float32, 1e-5), (torch.bfloat16, 1e-2)])
+def test_attention_to_a_past_is_the_readable_one(rows: int, queries: int, dtype: torch.dtype, most: float) -> None:
+    set_up(RuntimeConfig(device="cuda", tf32=False))
+    torch.manual_seed(1)
+    query = torch.randn(rows, 4, queries, 64, device="cuda", dtype=dtype)
+    key, value = (torch.randn(rows, 4, 32, 64, device="cuda", dtype=dtype)[:, :, :20] for _ in range(2))
+    mask = torch.rand(rows, 1, queries, 20, device="cuda") < 0.5
+    mask[..., 0] = True
+    bias = torch.zeros(mask.shape, device="cuda", dtype=dtype).masked_fill(~mask, float("-inf"))
+    wide = [x.double() for x in (query, key, value)]
+    for given, allowed in ((bias, mask), (None, None)):
+        found, expected = attention_to_past(query, key, value, given), scaled_dot_product_attention(*wide, allowed)
+        assert float((found - expected).norm() / expected.norm()) < most
 
 
 def test_one_process_through_nccl(

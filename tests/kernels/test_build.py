@@ -9,13 +9,12 @@ import torch
 from torch.testing import assert_close
 
 from transformer_mt.config.model import ModelConfig
-from transformer_mt.kernels.attention import attention_to_past, cpu_attention, fused_attention
+from transformer_mt.kernels.attention import MANY_HEADS, attention_to_past, cpu_attention, fused_attention
 from transformer_mt.kernels.build import parts_for
 from transformer_mt.kernels.dropout import ByteDropout, FusedDropout
 from transformer_mt.kernels.linear import CpuLinear, FusedLinear
 from transformer_mt.kernels.normalization import FusedLayerNorm, FusedRMSNorm
 from transformer_mt.model.attention import scaled_dot_product_attention
-from transformer_mt.model.masks import causal_mask
 from transformer_mt.model.normalization import LayerNorm, RMSNorm
 from transformer_mt.model.transformer import Transformer
 
@@ -56,13 +55,17 @@ def test_attention_on_a_cpu_stays_float32_forward_and_backward() -> None:
 
 
 @pytest.mark.parametrize("device", ["cpu", "other"])
-def test_attention_to_a_past_equals_the_readable_one(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("rows", "queries"), [(2, 4), (2, 1), (MANY_HEADS // 3 + 1, 1)])
+def test_attention_to_a_past_equals_the_readable_one(
+    rows: int, queries: int, device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch.manual_seed(0)
-    if device == "other":  # take the branch of other devices
+    if device == "other":  # take the branches of other devices
         monkeypatch.setattr(torch.Tensor, "device", property(lambda self: torch.device("meta")))
-    query, key, value = torch.randn(2, 3, 4, 8), torch.randn(2, 3, 4, 8), torch.randn(2, 3, 4, 8)
-    mask = causal_mask(query)
-    bias = torch.zeros(1, 1, 4, 4).masked_fill(~mask, float("-inf"))
+    query, key, value = torch.randn(rows, 3, queries, 8), torch.randn(rows, 3, 4, 8), torch.randn(rows, 3, 4, 8)
+    mask = torch.ones(queries, 4).tril(4 - queries).bool()[None, None]
+    mask[..., 1] = queries > 1
+    bias = torch.zeros(1, 1, queries, 4).masked_fill(~mask, float("-inf"))
     assert_close(attention_to_past(query, key, value, bias), scaled_dot_product_attention(query, key, value, mask))
     assert_close(attention_to_past(query, key, value), scaled_dot_product_attention(query, key, value))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +16,7 @@ from transformer_mt.decoding.beam_search import BeamOptions, Coverage, beam_sear
 from transformer_mt.decoding.greedy_search import greedy_search
 from transformer_mt.decoding.request import SearchResult, length_penalty
 from transformer_mt.decoding.step import Limits, coverage_penalty
-from transformer_mt.kernels.top_candidates import top_candidates, top_of_rows
+from transformer_mt.kernels.top_candidates import top_candidates
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 VOCABULARY = 7
@@ -232,18 +231,15 @@ def test_a_coverage_penalty_prefers_the_hypothesis_that_covers_the_source() -> N
     assert first(1.0).score == pytest.approx(first(1.0).log_probability, abs=1e-5), "everything is covered: no penalty"
 
 
-@pytest.mark.parametrize("top", [top_candidates, top_of_rows], ids=["CPU", "GPU"])
 @pytest.mark.parametrize("width", [1, 3])
 @pytest.mark.parametrize(("vocabulary", "count"), [(500, 4), (8000, 10), (8001, 10), (2183, 9), (2183, 1), (3, 10)])
-def test_top_candidates_are_the_highest_of_all_rows_of_a_sentence(
-    vocabulary: int, count: int, width: int, top: Callable[..., tuple[torch.Tensor, ...]]
-) -> None:
+def test_top_candidates_are_the_highest_of_all_rows_of_a_sentence(vocabulary: int, count: int, width: int) -> None:
     torch.manual_seed(vocabulary)
     logits_NV, scores_BW = torch.randn(3 * width, vocabulary), torch.randn(3, width)
     logits_NV[0, 100:] = -math.inf
     logits_NV[1, -1] = 9.0
     scores_BW[2, 1:] = -math.inf
-    sums_BX, ids_BX, rows_BX = top(logits_NV, scores_BW, count)
+    sums_BX, ids_BX, rows_BX = top_candidates(logits_NV, scores_BW, count)
     assert sums_BX.shape == ids_BX.shape == rows_BX.shape == (3, min(count, width * vocabulary))
     sums_BWV = logits_NV.view(3, width, -1) + scores_BW[:, :, None]
     expected = [

@@ -25,7 +25,7 @@ from importlib.machinery import PathFinder
 
 ALLOWED = {*sys.stdlib_module_names, "torch", "torchgen", "functorch", "numpy", "nvidia", "triton", "typing_extensions"}
 ALLOWED |= {"sympy", "mpmath", "networkx", "jinja2", "markupsafe", "fsspec", "filelock", "setuptools", "transformer_mt"}
-ALLOWED |= {"gpu_cases", "gpu_kernels", "gpu_parity", "gpu_run", "flops", "synthetic", "stand_ins"}
+ALLOWED |= {"gpu_cases", "gpu_kernels", "gpu_parity", "gpu_run", "gpu_search", "flops", "synthetic", "stand_ins"}
 everything = PathFinder.find_spec
 
 def find_spec(name, path=None, target=None):

@@ -24,7 +24,16 @@ from torch import Tensor
 from transformer_mt.decoding.constraints import PATIENCE, Constraints, Extensions
 from transformer_mt.decoding.hypotheses import Ended, Written, read
 from transformer_mt.decoding.request import SearchResult, length_penalty
-from transformer_mt.decoding.step import C, Limits, Step, coverage_penalty, look_steps, too_many_idle, unfinished
+from transformer_mt.decoding.step import (
+    C,
+    Limits,
+    Step,
+    coverage_penalty,
+    log_probabilities,
+    look_steps,
+    too_many_idle,
+    unfinished,
+)
 from transformer_mt.kernels.top_candidates import top_candidates
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
@@ -136,7 +145,7 @@ def beam_search(
 
 def _advance(state: BeamState[C], logits_NV: Tensor, options: BeamOptions) -> BeamState[C]:
     """Extend the hypotheses by a token: collect those that are done, and keep the W best others."""
-    log_p_NV = logits_NV.log_softmax(dim=-1)
+    log_p_NV = log_probabilities(logits_NV)
     if state.constraints is not None:
         log_p_NV = state.constraints.pointed(log_p_NV, state.cache)
         state = replace(state, constraints=state.constraints.later(log_p_NV, state.scores_BW))

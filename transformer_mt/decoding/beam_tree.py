@@ -21,7 +21,7 @@ from transformer_mt.decoding.beam_search import Coverage
 from transformer_mt.decoding.request import SearchResult, length_penalty
 from transformer_mt.decoding.searches.base import Sentences
 from transformer_mt.decoding.searches.beam import Beam
-from transformer_mt.decoding.step import C, Limits, Step
+from transformer_mt.decoding.step import C, Limits, Step, log_probabilities
 from transformer_mt.kernels.top_candidates import top_candidates
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
@@ -141,7 +141,7 @@ class _Memory:
 
     def _consider(self, rows: Sequence[int], logits_NV: Tensor) -> None:
         """Add the 2W likeliest extensions of the rows. Leaves the logits as they are."""
-        log_p_NV = logits_NV.log_softmax(dim=-1)
+        log_p_NV = log_probabilities(logits_NV)
         allowed_NV = log_p_NV.clone()
         step = 1 + max(self._nodes[place].step for place in rows if place != NONE)
         paths = [_path(self._nodes, place) if place != NONE else [] for place in rows]

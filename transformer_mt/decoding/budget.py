@@ -14,7 +14,7 @@ from transformer_mt.decoding.request import MOST_SENTENCES
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import free_memory
 
-GPU_ROWS, GPU_TOKENS = 4096, 131_072  # rows are hypotheses; tokens are source tokens, with padding, times rows
+GPU_ROWS, GPU_TOKENS = 16_384, 524_288  # rows are hypotheses; tokens are source tokens, with padding, times rows
 SHARE = 0.8  # of the free memory; translations longer than expected need the rest
 TARGET = 4  # target tokens for each source token: translations are about as long, and moved cells exist twice
 LOGIT_BYTES = 40  # of a logit with all that sampling makes of it at once, for sorting; a beam needs 11

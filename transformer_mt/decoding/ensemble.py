@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from transformer_mt.decoding.incremental import DecoderCache, IncrementalDecoder
+from transformer_mt.decoding.step import log_probabilities
 
 
 class EnsembleCache(NamedTuple):
@@ -43,8 +44,7 @@ class Ensemble:
 
 def mean_log_probability(logits: Sequence[Tensor]) -> Tensor:
     """log(mean over models of softmax(logits)): tensors [..., V] to one tensor [..., V], at least float32."""
-    wide = torch.promote_types(logits[0].dtype, torch.float32)
     if len(logits) == 1:
-        return logits[0].log_softmax(dim=-1, dtype=wide)
-    stacked = torch.stack([one.log_softmax(dim=-1, dtype=wide) for one in logits])
+        return log_probabilities(logits[0])
+    stacked = torch.stack([log_probabilities(one) for one in logits])
     return stacked.logsumexp(dim=0) - math.log(len(logits))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from transformer_mt.decoding.request import SearchResult, length_penalty
-from transformer_mt.decoding.step import C, Limits, Step, look_steps, too_many_idle, unfinished
+from transformer_mt.decoding.step import C, Limits, Step, log_probabilities, look_steps, too_many_idle, unfinished
 from transformer_mt.kernels.top_candidates import top_candidates
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
@@ -49,7 +49,7 @@ def follow(
     previous_N = torch.full((len(rows_N),), BOS, device=device)
     for n_steps in range(longest):
         logits_NV, cache = step(previous_N, cache)
-        log_p_NV = logits_NV.log_softmax(dim=-1) if scored else None
+        log_p_NV = log_probabilities(logits_NV) if scored else None
         limits.forbid(logits_NV, written_NT[rows_N, :n_steps])
         previous_N = choose(logits_NV, rows_N, n_steps).masked_fill(ended_N, PAD)
         written_NT[rows_N, n_steps] = previous_N

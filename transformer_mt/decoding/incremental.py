@@ -253,10 +253,7 @@ class IncrementalDecoder:
         yield first, n_sources, longest
 
     def step(self, previous_N: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
-        """Read one more target token for each row, ids [N]; returns logits [N, V] of the next, and the longer cache.
-
-        The logits of bfloat16 weights are float32, because scores are sums of many.
-        """
+        """Read one more target token for each row, ids [N]; returns logits [N, V] of the next, and the longer cache."""
         model = self.model
         x_N1D = model.target_embedding(previous_N[:, None], start=cache.length)
         cache = cache.opened(len(x_N1D))
@@ -265,8 +262,7 @@ class IncrementalDecoder:
             x_N1D, _ = _layer_step(model.decoder.layers[index], x_N1D, cache, index)
         x_N1D, attention_NS = _layer_step(model.decoder.layers[last], x_N1D, cache, last, self.with_attention)
         cache = cache._replace(attention_NS=attention_NS)
-        logits_NV = model.generate_logits(model.decoder.final_norm(x_N1D))[:, 0]
-        return logits_NV.float() if logits_NV.dtype is torch.bfloat16 else logits_NV, cache
+        return model.generate_logits(model.decoder.final_norm(x_N1D))[:, 0], cache
 
 
 def _layer_step(

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from transformer_mt.decoding.greedy_search import follow
 from transformer_mt.decoding.request import SearchResult
-from transformer_mt.decoding.step import C, Limits, Step, upload
+from transformer_mt.decoding.step import C, Limits, Step, upload, wide
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def sample(
     chance_NT = upload(chances.flatten(0, 1), limits.longest_B.device)
 
     def choose(logits_NV: Tensor, rows_N: Tensor, n_steps: int) -> Tensor:
-        kept_NV = restrict(logits_NV / options.temperature, options.top_k, options.top_p)
+        kept_NV = restrict(logits_NV.to(wide(logits_NV.dtype)) / options.temperature, options.top_k, options.top_p)
         return pick(kept_NV.softmax(dim=-1), chance_NT[rows_N, n_steps])
 
     return follow(step, cache, limits, samples, choose, options.alpha)

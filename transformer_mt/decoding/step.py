@@ -61,6 +61,16 @@ def upload(values: Tensor, device: torch.device | str) -> Tensor:
     return values.pin_memory().to(device, non_blocking=True)
 
 
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """The type for scores, which are sums of many: at least float32."""
+    return torch.promote_types(dtype, torch.float32)
+
+
+def log_probabilities(logits: Tensor) -> Tensor:
+    """log(softmax) over the last dimension, at least in float32."""
+    return logits.log_softmax(dim=-1, dtype=wide(logits.dtype))
+
+
 def coverage_penalty(coverage_S: Tensor, beta: float) -> Tensor:
     """cp(X; Y) = beta * sum_i log(min(attention that source position i received, 1)) (Wu et al. 2016, equation 14).
 

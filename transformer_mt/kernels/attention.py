@@ -10,6 +10,8 @@ from torch import Tensor
 
 from transformer_mt.kernels.linear import uses_narrow_product
 
+MANY_HEADS = 8192  # heads of all rows: with fewer, a GPU waits for the host, which starts one fused kernel sooner
+
 
 def fused_attention(
     query_BHQK: Tensor,
@@ -46,9 +48,11 @@ def attention_to_past(
     """Attention of a few queries [B, H, Q, K] while decoding; returns the contexts [B, H, Q, K].
 
     bias: added to the scores; 0 where a query may attend, minus infinity elsewhere. Each query must have a 0.
-    With few queries the written-out formula is faster on a CPU, the fused kernel on a GPU.
+    The written-out formula is faster than the fused kernel on a CPU, and on a GPU for many rows with one query each, of
+    which a block of the kernel has room for 64.
     """
-    if query_BHQK.device.type != "cpu":
+    rows, n_heads, n_queries, _ = query_BHQK.shape
+    if query_BHQK.device.type != "cpu" and (n_queries > 1 or rows * n_heads < MANY_HEADS):
         return F.scaled_dot_product_attention(query_BHQK, key_BHMK, value_BHMK, attn_mask=bias_BHQM)
     scores_BHQM = query_BHQK @ key_BHMK.transpose(-2, -1) / math.sqrt(query_BHQK.shape[-1])
     if bias_BHQM is not None:
