@@ -130,6 +130,61 @@ def test_models_of_a_direction_translate_together_or_each_alone(
     assert [part.backward for part in plan.parts] == [name.startswith("de-en") for name in parts]
 
 
+def test_teachers_of_a_second_round_learn_from_the_translations_of_the_first(numbers: Any, here: Path):
+    """Both sides exchanged for the opposite direction; given models translate in the first round only."""
+    values = values_of(numbers, here, teachers=2, rounds=2, real_weight=3.0, teacher=["training.max_epochs=7"])
+    plan = plan_of(Config.model_validate(values), "diversify")
+    stems = [f"{stem}-{n}" for stem in ("en-de", "de-en") for n in (1, 2)]
+    assert [part.name for part in plan.parts] == [*stems, *(f"round2-{one}" for one in stems)]
+    assert [str(one.run) for one in plan.rounds[1].teachers] == [
+        f"runs/numbers-teacher-{direction}-round2-{seed}" for direction in ("en-de", "de-en") for seed in (4, 5)
+    ]
+    for teacher in plan.rounds[1].teachers:
+        assert teacher.config is not None
+        assert teacher.config.training.max_epochs == 7
+        real, *synthetic = teacher.config.data.corpus
+        assert [one.weight for one in (real, *synthetic)] == [3.0, 1.0, 1.0, 1.0, 1.0]
+        read = [{one.source, one.target} for corpus in synthetic for one in corpus.files]
+        assert read == [{str(plan.file(stem, "en")), str(plan.file(stem, "de"))} for stem in stems]
+        assert all(corpus.files[0].source.endswith(teacher.direction.source) for corpus in synthetic)
+    assert len(plan.final_config.data.corpus) == 1 + 8
+
+    runs = [str(train(one.config, one.run).run) for one in plan.rounds[0].teachers[::2] if one.config is not None]
+    given = values_of(numbers, here, teachers=2, rounds=2, models=runs, ensemble=True)
+    first, second = plan_of(Config.model_validate(given), "diversify").rounds
+    assert [(part.name, [one.config is None for one in part.teachers]) for part in (*first.parts, *second.parts)] == [
+        ("en-de", [True]),
+        ("de-en", [True]),
+        ("round2-en-de", [False, False]),
+        ("round2-de-en", [False, False]),
+    ]
+
+
+def test_a_second_round_translates_the_training_pairs_again(
+    numbers: Any, here: Path, capsys: pytest.CaptureFixture[str]
+):
+    config = Config.model_validate(values_of(numbers, here, rounds=2))
+    steps = [one.step.partition(" (")[0] for one in synthesize(config, "diversify", dry_run=True).steps]
+    report = synthesize(config, "diversify")
+    assert report.train is not None
+    said = capsys.readouterr().err
+    done = [line.partition(": ")[2] for line in said.splitlines() if line.startswith("step ")]
+    assert done == ["all pairs, prepared" if one == "prepare" else one for one in steps if one != "all"]
+    assert [name for name, counts in report.counts.items() if counts["read"] == 400] == [
+        *("en-de-1", "de-en-1", "round2-en-de-1", "round2-de-en-1")
+    ]
+    folder = report.folder
+    assert lines(folder / "round2-en-de-1.de") != lines(folder / "en-de-1.de"), "another teacher"
+    for name, learned in (("runs/numbers-teacher-de-en-round2-3", 3), ("runs/numbers-diversify", 5)):
+        run = load_config(here / name / "config.yaml")
+        pairs = Prepared.open(here / "prepared" / run.name).pairs_an_epoch
+        assert len(run.data.corpus) == learned
+        assert run.training.max_epochs == max(1, round(3 * 400 / pairs)), (
+            "about as many pairs as without synthetic ones"
+        )
+        assert f"is trained for max_epochs {run.training.max_epochs}: it sees" in said
+
+
 def test_an_ensemble_of_given_models_writes_the_text(numbers: Any, here: Path):
     """For both directions: each translation is that of `tmt translate` with several models."""
     values = values_of(numbers, here, teachers=2, shard_lines=400)
@@ -426,6 +481,7 @@ def test_settings_that_cannot_work_are_refused(numbers: Any, here: Path, overrid
         ("babble", {}, "unknown method 'babble'"),
         ("back", {}, "`back` needs text to translate"),
         ("diversify", {"text": ["news.de"]}, "`diversify` reads no other text"),
+        ("distill", {"rounds": 2}, "`distill` has one round"),
         ("forward", {"text": ["missing.en"]}, "missing.en"),
     ],
 )
@@ -497,6 +553,9 @@ CRITICAL = [
     (translating, "replace_text", 1),  # a shard is translated, but not written
     (translating, "replace_text", 3),  # all shards of the first part; its pairs are written, their counts are not
     (translating.shutil, "rmtree", 1),  # its counts are written, its shards still there
+    (synthesize, "prepare_with", 2),  # everything of the first round is translated
+    (Optimizer, "update", 9),  # in the middle of the first teacher of the second round
+    (synthesize, "translate_shards", 1),  # after its last teacher
     (synthesize, "prepare_with", 2),  # everything is translated
     (Optimizer, "update", 9),  # in the middle of the final training
     (synthesize, "replace_text", 1),  # before the report
@@ -519,7 +578,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 @pytest.mark.timeout(900)
 def test_a_synthesis_that_is_killed_anywhere_ends_with_the_same_bytes(numbers: Any, tmp_path: Path):
-    values = values_of(numbers, Path())
+    values = values_of(numbers, Path(), rounds=2)
     values["training"] |= {"checkpoint_every": 3}
     values["data"]["prepared"] = "prepared"
     config = tmp_path / "numbers.yaml"
@@ -533,7 +592,8 @@ def test_a_synthesis_that_is_killed_anywhere_ends_with_the_same_bytes(numbers: A
     codes = json.loads(done.stdout)
     output = (tmp_path / "hit" / "output").read_text(encoding="utf-8")
     assert (codes["whole"], codes["resumed"]) == (0, 0), output
-    assert codes["killed"] == [-9] * 11, output
+    assert codes["killed"] == [-9] * 14, output
     whole = digests(tmp_path / "whole")
-    assert {"runs/numbers-diversify/model/model.safetensors", "data/synthetic/numbers-diversify/en-de-1.de"} <= {*whole}
+    written = {f"data/synthetic/numbers-diversify/{part}.de" for part in ("en-de-1", "round2-de-en-1")}
+    assert {"runs/numbers-diversify/model/model.safetensors", *written} <= {*whole}
     assert digests(tmp_path / "hit") == whole

@@ -39,7 +39,14 @@ class SynthesisConfig(Section):
     )
     models: OneOrMany | None = Field(
         None,
-        description="runs or model folders that translate, of either direction; null: the teachers are trained",
+        description="runs or model folders that translate (in the first round), of either direction; null: the teachers"
+        " are trained",
+    )
+    rounds: Positive | None = Field(
+        None,
+        le=10,
+        description="diversify: how often the training pairs are translated; from the second round on by new teachers,"
+        " which are trained on the real pairs and all translations so far; null: once",
     )
     ensemble: bool | None = Field(
         None,
@@ -83,7 +90,7 @@ class SynthesisConfig(Section):
     @model_validator(mode="after")
     def _trains_or_takes(self) -> SynthesisConfig:
         problems = []
-        if self.models is not None and (self.teachers is not None or self.teacher):
+        if self.models is not None and (self.rounds or 1) == 1 and (self.teachers is not None or self.teacher):
             problems.append("`models` are trained already; remove `teachers` and `teacher`, or `models`")
         for one in self.teacher:
             key = one.partition("=")[0].strip()

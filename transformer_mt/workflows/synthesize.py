@@ -24,7 +24,7 @@ from transformer_mt.reporting.table import aligned
 from transformer_mt.runtime.distributed import World, join_world
 from transformer_mt.workflows.parents import parent_of
 from transformer_mt.workflows.prepare import prepare_with
-from transformer_mt.workflows.synthesis.checking import begin, require_own_run, require_possible, require_same
+from transformer_mt.workflows.synthesis.checking import begin, require_own_teacher, require_possible, require_same
 from transformer_mt.workflows.synthesis.estimate import Estimate, estimate
 from transformer_mt.workflows.synthesis.plan import Part, Plan, Teacher, plan_of
 from transformer_mt.workflows.synthesis.records import KEPT, READ, Counts, counts_in, damaged
@@ -139,14 +139,18 @@ class _Synthesis:
             self._warn_of_given(held_out)
         self._begin(TEXT_ROW)
         counts = {TEXT_ROW: main(lambda: write_texts(plan, held_out), TEXT_ROW)}
-        for teacher in plan.to_train:
-            self._begin(f"train {teacher.run.name}")
-            self._train(teacher)
-        for part in plan.parts:
-            self._begin(f"translate {part.name}")
-            counts[part.name] = self._translate(part, held_out)
+        done = list[Part]()
+        for teachers, parts in plan.rounds:
+            main(lambda: self._require_no_leak(done, held_out), "the search for leaks")
+            for teacher in (one for one in teachers if one.config is not None):
+                self._begin(f"train {teacher.run.name}")
+                self._train(teacher)
+            for part in parts:
+                self._begin(f"translate {part.name}")
+                counts[part.name] = self._translate(part, held_out)
+                done.append(part)
         self._begin(PREPARED_ROW)
-        main(lambda: self._require_no_leak(held_out), "the search for leaks")
+        main(lambda: self._require_no_leak(done, held_out), "the search for leaks")
         final, counts[PREPARED_ROW] = main(self._final, "the data to be prepared")
         self._begin(f"train {plan.name}")
         trained = train_in(self.world, final, plan.run)
@@ -169,9 +173,9 @@ class _Synthesis:
             elif seen:
                 note(f"{one.run}: this model was trained on {seen:,} sentences that are in validation or test sets")
 
-    def _require_no_leak(self, held_out: HeldOut) -> None:
+    def _require_no_leak(self, parts: Sequence[Part], held_out: HeldOut) -> None:
         """Raises TmtError if a synthetic file has a sentence of validation or test sets, or lines too many or few."""
-        for file in self.plan.synthetic_files:
+        for file in (file for part in parts for file in self.plan.files_of(part)):
             counts = file.with_suffix(".json")
             try:
                 lines, found = held_out.count(file)
@@ -188,13 +192,16 @@ class _Synthesis:
         """Train a teacher, or go on with its training; a finished one stays as it is."""
 
         def is_finished() -> bool:
-            assert teacher.config is not None
             recover(teacher.run / "model")
-            require_own_run(teacher.run, teacher.config)  # another process may have trained it since the check
+            require_own_teacher(teacher)  # another process may have trained it since the check
             return finished_at(teacher.run) is not None and (teacher.run / "model" / WEIGHTS).exists()
 
+        def config() -> Config:
+            own = teacher.config or self.plan.config
+            return self._prepared(own, teacher.run)[0] if teacher.is_augmented else own
+
         if not self.world.from_main(is_finished):
-            train_in(self.world, teacher.config or self.plan.config, teacher.run)
+            train_in(self.world, self.world.from_main(config, "the data to be prepared"), teacher.run)
 
     def _translate(self, part: Part, held_out: HeldOut) -> Counts:
         if not self.world.from_main(lambda: is_filtered(self.plan, part)):
@@ -203,8 +210,7 @@ class _Synthesis:
 
     def _final(self) -> tuple[Config, Counts]:
         """The config of the final model, and what became of all pairs, real and synthetic."""
-        config = self.plan.final_config
-        prepared = prepare_with(config, parent_of(config, self.plan.run))
+        config, prepared = self._prepared(self.plan.final_config, self.plan.run)
         counts = Counter[str]({READ: 0, KEPT: prepared.report.splits["train"].pairs})
         for split in {"train", WHOLE} & prepared.report.pairs.keys():
             counts[READ] += prepared.report.pairs[split].read
@@ -212,10 +218,16 @@ class _Synthesis:
         held_out = counts[READ] - sum(count for rule, count in counts.items() if rule != READ)
         if held_out:
             counts["used as validation or test"] = held_out
+        return config, dict(counts)
+
+    def _prepared(self, config: Config, run: Path) -> tuple[Config, Prepared]:
+        """The config of a model that learns from synthetic pairs, with its epochs, and its data."""
+        prepared = prepare_with(config, parent_of(config, run))
         before, now = self.prepared.pairs_an_epoch, prepared.pairs_an_epoch
-        epochs, given = self.plan.epochs(before, now), config.training.max_epochs
-        if epochs is not None and given is not None and self.plan.settings.epochs is None:
+        epochs, given = self.plan.epochs(config, before, now), config.training.max_epochs
+        is_final = run == self.plan.run
+        if epochs is not None and given is not None and not (is_final and self.plan.settings.epochs is not None):
             seen = f"{epochs * now:,.0f} pairs, and {given * before:,.0f} with the real pairs alone"
-            note(f"the final model is trained for max_epochs {epochs}: it sees {seen}")
+            note(f"{'the final model' if is_final else run.name} is trained for max_epochs {epochs}: it sees {seen}")
         training = config.training.model_copy(update={"max_epochs": epochs})
-        return config.model_copy(update={"training": training}), dict(counts)
+        return config.model_copy(update={"training": training}), prepared

@@ -21,14 +21,14 @@ from transformer_mt.files.replace import replace_text
 from transformer_mt.training.run_directory import FACTS
 from transformer_mt.workflows.engines import load_translator
 from transformer_mt.workflows.parents import parent_of
-from transformer_mt.workflows.synthesis.plan import Plan
+from transformer_mt.workflows.synthesis.plan import Plan, Teacher
 from transformer_mt.workflows.synthesis.records import read_object
 from transformer_mt.workflows.synthesis.translating import is_filtered
 
 PLAN = "plan.json"
 # Keys that change no sentence and no weight, so they may change between two calls.
 FREE = ("runtime", "data.workers", "data.prepared")
-EPOCHS = "training.max_epochs"  # of the final model, they depend on what is kept
+EPOCHS = "training.max_epochs"  # with synthetic pairs, they depend on what is kept
 FILE = "file "
 NEW_NAME = "choose another name:  --set name=NEW"
 
@@ -42,11 +42,10 @@ def require_possible(plan: Plan) -> None:
     """
     require_same(plan)
     for part in plan.parts:
-        if plan.settings.models is not None and not is_filtered(plan, part):
+        if all(one.config is None for one in part.teachers) and not is_filtered(plan, part):
             load_translator([one.run for one in part.teachers], plan.search, Computing("cpu"))
     for one in plan.to_train:
-        assert one.config is not None
-        require_own_run(one.run, one.config)
+        require_own_teacher(one)
     require_own_run(plan.run, plan.final_config, EPOCHS)
     for folder, config in [
         *((one.run, one.config) for one in plan.to_train if one.config is not None),
@@ -54,6 +53,12 @@ def require_possible(plan: Plan) -> None:
     ]:
         parent_of(config, folder)
         require_replaceable(prepared_folder(config))
+
+
+def require_own_teacher(teacher: Teacher) -> None:
+    """Raises TmtError if the folder of a teacher that has to be trained contains something else."""
+    assert teacher.config is not None
+    require_own_run(teacher.run, teacher.config, *([EPOCHS] if teacher.is_augmented else []))
 
 
 def require_own_run(folder: Path, config: Config, *free: str) -> None:
@@ -136,8 +141,9 @@ def _files(plan: Plan) -> dict[str, Any]:
 def _changed_error(plan: Plan, changed: Sequence[str]) -> TmtError:
     listed = "\n    ".join(changed)
     remedy = "Restore them, or give the new synthesis another name:  --set name=NEW"
-    trained = [str(one.run) for one in plan.to_train if finished_at(one.run) is not None]
-    if trained and len(trained) == len(plan.to_train):
+    first = [one for one in plan.rounds[0].teachers if one.config is not None]
+    trained = [str(one.run) for one in first if finished_at(one.run) is not None]
+    if trained and len(trained) == len(first):
         remedy += "   and, to use its teachers instead of training them again, remove synthesis.teachers and"
         remedy += f" synthesis.teacher and add:  --set 'synthesis.models=[{', '.join(trained)}]'"
     return TmtError(

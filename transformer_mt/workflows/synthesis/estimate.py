@@ -53,22 +53,21 @@ def estimate(plan: Plan, prepared: Prepared, world: World) -> list[Estimate]:
     lines = pairs if plan.own_pairs else sum(1 for file in plan.texts for _ in read_lines(file, in_corpus=False))
     text_megabytes = lines * tokens * 5 / 1e6
     steps = [Estimate("text to translate", 0.0, text_megabytes * (1 + plan.own_pairs))]
-    of_teachers: _Speed | None = None  # they differ by seed and direction only
-    for teacher in plan.to_train:
-        config = teacher.config or plan.config
-        if of_teachers is None:
-            of_teachers = own if config.model == plan.config.model else _speed(config, prepared, tokens)
-        speed = of_teachers
-        seconds = 0.0 if finished_at(teacher.run) else _training(config, real, speed, world)
-        steps.append(Estimate(f"train {teacher.run.name}", seconds, _run_megabytes(config, speed)))
-    for part in plan.parts:
-        seconds = 0.0 if is_filtered(plan, part) else _translating(plan, part, lines, own, world)
-        name = f"translate {part.name} ({shard_count(plan, lines):,} shards)"
-        steps.append(Estimate(name, seconds, 2 * text_megabytes))
+    of_teachers: _Speed | None = None  # they differ by seed, direction and data; all see about as many pairs
+    for teachers, parts in plan.rounds:
+        for teacher, config in ((one, one.config) for one in teachers if one.config is not None):
+            if of_teachers is None:
+                of_teachers = own if config.model == plan.config.model else _speed(config, prepared, tokens)
+            seconds = 0.0 if finished_at(teacher.run) else _training(config, real, of_teachers, world)
+            steps.append(Estimate(f"train {teacher.run.name}", seconds, _run_megabytes(config, of_teachers)))
+        for part in parts:
+            seconds = 0.0 if is_filtered(plan, part) else _translating(plan, part, lines, own, world)
+            name = f"translate {part.name} ({shard_count(plan, lines):,} shards)"
+            steps.append(Estimate(name, seconds, 2 * text_megabytes))
     synthetic, settings = lines * len(plan.parts), plan.settings
     steps.append(Estimate("prepare", 0.0, (pairs + synthetic) * tokens * 4 / 1e6))
     seen = settings.real_weight * real + settings.synthetic_weight * synthetic
-    training = plan.config.training.model_copy(update={"max_epochs": plan.epochs(real, seen)})
+    training = plan.config.training.model_copy(update={"max_epochs": plan.epochs(plan.final_config, real, seen)})
     final = plan.config.model_copy(update={"training": training})
     steps.append(Estimate(f"train {plan.name}", _training(final, seen, own, world), _run_megabytes(final, own)))
     known = [one.seconds for one in steps if one.seconds is not None]

@@ -35,11 +35,17 @@ METHODS: tuple[str, ...] = get_args(Method)
 
 
 class Teacher(NamedTuple):
-    """A model that translates. config: to train it with; None: it is trained already. run: its folder"""
+    """A model that translates.
+
+    run:          its folder
+    config:       to train it with; None: it is trained already
+    is_augmented: whether it is trained on synthetic pairs too; its `max_epochs` then depends on their number
+    """
 
     run: Path
     direction: Direction
     config: Config | None = None
+    is_augmented: bool = False
 
 
 class Part(NamedTuple):
@@ -51,6 +57,13 @@ class Part(NamedTuple):
     name: str
     teachers: tuple[Teacher, ...]
     backward: bool
+
+
+class Round(NamedTuple):
+    """Teachers, forward before backward, and their translations."""
+
+    teachers: list[Teacher]
+    parts: list[Part]
 
 
 @dataclass(frozen=True)
@@ -107,17 +120,37 @@ class Plan:
         return files
 
     @cached_property
+    def rounds(self) -> list[Round]:
+        """Each round learns from all before it. Raises TmtError if a model has no use or is missing."""
+        rounds = list[Round]()
+        for number in range(1, (self.settings.rounds or 1) + 1):
+            teachers = self._teachers(number, [part for one in rounds for part in one.parts])
+            rounds.append(Round(teachers, self._parts(number, teachers)))
+        return rounds
+
+    @property
     def teachers(self) -> list[Teacher]:
-        """The models that translate, forward before backward. Raises TmtError if one has no use or is missing."""
+        """Those of all rounds."""
+        return [teacher for one in self.rounds for teacher in one.teachers]
+
+    @property
+    def parts(self) -> list[Part]:
+        """Those of all rounds."""
+        return [part for one in self.rounds for part in one.parts]
+
+    def _teachers(self, number: int, before: Sequence[Part]) -> list[Teacher]:
+        """Those of a round. number: of the round, from 1; before: what they learn from, beside the real pairs"""
         forward, backward = self.languages, self.languages.reversed
         needed = {"back": [backward], "diversify": [forward, backward]}.get(self.method, [forward])
-        if self.settings.models is not None:
+        if self.settings.models is not None and number == 1:
             return sorted(self._given(needed), key=lambda one: one.direction != forward)
         count = self.settings.teachers or TEACHERS[self.method]
-        if self.config.seed + count >= SEEDS:
-            problem = f"the teachers need the seeds up to {self.config.seed + count}; the largest is {SEEDS - 1}"
+        seeds = range(self.config.seed + (number - 1) * count + 1, self.config.seed + number * count + 1)
+        if seeds[-1] >= SEEDS:
+            problem = f"the teachers need the seeds up to {seeds[-1]}; the largest is {SEEDS - 1}"
             raise TmtError(problem, place="seed", remedy="Choose a smaller one.")
-        return [self._to_train(direction, number) for direction in needed for number in range(1, count + 1)]
+        suffix = "" if number == 1 else f"-round{number}"
+        return [self._to_train(direction, seed, before, suffix) for direction in needed for seed in seeds]
 
     def _given(self, needed: Sequence[Direction]) -> list[Teacher]:
         """The models of the config, at least one of each needed direction."""
@@ -139,15 +172,17 @@ class Plan:
                 )
         return found
 
-    def _to_train(self, direction: Direction, number: int) -> Teacher:
-        """A teacher with its own seed. Those of a direction share their prepared data: an ensemble needs that."""
+    def _to_train(self, direction: Direction, seed: int, before: Sequence[Part], suffix: str) -> Teacher:
+        """A teacher. Those of a direction and round share their prepared data: an ensemble needs that."""
         config = self._with_teacher_keys()
+        if before:
+            config = _valid(self._with_parts(config, before), "Lower synthesis.real_weight.")
         if direction != self.languages:
             config = reversed_config(config)
         values = config.model_dump(mode="json")
-        values |= {"name": f"{self.config.name}-teacher-{direction}", "seed": self.config.seed + number}
+        values |= {"name": f"{self.config.name}-teacher-{direction}{suffix}", "seed": seed}
         config = _valid(values, "Shorten the name.")
-        return Teacher(RUNS / f"{config.name}-{config.seed}", direction, config)
+        return Teacher(RUNS / f"{config.name}-{config.seed}", direction, config, bool(before))
 
     def _with_teacher_keys(self) -> Config:
         """The config with the keys of `synthesis.teacher`; an error about them names that key, not --set."""
@@ -159,18 +194,18 @@ class Plan:
             remedy = error.remedy.replace(f" {COMMAND_LINE} ", " ").replace("on the command line", f"in {place}")
             raise TmtError(message, place=place, remedy=remedy) from None
 
-    @cached_property
-    def parts(self) -> list[Part]:
-        """For each direction: one by all its teachers together, or one for each teacher."""
+    def _parts(self, number: int, teachers: Sequence[Teacher]) -> list[Part]:
+        """Of a round: for each direction, one by all its teachers together, or one for each teacher."""
         together, parts = self.settings.ensemble, list[Part]()
         if together is None:
             together = self.method != "diversify"
-        for direction, group in groupby(self.teachers, key=lambda one: one.direction):
-            teachers, backward = tuple(group), direction != self.languages
+        for direction, group in groupby(teachers, key=lambda one: one.direction):
+            own, backward = tuple(group), direction != self.languages
+            stem = str(direction) if number == 1 else f"round{number}-{direction}"
             if together:
-                parts.append(Part(str(direction), teachers, backward))
+                parts.append(Part(stem, own, backward))
             else:
-                parts += [Part(f"{direction}-{n}", (one,), backward) for n, one in enumerate(teachers, 1)]
+                parts += [Part(f"{stem}-{n}", (one,), backward) for n, one in enumerate(own, 1)]
         return parts
 
     def file(self, stem: str, language: str) -> Path:
@@ -200,20 +235,24 @@ class Plan:
         """The teachers that are not trained already."""
         return [one for one in self.teachers if one.config is not None]
 
-    @property
-    def synthetic_files(self) -> list[Path]:
-        """All files of synthetic pairs, both sides."""
-        return [self.file(part.name, language) for part in self.parts for language in self.languages]
+    def files_of(self, part: Part) -> list[Path]:
+        """The pairs of a part, source and target."""
+        return [self.file(part.name, language) for language in self.languages]
 
     @cached_property
     def final_config(self) -> Config:
-        """The config of the final model: the real corpora, and one more for each part, without validation or test."""
-        settings, values = self.settings, self.config.model_dump(mode="json")
+        """The config of the final model, which learns from all parts; its `max_epochs` may change (`epochs`)."""
+        values = self._with_parts(self.config, self.parts)
+        return _valid({**values, "name": self.name}, "Shorten the name, or lower synthesis.real_weight.")
+
+    def _with_parts(self, config: Config, parts: Sequence[Part]) -> dict[str, Any]:
+        """A config with the real corpora, and one more for each part, without validation or test."""
+        settings, values = self.settings, config.model_dump(mode="json")
         corpora = values["data"]["corpus"]
         for corpus in corpora:
             corpus["weight"] *= settings.real_weight
-        for part in self.parts:
-            source, target = (str(self.file(part.name, one)) for one in self.languages)
+        for part in parts:
+            source, target = map(str, self.files_of(part))
             corpora.append(
                 {
                     "kind": "text",
@@ -223,14 +262,17 @@ class Plan:
                     **({"tag": settings.tag} if self.method == "back" and settings.tag else {}),
                 }
             )
-        return _valid({**values, "name": self.name}, "Shorten the name, or lower synthesis.real_weight.")
+        return values
 
-    def epochs(self, before: float, now: float) -> int | None:
-        """The epochs of the final model. before, now: pairs of an epoch without and with synthetic text"""
-        epochs = self.config.training.max_epochs
-        if self.settings.epochs is not None or epochs is None:
+    def epochs(self, config: Config, before: float, now: float) -> int | None:
+        """The epochs of the final model, or of an augmented teacher, by its config; None if they do not limit it.
+
+        before, now: pairs of an epoch without and with synthetic text
+        """
+        epochs = config.training.max_epochs
+        if self.settings.epochs is not None and config.name == self.name:
             return self.settings.epochs
-        return max(1, round(epochs * before / now))
+        return None if epochs is None else max(1, round(epochs * before / now))
 
 
 def plan_of(config: Config, method: str) -> Plan:
@@ -238,6 +280,9 @@ def plan_of(config: Config, method: str) -> Plan:
     if method not in METHODS:
         raise TmtError(f"unknown method '{method}'", remedy=f"Use one of: {', '.join(METHODS)}.")
     data, settings = config.data, config.synthesis
+    if (settings.rounds or 1) > 1 and method != "diversify":
+        remedy = "Remove the key, or use `diversify`."
+        raise TmtError(f"`{method}` has one round", place="synthesis.rounds", remedy=remedy)
     if data.directions is not None:
         one = "Write data.source and data.target instead."
         raise TmtError("a synthesis works on one direction", place="data.directions", remedy=one)

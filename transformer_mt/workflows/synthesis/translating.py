@@ -39,12 +39,7 @@ def shard_file(plan: Plan, part: Part, number: int) -> Path:
 
 def is_filtered(plan: Plan, part: Part) -> bool:
     """Whether the pairs of a part are written."""
-    return all(file.exists() for file in (plan.counts_file(part.name), *_files(plan, part)))
-
-
-def _files(plan: Plan, part: Part) -> list[Path]:
-    """The pairs of a part, source and target."""
-    return [plan.file(part.name, language) for language in plan.languages]
+    return all(file.exists() for file in (plan.counts_file(part.name), *plan.files_of(part)))
 
 
 def translate_shards(plan: Plan, part: Part, world: World) -> None:
@@ -105,7 +100,7 @@ def write_pairs(plan: Plan, part: Part, held_out: HeldOut) -> Counts:
     done = plan.counts_file(part.name)
     if not is_filtered(plan, part):
         counts = Counter[str]({READ: 0, KEPT: 0})
-        with parallel_files(_files(plan, part)) as write:
+        with parallel_files(plan.files_of(part)) as write:
             for line, row in _rows(plan, part):
                 text = clean_text(row.text, plan.config.data.cleaning, part.teachers[0].direction.target)
                 fault = _fault(plan, line, text, row, held_out)
