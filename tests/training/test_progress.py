@@ -12,11 +12,13 @@ from transformer_mt.training.ending import (
     Candidate,
     best_of,
     candidates,
+    progress,
     reason,
     reason_to_stop,
     seconds_left,
     time_is_up,
 )
+from transformer_mt.training.running_loss import Totals
 from transformer_mt.training.state import TrainState
 
 
@@ -97,9 +99,19 @@ def test_the_time_is_up_at_any_step():
 def test_seconds_left_are_those_to_the_nearest_limit():
     state = TrainState(step=10, epoch=2, update=2, seconds=20.0)  # 2 seconds per update, 8 updates per epoch
     assert seconds_left(state, settings(max_epochs=3), 8) == pytest.approx(2 * 14)
+    state.seconds += 28  # to compile in the first step
+    assert seconds_left(state, settings(max_epochs=3), 8, first=30.0) == pytest.approx(2 * 14)
+    state.seconds -= 28
     assert seconds_left(state, settings(max_epochs=3, max_steps=15), 8) == pytest.approx(2 * 5)
     assert seconds_left(state, settings(max_minutes=0.4), 8) == pytest.approx(4)
     assert seconds_left(state, settings(max_steps=1), 8) == 0.0
+
+
+def test_after_a_step_that_compiled_nobody_knows_yet_how_long_the_others_take():
+    recent, state = Totals(nll=3.0, smoothed=3.0, tokens=2, seconds=30.0), TrainState(step=1, seconds=30.0)
+    assert progress(recent, state, settings(max_steps=5), 8, 30.0) == "loss 1.500"
+    after = TrainState(step=2, seconds=31.0)
+    assert progress(recent, after, settings(max_steps=5), 8, 30.0) == "loss 1.500  0 tokens/s  left 0:03"
 
 
 def test_another_number_of_processes_continues_at_the_same_batch():

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from transformer_mt.config.training import TrainingConfig
+from transformer_mt.reporting.table import duration
+from transformer_mt.training.running_loss import Totals
 from transformer_mt.training.state import TrainState
 
 PARENT = "parent"  # a candidate: the model that training started from
@@ -26,9 +28,12 @@ def reason_to_stop(state: TrainState, config: TrainingConfig) -> str:
     return ""
 
 
-def seconds_left(state: TrainState, config: TrainingConfig, updates: int) -> float:
-    """Seconds to the nearest limit at the mean speed so far. updates: optimizer steps in an epoch."""
-    pace, left = state.seconds / max(1, state.step), []
+def seconds_left(state: TrainState, config: TrainingConfig, updates: int, first: float = 0.0) -> float:
+    """Seconds to the nearest limit at the mean speed so far.
+
+    updates: optimizer steps in an epoch; first: seconds of a first step that was slow, because it compiled
+    """
+    pace, left = (state.seconds - first) / max(1, state.step - (first > 0)), []
     if config.max_steps is not None:
         left.append((config.max_steps - state.step) * pace)
     if config.max_epochs is not None:
@@ -36,6 +41,15 @@ def seconds_left(state: TrainState, config: TrainingConfig, updates: int) -> flo
     if config.max_minutes is not None:
         left.append(60 * config.max_minutes - state.seconds)
     return max(0.0, min(left))
+
+
+def progress(recent: Totals, state: TrainState, config: TrainingConfig, updates: int, first: float) -> str:
+    """The loss and the speed of recent updates, and the time left, which nobody knows before the second step."""
+    loss = f"loss {recent.nll / max(1, recent.tokens):.3f}"
+    if state.step < 2:
+        return loss
+    left = duration(seconds_left(state, config, updates, first))
+    return f"{loss}  {recent.tokens_per_second:,.0f} tokens/s  left {left}"
 
 
 def time_is_up(state: TrainState, config: TrainingConfig) -> bool:

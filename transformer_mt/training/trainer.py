@@ -16,7 +16,6 @@ from transformer_mt.data.loader import Loader
 from transformer_mt.errors import INTERRUPTED, TmtError
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.reporting.events import Events
-from transformer_mt.reporting.table import duration
 from transformer_mt.runtime.device import (
     Machine,
     compiles,
@@ -28,7 +27,7 @@ from transformer_mt.runtime.device import (
 from transformer_mt.runtime.weights import load_weights, named_weights
 from transformer_mt.training.average import averaged
 from transformer_mt.training.checkpoint import Checkpoint
-from transformer_mt.training.ending import reason_to_stop, seconds_left, time_is_up
+from transformer_mt.training.ending import progress, reason_to_stop, time_is_up
 from transformer_mt.training.gradients import Gradients, out_of_memory
 from transformer_mt.training.interruption import NOTICE, StopSignal
 from transformer_mt.training.narrow_weights import NarrowCopy
@@ -91,6 +90,7 @@ class Trainer:
         self.is_late = 0.0  # above 0: the time is up
         self.asked, self.next_question = (0, -math.inf), 0.0  # for `_ask_others`: step and time of the last question
         self.loss_shown = -math.inf  # when the progress bar last got a loss
+        self.first_seconds = 0.0  # of the first update of this process, which may compile
 
     def train(self) -> TrainState:
         """Continue from the newest checkpoint, if there is one, and train until a limit of the config is reached.
@@ -161,7 +161,8 @@ class Trainer:
         self.optimizer.update(state.step + 1, self.learning_rate)
         if self.narrow:
             self.narrow.round_weights()
-        state.advance(following, time.monotonic() - started)
+        state.advance(following, seconds := time.monotonic() - started)
+        self.first_seconds = self.first_seconds or seconds
         self._show(updates)
 
     def _ask_others(self, stop: StopSignal) -> None:
@@ -201,9 +202,7 @@ class Trainer:
             self.loss_shown = now
             size = self.world.size  # assumes that the other processes have similar sums
             recent = self.losses.recent_totals(self.losses.table(lambda sums: [value * size for value in sums]))
-            loss = recent.nll / max(1, recent.tokens)
-            left = duration(seconds_left(state, self.settings, updates))
-            status = f"loss {loss:.3f}  {recent.tokens_per_second:,.0f} tokens/s  left {left}"
+            status = progress(recent, state, self.settings, updates, self.first_seconds)
         self.events.advance(state.step, status)
 
     def _collect(self) -> None:
