@@ -43,7 +43,7 @@ PARTS = {
     "parity": Part("losses of 20 updates on the CPU and on the GPU", 8),
     "train": Part("updates on random sentences; FLOPs of real tokens", 60),
     "attention": Part("forward and backward, and what the first call with a new shape costs", 12),
-    "profile": Part("kernels of an update and of searches, slowest first", 8),
+    "profile": Part("kernels of an update and of searches, slowest first", 14),
     "decode": Part("translations of random sentences, as long as their sources", 14),
     "matrices": Part("TFLOP/s of the products of an update, in bfloat16", 6),
     "resume": Part("a training that is killed and continued, beside one that is not", 8),

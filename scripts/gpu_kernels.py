@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 import statistics
+import time
 import warnings
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -13,7 +14,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from flops import matrix_peak
+from flops import matrix_peak, wait_for
 from gpu_run import Row, Run, datasheet, now, timed
 from synthetic import MEDIAN, Setting, trainer_of, update
 from torch import Tensor
@@ -196,11 +197,13 @@ def kernels_of(work: Callable[[], object], times: int, device: torch.device, nam
     from torch.profiler import profile as profiler
 
     kinds = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if device.type == "cuda" else [])
+    wait_for(device)
     with profiler(activities=kinds, acc_events=True) as profiled:
-        started = now(device)
+        started = time.perf_counter()
         for _ in range(times):
             work()
-        seconds = now(device) - started
+        wait_for(device)
+        seconds = time.perf_counter() - started
     found = profiled.key_averages()
     if device.type == "cuda":
         kernels = [one for one in found if one.device_type == DeviceType.CUDA and not one.is_user_annotation]
@@ -208,7 +211,7 @@ def kernels_of(work: Callable[[], object], times: int, device: torch.device, nam
     else:
         rows = [(one.key, one.count, one.self_cpu_time_total) for one in found]
     rows.sort(key=lambda row: -row[2])
-    waits = sum(one.count for one in found if "Synchronize" in one.key)
+    waits = sum(one.count for one in found if "Synchronize" in one.key) - (device.type == "cuda")  # the one above
     busy, calls = sum(row[2] for row in rows), sum(row[1] for row in rows)
     total: Row = {"profile": name, "kernel": f"all; the CPU waited {waits / times:.1f} times"}
     total |= {"calls": calls / times, "ms": busy / times / 1e3, "share of time %": busy / seconds / 1e4}

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -183,6 +184,32 @@ def test_a_second_round_translates_the_training_pairs_again(
             "about as many pairs as without synthetic ones"
         )
         assert f"is trained for max_epochs {run.training.max_epochs}: it sees" in said
+
+
+def test_a_teacher_of_text_that_is_gone_is_not_used(numbers: Any, here: Path):
+    config = Config.model_validate(values_of(numbers, here, rounds=2))
+    folder = synthesize(config, "diversify").folder
+    for one in (folder, here / "runs" / "numbers-diversify"):
+        shutil.rmtree(one)
+    with pytest.raises(
+        TmtError, match=r"this teacher was trained on other text than there is now: .*en-de-1"
+    ) as raised:
+        synthesize(config, "diversify", overrides="synthesis.search.method=sample")
+    assert Path(str(raised.value.place)).name == "numbers-teacher-en-de-round2-3"
+    shutil.rmtree(folder)
+    synthesize(config, "diversify")  # writes the text again that its teachers know
+
+
+def test_a_synthesis_of_a_version_without_rounds_goes_on(numbers: Any, here: Path):
+    values = values_of(numbers, here)
+    folder = synthesize(Config.model_validate(values), "diversify").folder
+    assert "synthesis.rounds" not in json.loads((folder / "plan.json").read_text("utf-8"))
+    values["synthesis"]["rounds"] = 1
+    synthesize(Config.model_validate(values), "diversify")
+    with pytest.raises(TmtError, match=r"synthesis\.rounds: None \| 2") as raised:
+        synthesize(Config.model_validate(values), "diversify", overrides="synthesis.rounds=2")
+    assert "add:  --set 'synthesis.models=[" in raised.value.remedy
+    assert "remove synthesis.teachers" not in raised.value.remedy, "they are for the second round"
 
 
 def test_an_ensemble_of_given_models_writes_the_text(numbers: Any, here: Path):

@@ -20,7 +20,8 @@ def reversed_config(config: Config) -> Config:
         raise TmtError(
             f"the model {config.training.start_from} cannot become a model of the opposite direction",
             place="training.start_from",
-            remedy="Name trained models of the opposite direction in synthesis.models, or remove training.start_from.",
+            remedy="Name trained models of the opposite direction in synthesis.models, or remove training.start_from."
+            " If only teachers shall not start from it:  --set 'synthesis.teacher=[training.start_from=null]'",
         )
     values = config.model_dump(mode="json")
     data = values["data"] = _exchanged(values["data"])

@@ -34,7 +34,7 @@ class SynthesisConfig(Section):
     teachers: Positive | None = Field(
         None,
         le=100,
-        description="models to train for each direction that the method needs, with the seeds seed + 1, seed + 2, ...;"
+        description="models to train for each direction (and each round), with the seeds seed + 1, seed + 2, ...;"
         " null: 1 for back and forward, 3 for diversify and distill",
     )
     models: OneOrMany | None = Field(
@@ -42,11 +42,11 @@ class SynthesisConfig(Section):
         description="runs or model folders that translate (in the first round), of either direction; null: the teachers"
         " are trained",
     )
-    rounds: Positive | None = Field(
-        None,
+    rounds: Positive = Field(
+        1,
         le=10,
         description="diversify: how often the training pairs are translated; from the second round on by new teachers,"
-        " which are trained on the real pairs and all translations so far; null: once",
+        " which are trained on the real pairs and all translations so far",
     )
     ensemble: bool | None = Field(
         None,
@@ -90,8 +90,11 @@ class SynthesisConfig(Section):
     @model_validator(mode="after")
     def _trains_or_takes(self) -> SynthesisConfig:
         problems = []
-        if self.models is not None and (self.rounds or 1) == 1 and (self.teachers is not None or self.teacher):
-            problems.append("`models` are trained already; remove `teachers` and `teacher`, or `models`")
+        if self.models is not None and self.rounds == 1 and (self.teachers is not None or self.teacher):
+            problems.append(
+                "`models` are trained already; remove `teachers` and `teacher`, or `models`"
+                " (with `rounds`, teachers are for the later ones)"
+            )
         for one in self.teacher:
             key = one.partition("=")[0].strip()
             if key.partition(".")[0] in FIXED:

@@ -1,6 +1,6 @@
 """How much a search decodes at once: enough for a GPU, not more than its memory has room for.
 
-A step of a search starts 120 to 150 kernels at base size, which takes the host as long for one row as for thousands. A
+A step of a search starts 120 to 180 kernels at base size, which takes the host as long for one row as for thousands. A
 GPU is busy only with thousands of rows; a CPU is as fast with few, which fit its cache.
 """
 

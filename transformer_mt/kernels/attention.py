@@ -10,7 +10,7 @@ from torch import Tensor
 
 from transformer_mt.kernels.linear import uses_narrow_product
 
-MANY_HEADS = 8192  # heads of all rows: with fewer, a GPU waits for the host, which starts one fused kernel sooner
+MANY_HEADS = 8192  # rows times heads: with fewer, a GPU waits for the host, which starts one fused kernel sooner
 
 
 def fused_attention(
@@ -48,8 +48,8 @@ def attention_to_past(
     """Attention of a few queries [B, H, Q, K] while decoding; returns the contexts [B, H, Q, K].
 
     bias: added to the scores; 0 where a query may attend, minus infinity elsewhere. Each query must have a 0.
-    The written-out formula is faster than the fused kernel on a CPU, and on a GPU for many rows with one query each, of
-    which a block of the kernel has room for 64.
+    The written-out formula is faster than the fused kernel on a CPU, and on a GPU for many rows with one query each: a
+    block of the fused kernel computes 64 queries.
     """
     rows, n_heads, n_queries, _ = query_BHQK.shape
     if query_BHQK.device.type != "cpu" and (n_queries > 1 or rows * n_heads < MANY_HEADS):

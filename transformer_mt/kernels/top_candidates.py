@@ -1,4 +1,4 @@
-"""The highest of many logits, several times as fast as PyTorch's `topk`."""
+"""The highest of many logits: on a CPU several times as fast as PyTorch's `topk`, on a GPU with fewer passes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def top_candidates(logits_NV: Tensor, scores_BW: Tensor, count: int) -> tuple[Te
         highest_B1, ids_B1 = logits_NV.max(dim=1, keepdim=True)
         return highest_B1 + scores_BW, ids_B1, torch.zeros_like(ids_B1)
     n_blocks, rest = divmod(vocab_size, _BLOCK)
-    if n_blocks < _MIN_BLOCKS or width * n_blocks <= 2 * count:
+    if n_blocks < _MIN_BLOCKS or width * n_blocks <= 2 * count or device.type not in ("cpu", "cuda"):
         sums_BX = (logits_NV.reshape(n_sentences, width, -1) + scores_BW[:, :, None]).flatten(1)
         best = sums_BX.topk(min(count, width * vocab_size), dim=-1)
         return best.values, best.indices % vocab_size, best.indices.div(vocab_size, rounding_mode="floor")

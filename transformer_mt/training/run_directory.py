@@ -211,6 +211,10 @@ class RunDirectory:
         identity = hashlib.sha256(json.dumps(first, sort_keys=True).encode()).hexdigest()
         return Found(identity, max(self.checkpoints.steps(), default=-1))
 
+    def changed_files(self, facts: dict[str, Any]) -> list[str]:
+        """The files of a corpus that have other content than at the last start of the run; they may have moved."""
+        return _changed(self._history(), facts)
+
     def was_started_by(self, launchers: Sequence[str]) -> bool:
         """Whether one of these started this run already: `torchrun` starts its command again after a failure."""
         history = self._history()
@@ -253,9 +257,8 @@ class RunDirectory:
 
     def _require_same_corpus(self, history: list[Any], facts: dict[str, Any]) -> None:
         """Raises TmtError if the corpus has other content than at the last start; its files may have moved."""
-        before, now = _checksums(history[-1] if history else {}), _checksums(facts)
-        changed = [path for path, digest in now.items() if before and before.get(path) != digest]
-        if changed and sorted(before.values()) != sorted(now.values()):
+        changed = _changed(history, facts)
+        if changed:
             raise TmtError(
                 "the corpus has changed since this run started: " + ", ".join(changed),
                 place=self.folder,
@@ -280,6 +283,12 @@ class RunDirectory:
                 " (the previous run is moved to NAME.1).",
             )
         return changed
+
+
+def _changed(history: list[Any], facts: dict[str, Any]) -> list[str]:
+    before, now = _checksums(history[-1] if history else {}), _checksums(facts)
+    changed = [path for path, digest in now.items() if before and before.get(path) != digest]
+    return changed if sorted(before.values()) != sorted(now.values()) else []
 
 
 def _checksums(facts: dict[str, Any]) -> dict[str, str]:

@@ -24,7 +24,13 @@ from transformer_mt.reporting.table import aligned
 from transformer_mt.runtime.distributed import World, join_world
 from transformer_mt.workflows.parents import parent_of
 from transformer_mt.workflows.prepare import prepare_with
-from transformer_mt.workflows.synthesis.checking import begin, require_own_teacher, require_possible, require_same
+from transformer_mt.workflows.synthesis.checking import (
+    begin,
+    require_own_teacher,
+    require_possible,
+    require_same,
+    require_same_text,
+)
 from transformer_mt.workflows.synthesis.estimate import Estimate, estimate
 from transformer_mt.workflows.synthesis.plan import Part, Plan, Teacher, plan_of
 from transformer_mt.workflows.synthesis.records import KEPT, READ, Counts, counts_in, damaged
@@ -194,11 +200,13 @@ class _Synthesis:
         def is_finished() -> bool:
             recover(teacher.run / "model")
             require_own_teacher(teacher)  # another process may have trained it since the check
+            if teacher.is_augmented:
+                require_same_text(teacher)
             return finished_at(teacher.run) is not None and (teacher.run / "model" / WEIGHTS).exists()
 
         def config() -> Config:
-            own = teacher.config or self.plan.config
-            return self._prepared(own, teacher.run)[0] if teacher.is_augmented else own
+            assert teacher.config is not None
+            return self._prepared(teacher.config, teacher.run)[0] if teacher.is_augmented else teacher.config
 
         if not self.world.from_main(is_finished):
             train_in(self.world, self.world.from_main(config, "the data to be prepared"), teacher.run)
@@ -225,7 +233,7 @@ class _Synthesis:
         prepared = prepare_with(config, parent_of(config, run))
         before, now = self.prepared.pairs_an_epoch, prepared.pairs_an_epoch
         epochs, given = self.plan.epochs(config, before, now), config.training.max_epochs
-        is_final = run == self.plan.run
+        is_final = config is self.plan.final_config
         if epochs is not None and given is not None and not (is_final and self.plan.settings.epochs is not None):
             seen = f"{epochs * now:,.0f} pairs, and {given * before:,.0f} with the real pairs alone"
             note(f"{'the final model' if is_final else run.name} is trained for max_epochs {epochs}: it sees {seen}")

@@ -18,7 +18,7 @@ from transformer_mt.decoding.interpreter import Computing
 from transformer_mt.errors import TmtError
 from transformer_mt.files.opening import archive_of
 from transformer_mt.files.replace import replace_text
-from transformer_mt.training.run_directory import FACTS
+from transformer_mt.training.run_directory import FACTS, RunDirectory
 from transformer_mt.workflows.engines import load_translator
 from transformer_mt.workflows.parents import parent_of
 from transformer_mt.workflows.synthesis.plan import Plan, Teacher
@@ -59,6 +59,16 @@ def require_own_teacher(teacher: Teacher) -> None:
     """Raises TmtError if the folder of a teacher that has to be trained contains something else."""
     assert teacher.config is not None
     require_own_run(teacher.run, teacher.config, *([EPOCHS] if teacher.is_augmented else []))
+
+
+def require_same_text(teacher: Teacher) -> None:
+    """Raises TmtError if a teacher has learned from synthetic text that is not there any more. Its text must exist."""
+    assert teacher.config is not None
+    files = [file for one in passes_of(teacher.config.data) for file in one.corpus.files()]
+    changed = RunDirectory(teacher.run).changed_files({"corpus": [CorpusFile.of(file).model_dump() for file in files]})
+    if changed:
+        problem = f"this teacher was trained on other text than there is now: {', '.join(changed)}"
+        raise TmtError(problem, place=teacher.run, remedy=f"Move it away, or {NEW_NAME}")
 
 
 def require_own_run(folder: Path, config: Config, *free: str) -> None:
@@ -122,7 +132,8 @@ def _others(folder: Path) -> list[str]:
 def _settings(plan: Plan) -> dict[str, Any]:
     """Settings that the result depends on, as plain values by key."""
     values = {"method": plan.method, "config": plan.config.model_dump(mode="json")}
-    values["synthesis"] = plan.settings.model_dump(mode="json", exclude={"folder"})
+    added = {"rounds"} if plan.settings.rounds == 1 else set()  # later than the first versions
+    values["synthesis"] = plan.settings.model_dump(mode="json", exclude={"folder", *added})
     flat = _flat(without_credentials_in(values))
     return {key: value for key, value in flat.items() if not key.startswith(tuple(f"config.{one}" for one in FREE))}
 
@@ -144,8 +155,10 @@ def _changed_error(plan: Plan, changed: Sequence[str]) -> TmtError:
     first = [one for one in plan.rounds[0].teachers if one.config is not None]
     trained = [str(one.run) for one in first if finished_at(one.run) is not None]
     if trained and len(trained) == len(first):
-        remedy += "   and, to use its teachers instead of training them again, remove synthesis.teachers and"
-        remedy += f" synthesis.teacher and add:  --set 'synthesis.models=[{', '.join(trained)}]'"
+        remedy += "   and, to use its teachers instead of training them again, "
+        if plan.settings.rounds == 1:
+            remedy += "remove synthesis.teachers and synthesis.teacher and "
+        remedy += f"add:  --set 'synthesis.models=[{', '.join(trained)}]'"
     return TmtError(
         f"this synthesis began with other settings or files (then | now)\n    {listed}",
         place=plan.folder,

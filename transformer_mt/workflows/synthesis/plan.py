@@ -123,7 +123,7 @@ class Plan:
     def rounds(self) -> list[Round]:
         """Each round learns from all before it. Raises TmtError if a model has no use or is missing."""
         rounds = list[Round]()
-        for number in range(1, (self.settings.rounds or 1) + 1):
+        for number in range(1, self.settings.rounds + 1):
             teachers = self._teachers(number, [part for one in rounds for part in one.parts])
             rounds.append(Round(teachers, self._parts(number, teachers)))
         return rounds
@@ -265,13 +265,14 @@ class Plan:
         return values
 
     def epochs(self, config: Config, before: float, now: float) -> int | None:
-        """The epochs of the final model, or of an augmented teacher, by its config; None if they do not limit it.
+        """The epochs with which a model sees about as many pairs as with the real ones alone; None: without a limit.
 
+        config: of the final model, for which `synthesis.epochs` counts first, or of an augmented teacher
         before, now: pairs of an epoch without and with synthetic text
         """
-        epochs = config.training.max_epochs
-        if self.settings.epochs is not None and config.name == self.name:
+        if config is self.final_config and self.settings.epochs is not None:
             return self.settings.epochs
+        epochs = config.training.max_epochs
         return None if epochs is None else max(1, round(epochs * before / now))
 
 
@@ -280,9 +281,9 @@ def plan_of(config: Config, method: str) -> Plan:
     if method not in METHODS:
         raise TmtError(f"unknown method '{method}'", remedy=f"Use one of: {', '.join(METHODS)}.")
     data, settings = config.data, config.synthesis
-    if (settings.rounds or 1) > 1 and method != "diversify":
-        remedy = "Remove the key, or use `diversify`."
-        raise TmtError(f"`{method}` has one round", place="synthesis.rounds", remedy=remedy)
+    if settings.rounds > 1 and method != "diversify":
+        several = "Remove the key, or use `diversify`."
+        raise TmtError(f"`{method}` has one round", place="synthesis.rounds", remedy=several)
     if data.directions is not None:
         one = "Write data.source and data.target instead."
         raise TmtError("a synthesis works on one direction", place="data.directions", remedy=one)
