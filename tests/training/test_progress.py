@@ -111,6 +111,7 @@ def test_after_a_step_that_compiled_nobody_knows_yet_how_long_the_others_take():
     recent, state = Totals(nll=3.0, smoothed=3.0, tokens=2, seconds=30.0), TrainState(step=1, seconds=30.0)
     assert progress(recent, state, settings(max_steps=5), 8, 30.0) == "loss 1.500"
     after = TrainState(step=2, seconds=31.0)
+    assert progress(recent, state, settings(max_steps=5), 8, 0.0) == "loss 1.500  0 tokens/s  left 2:00"
     assert progress(recent, after, settings(max_steps=5), 8, 30.0) == "loss 1.500  0 tokens/s  left 0:03"
 
 

@@ -31,7 +31,7 @@ def reason_to_stop(state: TrainState, config: TrainingConfig) -> str:
 def seconds_left(state: TrainState, config: TrainingConfig, updates: int, first: float = 0.0) -> float:
     """Seconds to the nearest limit at the mean speed so far.
 
-    updates: optimizer steps in an epoch; first: seconds of a first step that was slow, because it compiled
+    updates: optimizer steps in an epoch; first: seconds of a first step that compiled, or 0
     """
     pace, left = (state.seconds - first) / max(1, state.step - (first > 0)), []
     if config.max_steps is not None:
@@ -44,9 +44,12 @@ def seconds_left(state: TrainState, config: TrainingConfig, updates: int, first:
 
 
 def progress(recent: Totals, state: TrainState, config: TrainingConfig, updates: int, first: float) -> str:
-    """The loss and the speed of recent updates, and the time left, which nobody knows before the second step."""
+    """The loss and the speed of recent updates, and the time left.
+
+    first: seconds of a first step that compiled, after which nobody knows yet how long the others take; or 0
+    """
     loss = f"loss {recent.nll / max(1, recent.tokens):.3f}"
-    if state.step < 2:
+    if first and state.step < 2:
         return loss
     left = duration(seconds_left(state, config, updates, first))
     return f"{loss}  {recent.tokens_per_second:,.0f} tokens/s  left {left}"

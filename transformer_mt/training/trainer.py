@@ -77,10 +77,10 @@ class Trainer:
         self.epoch_updates = batches.updates(1)  # stored, because `batches` remembers only one epoch
         self.schedule = make_schedule(self.settings, config.model.d_model, self.epoch_updates)
         self.optimizer = Optimizer(model, self.settings, machine)
-        compiled = compiles(config.runtime, machine.device)
+        self.compiled = compiles(config.runtime, machine.device)
         self.narrow = NarrowCopy(model) if config.runtime.weights == "bfloat16" else None
         computing = self.narrow.model if self.narrow else model
-        step = TrainingStep(computing, self.settings.label_smoothing, self.settings.r_drop, compiled)
+        step = TrainingStep(computing, self.settings.label_smoothing, self.settings.r_drop, self.compiled)
         parallel = self.world.parallel(step, machine.device)  # averages gradients over the processes
         exact = replace(machine, dtype=torch.float32)  # without autocast
         self.gradients = Gradients(parallel, exact if self.narrow else machine, self.optimizer.scaler.scale, events.say)
@@ -90,7 +90,7 @@ class Trainer:
         self.is_late = 0.0  # above 0: the time is up
         self.asked, self.next_question = (0, -math.inf), 0.0  # for `_ask_others`: step and time of the last question
         self.loss_shown = -math.inf  # when the progress bar last got a loss
-        self.first_seconds = 0.0  # of the first update of this process, which may compile
+        self.first_seconds = 0.0  # of the first update of this process, if it compiles
 
     def train(self) -> TrainState:
         """Continue from the newest checkpoint, if there is one, and train until a limit of the config is reached.
@@ -162,7 +162,8 @@ class Trainer:
         if self.narrow:
             self.narrow.round_weights()
         state.advance(following, seconds := time.monotonic() - started)
-        self.first_seconds = self.first_seconds or seconds
+        if self.compiled:
+            self.first_seconds = self.first_seconds or seconds
         self._show(updates)
 
     def _ask_others(self, stop: StopSignal) -> None:
