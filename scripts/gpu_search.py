@@ -24,7 +24,7 @@ from transformer_mt.runtime.device import peak_memory, set_up
 
 @dataclass(frozen=True)
 class RandomSearch:
-    """How to translate, and what. weights: number format; batch_tokens: None: what the project takes on the device"""
+    """How to translate, and what. weights: number format"""
 
     model: Transformer
     requests: list[Request]
@@ -35,6 +35,7 @@ class RandomSearch:
     def of(
         cls, run: Run, beam: int, narrow: bool, batch_tokens: int | None = None, shapes: str = "varied"
     ) -> RandomSearch:
+        """batch_tokens: `decoding.batch_tokens`; None: what the project takes on the device; shapes: as of `Setting`"""
         setting = replace(run.setting(shapes=shapes), updates=40)
         model = random_model(setting, set_up(RuntimeConfig(device=run.device)).device).eval()
         if narrow:

@@ -51,8 +51,8 @@ def attention_to_past(
     The written-out formula is faster than the fused kernel on a CPU, and on a GPU for many rows with one query each: a
     block of the fused kernel computes 64 queries.
     """
-    rows, n_heads, n_queries, _ = query_BHQK.shape
-    if query_BHQK.device.type != "cpu" and (n_queries > 1 or rows * n_heads < MANY_HEADS):
+    shape = query_BHQK.shape
+    if query_BHQK.device.type != "cpu" and (shape[2] > 1 or shape[0] * shape[1] < MANY_HEADS):
         return F.scaled_dot_product_attention(query_BHQK, key_BHMK, value_BHMK, attn_mask=bias_BHQM)
     scores_BHQM = query_BHQK @ key_BHMK.transpose(-2, -1) / math.sqrt(query_BHQK.shape[-1])
     if bias_BHQM is not None:
