@@ -6,6 +6,7 @@ This file knows a step function and its cache, not a model.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 
 import torch
 from torch import Tensor
@@ -69,8 +70,11 @@ def follow(
             rows_N, previous_N, ended_N = (
                 x_N.view(-1, width)[kept_B].flatten() for x_N in (rows_N, previous_N, ended_N)
             )
-    found = []
-    for ids, total in zip(written_NT.tolist(), total_N.tolist(), strict=True):
-        length = ids.index(PAD) if PAD in ids else len(ids)
-        found.append(SearchResult(tuple(ids[:length]), total, total / float(length_penalty(length, alpha))))
+    written_NT, log_p_N = written_NT.cpu(), total_N.to("cpu", torch.float64)
+    is_written_NT = written_NT != PAD
+    length_N = is_written_NT.sum(dim=1)
+    score_N = log_p_N / length_penalty(length_N.double(), alpha)
+    ids = iter(written_NT[is_written_NT].tolist())  # one behind the other
+    rows = zip(length_N.tolist(), log_p_N.tolist(), score_N.tolist(), strict=True)
+    found = [SearchResult(tuple(islice(ids, length)), log_p, score) for length, log_p, score in rows]
     return [found[first : first + width] for first in range(0, len(found), width)]

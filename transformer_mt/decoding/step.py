@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Protocol, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -49,9 +51,10 @@ def look_steps(device: torch.device) -> int:
 
 def pad(rows: Sequence[Sequence[int]], device: torch.device | str) -> Tensor:
     """Ids [B, T], filled up with PAD on the right."""
-    width = max(map(len, rows), default=0)
-    padded = [[*row, *[PAD] * (width - len(row))] for row in rows]
-    return upload(torch.tensor(padded, dtype=torch.long).view(len(rows), width), device)
+    lengths_B = np.fromiter(map(len, rows), np.int64, len(rows))
+    ids_BT = np.full((len(rows), lengths_B.max(initial=0)), PAD, np.int64)
+    ids_BT[np.arange(ids_BT.shape[1]) < lengths_B[:, None]] = np.fromiter(chain.from_iterable(rows), np.int64)
+    return upload(torch.from_numpy(ids_BT), device)
 
 
 def upload(values: Tensor, device: torch.device | str) -> Tensor:
