@@ -23,6 +23,7 @@ from synthetic import trainer_of, update
 from transformer_mt.config.decoding import DEFAULT_BATCH_TOKENS
 from transformer_mt.kernels import packing
 from transformer_mt.runtime.device import peak_memory
+from transformer_mt.training.cuda_graph import GraphedStep
 
 
 class Part(NamedTuple):
@@ -61,12 +62,24 @@ class Variant:
 
 
 STREAMS = {"batching": {"packing": True}}
+SMALL = {"size": "small", "vocabulary": 8000, "batch_tokens": 4096, "optimizer": "muon"}
 CUDNN_ON, CUDNN_OFF = (partial(torch.backends.cuda.enable_cudnn_sdp, on) for on in (True, False))
 
 
+def use_flash() -> None:
+    """FlashAttention for streams, instead of our own."""
+    packing.for_spans = lambda _, other: other
+
+
 def use_flex() -> None:
-    """FlexAttention for streams, although the GPU has FlashAttention. On a CPU it has no backward pass."""
+    """FlexAttention for streams, instead of our own. On a CPU it has no backward pass."""
+    use_flash()
     packing.find_flash = lambda: None
+
+
+def use_no_graph() -> None:
+    """Each kernel is started by the program."""
+    GraphedStep.run = lambda *_: None
 
 
 VARIANTS = [
@@ -78,6 +91,10 @@ VARIANTS = [
     Variant("base, cuDNN attention off, one shape", {"shapes": "fixed"}, CUDNN_OFF),
     Variant("base, streams", STREAMS),
     Variant("base, streams, compiled", {**STREAMS, "compile": True}),
+    Variant("base, streams, compiled, no CUDA graph", {**STREAMS, "compile": True}, use_no_graph),
+    Variant("base, streams, compiled, FlashAttention", {**STREAMS, "compile": True}, use_flash),
+    Variant("small, compiled", {**SMALL, "compile": True}),
+    Variant("small, streams, compiled", {**SMALL, **STREAMS, "compile": True}),
     Variant("big", {"size": "big"}),
     Variant("big, compiled", {"size": "big", "compile": True}),
     Variant("big, streams, compiled", {**STREAMS, "size": "big", "compile": True}),
@@ -172,6 +189,7 @@ CASES = [
     *(Case("attention", name, partial(attention, backend=name)) for name in BACKENDS),
     Case("profile", "base", partial(profile, compiled=False)),
     Case("profile", "base, compiled", partial(profile, compiled=True)),
+    Case("profile", "base, streams, compiled", partial(profile, compiled=True, **STREAMS)),
     Case("profile", "waits", waiting),
     Case("profile", "greedy, bfloat16", partial(profile_search, beam=1, narrow=True)),
     Case("profile", "beam 5, bfloat16", partial(profile_search, beam=5, narrow=True)),

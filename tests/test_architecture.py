@@ -68,7 +68,7 @@ OUTSIDE: dict[str, set[str]] = {
     "files": {"charset_normalizer", "filelock", "requests", "urllib3", "tqdm", "zstandard", "fsspec", "aiohttp"},
     "phrasebook": set(),
     "model": {"torch"},
-    "kernels": {"torch"},
+    "kernels": {"torch", "triton"},
 }
 NAMING_MODULES = {"", "config.choices", "cli.main"}  # these import modules by name
 WITHOUT_TORCH = {"errors", "config", "files", "phrasebook", "text", "reporting", "evaluation", "corpora", "cli"}

@@ -54,6 +54,11 @@ def without_credentials(text: str) -> str:
     return _QUERY.sub(r"\1***", _USER.sub("***@", text))
 
 
+def first_line(error: Exception) -> str:
+    """The first line of an error's text that is not empty, else the name of its class."""
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
 def visible(text: str) -> str:
     """The text with `\\x1b` for a control character; tabs and line breaks stay."""
     return CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -14,6 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from transformer_mt.config.schema import Config
 from transformer_mt.data.batching import Batch
+from transformer_mt.data.packing import Sentences, StreamSize
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import Machine
 from transformer_mt.training.gradients import Gradients
@@ -103,6 +105,23 @@ def make_batches() -> Callable[..., list[Batch]]:
             for side in sides:
                 side[::2, -3:] = 0
             batches.append(Batch.of(*sides))
+        return batches
+
+    return make
+
+
+@pytest.fixture
+def make_streams() -> Callable[..., list[Batch]]:
+    """Makes batches of random ids on the CPU: streams of one size, of different numbers of sentences."""
+
+    def make(number: int, vocabulary: int, seed: int = 1) -> list[Batch]:
+        random = np.random.default_rng(seed)
+        size, batches = StreamSize(source=400, target=440, pairs=32, longest=40), []
+        for _ in range(number):
+            lengths = [random.integers(2, 14, random.integers(20, 30)) for _ in range(2)]
+            pairs = min(map(len, lengths))
+            sides = [Sentences(random.integers(4, vocabulary, one[:pairs].sum()), one[:pairs]) for one in lengths]
+            batches.append(Batch.packed(*sides, size))
         return batches
 
     return make

@@ -45,7 +45,9 @@ def machine(request: pytest.FixtureRequest) -> Machine:
 @contextmanager
 def waiting(mode: str) -> Iterator[None]:
     """What PyTorch does inside the block when the program would wait for the GPU: `error` or `warn`."""
-    torch.cuda.set_sync_debug_mode(mode)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch says that it does not see all
+        torch.cuda.set_sync_debug_mode(mode)
     try:
         yield
     finally:

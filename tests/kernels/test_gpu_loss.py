@@ -76,6 +76,21 @@ def test_the_chunks_cover_all_tokens_and_have_two_sizes(tokens: int) -> None:
     assert sum(rows for _, rows in parts) < tokens + 2048
 
 
+@pytest.mark.parametrize("with_bias", [True, False])
+@pytest.mark.parametrize("tokens", [7, MOST_ROWS + 5])
+def test_tokens_that_do_not_count_are_as_if_left_out(tokens: int, with_bias: bool) -> None:
+    hidden_ND, weight_VD, bias_V, target_N = tensors(tokens)
+    bias_V = bias_V if with_bias else None
+    counts_N = torch.rand(tokens) < 0.7
+    masked_ND = hidden_ND.masked_fill(~counts_N[:, None], 0.0)
+    ours = smoothed_cross_entropy(masked_ND, weight_VD, bias_V, target_N, SMOOTHING, counts_N=counts_N)
+    theirs = by_torch(hidden_ND[counts_N], weight_VD, bias_V, target_N[counts_N])
+    assert_close(ours, theirs, rtol=1e-5, atol=1e-4)
+    of = (hidden_ND, weight_VD, bias_V) if bias_V is not None else (hidden_ND, weight_VD)
+    own, others = (torch.autograd.grad(3 * sums.smoothed, of) for sums in (ours, theirs))
+    assert_close(own, others, rtol=1e-4, atol=1e-4 * max(1, tokens / 1000))
+
+
 def test_rows_that_do_not_count_change_nothing() -> None:
     hidden_ND, weight_VD, bias_V, target_N = (tensor.detach() for tensor in tensors(20))
     real_N = torch.arange(20) < 13

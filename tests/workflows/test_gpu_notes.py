@@ -20,7 +20,7 @@ def config_of(compiled: Any = "auto", **training: Any) -> Config:
             "name": "notes",
             "data": {"source": "en", "target": "de", "corpus": {"kind": "phrasebook"}},
             "tokenizer": {"kind": "character"},
-            "training": {"max_epochs": 1, **training},
+            "training": {"max_epochs": 1, "packing": "batch_sentences" not in training, **training},
             "runtime": {"compile": compiled},
         }
     )
@@ -50,6 +50,13 @@ def test_small_batches_of_a_large_corpus_are_noted_with_what_to_change() -> None
 )
 def test_small_corpora_large_batches_and_batches_of_sentences_are_not_noted(training: dict[str, int], updates: int):
     assert gpu_notes(config_of(compiled=False, **training), GPU, updates) == []
+
+
+@pytest.mark.parametrize(("model", "noted"), [({}, 1), ({"attention": "handmade"}, 0), ({"attention_dropout": 0.1}, 0)])
+def test_padded_rows_are_noted_if_streams_are_possible(model: dict[str, Any], noted: int) -> None:
+    config = config_of(compiled=False, packing=False)
+    notes = gpu_notes(config.model_copy(update={"model": config.model.model_copy(update=model)}), GPU, 100)
+    assert ["--set training.packing=true" in note for note in notes] == [True] * noted
 
 
 @pytest.mark.parametrize("compiled", ["auto", True])

@@ -79,19 +79,25 @@ def gpu_loss(
     dtype: torch.dtype,
     wants_gradients: bool,
     compiled: bool,
+    counts_N: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Gradients | None]:
-    """The sums `smoothed` and `nll` of N tokens, and gradients, all float32. dtype: of the products."""
+    """The sums `smoothed` and `nll` of N tokens, and gradients, all float32. dtype: of the products.
+
+    counts: bool, False for tokens that do not count; hidden must be 0 there, and its gradient there means nothing. With
+            it, no shape depends on the number of those that count, which a CUDA graph needs. None: all count
+    """
     loss_of = compiled_chunk_loss() if compiled and wants_gradients else chunk_loss
     hidden_ND, weight_VD = hidden_ND.detach(), weight_VD.detach()
     h_ND, w_VD, b_V = hidden_ND.to(dtype), weight_VD.to(dtype), None if bias_V is None else bias_V.detach().to(dtype)
     tokens, vocabulary, wide = len(target_N), len(weight_VD), torch.float32
     mean_D, sum_D = weight_VD.mean(dim=0, dtype=wide), hidden_ND.sum(dim=0, dtype=wide)
     mean_bias = 0.0 if bias_V is None else bias_V.mean(dtype=wide)
-    smoothed, nll = -smoothing * (sum_D @ mean_D + tokens * mean_bias), sum_D.new_zeros(())
+    counting = tokens if counts_N is None else counts_N.sum(dtype=wide)
+    smoothed, nll = -smoothing * (sum_D @ mean_D + counting * mean_bias), sum_D.new_zeros(())
     grads = None
     if wants_gradients:
         uniform = -smoothing / vocabulary  # of each logit
-        of_bias_V = None if b_V is None else torch.full_like(b_V, uniform * tokens, dtype=wide)
+        of_bias_V = None if b_V is None else torch.full_like(b_V, uniform, dtype=wide) * counting
         grads = Gradients((-smoothing * mean_D).repeat(tokens, 1), (uniform * sum_D).repeat(vocabulary, 1), of_bias_V)
     for part, rows in chunks(tokens):
         h_nD, y_n = h_ND[part], target_N[part]
@@ -99,6 +105,8 @@ def gpu_loss(
         if missing:
             h_nD, y_n = F.pad(h_nD, (0, 0, 0, missing)), F.pad(y_n, (0, missing))
         real_n = torch.arange(rows, device=y_n.device) < real
+        if counts_N is not None:
+            real_n[:real] = counts_N[part]
         more_smoothed, more_nll, more = loss_of(h_nD, w_VD, b_V, y_n, real_n, smoothing, wants_gradients)
         smoothed, nll = smoothed + more_smoothed, nll + more_nll
         if grads is not None and more is not None:

@@ -58,16 +58,18 @@ def smoothed_cross_entropy(
     target_N: Tensor,
     smoothing: float,
     compiled: bool = False,
+    counts_N: Tensor | None = None,
 ) -> LossSums:
     """Loss of the generator, logits = hidden @ weight^T + bias, summed over N tokens, without padding.
 
     hidden: [N, D]; weight: [V, D]; bias: [V] or None; target: ids [N]; smoothing: epsilon; compiled: on a GPU, compile.
+    counts: see `gpu_loss`, which then computes on a CPU too.
     Equals F.cross_entropy(logits, target, label_smoothing=smoothing, reduction="sum").
     """
     dtype = matmul_dtype(hidden_ND)
     with exact(hidden_ND.device):  # only the three large products are narrow
         smoothed, nll = _ChunkedLoss.apply(
-            hidden_ND, weight_VD, bias_V, target_N, smoothing, dtype, torch.is_grad_enabled(), compiled
+            hidden_ND, weight_VD, bias_V, target_N, smoothing, dtype, torch.is_grad_enabled(), compiled, counts_N
         )
     return LossSums(smoothed, nll)
 
@@ -86,10 +88,11 @@ class _ChunkedLoss(torch.autograd.Function):
         dtype: torch.dtype,
         wants_gradients: bool,  # an argument, because gradients are always off inside forward
         compiled: bool,
+        counts_N: Tensor | None,
     ) -> tuple[Tensor, Tensor]:
         arguments = hidden_ND, weight_VD, bias_V, target_N, smoothing, dtype, wants_gradients
-        on_cpu = hidden_ND.device.type == "cpu"
-        smoothed, nll, grads = cpu_loss(*arguments) if on_cpu else gpu_loss(*arguments, compiled)
+        as_on_cpu = hidden_ND.device.type == "cpu" and counts_N is None
+        smoothed, nll, grads = cpu_loss(*arguments) if as_on_cpu else gpu_loss(*arguments, compiled, counts_N)
         if grads is not None:
             ctx.save_for_backward(grads.hidden_ND, grads.weight_VD, grads.bias_V)
         ctx.mark_non_differentiable(nll)
@@ -99,7 +102,7 @@ class _ChunkedLoss(torch.autograd.Function):
     def backward(ctx: Any, scale: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         hidden_ND, weight_VD, bias_V = ctx.saved_tensors
         of_bias_V = None if bias_V is None else bias_V * scale
-        return hidden_ND * scale, weight_VD * scale, of_bias_V, None, None, None, None, None
+        return hidden_ND * scale, weight_VD * scale, of_bias_V, None, None, None, None, None, None
 
 
 def cpu_loss(

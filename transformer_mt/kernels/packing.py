@@ -228,7 +228,9 @@ def _memory_of_layers(layers: Sequence[DecoderLayer], memory_SD: Tensor) -> list
 
 
 def attention_for(device: torch.device, dtype: torch.dtype, head_width: int) -> PackedAttention:
-    """The fastest attention on a device. CUDA: FlashAttention if it can compute this, else FlexAttention."""
+    """The fastest attention on a device. CUDA: our own for sentences, FlashAttention for longer spans if it can compute
+    this, else FlexAttention.
+    """
     if device.type != "cuda":
         return masked_attention
     has_flash = torch.backends.cuda.is_flash_attention_available() and torch.cuda.get_device_capability(device) >= (
@@ -237,7 +239,25 @@ def attention_for(device: torch.device, dtype: torch.dtype, head_width: int) -> 
     )
     is_narrow = dtype in (torch.bfloat16, torch.float16) and head_width % 8 == 0 and head_width <= 256
     flash = find_flash() if has_flash and is_narrow else None
-    return flash or functools.partial(flex_attention, compiled_flex())
+    return for_spans(head_width, flash or functools.partial(flex_attention, compiled_flex()))
+
+
+def for_spans(head_width: int, of_long_ones: PackedAttention) -> PackedAttention:
+    """Our own attention for spans that it is made for, else the other."""
+    try:
+        from transformer_mt.kernels import span_attention as own
+    except ImportError:  # Triton comes with PyTorch for CUDA on Linux only
+        return of_long_ones
+    if head_width not in own.HEAD_WIDTHS:
+        return of_long_ones
+
+    def attention(queries: Spans, keys: Spans, causal: bool) -> Attend:
+        longest = max(queries.longest, keys.longest)
+        if longest > own.LONGEST:
+            return of_long_ones(queries, keys, causal)
+        return functools.partial(own.attend, (queries.starts_X, keys.starts_X, longest), causal)
+
+    return attention
 
 
 def masked_attention(queries: Spans, keys: Spans, causal: bool) -> Attend:

@@ -16,7 +16,7 @@ import torch
 
 from transformer_mt.config.cores import cores
 from transformer_mt.config.training import RuntimeConfig
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, first_line
 from transformer_mt.runtime.distributed import ALONE, World
 from transformer_mt.runtime.peak_memory import peak_process_bytes
 
@@ -118,7 +118,7 @@ def compiler_problem(device: torch.device) -> str:
     try:
         torch.compile(lambda x: x.exp().sum(), dynamic=False)(torch.zeros(64, device=device))
     except Exception as error:  # packages and programs may be missing, too old, or not start
-        return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        return first_line(error)
     return ""
 
 

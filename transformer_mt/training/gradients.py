@@ -12,6 +12,8 @@ from transformer_mt.data.batching import Batch, UpdateSize
 from transformer_mt.errors import TmtError
 from transformer_mt.kernels.loss import LossSums
 from transformer_mt.runtime.device import Machine, is_out_of_memory
+from transformer_mt.training.cuda_graph import GraphedStep
+from transformer_mt.training.step import TrainingStep
 
 
 class Gradients:
@@ -29,6 +31,7 @@ class Gradients:
         self, step: nn.Module, machine: Machine, scale: Callable[[Tensor], Tensor], say: Callable[[str], None]
     ) -> None:
         self.step, self.machine, self.world, self.scale, self.say = step, machine, machine.world, scale, say
+        self.graphed = GraphedStep(step, machine, say) if isinstance(step, TrainingStep) and step.compiled else None
         self.parts = 1  # number of parts that each micro-batch is split into: a power of two
         self._fitted = UpdateSize(0, 0, 0)  # positions of the largest batches so far that fitted into memory
 
@@ -59,12 +62,21 @@ class Gradients:
                 self._fitted = UpdateSize(None, *map(max, self._fitted[1:], size[1:]))
         return sums
 
+    def release(self) -> None:
+        """Give back memory that only the next update needs."""
+        if self.graphed is not None:
+            self.graphed.release()
+
     def _has_fitted(self, size: UpdateSize) -> bool:
         """Whether an update with batches of at least this size fitted into the memory of all processes."""
         return size.source <= self._fitted.source and size.target <= self._fitted.target
 
     def _add_up(self, parts: list[Batch], factor: float, together: bool) -> LossSums:
         """together: the processes exchange gradients during the backward pass of the last part."""
+        if self.graphed is not None and len(parts) == 1:
+            graphed = self.graphed.run(parts[0], factor)
+            if graphed is not None:
+                return LossSums(*graphed)
         sums = []
         for number, batch in enumerate(parts, start=1):
             parallel = isinstance(self.step, nn.parallel.DistributedDataParallel)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_mt.data.packing import Layout
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, first_line
 from transformer_mt.kernels.build import compile_layers
 from transformer_mt.kernels.loss import LossSums, smoothed_cross_entropy
 from transformer_mt.kernels.packing import AS_WRITTEN, Spans, StreamLayers, packed_hidden
@@ -37,8 +37,18 @@ class TrainingStep(nn.Module):
         real_N: Tensor,
         layout: Layout | None = None,
     ) -> LossSums:
-        """Loss sums over the N real target tokens. Padding is removed before the generator, to save time."""
-        target_N, generator = target_out_BT.flatten().index_select(0, real_N), self.model.generator
+        """Loss sums over the N real target tokens. Padding is removed before the generator, to save time.
+
+        Streams have little padding. On a GPU they keep it, because shapes that never change fit a CUDA graph.
+        """
+        generator = self.model.generator
+        if self.has_one_shape(layout, source_BS.device):
+            counts_T = target_out_BT.flatten() != self.model.padding
+            hidden_TD = self._hidden(source_BS, target_in_BT, layout).flatten(0, 1)
+            hidden_TD = hidden_TD.masked_fill(~counts_T[:, None], 0.0)
+            arguments = hidden_TD, generator.weight, generator.bias, target_out_BT.flatten(), self.smoothing
+            return smoothed_cross_entropy(*arguments, self.compiled, counts_T)
+        target_N = target_out_BT.flatten().index_select(0, real_N)
         if not self.r_drop:
             hidden_ND = _rows(self._hidden(source_BS, target_in_BT, layout), real_N)
             return smoothed_cross_entropy(
@@ -50,6 +60,10 @@ class TrainingStep(nn.Module):
         return consistent_cross_entropy(
             one_ND, other_ND, generator.weight, generator.bias, target_N, self.smoothing, self.r_drop
         )
+
+    def has_one_shape(self, layout: Layout | None, device: torch.device) -> bool:
+        """Whether no shape depends on the sentences of a batch, but for a batch that was split."""
+        return layout is not None and device.type != "cpu" and not self.r_drop
 
     def _hidden(self, source_BS: Tensor, target_in_BT: Tensor, layout: Layout | None) -> Tensor:
         """Hidden states [B, T, D] of rows, or of streams."""
@@ -70,9 +84,8 @@ def failed_compilation(error: RuntimeError) -> TmtError | None:
     """The error for the user if torch.compile raised this one; None if something else did."""
     if not type(error).__module__.startswith(("torch._dynamo", "torch._inductor")):
         return None
-    first = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
     return TmtError(
-        f"torch.compile failed: {first}",
+        f"torch.compile failed: {first_line(error)}",
         place="runtime.compile",
         remedy="Set runtime.compile: false. Compiling needs Triton on a GPU, and a C++ compiler and Python's headers.",
     )

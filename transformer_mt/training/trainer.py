@@ -257,6 +257,7 @@ class Trainer:
         """Validate the model, record whether it is the best so far, and save a checkpoint."""
         self._collect()
         self.events.end_epoch()
+        self.gradients.release()
         state = self.state
         with averaged(self.model, self.optimizer.average):
             result = self.validation.evaluate(self.model)

@@ -1,0 +1,105 @@
+"""An update as a CUDA graph is the update that it replaces. Without a GPU, everything goes the usual way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from transformer_mt.config.training import RuntimeConfig
+from transformer_mt.kernels.build import build_model
+from transformer_mt.runtime.device import Machine, set_up
+from transformer_mt.training.cuda_graph import WARM_UP
+from transformer_mt.training.gradients import Gradients
+
+SMALL = {"d_model": 64, "n_heads": 4, "d_ff": 128, "encoder_layers": 2, "decoder_layers": 2}
+VOCABULARY, UPDATES = 300, WARM_UP + 4
+
+
+@pytest.fixture
+def train(
+    make_training: Callable[..., Any], make_config: Callable[..., Any], make_streams: Callable[..., list[Any]]
+) -> Callable[..., Any]:
+    """Trains a model on streams; returns the training. change: gets its gradients before the first update."""
+
+    def run(machine: Machine, change: Callable[[Gradients], object] = id, **training: Any) -> Any:
+        config = make_config({**SMALL, "dropout": 0.0}, packing=True, **training)
+        torch.manual_seed(1)
+        trained = make_training(build_model(config, VOCABULARY, VOCABULARY, machine.device), config, machine, True)
+        change(trained.gradients)
+        for number, batch in enumerate(make_streams(UPDATES, VOCABULARY), start=1):
+            trained.update(number, [batch])
+        return trained
+
+    return run
+
+
+def in_float32() -> Machine:
+    return set_up(RuntimeConfig(device="cuda", precision="float32", tf32=False))
+
+
+def usual(gradients: Gradients) -> None:
+    gradients.graphed = None
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")  # of PyTorch, when it compiles
+@pytest.mark.parametrize("settings", [{}, {"optimizer": "muon"}, {"clip_norm": 1.0}])
+def test_a_graph_trains_the_same_model(
+    settings: dict[str, Any], train: Callable[..., Any], make_streams: Callable[..., list[Any]]
+) -> None:
+    machine, (batch,) = in_float32(), make_streams(1, VOCABULARY, seed=9)
+    graphed, other = train(machine, **settings), train(machine, usual, **settings)
+    assert_close(graphed.losses.table().nll, other.losses.table().nll, rtol=1e-3, atol=0)
+    assert graphed.gradients.graphed.graph is not None
+    graphed.gradients.release()  # as before a validation
+    found = []
+    for change in (id, usual):
+        change(graphed.gradients)
+        graphed.gradients.add_up([batch], 1 / batch.tokens)
+        assert (change is usual) == (graphed.gradients.graphed is None or graphed.gradients.graphed.graph is None)
+        found.append([parameter.grad.clone() for parameter in graphed.model.parameters()])
+        graphed.model.zero_grad()
+    assert_close(*found, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_a_graph_draws_other_dropout_each_time(
+    make_training: Callable[..., Any], make_config: Callable[..., Any], make_streams: Callable[..., list[Any]]
+) -> None:
+    machine, (batch,) = in_float32(), make_streams(1, VOCABULARY)
+    config = make_config({**SMALL, "dropout": 0.3}, packing=True)
+    training = make_training(build_model(config, VOCABULARY, VOCABULARY, machine.device), config, machine, True)
+    losses = []
+    for _ in range(WARM_UP + 3):
+        losses.append(float(training.gradients.add_up([batch], 1 / batch.tokens).nll))
+        training.model.zero_grad()
+    assert len({round(loss, 3) for loss in losses}) == len(losses)
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_without_a_graph_training_goes_on_and_says_so(
+    train: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine = in_float32()
+    expected = train(machine, usual).losses.table().nll
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    monkeypatch.setattr(torch.cuda, "graph", fail)
+    assert_close(train(machine).losses.table().nll, expected, rtol=1e-3, atol=0)
+    assert capsys.readouterr().out.count("CUDA graph") == 1
+
+
+def test_on_a_cpu_there_is_no_graph(train: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "compile", lambda function, **_: function)
+    machine = set_up(RuntimeConfig(device="cpu", precision="float32"))
+    trained = train(machine)
+    assert trained.gradients.graphed.graph is None
+    assert all(0 < loss < float("inf") for loss in trained.losses.table().nll)

@@ -1,0 +1,83 @@
+"""Our attention for spans is the readable one: on a GPU, or with TRITON_INTERPRET=1 on any machine that has Triton."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from transformer_mt.kernels.packing import Spans, for_spans, masked_attention
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+pytestmark = [] if INTERPRETED else [pytest.mark.gpu]
+
+HEADS = 3
+SPANS = {  # tokens of the spans of queries and of keys; the last are pieces of padding, or empty
+    "equal": ([5, 33, 1, 64, 40, 0, 0], [5, 33, 1, 64, 40, 0, 0]),
+    "other lengths": ([7, 31, 40, 3, 0], [50, 2, 33, 90, 0]),
+    "blocks that are full": ([16, 32, 48], [16, 32, 48]),
+    "queries without keys": ([4, 9, 20], [6, 0, 20]),
+    "one of many tokens": ([200, 2], [200, 2]),
+}
+
+
+def spans(lengths: list[int]) -> Spans:
+    starts = torch.tensor([0, *itertools.accumulate(lengths)], dtype=torch.int32, device=DEVICE)
+    positions = torch.cat([torch.arange(length) for length in lengths]).to(DEVICE)
+    return Spans(positions, starts, max(lengths))
+
+
+def never(*_: Any) -> Any:
+    raise AssertionError("another attention was used")
+
+
+def both_ways(
+    kind: str, causal: bool, width: int, dtype: torch.dtype, side_by_side: bool = False
+) -> list[tuple[Tensor, ...]]:
+    """Contexts and gradients of our attention, and of the readable one on the same numbers in float64."""
+    torch.manual_seed(1)
+    queries, keys = map(spans, SPANS[kind])
+    n_queries, n_keys = (len(one.positions_L) for one in (queries, keys))
+    projected = torch.randn(n_queries, 3, HEADS, width, device=DEVICE, dtype=dtype)
+    key, value, weight = (torch.randn(n, HEADS, width, device=DEVICE, dtype=dtype) for n in (n_keys, n_keys, n_queries))
+    query = projected[:, 1]
+    if side_by_side:  # as a product makes them
+        query, key, value = projected.unbind(1)
+    results = []
+    for attention, kind_of_number in ((for_spans(width, never), dtype), (masked_attention, torch.float64)):
+        leaves = [one.detach().to(kind_of_number) for one in (query, key, value)]
+        if kind_of_number is dtype:
+            leaves = [query.detach(), key.detach(), value.detach()]  # with the strides that they have
+        leaves = [one.requires_grad_() for one in leaves]
+        context = attention(queries, keys, causal)(*leaves)
+        gradients = torch.autograd.grad(context, leaves, weight.to(kind_of_number))
+        results.append((context.detach(), *gradients))
+    return results
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("kind", SPANS)
+def test_contexts_and_gradients_are_those_of_the_readable_attention(kind: str, causal: bool) -> None:
+    pytest.importorskip("triton")
+    if causal and len(set(map(tuple, SPANS[kind]))) > 1:
+        pytest.skip("only equal spans have an order")
+    found, expected = both_ways(kind, causal, 64, torch.float32)
+    for one, other in zip(found, expected, strict=True):
+        assert_close(one.double(), other.nan_to_num(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("width", [16, 32, 128])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_narrow_numbers_differ_by_rounding_only(dtype: torch.dtype, width: int) -> None:
+    pytest.importorskip("triton")
+    if DEVICE == "cpu" and dtype is torch.bfloat16:
+        pytest.skip("Triton's interpreter has no bfloat16")
+    found, expected = both_ways("equal", True, width, dtype, side_by_side=True)
+    for one, other in zip(found, expected, strict=True):
+        assert float((one.double() - other).norm() / other.norm()) < 0.01
