@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from openpyxl import Workbook
 
 from transformer_mt.config.load import load_config
@@ -22,8 +23,10 @@ from transformer_mt.data.planning import BatchSize
 from transformer_mt.data.prepare import prepare
 from transformer_mt.errors import TmtError
 from transformer_mt.phrasebook import generate
+from transformer_mt.runtime.device import Machine
 from transformer_mt.workflows.proposal import timing
 from transformer_mt.workflows.proposal.sizes import held_out, sizes_for, warmup_for
+from transformer_mt.workflows.proposal.timing import seconds_an_update
 from transformer_mt.workflows.propose import Proposal, propose_config
 
 PAIRS = {
@@ -518,6 +521,24 @@ def test_minutes_decide_the_epochs() -> None:
     assert long.config.training.max_epochs is not None
     assert long.config.training.max_epochs > 5 * short.config.training.max_epochs
     assert short.minutes <= 1
+
+
+def test_on_a_gpu_sentences_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(torch.device("cuda"), torch.float32)
+    monkeypatch.setattr("transformer_mt.workflows.propose.set_up", lambda *_: machine)
+    monkeypatch.setattr("transformer_mt.workflows.propose.seconds_an_update", lambda *_: 0.1)
+    monkeypatch.setattr(Machine, "describe", lambda _: "a GPU")
+    proposal = propose_config(_table("a.tsv", PAIRS["de", "en"]))
+    assert proposal.config.training.packing
+    assert re.search(r"packing: true +# no padding", proposal.text)
+
+
+@pytest.mark.parametrize("packing", [False, True])
+def test_the_time_of_an_update_is_that_of_a_batch(packing: bool) -> None:
+    config = propose_config(_table("a.tsv", PAIRS["de", "en"])).config
+    training = config.training.model_copy(update={"packing": packing})
+    config, machine = config.model_copy(update={"training": training}), Machine(torch.device("cpu"), torch.float32)
+    assert 0.001 < seconds_an_update(config, (500, 500), (9.0, 12.0), machine) < 60
 
 
 @pytest.mark.parametrize("gpu", [False, True])

@@ -5,18 +5,21 @@ from __future__ import annotations
 import statistics
 import time
 
+import numpy as np
 import torch
 
 from transformer_mt.config.schema import Config
 from transformer_mt.data.batching import Batch
+from transformer_mt.data.packing import Sentences, StreamSize
 from transformer_mt.kernels.build import build_model
 from transformer_mt.runtime.device import Machine, seed_everything
 from transformer_mt.text.vocabulary import EOS
+from transformer_mt.training.cuda_graph import GraphedStep
 from transformer_mt.training.gradients import Gradients
 from transformer_mt.training.optimizer import Optimizer
 from transformer_mt.training.step import TrainingStep
 
-WARM_UP = 2  # updates until memory is allocated
+WARM_UP = 5  # updates until memory is allocated, and on a GPU a graph is made
 SECONDS = 3.0
 MOST_TOKENS = 2048  # of the longer side of a batch on a processor, whose time grows with the tokens
 
@@ -36,9 +39,14 @@ def seconds_an_update(
     longest = [max(2, round(length)) for length in lengths]
     budget = config.training.token_budget or MOST_TOKENS
     rows = max(1, min(budget, MOST_TOKENS if machine.device.type == "cpu" else budget) // max(longest))
-    source, target = (torch.randint(4, size, (rows, length)) for size, length in zip(vocabulary, longest, strict=True))
-    source[:, -1] = target[:, -1] = EOS
-    batch = Batch.of(source, target)
+    sides = [torch.randint(4, size, (rows, length)) for size, length in zip(vocabulary, longest, strict=True)]
+    for side in sides:
+        side[:, -1] = EOS
+    batch = Batch.of(*sides)
+    if config.training.packing:  # as in a training, but for what is compiled
+        gradients.graphed = GraphedStep(step, machine, lambda line: None)
+        source, target = (Sentences(side.flatten().numpy(), np.full(rows, side.shape[1])) for side in sides)
+        batch = Batch.packed(source, target, StreamSize(len(source.ids), len(target.ids), rows, max(longest)))
     seconds: list[float] = []
     while len(seconds) <= WARM_UP or sum(seconds[WARM_UP:]) < SECONDS:
         started = time.perf_counter()
