@@ -68,7 +68,7 @@ CUDNN_ON, CUDNN_OFF = (partial(torch.backends.cuda.enable_cudnn_sdp, on) for on 
 
 def use_flash() -> None:
     """FlashAttention for streams, instead of our own."""
-    packing.for_spans = lambda _, other: other
+    packing.for_sentences = lambda *arguments: arguments[-1]
 
 
 def use_flex() -> None:
@@ -82,6 +82,11 @@ def use_no_graph() -> None:
     GraphedStep.run = lambda *_: None
 
 
+def use_flash_without_graph() -> None:
+    use_flash()
+    use_no_graph()
+
+
 VARIANTS = [
     Variant("base", {}),
     Variant("base, compiled", {"compile": True}),
@@ -93,6 +98,7 @@ VARIANTS = [
     Variant("base, streams, compiled", {**STREAMS, "compile": True}),
     Variant("base, streams, compiled, no CUDA graph", {**STREAMS, "compile": True}, use_no_graph),
     Variant("base, streams, compiled, FlashAttention", {**STREAMS, "compile": True}, use_flash),
+    Variant("base, streams, compiled, neither", {**STREAMS, "compile": True}, use_flash_without_graph),
     Variant("small, compiled", {**SMALL, "compile": True}),
     Variant("small, streams, compiled", {**SMALL, **STREAMS, "compile": True}),
     Variant("big", {"size": "big"}),
@@ -179,6 +185,11 @@ CASES = [
     Case("parity", "float32, muon", partial(parity, precision="float32", optimizer="muon", allowed=1e-3)),
     Case(
         "parity", "float32, streams", partial(parity, precision="float32", optimizer="adam", allowed=1e-4, packing=True)
+    ),
+    Case(
+        "parity",
+        "float32, streams, compiled",
+        partial(parity, precision="float32", optimizer="adam", allowed=1e-4, packing=True, compiled=True),
     ),
     Case(
         "parity",

@@ -54,7 +54,7 @@ class Training:
         self.model = model.train()
         self.optimizer = Optimizer(model, settings, machine)
         self.step = TrainingStep(model, settings.label_smoothing, settings.r_drop, compiled)
-        self.gradients = Gradients(self.step, machine, self.optimizer.scaler.scale, print)
+        self.gradients = Gradients(self.step, machine, self.optimizer.scaler.scale, print, graph=compiled)
         self.losses = RunningLoss()
 
     def update(self, number: int, batches: list[Batch]) -> None:

@@ -10,13 +10,16 @@ import torch
 from torch.testing import assert_close
 
 from transformer_mt.config.training import RuntimeConfig
+from transformer_mt.errors import TmtError
 from transformer_mt.kernels.build import build_model
 from transformer_mt.runtime.device import Machine, set_up
+from transformer_mt.training import cuda_graph
 from transformer_mt.training.cuda_graph import WARM_UP
 from transformer_mt.training.gradients import Gradients
 
 SMALL = {"d_model": 64, "n_heads": 4, "d_ff": 128, "encoder_layers": 2, "decoder_layers": 2}
 VOCABULARY, UPDATES = 300, WARM_UP + 4
+stack, capturing = torch.stack, torch.cuda.is_current_stream_capturing
 
 
 @pytest.fixture
@@ -47,22 +50,27 @@ def usual(gradients: Gradients) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")  # of PyTorch, when it compiles
-@pytest.mark.parametrize("settings", [{}, {"optimizer": "muon"}, {"clip_norm": 1.0}])
+@pytest.mark.parametrize("settings", [{}, {"optimizer": "muon"}, {"clip_norm": 1.0, "ema_decay": 0.9}])
 def test_a_graph_trains_the_same_model(
     settings: dict[str, Any], train: Callable[..., Any], make_streams: Callable[..., list[Any]]
 ) -> None:
-    machine, (batch,) = in_float32(), make_streams(1, VOCABULARY, seed=9)
-    graphed, other = train(machine, **settings), train(machine, usual, **settings)
-    assert_close(graphed.losses.table().nll, other.losses.table().nll, rtol=1e-3, atol=0)
-    assert graphed.gradients.graphed.graph is not None
-    graphed.gradients.release()  # as before a validation
+    machine, (first, other) = in_float32(), make_streams(2, VOCABULARY, seed=9)
+    assert first.tokens != other.tokens
+    graphed, usually = train(machine, **settings), train(machine, usual, **settings)
+    assert_close(graphed.losses.table().nll, usually.losses.table().nll, rtol=1e-3, atol=0)
+    gradients, model = graphed.gradients, graphed.model
+    assert gradients.graphed.graph is not None
+    gradients.release()  # as before a validation
+    next(iter(model.decoder.layers)).feed_forward.requires_grad_(False)
+    gradients.add_up([first], 1 / first.tokens)  # makes another graph
+    assert gradients.graphed.graph is not None
     found = []
     for change in (id, usual):
-        change(graphed.gradients)
-        graphed.gradients.add_up([batch], 1 / batch.tokens)
-        assert (change is usual) == (graphed.gradients.graphed is None or graphed.gradients.graphed.graph is None)
-        found.append([parameter.grad.clone() for parameter in graphed.model.parameters()])
-        graphed.model.zero_grad()
+        model.zero_grad()
+        change(gradients)
+        sums = gradients.add_up([other], 1 / other.tokens)
+        found.append([*sums, *(one.grad.clone() for one in model.parameters() if one.grad is not None)])
+    assert len(found[0]) < 2 + len(list(model.parameters()))
     assert_close(*found, rtol=1e-3, atol=1e-5)
 
 
@@ -78,23 +86,42 @@ def test_a_graph_draws_other_dropout_each_time(
     for _ in range(WARM_UP + 3):
         losses.append(float(training.gradients.add_up([batch], 1 / batch.tokens).nll))
         training.model.zero_grad()
+    assert training.gradients.graphed.graph is not None
     assert len({round(loss, 3) for loss in losses}) == len(losses)
 
 
 @pytest.mark.gpu
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
-def test_without_a_graph_training_goes_on_and_says_so(
-    train: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("free", [0, 10**12])
+def test_without_memory_for_a_graph_training_goes_on_and_says_so(
+    free: int, train: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     machine = in_float32()
     expected = train(machine, usual).losses.table().nll
 
-    def fail(*_: Any, **__: Any) -> Any:
-        raise RuntimeError("operation not permitted when stream is capturing")
+    def fail(*_: Any) -> Any:
+        raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(torch.cuda, "graph", fail)
+    monkeypatch.setattr(cuda_graph, "free_memory", lambda _: free)
+    if free:
+        monkeypatch.setattr(torch, "stack", lambda tensors, *rest: fail() if capturing() else stack(tensors, *rest))
     assert_close(train(machine).losses.table().nll, expected, rtol=1e-3, atol=0)
     assert capsys.readouterr().out.count("CUDA graph") == 1
+
+
+@pytest.mark.gpu
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_what_a_graph_cannot_have_is_one_clear_error(
+    train: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def waits(tensors: Any, *rest: Any) -> Any:
+        if capturing():
+            tensors[0].item()
+        return stack(tensors, *rest)
+
+    monkeypatch.setattr(torch, "stack", waits)
+    with pytest.raises(TmtError, match="cannot become a CUDA graph"):
+        train(in_float32())
 
 
 def test_on_a_cpu_there_is_no_graph(train: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-from transformer_mt.decoding import beam_search
+from transformer_mt.decoding import beam_search, greedy_search
 from transformer_mt.decoding.batches import search
+from transformer_mt.decoding.greedy_search import read_rows
 from transformer_mt.decoding.hypotheses import read
 from transformer_mt.decoding.incremental import IncrementalDecoder
 from transformer_mt.decoding.request import Request
@@ -51,13 +52,14 @@ def test_a_step_of_a_search_waits_at_most_so_often(
 
     def read_on_host(*arguments: Any) -> Any:
         before = synchronisations.count.copy()
-        found = read(*arguments)
+        found = (read if beam > 1 else read_rows)(*arguments)
         before["cpu"] = synchronisations.count["cpu"]  # only these wait; the rest works on the copies
         synchronisations.count = before
         return found
 
     monkeypatch.setattr(IncrementalDecoder, "step", counted)
     monkeypatch.setattr(beam_search, "read", read_on_host)
+    monkeypatch.setattr(greedy_search, "read_rows", read_on_host)
     decoding = config.decoding.model_copy(update={"beam": beam})
     at_once = search([model], requests(24), decoding)
     monkeypatch.setitem(LOOK_STEPS, "cpu", GPU_LOOK_STEPS)

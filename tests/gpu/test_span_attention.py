@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import os
+import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,11 +13,12 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from transformer_mt.kernels.packing import Spans, for_spans, masked_attention
+from transformer_mt.kernels import packing
+from transformer_mt.kernels.packing import Spans, for_sentences, masked_attention
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-pytestmark = [] if INTERPRETED else [pytest.mark.gpu]
+on_a_gpu = pytest.mark.skipif(False, reason="") if INTERPRETED else pytest.mark.gpu
 
 HEADS = 3
 SPANS = {  # tokens of the spans of queries and of keys; the last are pieces of padding, or empty
@@ -50,7 +53,8 @@ def both_ways(
     if side_by_side:  # as a product makes them
         query, key, value = projected.unbind(1)
     results = []
-    for attention, kind_of_number in ((for_spans(width, never), dtype), (masked_attention, torch.float64)):
+    ours = for_sentences(torch.device(DEVICE), width, never)
+    for attention, kind_of_number in ((ours, dtype), (masked_attention, torch.float64)):
         leaves = [one.detach().to(kind_of_number) for one in (query, key, value)]
         if kind_of_number is dtype:
             leaves = [query.detach(), key.detach(), value.detach()]  # with the strides that they have
@@ -61,6 +65,7 @@ def both_ways(
     return results
 
 
+@on_a_gpu
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("kind", SPANS)
 def test_contexts_and_gradients_are_those_of_the_readable_attention(kind: str, causal: bool) -> None:
@@ -72,6 +77,7 @@ def test_contexts_and_gradients_are_those_of_the_readable_attention(kind: str, c
         assert_close(one.double(), other.nan_to_num(), rtol=1e-4, atol=1e-4)
 
 
+@on_a_gpu
 @pytest.mark.parametrize("width", [16, 32, 128])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_narrow_numbers_differ_by_rounding_only(dtype: torch.dtype, width: int) -> None:
@@ -81,3 +87,24 @@ def test_narrow_numbers_differ_by_rounding_only(dtype: torch.dtype, width: int) 
     found, expected = both_ways("equal", True, width, dtype, side_by_side=True)
     for one, other in zip(found, expected, strict=True):
         assert float((one.double() - other).norm() / other.norm()) < 0.01
+
+
+@pytest.mark.parametrize(
+    ("width", "longest", "works", "is_ours"),
+    [(64, 256, True, True), (48, 9, True, False), (64, 257, True, False), (64, 9, False, False)],
+)
+def test_another_attention_takes_what_ours_is_not_made_for(
+    width: int, longest: int, works: bool, is_ours: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = SimpleNamespace(HEAD_WIDTHS=(16, 32, 64), LONGEST=256, works=lambda _: works, attend=lambda *_: "ours")
+    monkeypatch.setitem(sys.modules, "transformer_mt.kernels.span_attention", own)
+    monkeypatch.setattr(sys.modules["transformer_mt.kernels"], "span_attention", own, raising=False)
+    attention = for_sentences(torch.device("cpu"), width, lambda *_: lambda *_: "other")
+    some = spans([2, 3])._replace(longest=longest)
+    assert attention(some, some, False)(some, some, some) == ("ours" if is_ours else "other")
+
+
+def test_without_triton_there_is_another_attention(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(sys.modules["transformer_mt.kernels"], "span_attention", raising=False)
+    monkeypatch.setitem(sys.modules, "transformer_mt.kernels.span_attention", None)
+    assert packing.for_sentences(torch.device("cpu"), 64, never) is never

@@ -70,7 +70,12 @@ def follow(
             rows_N, previous_N, ended_N = (
                 x_N.view(-1, width)[kept_B].flatten() for x_N in (rows_N, previous_N, ended_N)
             )
-    written_NT, log_p_N = written_NT.cpu(), total_N.to("cpu", torch.float64)
+    return read_rows(written_NT, total_N, width, alpha)
+
+
+def read_rows(written_NT: Tensor, total_N: Tensor, width: int, alpha: float) -> list[list[SearchResult]]:
+    """The `width` results of each sentence, from what all rows wrote. The host waits for the device twice."""
+    written_NT, log_p_N = written_NT.cpu(), total_N.cpu().double()  # in this order: an Apple GPU has no float64
     is_written_NT = written_NT != PAD
     length_N = is_written_NT.sum(dim=1)
     score_N = log_p_N / length_penalty(length_N.double(), alpha)

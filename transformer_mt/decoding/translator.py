@@ -188,7 +188,7 @@ class Translator(Interpreter):
 def _of_tokens(logits: Sequence[Tensor], out_BT: Tensor) -> list[list[float]]:
     """The log-probabilities of the tokens under one model or an ensemble."""
     log_p_BT = mean_log_probability(logits).gather(-1, out_BT[..., None])[..., 0]
-    return log_p_BT.to("cpu", torch.float64).tolist()
+    return log_p_BT.cpu().double().tolist()  # an Apple GPU has no float64
 
 
 def _round(directory: ModelDirectory) -> None:

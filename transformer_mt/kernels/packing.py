@@ -228,8 +228,8 @@ def _memory_of_layers(layers: Sequence[DecoderLayer], memory_SD: Tensor) -> list
 
 
 def attention_for(device: torch.device, dtype: torch.dtype, head_width: int) -> PackedAttention:
-    """The fastest attention on a device. CUDA: our own for sentences, FlashAttention for longer spans if it can compute
-    this, else FlexAttention.
+    """The fastest attention on a device. CUDA: our own for sentences, FlashAttention if the longest is too long for it,
+    else FlexAttention.
     """
     if device.type != "cuda":
         return masked_attention
@@ -239,22 +239,22 @@ def attention_for(device: torch.device, dtype: torch.dtype, head_width: int) -> 
     )
     is_narrow = dtype in (torch.bfloat16, torch.float16) and head_width % 8 == 0 and head_width <= 256
     flash = find_flash() if has_flash and is_narrow else None
-    return for_spans(head_width, flash or functools.partial(flex_attention, compiled_flex()))
+    return for_sentences(device, head_width, flash or functools.partial(flex_attention, compiled_flex()))
 
 
-def for_spans(head_width: int, of_long_ones: PackedAttention) -> PackedAttention:
-    """Our own attention for spans that it is made for, else the other."""
+def for_sentences(device: torch.device, head_width: int, other: PackedAttention) -> PackedAttention:
+    """Our own attention for spans that it is made for, if it works on the device; `other` for other spans."""
     try:
         from transformer_mt.kernels import span_attention as own
     except ImportError:  # Triton comes with PyTorch for CUDA on Linux only
-        return of_long_ones
-    if head_width not in own.HEAD_WIDTHS:
-        return of_long_ones
+        return other
+    if head_width not in own.HEAD_WIDTHS or not own.works(device):
+        return other
 
     def attention(queries: Spans, keys: Spans, causal: bool) -> Attend:
         longest = max(queries.longest, keys.longest)
         if longest > own.LONGEST:
-            return of_long_ones(queries, keys, causal)
+            return other(queries, keys, causal)
         return functools.partial(own.attend, (queries.starts_X, keys.starts_X, longest), causal)
 
     return attention

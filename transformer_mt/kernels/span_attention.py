@@ -13,6 +13,7 @@ only GPUs import it.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ from torch import Tensor
 
 BLOCK = 16  # queries or keys
 WARPS = 1
-LONGEST = 256  # tokens of a sentence; of longer ones, keys are read again too often
+LONGEST = 256  # tokens of the longest sentence; with longer ones, keys are read again too often
 HEAD_WIDTHS = (16, 32, 64, 128)
 
 
@@ -231,6 +232,17 @@ def _differentiate(ctx: Any, of_context_LHK: Tensor, _: Tensor) -> tuple[Tensor 
 
 
 span_attention.register_autograd(_differentiate, setup_context=_remember)
+
+
+@functools.cache
+def works(device: torch.device) -> bool:
+    """Whether Triton can start a kernel on a device: it needs a C compiler and Python's headers."""
+    x_LHK, starts_X = torch.zeros(1, 1, 16, device=device), torch.tensor([0, 1], dtype=torch.int32, device=device)
+    try:
+        span_attention(x_LHK, x_LHK, x_LHK, starts_X, starts_X, 1, False)
+    except Exception:  # packages and programs may be missing, too old, or not start
+        return False
+    return True
 
 
 def attend(

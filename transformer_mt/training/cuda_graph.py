@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from transformer_mt.data.batching import Batch
-from transformer_mt.errors import first_line
-from transformer_mt.runtime.device import Machine, is_out_of_memory
+from transformer_mt.errors import TmtError, first_line
+from transformer_mt.runtime.device import Machine, free_memory, is_out_of_memory
 from transformer_mt.training.step import TrainingStep
 
 WARM_UP = 3  # batches before: they compile, choose kernels, and reserve what libraries need
@@ -36,7 +36,10 @@ class GraphedStep:
         self.works = machine.device.type == "cuda" and machine.world.size == 1 and not machine.needs_scaling
 
     def run(self, batch: Batch, factor: float) -> Tensor | None:
-        """Gradients of factor * sum(loss); returns the loss sums [2], detached. None: this batch needs another way."""
+        """Gradients of factor * sum(loss); returns the loss sums [2], detached. None: this batch needs another way.
+
+        Raises TmtError if PyTorch cannot make the graph.
+        """
         layout = batch.layout
         if not self.works or layout is None or not self.step.has_one_shape(layout, self.machine.device):
             return None
@@ -46,7 +49,9 @@ class GraphedStep:
         self.seen += 1
         if self.seen <= WARM_UP:
             return None
-        if self.graph is None and not self._captured(batch):
+        if self.graph is None and not self._capture(batch):
+            self.works = False
+            self.say("an update does not fit the GPU's memory as a CUDA graph, so training is slower")
             return None
         for place, tensor in zip(self.inputs, tensors, strict=True):
             place.copy_(tensor.pin_memory(), non_blocking=True)
@@ -62,14 +67,17 @@ class GraphedStep:
         self.graph, self.inputs, self.gradients = None, [], []
         self.factor = self.sums = torch.empty(0)
 
-    def _captured(self, batch: Batch) -> bool:
-        """Make the graph. False if it cannot be made, which the user is told once."""
-        graph, device = torch.cuda.CUDAGraph(), self.machine.device
-        moved = batch.to(device)
+    def _capture(self, batch: Batch) -> bool:
+        """Make the graph. False if memory is, or would become, too small for it."""
+        device = self.machine.device
+        needed = torch.cuda.max_memory_allocated(device) - torch.cuda.memory_allocated(device)
+        if free_memory(device) < 2 * needed:  # the graph keeps as much, and the optimizer and others use it again
+            return False
+        moved, graph = batch.to(device), torch.cuda.CUDAGraph()
         assert moved.layout is not None
         self.inputs = [moved.source_BS, moved.target_in_BT, moved.target_out_BT, *moved.layout[:4]]
         self.factor = torch.ones((), device=device)
-        problem = ""
+        fits = True
         try:
             # the loader's thread pins memory meanwhile, which only other modes forbid
             with torch.cuda.graph(graph, capture_error_mode="thread_local"):
@@ -78,14 +86,20 @@ class GraphedStep:
                 (loss.smoothed * self.factor).backward()
                 self.sums = torch.stack([loss.smoothed.detach(), loss.nll.detach()])
         except RuntimeError as error:
-            problem = "it needs too much memory" if is_out_of_memory(error) else first_line(error)
-        if problem:
-            self.works = False
-            self.release()
-            self.step.zero_grad()
-            torch.cuda.empty_cache()
-            self.say(f"an update does not fit a CUDA graph, so training is slower: {problem}")
-            return False
-        self.graph = graph
-        self.gradients = [(one, one.grad) for one in self.step.parameters()]
-        return True
+            cause = error.__context__ if isinstance(error.__context__, RuntimeError) else error
+            if not is_out_of_memory(cause):  # a capture that failed leaves PyTorch's random generator unusable
+                raise TmtError(
+                    f"an update cannot become a CUDA graph: {first_line(cause)}",
+                    place="training.packing",
+                    remedy="Set runtime.compile: false, which trains without graphs, or training.packing: false.",
+                ) from None
+            fits = False
+        if fits:
+            self.graph = graph
+            self.gradients = [(one, one.grad) for one in self.step.parameters()]
+            return True
+        del graph, moved
+        self.release()
+        self.step.zero_grad()
+        torch.cuda.empty_cache()
+        return False

@@ -25,13 +25,19 @@ class Gradients:
     batches.
 
     scale: scales the loss before backward, for float16. say: shows a line to the user.
+    graph: whether an update of a single batch may become a CUDA graph
     """
 
     def __init__(
-        self, step: nn.Module, machine: Machine, scale: Callable[[Tensor], Tensor], say: Callable[[str], None]
+        self,
+        step: nn.Module,
+        machine: Machine,
+        scale: Callable[[Tensor], Tensor],
+        say: Callable[[str], None],
+        graph: bool = False,
     ) -> None:
         self.step, self.machine, self.world, self.scale, self.say = step, machine, machine.world, scale, say
-        self.graphed = GraphedStep(step, machine, say) if isinstance(step, TrainingStep) and step.compiled else None
+        self.graphed = GraphedStep(step, machine, say) if graph and isinstance(step, TrainingStep) else None
         self.parts = 1  # number of parts that each micro-batch is split into: a power of two
         self._fitted = UpdateSize(0, 0, 0)  # positions of the largest batches so far that fitted into memory
 

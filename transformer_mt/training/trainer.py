@@ -82,8 +82,9 @@ class Trainer:
         computing = self.narrow.model if self.narrow else model
         step = TrainingStep(computing, self.settings.label_smoothing, self.settings.r_drop, self.compiled)
         parallel = self.world.parallel(step, machine.device)  # averages gradients over the processes
-        exact = replace(machine, dtype=torch.float32)  # without autocast
-        self.gradients = Gradients(parallel, exact if self.narrow else machine, self.optimizer.scaler.scale, events.say)
+        exact = replace(machine, dtype=torch.float32) if self.narrow else machine  # without autocast
+        graph = self.compiled and self.settings.accumulate == 1
+        self.gradients = Gradients(parallel, exact, self.optimizer.scaler.scale, events.say, graph)
         self.losses = RunningLoss()
         self.damaged: set[int] = set()  # steps of damaged checkpoints, until they are written again
         self.learning_rate = 0.0
@@ -118,6 +119,7 @@ class Trainer:
             raise failed_compilation(error) or error from None
         finally:
             self.loader.close()
+            self.gradients.release()
             self.events.end_epoch()
         return self.state
 

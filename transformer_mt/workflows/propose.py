@@ -214,7 +214,7 @@ class _Choice:
             "model.dropout": "more for few pairs, against learning them by heart",
             "model.tie_embeddings": "" if shared else "the vocabularies are different",
             "training.batch_tokens": f"about {updates:,} updates in an epoch; less if memory runs out",
-            "training.packing": "no padding between sentences: several times as fast on a GPU, slower on processors",
+            "training.packing": "no padding between sentences: faster on a GPU, slower on processors",
             "training.schedule": "the learning rate rises, and then falls to 0 in the last epoch",
             "training.warmup_steps": f"of about {updates * sizes.epochs:,} updates",
             "training.max_epochs": time,

@@ -14,7 +14,6 @@ from transformer_mt.data.packing import Sentences, StreamSize
 from transformer_mt.kernels.build import build_model
 from transformer_mt.runtime.device import Machine, seed_everything
 from transformer_mt.text.vocabulary import EOS
-from transformer_mt.training.cuda_graph import GraphedStep
 from transformer_mt.training.gradients import Gradients
 from transformer_mt.training.optimizer import Optimizer
 from transformer_mt.training.step import TrainingStep
@@ -35,7 +34,8 @@ def seconds_an_update(
     model = build_model(config, *vocabulary, machine.device).train()
     optimizer = Optimizer(model, config.training, machine)
     step = TrainingStep(model, config.training.label_smoothing)
-    gradients = Gradients(step, machine, optimizer.scaler.scale, lambda line: None)
+    packing = config.training.packing
+    gradients = Gradients(step, machine, optimizer.scaler.scale, lambda line: None, graph=packing)
     longest = [max(2, round(length)) for length in lengths]
     budget = config.training.token_budget or MOST_TOKENS
     rows = max(1, min(budget, MOST_TOKENS if machine.device.type == "cpu" else budget) // max(longest))
@@ -43,8 +43,7 @@ def seconds_an_update(
     for side in sides:
         side[:, -1] = EOS
     batch = Batch.of(*sides)
-    if config.training.packing:  # as in a training, but for what is compiled
-        gradients.graphed = GraphedStep(step, machine, lambda line: None)
+    if packing:
         source, target = (Sentences(side.flatten().numpy(), np.full(rows, side.shape[1])) for side in sides)
         batch = Batch.packed(source, target, StreamSize(len(source.ids), len(target.ids), rows, max(longest)))
     seconds: list[float] = []
