@@ -469,13 +469,15 @@ def test_a_model_of_an_older_version_opens(work: Path) -> None:
 
 
 @pytest.mark.slow
-def test_frozen_parts_stay_the_same_in_two_processes(work: Path) -> None:
-    config = child(training={"freeze": ["decoder.layers.0.self_attention", "embeddings"], "max_steps": 3})
+@pytest.mark.parametrize("kind", ["words", "pieces"])  # the main process sends the parent to the other
+def test_frozen_parts_stay_the_same_in_two_processes(kind: str, work: Path) -> None:
+    config = child(f"runs/{kind}", training={"freeze": ["decoder.layers.0.self_attention", "embeddings"], "max_steps": 3})
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command += ["-m", "transformer_mt.cli.main", "train", "--config", str(config)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=160)
     assert done.returncode == 0, done.stderr
-    parent, trained = weights("runs/words/model"), weights("runs/child/checkpoints/step-0000003")
-    frozen = {name for name in parent if "_embedding." in name or name.startswith("decoder.layers.0.self_attention.")}
+    parent, trained = weights(f"runs/{kind}/model"), weights("runs/child/checkpoints/step-0000003")
+    starts = ("decoder.layers.0.self_attention.", *(["generator.weight"] if kind == "pieces" else []))  # tied
+    frozen = {name for name in parent if "_embedding." in name or name.startswith(starts)}
     assert {name for name in parent if same_bytes(parent[name], trained[name])} == frozen

@@ -45,6 +45,10 @@ class Parent:
     name: str
     folder: Path
 
+    def __reduce__(self) -> tuple[type[Parent], tuple[str, Path]]:
+        """For other processes, which read the tokenizers themselves: not all of them can be sent."""
+        return Parent, (self.name, self.folder)
+
     @cached_property
     def codecs(self) -> tuple[Codec, Codec]:
         """Of source and target. Raises TmtError if a file is missing or damaged."""
