@@ -471,7 +471,9 @@ def test_a_model_of_an_older_version_opens(work: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["words", "pieces"])  # the main process sends the parent to the other
 def test_frozen_parts_stay_the_same_in_two_processes(kind: str, work: Path) -> None:
-    config = child(f"runs/{kind}", training={"freeze": ["decoder.layers.0.self_attention", "embeddings"], "max_steps": 3})
+    config = child(
+        f"runs/{kind}", training={"freeze": ["decoder.layers.0.self_attention", "embeddings"], "max_steps": 3}
+    )
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command += ["-m", "transformer_mt.cli.main", "train", "--config", str(config)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}

@@ -92,12 +92,18 @@ def gpu_loss(
     tokens, vocabulary, wide = len(target_N), len(weight_VD), torch.float32
     mean_D, sum_D = weight_VD.mean(dim=0, dtype=wide), hidden_ND.sum(dim=0, dtype=wide)
     mean_bias = 0.0 if bias_V is None else bias_V.mean(dtype=wide)
-    counting = tokens if counts_N is None else counts_N.sum(dtype=wide)
+    counting: int | Tensor = tokens if counts_N is None else counts_N.sum(dtype=wide)
     smoothed, nll = -smoothing * (sum_D @ mean_D + counting * mean_bias), sum_D.new_zeros(())
     grads = None
     if wants_gradients:
         uniform = -smoothing / vocabulary  # of each logit
-        of_bias_V = None if b_V is None else torch.full_like(b_V, uniform, dtype=wide) * counting
+        of_bias_V, of_each = None, uniform * counting
+        if b_V is not None:
+            of_bias_V = (
+                of_each.repeat(vocabulary)
+                if isinstance(of_each, Tensor)
+                else b_V.new_full((vocabulary,), of_each, dtype=wide)
+            )
         grads = Gradients((-smoothing * mean_D).repeat(tokens, 1), (uniform * sum_D).repeat(vocabulary, 1), of_bias_V)
     for part, rows in chunks(tokens):
         h_nD, y_n = h_ND[part], target_N[part]
