@@ -100,5 +100,10 @@ class ModelConfig(Section):
         return self.norm_kernel == "fused" and self.epsilon_on == "variance"
 
     @property
+    def fits_streams(self) -> bool:
+        """Whether it can be trained with `training.packing`, whose attention is always fused and has no dropout."""
+        return self.attention != "handmade" and not self.attention_dropout
+
+    @property
     def has_final_norm(self) -> bool:
         return self.norm == "pre" if self.final_norm is None else self.final_norm

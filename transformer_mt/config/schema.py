@@ -86,7 +86,7 @@ class Config(Section):
                 )
             if self.runtime.precision == "float16":
                 problems.append("runtime.weights: bfloat16 needs a runtime.precision of auto, bfloat16 or float32")
-        if self.training.packing and (self.model.attention_dropout or self.model.attention == "handmade"):
+        if self.training.packing and not self.model.fits_streams:
             excluded = "needs model.attention: fused and model.attention_dropout: 0; its attention has no dropout"
             problems.append(f"training.packing {excluded}")
         for side, tokenizer, language in (

@@ -15,9 +15,9 @@ GPU_UPDATES = 200  # in an epoch of such batches; with fewer, a smaller batch le
 
 def has_graph_with_packing(config: Config) -> bool:
     """Whether packing is possible, and compiled updates would be a CUDA graph (see `training.cuda_graph`)."""
-    training, model, precision = config.training, config.model, config.runtime.precision
-    is_possible = training.batch_sentences is None and not model.attention_dropout and model.attention != "handmade"
-    return is_possible and training.accumulate == 1 and not training.r_drop and precision != "float16"
+    training = config.training
+    is_possible = training.batch_sentences is None and config.model.fits_streams
+    return is_possible and training.accumulate == 1 and not training.r_drop and config.runtime.precision != "float16"
 
 
 def gpu_notes(config: Config, device: torch.device, epoch_updates: int) -> list[str]:

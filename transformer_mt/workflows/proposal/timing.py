@@ -14,11 +14,12 @@ from transformer_mt.data.packing import Sentences, StreamSize
 from transformer_mt.kernels.build import build_model
 from transformer_mt.runtime.device import Machine, seed_everything
 from transformer_mt.text.vocabulary import EOS
+from transformer_mt.training import cuda_graph
 from transformer_mt.training.gradients import Gradients
 from transformer_mt.training.optimizer import Optimizer
 from transformer_mt.training.step import TrainingStep
 
-WARM_UP = 5  # updates until memory is allocated, and on a GPU a graph is made
+WARM_UP = 2  # updates until memory is allocated
 SECONDS = 3.0
 MOST_TOKENS = 2048  # of the longer side of a batch on a processor, whose time grows with the tokens
 
@@ -46,12 +47,13 @@ def seconds_an_update(
     if packing:
         source, target = (Sentences(side.flatten().numpy(), np.full(rows, side.shape[1])) for side in sides)
         batch = Batch.packed(source, target, StreamSize(len(source.ids), len(target.ids), rows, max(longest)))
+    warm_up = WARM_UP + (cuda_graph.WARM_UP if packing else 0)  # until there is a graph
     seconds: list[float] = []
-    while len(seconds) <= WARM_UP or sum(seconds[WARM_UP:]) < SECONDS:
+    while len(seconds) <= warm_up or sum(seconds[warm_up:]) < SECONDS:
         started = time.perf_counter()
         gradients.add_up([batch], 1 / batch.tokens)
         optimizer.update(len(seconds) + 1, 1e-4)
         if machine.device.type == "cuda":
             torch.cuda.synchronize()
         seconds.append(time.perf_counter() - started)
-    return statistics.median(seconds[WARM_UP:]) * budget / (rows * max(longest))
+    return statistics.median(seconds[warm_up:]) * budget / (rows * max(longest))
