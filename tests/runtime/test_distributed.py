@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import signal
 import socket
 import subprocess
 import sys
@@ -68,6 +69,35 @@ def test_a_gpu_process_that_fails_alone_does_not_wait(monkeypatch, failing: str)
             if failing:
                 world.exit_all(TmtError("interrupted"))
     assert ended == ([] if failing == "alone" else [True])
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("lost", [True, False])
+def test_a_signal_during_the_handling_of_a_lost_connection_does_not_hide_it(monkeypatch, lost: bool, rank: int):
+    """torchrun sends SIGTERM to the others as soon as one process has ended."""
+    for name, value in (("RANK", str(rank)), ("WORLD_SIZE", "2")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(torch.distributed, "init_process_group", lambda *_, **__: None)
+    monkeypatch.setattr(torch.distributed, "destroy_process_group", lambda: None)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+
+    def train() -> None:
+        with join_world() as world:
+            try:
+                try:
+                    if lost:
+                        raise RuntimeError("[gloo/transport/tcp/pair.cc:547] Connection closed by peer [127.0.0.1]:38")
+                finally:
+                    raise KeyboardInterrupt
+            except KeyboardInterrupt:
+                world.exit_all(TmtError("interrupted", exit_code=130))
+
+    with pytest.raises((TmtError, SystemExit)) as caught:
+        train()
+    if lost:
+        assert f"process {rank} of 2 has lost the others: one of them has ended" in str(caught.value)
+    else:
+        assert "interrupted" in str(caught.value) if rank == 0 else isinstance(caught.value, SystemExit)
 
 
 WORKER = """

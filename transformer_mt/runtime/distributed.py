@@ -278,6 +278,8 @@ def _exit_code(error: BaseException) -> int:
     """The exit code of a process that ends with this error."""
     if isinstance(error, TmtError):
         return error.exit_code
+    if isinstance(error, SystemExit) and isinstance(error.code, int):
+        return error.code
     return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
 
 
@@ -308,14 +310,16 @@ def join_world() -> Iterator[World]:
         yield world
     except BaseException as error:
         together = "ends_all" in error.__dict__ or not torch.cuda.is_available()
+        broken = _broken_connection(error)
+        if broken is not None:
+            with suppress(ValueError):  # not in the main thread
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun sends it at once; the message must come first
         if isinstance(error, SystemExit) and together:
             time.sleep(QUIET_SECONDS)
         _forget_locals(error)
-        if not isinstance(error, RuntimeError) or not (isinstance(error, dist.DistError) or _LOST.search(str(error))):
+        if broken is None:
             raise
-        with suppress(ValueError):  # not in the main thread
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun sends it at once; the message must come first
-        raise _lost(world, error) from None
+        raise _lost(world, broken) from None
     else:
         gc.collect()  # see _forget_locals. Not after a failure: torchrun could end the process before it prints
     finally:
@@ -324,6 +328,19 @@ def join_world() -> Iterator[World]:
 
 
 _LOST = re.compile(r"Connection|gloo/transport|[Tt]imed out|[Tt]imeout|Broken pipe")
+
+
+def _broken_connection(error: BaseException) -> RuntimeError | None:
+    """The failed exchange of data that ends this process, if one does.
+
+    torchrun's SIGTERM may interrupt the handling of that failure. It then stands behind the interruption.
+    """
+    failed: BaseException | None = error
+    while failed is not None and _exit_code(failed) == INTERRUPTED:
+        failed = failed.__context__
+    if isinstance(failed, RuntimeError) and (isinstance(failed, dist.DistError) or _LOST.search(str(failed))):
+        return failed
+    return None
 
 
 def _cannot_join(world: World, error: RuntimeError) -> TmtError:
