@@ -14,10 +14,11 @@ import pytest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
-# recorded; drawn by draw_architecture.py; drawn in the tutorial; taken by draw_screens.py; drawn by draw_trials.py
+# recorded; drawn by draw_architecture.py; drawn in the tutorial; taken by draw_screens.py;
+# drawn by draw_trials.py; drawn by draw_streams.py
 NOT_DRAWN = re.compile(
     r"terminal\.svg|(training|translating)-path-(light|dark)\.svg|tutorial(-dark)?\.svg|serve-[a-z]+(-dark)?\.png"
-    r"|trials(-dark)?\.svg"
+    r"|trials(-dark)?\.svg|(span-blocks|cuda-graph)(-dark)?\.svg"
 )
 RECORD = "import sys; print(*sys.argv[1:], sep='\\t', file=open('commands.tsv', 'a', encoding='utf-8'))"
 
@@ -37,3 +38,14 @@ def test_every_picture_is_drawn_by_the_script_and_there_in_both_themes(tmp_path:
     assert kept == set(drawn)
     assert all(theme == ("dark" if name.endswith("-dark.svg") else "light") for name, theme in drawn.items())
     assert {name.replace("-dark.svg", ".svg") for name in drawn} <= kept
+
+
+def test_the_pictures_of_streams_are_drawn(tmp_path: Path) -> None:
+    command = [sys.executable, ROOT / "scripts" / "draw_streams.py", "--to", tmp_path]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    drawn = {file.name for file in tmp_path.iterdir()}
+    assert drawn == {f"{name}{end}.svg" for name in ("span-blocks", "cuda-graph") for end in ("", "-dark")}
+    page = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
+    for name in drawn:
+        assert f"](pictures/{name}#only-{'dark' if '-dark' in name else 'light'})" in page
+        assert (ROOT / "docs" / "pictures" / name).is_file()
