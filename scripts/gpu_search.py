@@ -17,6 +17,7 @@ from transformer_mt.config.training import RuntimeConfig
 from transformer_mt.decoding.batches import search
 from transformer_mt.decoding.budget import Budget, budget_for
 from transformer_mt.decoding.request import Request, SearchResult
+from transformer_mt.kernels import attention
 from transformer_mt.kernels.narrow import round_to_bfloat16
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import peak_memory, set_up
@@ -57,13 +58,24 @@ class RandomSearch:
     def budget(self) -> Budget:
         return budget_for([self.model], self.decoding, self.decoding.beam)
 
+    @property
+    def attention(self) -> str:
+        """Whose attention to a past the first steps of a full batch take."""
+        weight = self.model.generator.weight
+        heads = self.model.decoder.layers[0].self_attention.n_heads
+        example = weight.new_empty(self.budget.sentences, heads, self.decoding.beam, weight.shape[1] // heads)
+        with torch.inference_mode():
+            return "PyTorch's" if attention.own_attention(example, example, example) is None else "ours"
+
     def __call__(self, count: int | None = None) -> list[list[SearchResult]]:
-        """Translate the first `count` sentences; None: all."""
-        return search([self.model], self.requests[:count], self.decoding)
+        """Translate the first `count` sentences, without scores as `tmt translate` does; None: all."""
+        return search([self.model], self.requests[:count], self.decoding, scored=False)
 
 
-def decode(run: Run, beam: int, narrow: bool, batch_tokens: int | None = None) -> list[Row]:
-    """Sentences a second."""
+def decode(run: Run, beam: int, narrow: bool, batch_tokens: int | None = None, own: bool = True) -> list[Row]:
+    """Sentences a second. own: with our attention to a past, where it fits"""
+    if not own:
+        attention.own_attention = lambda *_: None
     translate = RandomSearch.of(run, beam, narrow, batch_tokens)
     device, budget, most = translate.device, translate.budget, len(translate.requests)
     few, count = (4, 8) if run.toy else (min(256, budget.sentences), max(1024, budget.sentences))
@@ -80,6 +92,7 @@ def decode(run: Run, beam: int, narrow: bool, batch_tokens: int | None = None) -
         {
             "search": translate.name,
             "weights": translate.weights,
+            "attention": translate.attention,
             "batch": f"{budget.sentences:,} sentences, {budget.tokens:,} tokens",
             "sentences/s": len(found) / seconds,
             "tokens/s": tokens / seconds,

@@ -186,7 +186,7 @@ def test_the_highest_logits_are_those_of_a_cpu(vocabulary: int, count: int, widt
         assert_close(one.cpu(), other, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize(("rows", "queries"), [(4, 1), (MANY_HEADS // 4, 1), (600, 5)])
+@pytest.mark.parametrize(("rows", "queries"), [(4, 1), (MANY_HEADS // 4, 1), (600, 5), (MANY_HEADS // 4, 5)])
 @pytest.mark.parametrize(("dtype", "most"), [(torch.float32, 1e-5), (torch.bfloat16, 1e-2)])
 def test_attention_to_a_past_is_the_readable_one(rows: int, queries: int, dtype: torch.dtype, most: float) -> None:
     set_up(RuntimeConfig(device="cuda", tf32=False))

@@ -80,7 +80,7 @@ class DecodingConfig(Section):
     replace_unknown: bool = Field(False, description="replace <unk> by the source word with the highest attention")
     batch_tokens: Positive | None = Field(
         None,
-        description="size of a batch: source tokens times beam; null: 12288, on a CUDA GPU up to 131072, as its memory"
+        description="size of a batch: source tokens times beam; null: 12288, on a CUDA GPU up to 524288, as its memory"
         " allows; lower it if memory runs out",
     )
 
