@@ -84,6 +84,13 @@ def fits(query_BHQK: Tensor) -> bool:
     return works(query_BHQK.device, query_BHQK.dtype, width, n_queries)
 
 
+def sizes(n_queries: int, width: int) -> dict[str, int]:
+    """The constants of the kernel for so many queries of a head of this width."""
+    if n_queries == 1:
+        return {"QUERIES": 1, "ROWS": 1, "SIZE": min(64, _NUMBERS // width)}
+    return {"QUERIES": n_queries, "ROWS": MOST_QUERIES, "SIZE": _BLOCK}
+
+
 def attend(query_BHQK: Tensor, key_BHMK: Tensor, value_BHMK: Tensor, bias_BHQM: Tensor | None = None) -> Tensor:
     """The arguments and result of `kernels.attention.attention_to_past`. The bias must be equal for all heads.
 
@@ -104,8 +111,7 @@ def attend(query_BHQK: Tensor, key_BHMK: Tensor, value_BHMK: Tensor, bias_BHQM: 
     strides = [stride for one in (query_BHQK, key_BHMK, value_BHMK) for stride in one.stride()[:3]]
     _attend[(n_sentences * heads,)](
         query_BHQK, key_BHMK, value_BHMK, bias_BQM, context_BQHK, n_keys, heads, width**-0.5, *strides, *bias_strides,
-        HAS_BIAS=bias_BHQM is not None, QUERIES=n_queries, ROWS=1 if n_queries == 1 else MOST_QUERIES, WIDTH=width,
-        SIZE=_BLOCK if n_queries > 1 else min(64, _NUMBERS // width), num_warps=1,
+        HAS_BIAS=bias_BHQM is not None, WIDTH=width, num_warps=1, **sizes(n_queries, width),
     )  # fmt: skip
     return context_BQHK.transpose(1, 2)
 
