@@ -53,7 +53,7 @@ def chinese(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _saved(folder, ["zh-en", "en-zh"], {**corpus, "split": {"validation": 4, "test": 4}})
 
 
-def _saved(folder: Path, directions: list[str], corpus: dict[str, Any]) -> Path:
+def _saved(folder: Path, directions: list[str], corpus: dict[str, Any] | list[dict[str, Any]]) -> Path:
     config = Config.model_validate(
         {
             "name": "many",
@@ -188,6 +188,27 @@ def test_a_baseline_is_compared_in_each_direction(folder: Path) -> None:
 def test_the_scores_at_the_end_of_a_training_are_of_each_direction(folder: Path) -> None:
     names = [name for name, _ in evaluate_splits(folder, ["validation"], "cpu")]
     assert names == [f"validation {name}" for name in DIRECTIONS]
+
+
+def test_directions_that_a_test_set_lacks_are_named_and_the_others_scored(tmp_path: Path, capsys: Any) -> None:
+    corpora = []
+    for languages, split in (
+        (["ko", "en"], {"validation": 4, "test": 4}),
+        (["de", "en"], {"validation": 4, "test": 0}),
+    ):
+        file = tmp_path / f"{languages[0]}.tsv"
+        letters = "abcdefghijklmnopqrst"
+        file.write_text("".join(f"{languages[0]} {one}{one}\t{one} {one}\n" for one in letters), encoding="utf-8")
+        corpora.append({"kind": "tsv", "files": str(file), "languages": languages, "split": split})
+    model = _saved(tmp_path, DIRECTIONS, corpora)
+    capsys.readouterr()
+    assert [name for name, _ in evaluate_splits(model, ["test"], "cpu")] == ["test ko-en", "test en-ko"]
+    assert "test has no pairs of de-en: not scored" in capsys.readouterr().err
+    assert list(evaluate_directions(model, metrics=["chrf"])) == ["ko-en", "en-ko"]
+    assert "not scored" in capsys.readouterr().err
+    assert list(evaluate_directions(model, metrics=["chrf"], split="validation")) == DIRECTIONS
+    with pytest.raises(TmtError, match="test has no pairs of de-en"):
+        evaluate_directions(model, metrics=["chrf"], wanted=Wanted("en", "de"))
 
 
 def test_files_and_single_reports_need_a_direction(folder: Path, tmp_path: Path) -> None:

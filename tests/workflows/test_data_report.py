@@ -188,7 +188,7 @@ def test_many_unknown_tokens_are_reported_with_a_remedy_for_this_tokenizer(words
 def test_words_in_many_pieces_are_reported_for_subword_tokenizers_only() -> None:
     splits = _with("validation", "target", tokens_per_word=3.4)
     remark = _only(splits=splits, counts_words={"source": True, "target": False})
-    assert remark.text == "words of en take 3.4 tokens on average"
+    assert remark.text == "words of the en text take 3.4 tokens on average"
     assert "vocab_size" in remark.remedy
     assert list(remarks(_report(splits=splits))) == []
 

@@ -128,9 +128,10 @@ def test_tags_are_new_rows_and_the_rows_of_the_parent_keep_their_bits(work: Path
 
 
 @pytest.mark.parametrize("several", [True, False])
-def test_a_parent_without_the_tags_of_a_run_is_not_scored_with_its_own_tokens(
+def test_a_parent_without_the_tags_of_directions_is_not_scored_with_its_own_tokens(
     work: Path, several: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """A parent without the tag of a corpus is: validation sentences do not have it."""
     corpus = {"kind": "tsv", "files": "new.tsv", "split": {"validation": 30, "test": 20}}
     languages: dict[str, Any] = {"source": "en", "target": "de", "corpus": {**corpus, "tag": "<made>"}}
     if several:
@@ -143,7 +144,7 @@ def test_a_parent_without_the_tags_of_a_run_is_not_scored_with_its_own_tokens(
     )
     report = tmt.train(config)
     assert [0] in [one.steps for one in report.compared]
-    assert "parent without new tokens" not in capsys.readouterr().err
+    assert ("parent without new tokens" in capsys.readouterr().err) is not several
     tags = ("<2de>", "<2en>") if several else ("<made>",)
     assert tmt.load("runs/child").source.tags == tags
 
@@ -169,6 +170,37 @@ def test_each_side_of_a_tokenizer_and_a_table_of_positions_are_inherited(work: P
     assert (config.model.positions, config.max_positions) == ("learned", 50)
     with pytest.raises(TmtError, match=r"data\.max_length 128 is more than model\.max_positions 50"):
         load_config(child("runs/other"))  # the table has no rows for longer sentences
+
+
+def test_keys_of_a_tokenizer_hold_for_both_sides_of_a_parent_with_two(work: Path) -> None:
+    values = load_config("runs/words/model/config.yaml").model_dump(mode="json")
+    kinds = {"source": {"kind": "whitespace", "min_frequency": 3}, "target": {"kind": "character"}}
+    Path("runs/other/model").mkdir(parents=True)
+    _written(Path("runs/other/model/config.yaml"), {**values, "tokenizer": kinds})
+    config = load_config(child("runs/other", tokenizer={"extend": 10}))
+    assert (config.source_tokenizer.kind, config.target_tokenizer.kind) == ("whitespace", "character")
+    assert (config.source_tokenizer.extend, config.target_tokenizer.extend) == (10, 10)
+    with pytest.raises(TmtError) as error:
+        load_config(child("runs/other", tokenizer={"extend": 10, "target": {"extend": 2}}))
+    assert "unknown key 'tokenizer.extend'" in str(error.value)
+
+
+def test_a_parent_with_one_tokenizer_has_no_sides(work: Path) -> None:
+    config = child("runs/pieces", tokenizer={"target": {"extend": 10}})
+    with pytest.raises(TmtError, match=r"'tokenizer.target': the model in runs/pieces has one tokenizer") as error:
+        load_config(config)
+    assert error.value.place == "child.yaml:1"
+
+
+def test_a_parent_with_directions_is_not_trained_without_its_tags(work: Path) -> None:
+    corpus = {"kind": "tsv", "files": "new.tsv", "split": {"validation": 30, "test": 20}, "languages": ["en", "de"]}
+    data = {"directions": ["en-de", "de-en"], "corpus": corpus, "workers": 1, "prepared": "prepared"}
+    tmt.train(child("runs/pieces", data=data, training={"max_epochs": None, "max_steps": 1}))
+    with pytest.raises(TmtError, match="runs/child has directions, so it reads a tag") as error:
+        tmt.train(child("runs/child", name="one"))
+    assert "directions: [en-de]" in error.value.remedy
+    one = {**data, "directions": ["en-de"]}
+    tmt.train(child("runs/child", name="one", data=one, training={"max_epochs": None, "max_steps": 1}))
 
 
 def test_a_missing_parent_is_one_message(work: Path) -> None:

@@ -382,6 +382,35 @@ def test_changed_settings_and_files_are_noticed(numbers: Any, here: Path):
     assert contents(here / "data" / "synthetic", here / "prepared", here / "runs") == before
 
 
+def test_another_model_to_start_from_is_noticed(numbers: Any, here: Path):
+    values = values_of(numbers, here)
+    train(Config.model_validate(values), here / "parent")
+    training = {**values["training"], "start_from": "parent"}
+    config = Config.model_validate({**values, "training": training, "name": "child"})
+    synthesize(config, "distill")
+    train(Config.model_validate(values), here / "parent", overrides=["training.max_epochs=4"])
+    with pytest.raises(TmtError, match=r"other settings or files[^$]*file parent"):
+        synthesize(config, "distill")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_no_text(numbers: Any, here: Path):
+    os.mkfifo(here / "news.en")
+    with pytest.raises(TmtError, match=r"news\.en: a pipe can be read only once"):
+        synthesize(Config.model_validate(values_of(numbers, here, text=["news.en"])), "forward")
+
+
+def test_the_reports_of_new_data_are_shown(numbers: Any, here: Path, capsys: pytest.CaptureFixture[str]):
+    config = Config.model_validate(values_of(numbers, here))
+    synthesize(config, "distill")
+    first = capsys.readouterr().err
+    assert re.findall(r"^pairs +(\d+) train", first, re.M) == ["400", "400", "731"], (
+        "real, of the teacher, of the final"
+    )
+    synthesize(config, "distill")
+    assert "pairs      " not in capsys.readouterr().err
+
+
 def test_a_teacher_of_other_settings_is_not_used(numbers: Any, here: Path):
     values = values_of(numbers, here)
     synthesize(Config.model_validate(values), "distill")

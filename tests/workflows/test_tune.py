@@ -151,6 +151,43 @@ def test_a_search_without_a_score_is_an_error(numbers: Any, tmp_path: Path) -> N
     assert not (tmp_path / "best.yaml").exists()
 
 
+def test_ten_failures_in_a_row_end_a_search_and_its_best_trial_is_kept(
+    numbers: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = _config(numbers, max_epochs=1).model_copy(update={"name": "unprepared"})
+    space = {"model.n_heads": [2, *range(17, 29)]}  # d_model is 16
+    report = tmt.tune(config, space, LONG, run_dir=tmp_path)
+    assert [one.state for one in report.trials] == ["complete", *["failed"] * 10]
+    assert report.best is not None
+    assert report.best.is_file()
+    said = capsys.readouterr().err
+    assert "the last 10 trials failed, so the search ends here" in said
+    assert "pairs      400 train" in said
+    assert len(tmt.tune(config, space, LONG, run_dir=tmp_path).trials) == 13, "the same call goes on"
+
+
+def test_time_that_is_too_short_is_said(numbers: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert tmt.tune(_config(numbers), SPACE, 1e-6, run_dir=tmp_path).best is None
+    assert "no trial was validated" in capsys.readouterr().err
+
+
+def test_a_model_to_start_from_decides_what_can_be_searched_and_stays_the_same(
+    numbers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    values = numbers.values(max_epochs=1, batch_tokens=512)
+    tmt.train(tmt.Config.model_validate(values), "runs/parent")
+    config = tmt.Config.model_validate({**values, "training": {**values["training"], "start_from": "runs/parent"}})
+    for key, choices in (("model.activation", ["relu", "gelu"]), ("model.n_heads", [2, 4])):
+        with pytest.raises(tmt.TmtError, match=rf"with training.start_from, .* searched: {key}"):
+            tmt.tune(config, {key: choices}, LONG, run_dir="search")
+    space = {"model.dropout": [0.0, 0.1], "training.learning_rate": [0.001, 0.003]}
+    assert len(tmt.tune(config, space, LONG, trials=1, run_dir="search").trials) == 1
+    tmt.train(tmt.Config.model_validate(values), "runs/parent", overrides=["training.max_epochs=2"])
+    with pytest.raises(tmt.TmtError, match="runs/parent is not that with which this search began"):
+        tmt.tune(config, space, LONG, trials=2, run_dir="search")
+
+
 @pytest.mark.parametrize("step", ["prepared", "train"])
 def test_ctrl_c_outside_of_an_update_says_how_to_continue(
     numbers: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str

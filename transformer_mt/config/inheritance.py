@@ -17,6 +17,11 @@ from transformer_mt.errors import TmtError
 
 CONFIG = "config.yaml"  # in the folder of a run, a model or an export: its config with all defaults
 START = ("training", "start_from")
+FREE = (  # keys of `model` that may differ from those of the model to start from; all others decide what weights mean
+    *("dropout", "attention_dropout", "feed_forward_dropout", "attention", "norm_kernel", "embedding_init"),
+    "max_positions",  # compared as it takes effect
+)
+SIDES = ("source", "target")  # of a tokenizer section with one for each language
 
 
 def with_inherited(source: YamlSource, run: Path | None = None, fresh: bool = False) -> YamlSource:
@@ -47,6 +52,14 @@ def with_inherited(source: YamlSource, run: Path | None = None, fresh: bool = Fa
                 remedy="Name the folder of a finished run, such as runs/NAME, or of a model.",
             )
         parent = found
+    sides = set(SIDES) & set(_section(own, "tokenizer"))
+    if sides and "source" not in _section(parent, "tokenizer"):
+        side = min(sides)
+        raise TmtError(
+            f"'tokenizer.{side}': the model in {start} has one tokenizer for both languages",
+            place=source.place(("tokenizer", side)),
+            remedy="Write its keys without `source` and `target`, such as  tokenizer: {extend: 300}",
+        )
     given = own.get("model", {})
     model = {key: value for key, value in _section(parent, "model").items() if key in ModelConfig.model_fields}
     if model.get("positions") == "learned" and model.get("max_positions") is None:
@@ -71,7 +84,7 @@ def _section(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 def _lacks(own: Mapping[str, Any]) -> bool:
     """Whether a key of `model` is left out, or the tokenizer or a part of it. Complete configs need no other file."""
     tokenizer = _section(own, "tokenizer")
-    sides = [_section(tokenizer, side) for side in ("source", "target")] if "source" in tokenizer else [tokenizer]
+    sides = [_section(tokenizer, side) for side in SIDES] if "source" in tokenizer else [tokenizer]
     complete = all("kind" in side and "extend" in side for side in sides)
     return not complete or not set(ModelConfig.model_fields) <= set(_section(own, "model"))
 
@@ -85,10 +98,8 @@ def _tokenizer(parent: Mapping[str, Any], own: Any) -> Any:
     if not isinstance(own, Mapping):
         return own
     if "source" in parent:
-        parts = own if {"source", "target"} & set(own) else {"source": own, "target": own}
-        rest = {key: value for key, value in own.items() if key not in parts}
-        sides = {side: _tokenizer(_section(parent, side), parts.get(side, {})) for side in ("source", "target")}
-        return {**rest, **sides}
+        parts = own if set(SIDES) & set(own) else dict.fromkeys(SIDES, own)
+        return {**parts, **{side: _tokenizer(_section(parent, side), parts.get(side, {})) for side in SIDES}}
     if own.get("kind", parent.get("kind")) != parent.get("kind"):
         return own
     return {**{key: value for key, value in parent.items() if key != "extend"}, **own}

@@ -17,6 +17,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from transformer_mt.config.inheritance import FREE
 from transformer_mt.config.load import put_value
 from transformer_mt.config.problems import problems_of_values, value_problem
 from transformer_mt.config.schema import Config
@@ -141,13 +142,19 @@ def read_space(space: str | Path | Mapping[str, Any], config: Config) -> Space:
         keys = "this key" if len(problems) == 1 else f"these {len(problems)} problems"
         lines = sorted(problems, key=lambda sentence: problems[sentence])
         raise TmtError("\n".join(shown_problems(lines)), remedy=f"Fix {keys} in {source.file}. {_EXAMPLE}")
-    if config.training.start_from is not None and Space(ranges).changes_tokens:
+    if config.training.start_from is not None and (fixed := [key for key in ranges if _is_of_parent(key)]):
         raise TmtError(
-            "tokenizer keys cannot be searched with training.start_from",
+            f"with training.start_from, these keys cannot be searched: {', '.join(fixed)}",
             place=source.file,
-            remedy="The model that training starts from decides the tokenizers. Remove these keys.",
+            remedy="The model that training starts from decides them. Remove these keys.",
         )
     return Space(ranges)
+
+
+def _is_of_parent(key: str) -> bool:
+    """Whether the model to start from decides a key, because its tokenizers or weights fit no other value."""
+    section, _, name = key.partition(".")
+    return section == TOKENIZERS or (section == "model" and name not in FREE)
 
 
 def _read(file: str | Path) -> YamlSource:

@@ -37,7 +37,7 @@ COLUMNS: tuple[tuple[str, int, str, Callable[[Any], str]], ...] = (
     ("step", 9, "step", "{:,}".format),
     ("train loss", 10, "train_loss", "{:.3f}".format),
     ("valid loss", 10, "loss", "{:.3f}".format),
-    ("perplexity", 10, "perplexity", "{:.2f}".format),
+    ("perplexity", 10, "perplexity", lambda value: f"{value:.2f}" if value < 1e6 else f"{value:.2e}"),
     ("greedy BLEU", 11, "bleu", "{:.2f}".format),
     ("time", 7, "seconds", duration),
 )

@@ -169,8 +169,8 @@ def _directions_table(report: DataReport) -> list[Line]:
 
 
 def _named(report: DataReport, side: str) -> str:
-    """The language of a side, or `sources` and `targets` if there are several."""
-    return f"{side}s" if report.languages[side] == SEVERAL else report.languages[side]
+    """The language of a side, or the side if there are several."""
+    return side if report.languages[side] == SEVERAL else report.languages[side]
 
 
 def remarks(report: DataReport) -> Iterator[Remark]:
@@ -321,13 +321,14 @@ def _tokenizer(report: DataReport, side: str) -> Iterator[Remark]:
     if figures.unknown_rate > MANY_UNKNOWN:
         words = "Lower min_frequency, or use kind: sentencepiece, which splits rare words."
         pieces = "byte_fallback: true spells them in bytes; character_coverage: 1.0 keeps every letter of training."
+        own = words if report.counts_words[side] else pieces
         yield Remark(
             f"{figures.unknown_rate:.1%} of the {language} tokens in validation are unknown",
-            words if report.counts_words[side] else pieces,
+            own if report.parent is None else "tokenizer.extend adds tokens of this corpus to those of the parent.",
         )
     if figures.tokens_per_word > MANY_TOKENS and not report.counts_words[side]:
         yield Remark(
-            f"words of {language} take {figures.tokens_per_word:.1f} tokens on average",
+            f"words of the {language} text take {figures.tokens_per_word:.1f} tokens on average",
             "A larger vocab_size makes sentences shorter, and training and translation faster.",
         )
     if side == TARGET and report.case[side] == "lower":

@@ -39,7 +39,7 @@ from transformer_mt.workflows.models import (
     find_models,
     search_settings,
 )
-from transformer_mt.workflows.test_sets import File, TestSet, beside, check_files, test_set_of
+from transformer_mt.workflows.test_sets import File, TestSet, beside, check_files, test_set_of, with_pairs
 from transformer_mt.workflows.test_sets import TestFiles as TestFiles
 
 if TYPE_CHECKING:
@@ -211,8 +211,8 @@ class Evaluation:
     def directions(self, wanted: Wanted, several: bool = True) -> list[Direction | None]:
         """All directions that are meant. several: whether it may be more than one. Raises TmtError as `direction`."""
         found = directions_of(self.config.data, wanted) if self.config and self.files.reference is None else []
-        if len(found) > 1 and several and not self._of_one_direction:
-            return list(found)
+        if self.config and len(found) > 1 and several and not self._of_one_direction:
+            return list(with_pairs(self.config, self.split, found))
         if len(found) > 1:
             one, to, source = self._of_one_direction or "this", found[0].target, found[0].source
             raise TmtError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from transformer_mt.config.inheritance import FREE
 from transformer_mt.config.load import CONFIG, differences, load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.data.parent import Parent
@@ -18,10 +19,6 @@ from transformer_mt.text.codec import SOURCE, TARGET
 
 KEPT = "parent"  # in the folder of the run: the parent's tokenizers and config, without weights
 FITTING = ("data.source", "data.target", "model.", "tokenizer.")  # keys that must be those of the parent, except
-FREE = (
-    *("model.dropout", "model.attention_dropout", "model.feed_forward_dropout", "model.attention"),
-    *("model.norm_kernel", "model.embedding_init", "model.max_positions"),  # the last is compared as it takes effect
-)
 FREE_OF_TOKENIZERS = ("extend", "sampling", "training_sentences", "min_frequency", "min_word_frequency")
 
 
@@ -61,6 +58,10 @@ def find_parent(config: Config) -> Path:
 
 def require_fit(config: Config, parent: Config) -> None:
     """Raises TmtError with a table of the keys whose values differ, if weights or tokenizers cannot be used."""
+    if parent.data.directions is not None and config.data.directions is None:
+        problem = f"the model in {config.training.start_from} has directions, so it reads a tag before each source"
+        remedy = f"In `data`, write  directions: [{config.data.direction}]  in place of source and target."
+        raise TmtError(problem, place="training.start_from", remedy=remedy)
     rows = [[" ".join(["", "", key]), *values.split(" | ")] for key, values in _misfits(config, parent)]
     if config.model.positions == "learned" == parent.model.positions and config.max_positions != parent.max_positions:
         rows.append(["  model.max_positions", str(parent.max_positions), str(config.max_positions)])
@@ -81,8 +82,9 @@ def _misfits(config: Config, parent: Config) -> list[tuple[str, str]]:
     found = []
     for line in differences(parent, config):
         key, _, values = line.partition(": ")
-        free = key in FREE or (key.startswith("tokenizer.") and key.rpartition(".")[2] in FREE_OF_TOKENIZERS)
-        if key in ("data.source", "data.target") and (config.data.directions or parent.data.directions):
+        section, _, name = key.partition(".")
+        free = name in FREE if section == "model" else name.rpartition(".")[2] in FREE_OF_TOKENIZERS
+        if key in ("data.source", "data.target") and config.data.directions:
             continue  # tags are added to the vocabulary
         if key.startswith(FITTING) and not free:
             found.append((key, values))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -63,12 +64,15 @@ def load_parent(model: Transformer, config: Config, parent: Parent, codecs: tupl
 def own_bleu(scorer: Scorer, parent: Parent, weights: Mapping[str, Tensor]) -> float | None:
     """BLEU of the parent without the new tokens, on the sentences that the candidates are compared on.
 
-    weights: of step 0. None if BLEU is off, or if the parent lacks a tag of this run, so that it cannot read its
-    sentences. Every process must call this.
+    weights: of step 0. None if BLEU is off, or if the parent lacks the tag of a direction, so that it cannot read its
+    sentences: those of validation have no other tags. Every process must call this.
     """
-    if not {*scorer.config.data.tags} <= {*parent.codecs[0].tags}:
+    data = scorer.config.data
+    if data.directions is not None and not {one.tag for one in data.all_directions} <= {*parent.codecs[0].tags}:
         return None
-    validation = scorer.final(parent.codecs)
+    corpora = [one.model_copy(update={"tag": None}) for one in data.corpus]  # the parent has no such tags
+    config = scorer.config.model_copy(update={"data": data.model_copy(update={"corpus": corpora})})
+    validation = replace(scorer, config=config).final(parent.codecs)
     if validation.bleu_of is None:
         return None
     source, target = parent.codecs

@@ -22,6 +22,7 @@ from transformer_mt.files.replace import recover, replace_text
 from transformer_mt.reporting.notes import note
 from transformer_mt.reporting.table import aligned
 from transformer_mt.runtime.distributed import World, join_world
+from transformer_mt.workflows.data_report import short_report
 from transformer_mt.workflows.parents import parent_of
 from transformer_mt.workflows.prepare import prepare_with
 from transformer_mt.workflows.synthesis.checking import (
@@ -106,7 +107,7 @@ def synthesize(
             if not dry_run:
                 world.from_main(lambda: _lock(plan, held), "the folder of the synthesis")
             prepared = world.from_main(
-                lambda: prepare_with(plan.config, parent_of(plan.config, plan.run)), "the data to be prepared"
+                lambda: _told(prepare_with(plan.config, parent_of(plan.config, plan.run))), "the data to be prepared"
             )
             if dry_run:
                 steps = world.from_main(lambda: estimate(plan, prepared, world), "the estimate")
@@ -116,6 +117,13 @@ def synthesize(
         except KeyboardInterrupt:
             remedy = "Run the same command again to continue there; what is finished is kept."
             world.exit_all(TmtError("interrupted", remedy=remedy, exit_code=INTERRUPTED))
+
+
+def _told(prepared: Prepared) -> Prepared:
+    """The same data, after its report if it is new: the trainings that follow find it prepared and say nothing."""
+    if prepared.is_new:
+        print("\n".join(short_report(prepared.report)), file=sys.stderr, flush=True)
+    return prepared
 
 
 def _lock(plan: Plan, held: ExitStack) -> None:
@@ -230,7 +238,7 @@ class _Synthesis:
 
     def _prepared(self, config: Config, run: Path) -> tuple[Config, Prepared]:
         """The config of a model that learns from synthetic pairs, with its epochs, and its data."""
-        prepared = prepare_with(config, parent_of(config, run))
+        prepared = _told(prepare_with(config, parent_of(config, run)))
         before, now = self.prepared.pairs_an_epoch, prepared.pairs_an_epoch
         epochs, given = self.plan.epochs(config, before, now), config.training.max_epochs
         is_final = config is self.plan.final_config

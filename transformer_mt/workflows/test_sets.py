@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from transformer_mt.data.prepared import Prepared, prepared_folder
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.scores import check_parallel
 from transformer_mt.files.lines import lines_of, path_of, printable
+from transformer_mt.reporting.notes import note
 
 File = Path | None
 
@@ -74,6 +76,34 @@ def test_set_of(config: Config | None, split: str | None, files: TestFiles, dire
             check_parallel(test_set.sources, str(source), test_set.references, str(reference))
         return test_set
     assert config is not None
+    prepared, name = _split_of(config, split)
+    texts = prepared.raw(name)
+    if config.data.directions is None:
+        return TestSet(name, name, *texts)
+    own = prepared.places(name).get(str(direction), [])
+    if not own:
+        remedy = "Choose another split, or name files:  --source FILE --reference FILE"
+        raise TmtError(f"{name} has no pairs of {direction}", place=prepared_folder(config), remedy=remedy)
+    name = f"{name} {direction}"
+    sources, references = ([side[place] for place in own] for side in texts)
+    return TestSet(name, name, sources, references)
+
+
+def with_pairs(config: Config, split: str | None, directions: Sequence[Direction]) -> list[Direction]:
+    """Those of several directions that a split of the model's data has pairs of; a note names the others.
+
+    All, if it has pairs of none. Raises TmtError if there is no such split.
+    """
+    prepared, name = _split_of(config, split)
+    places = prepared.places(name)
+    found = [one for one in directions if places.get(str(one))]
+    if found and (others := [str(one) for one in directions if one not in found]):
+        note(f"{name} has no pairs of {', '.join(others)}: not scored")
+    return found or list(directions)
+
+
+def _split_of(config: Config, split: str | None) -> tuple[Prepared, str]:
+    """The prepared data of a model, and the name of a split; None: its first test set. Raises TmtError without them."""
     folder = prepared_folder(config)
     if not folder.is_dir():
         raise TmtError(
@@ -93,17 +123,7 @@ def test_set_of(config: Config | None, split: str | None, files: TestFiles, dire
         others = ", ".join(prepared.splits[1:])
         problem = "the training split is not for evaluation" if split == "train" else f"unknown split '{split}'"
         raise TmtError(problem, place=folder, remedy=f"Use one of: {others}.")
-    name = prepared.named(split or "test")
-    texts = prepared.raw(name)
-    if config.data.directions is None:
-        return TestSet(name, name, *texts)
-    own = prepared.places(name).get(str(direction), [])
-    if not own:
-        remedy = "Choose another split, or name files:  --source FILE --reference FILE"
-        raise TmtError(f"{name} has no pairs of {direction}", place=folder, remedy=remedy)
-    name = f"{name} {direction}"
-    sources, references = ([side[place] for place in own] for side in texts)
-    return TestSet(name, name, sources, references)
+    return prepared, prepared.named(split or "test")
 
 
 def beside(test_set: TestSet, file: Path) -> list[str]:

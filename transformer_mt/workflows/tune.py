@@ -15,20 +15,24 @@ from typing import Any
 from transformer_mt.config.load import CONFIG, ConfigLike, config_of, differences, dump_config, load_config
 from transformer_mt.config.runs import RUNS
 from transformer_mt.config.schema import Config
-from transformer_mt.config.space import Space, read_space
+from transformer_mt.config.space import Space, read_space, shown
+from transformer_mt.decoding.model_directory import WEIGHTS
 from transformer_mt.errors import INTERRUPTED, TmtError, from_os_error
+from transformer_mt.files.checksum import sha256_of
 from transformer_mt.files.lines import path_of
 from transformer_mt.files.lock import HeldError, lock
 from transformer_mt.files.replace import replace_text
 from transformer_mt.reporting.table import duration
 from transformer_mt.training.supervisor import Supervisor
+from transformer_mt.workflows.data_report import short_report
 from transformer_mt.workflows.interruption import interrupted_error
+from transformer_mt.workflows.parents import find_parent
 from transformer_mt.workflows.tuning.halving import REDUCTION, first_rung, why_stopped
 from transformer_mt.workflows.tuning.results import BEST, HEADINGS, PICTURE, as_json, draw, table, write_best
 from transformer_mt.workflows.tuning.study import Measure, State, Study, Trial, ranked
 from transformer_mt.workflows.tuning.trial import Bench, is_of_machine
 
-SPACE, JOURNAL = "space.json", "journal.log"  # in the folder of a search
+SPACE, JOURNAL, PARENT = "space.json", "journal.log", "parent.sha256"  # in the folder of a search
 _MOST_FAILURES = 10  # trials in a row
 _FIT = "Choose values that fit together, or a smaller range; another space needs another --run-dir."
 _AGAIN = "Run the same command to continue."
@@ -150,6 +154,13 @@ def _open(folder: Path, config: Config, space: Space) -> None:
     if refused := [line for line in changed if not line.startswith(_CHANGEABLE)]:
         what = "this folder contains a search with another config; these keys differ (value there | new value)"
         raise TmtError("\n    ".join([what, *refused]), place=folder, remedy=elsewhere)
+    if config.training.start_from is not None:
+        weights = sha256_of(find_parent(config) / WEIGHTS)
+        if not (folder / PARENT).exists():
+            replace_text(folder / PARENT, weights + "\n")
+        if (folder / PARENT).read_text(encoding="utf-8") != weights + "\n":
+            what = f"the model in {config.training.start_from} is not that with which this search began"
+            raise TmtError(what, place="training.start_from", remedy=f"Bring that model back. {elsewhere}")
 
 
 def _say(line: str) -> None:
@@ -184,7 +195,9 @@ class _Search:
     def run(self) -> TuneReport:
         self._introduce()
         if not self.is_over():
-            self.bench.prepared(self.config)  # mistakes in the corpus are not those of a trial
+            prepared = self.bench.prepared(self.config)  # mistakes in the corpus are not those of a trial
+            if prepared.is_new:
+                _say("\n".join(short_report(prepared.report)))
             rungs = ", ".join(str(self.first_rung * REDUCTION**number) for number in range(3))
             _say(f"halving    after validation {rungs}, ...: the best third goes on")
         failures = 0
@@ -194,6 +207,7 @@ class _Search:
                 failures = failures + 1 if state == "failed" else 0
                 if failures == _MOST_FAILURES:
                     self._give_up(trial)
+                    break
         finally:
             self.study.spend(self.spent)
         return self._report()
@@ -236,7 +250,7 @@ class _Search:
                 return self._interrupted(trial, time.monotonic() - begun, error)
             if is_of_machine(error):
                 raise
-            message = error.message.removeprefix("--set: ")
+            message = error.message.replace("--set: ", "")
             self.study.finish(trial.number, "failed", time.monotonic() - begun, message)
             _say(f"trial {trial.number:<4} failed: {message}")
             self._remove_checkpoints()
@@ -286,7 +300,7 @@ class _Search:
         figure = "-" if score is None else f"{score:.3f}" if self.measure == "loss" else f"{score:.2f}"
         is_best = ranked(self.study.trials(), self.measure)[:1] == [trial]
         state = f"{trial.state} after {trial.validations}"
-        values = "  ".join(f"{key.rpartition('.')[2]} {value}" for key, value in trial.values.items())
+        values = "  ".join(f"{key.rpartition('.')[2]} {shown(value)}" for key, value in trial.values.items())
         line = f"trial {trial.number:<4} {HEADINGS[self.measure]} {figure}  {state:<18} {duration(trial.seconds)}"
         _say(f"{line}  {values}{'  *' if is_best else ''}")
 
@@ -299,12 +313,12 @@ class _Search:
         raise TmtError(f"trial {trial.number}: {error.message}", remedy=_AGAIN, exit_code=INTERRUPTED) from None
 
     def _give_up(self, trial: Trial) -> None:
-        message = self._recorded(trial).message
-        raise TmtError(
-            f"the last {_MOST_FAILURES} trials failed; the last one: {message}",
-            place=self.bench.place(trial),
-            remedy=_FIT,
-        )
+        """Say that so many trials in a row have failed. Raises TmtError if there is no other trial."""
+        what = f"the last {_MOST_FAILURES} trials failed"
+        if not ranked(self.study.trials(), self.measure):
+            message = self._recorded(trial).message
+            raise TmtError(f"{what}; the last one: {message}", place=self.bench.place(trial), remedy=_FIT)
+        _say(f"note       {what}, so the search ends here. The same command goes on with others.")
 
     def _remove_checkpoints(self) -> None:
         """Keep only the weights of the best trial, and of the one that goes on."""
@@ -322,6 +336,8 @@ class _Search:
             what = f"no trial was validated, and {len(failed)} failed; the last one: {failed[-1].message}"
             raise TmtError(what, place=self.bench.place(failed[-1]), remedy=_FIT)
         file = picture = None
+        if not best:
+            _say(f"note       no trial was validated in {duration(self.spent)}: give the same command more --minutes")
         if best:
             file = self.folder / BEST
             write_best(self.config, self.bench.config_of(best[0]), trials, self.space, self.measure, file)

@@ -20,7 +20,7 @@ from transformer_mt.files.opening import archive_of
 from transformer_mt.files.replace import replace_text
 from transformer_mt.training.run_directory import FACTS, RunDirectory
 from transformer_mt.workflows.engines import load_translator
-from transformer_mt.workflows.parents import parent_of
+from transformer_mt.workflows.parents import find_parent, parent_of
 from transformer_mt.workflows.synthesis.plan import Plan, Teacher
 from transformer_mt.workflows.synthesis.records import read_object
 from transformer_mt.workflows.synthesis.translating import is_filtered
@@ -146,6 +146,8 @@ def _files(plan: Plan) -> dict[str, Any]:
     texts = [archive_of(file) or file for file in plan.texts]
     files = [*texts, *(file for corpus in corpora for file in corpus.files())]
     models = [one.run / WEIGHTS for one in plan.teachers if one.config is None]
+    if plan.config.training.start_from is not None:
+        models.append(find_parent(plan.config) / WEIGHTS)
     return {f"{FILE}{one.path}": one.sha256 or one.version for one in map(CorpusFile.of, [*files, *models])}
 
 

@@ -117,6 +117,9 @@ class Plan:
         files = [file for one in given for file in files_like(one)]
         for file in files:
             check_exists(file)
+            if file.is_fifo():
+                remedy = "Write it to a file first: a synthesis that goes on after an interruption reads it again."
+                raise TmtError("a pipe can be read only once", place=file, remedy=remedy)
         return files
 
     @cached_property
