@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -122,6 +123,12 @@ def test_a_wrong_language_is_named_with_its_option_and_a_hint(config: Config) ->
             direction_for(config.data, to, source, zero_shot=True)
         assert caught.value.place == place
         assert remedy in caught.value.remedy
+
+
+@pytest.mark.parametrize("given", [{"to": ["de"]}, {"to": "de", "source": 1}])
+def test_a_language_is_one_code(model: Interpreter, given: dict[str, Any]) -> None:
+    with pytest.raises(TmtError, match=r"(to|source): a language is one code, not (\['de'\]|1)"):
+        model.translate("x", **given)
 
 
 def test_a_chosen_target_stays(model: Interpreter) -> None:

@@ -115,7 +115,9 @@ def test_a_run_begins_with_the_parent_and_validates_it_first(work: Path, capsys:
     assert loss.nats / loss.tokens == pytest.approx(first["loss"], abs=1e-4)
 
 
-def test_tags_are_new_rows_and_the_rows_of_the_parent_keep_their_bits(work: Path) -> None:
+def test_tags_are_new_rows_and_the_rows_of_the_parent_keep_their_bits(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     corpus = {"kind": "tsv", "files": "new.tsv", "split": {"validation": 30, "test": 20}, "languages": ["en", "de"]}
     data = {"directions": ["en-de"], "corpus": corpus, "workers": 1, "prepared": "prepared"}
     tmt.train(child(data=data, training={"max_epochs": None, "max_steps": 1}))
@@ -125,6 +127,7 @@ def test_tags_are_new_rows_and_the_rows_of_the_parent_keep_their_bits(work: Path
     assert all(same_bytes(one, start[name][: len(one)]) for name, one in parent.items())
     assert len(start["source_embedding.tokens.weight"]) == len(parent["source_embedding.tokens.weight"]) + 1
     assert tmt.load("runs/child").source.tags == ("<2de>",)
+    assert "tokenizers those of runs/words\n" in capsys.readouterr().err, "a tag is no token of the corpus"
 
 
 @pytest.mark.parametrize("several", [True, False])

@@ -115,7 +115,8 @@ class Parent:
 
     def figures(self, selection: Selection, codecs: Mapping[str, Codec]) -> ParentFigures:
         """What to report. codecs: the new ones, by side."""
-        tokens = dict(zip(SIDES, map(len, self.codecs), strict=True))
+        old = dict(zip(SIDES, self.codecs, strict=True))
+        tokens = {side: len(codec) for side, codec in old.items()}
         seen: dict[str, dict[str, int]] = {}
         checked = dict.fromkeys(SIDES, 1.0)
         trained_on = self.trained_on
@@ -126,7 +127,8 @@ class Parent:
                 for side in SIDES:
                     found, checked[side] = trained_on.seen(keys[side])
                     seen[split][side] += found
-        added = {side: len(codecs[side]) - tokens[side] for side in SIDES}
+        tags = {side: len(codecs[side].tags) - len(old[side].tags) for side in SIDES}  # these are no text
+        added = {side: len(codecs[side]) - tokens[side] - tags[side] for side in SIDES}
         complete = trained_on is not None and trained_on.complete
         return ParentFigures(self.name, tokens, added, trained_on is not None, complete, seen, checked)
 

@@ -41,6 +41,9 @@ def direction_for(data: DataConfig, to: str | None, source: str | None, zero_sho
     zero_shot: whether it may be a direction that the model was not trained for
     Raises TmtError if the model does not have it, or if several targets fit.
     """
+    for name, code in (("to", to), ("source", source)):
+        if code is not None and not isinstance(code, str):
+            raise TmtError(f"a language is one code, not {code!r}", place=name, remedy=f'For example:  {name}="en"')
     if "" in (to, source):
         option = "--to" if to == "" else "--from"
         raise TmtError("a language is empty", place=option, remedy="Name a code, such as en, or leave the option away.")
