@@ -60,10 +60,12 @@ class RandomSearch:
 
     @property
     def attention(self) -> str:
-        """Whose attention to a past the first steps of a full batch take."""
+        """Whose attention to a past the first steps of a full batch of sentences of mean length take."""
         weight = self.model.generator.weight
         heads = self.model.decoder.layers[0].self_attention.n_heads
-        example = weight.new_empty(self.budget.sentences, heads, self.decoding.beam, weight.shape[1] // heads)
+        beam, tokens = self.decoding.beam, sum(len(one.source) for one in self.requests) / len(self.requests)
+        sentences = min(self.budget.sentences, int(self.budget.tokens / (beam * tokens)))
+        example = weight.new_empty(sentences, heads, beam, weight.shape[1] // heads)
         with torch.inference_mode():
             return "PyTorch's" if attention.own_attention(example, example, example) is None else "ours"
 

@@ -132,7 +132,7 @@ CAUSES = {
     "corpora.tables.require_few_wrong": "Usually a separator stands inside a sentence that is not quoted.",
     "corpora.text.read_parallel": "Usually one file lost its empty lines, or a sentence holds a line break.",
     "data.processes._loss_told": "The operating system ends processes when memory runs out.",
-    "workflows.test_sets.test_set_of": "A model must be scored with the splits that it was trained with.",
+    "workflows.test_sets._split_of": "A model must be scored with the splits that it was trained with.",
     "data.selection._divide": "Validation and test together must leave pairs for training.",
     "data.store._damaged": "A copy was cut short, or the files were changed after `tmt prepare`.",
     "decoding.batches._in_parts": "A batch that does not fit is split, but this sentence does not fit alone.",

@@ -95,7 +95,9 @@ def test_a_signal_during_the_handling_of_a_lost_connection_does_not_hide_it(monk
     with pytest.raises((TmtError, SystemExit)) as caught:
         train()
     if lost:
-        assert f"process {rank} of 2 has lost the others: one of them has ended" in str(caught.value)
+        assert f"interrupted; process {rank} of 2 has lost the others: one of them has ended" in str(caught.value)
+        assert isinstance(caught.value, TmtError)
+        assert caught.value.exit_code == 130
     else:
         assert "interrupted" in str(caught.value) if rank == 0 else isinstance(caught.value, SystemExit)
 

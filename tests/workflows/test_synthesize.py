@@ -382,15 +382,35 @@ def test_changed_settings_and_files_are_noticed(numbers: Any, here: Path):
     assert contents(here / "data" / "synthetic", here / "prepared", here / "runs") == before
 
 
-def test_another_model_to_start_from_is_noticed(numbers: Any, here: Path):
-    values = values_of(numbers, here)
-    train(Config.model_validate(values), here / "parent")
+def test_another_model_to_start_from_is_noticed_until_it_is_not_read_again(numbers: Any, here: Path):
+    values = values_of(numbers, here, teacher=["training.start_from=other"], teachers=1)
+    for name in ("parent", "other"):
+        train(Config.model_validate(values), here / name)
     training = {**values["training"], "start_from": "parent"}
     config = Config.model_validate({**values, "training": training, "name": "child"})
-    synthesize(config, "distill")
-    train(Config.model_validate(values), here / "parent", overrides=["training.max_epochs=4"])
-    with pytest.raises(TmtError, match=r"other settings or files[^$]*file parent"):
+    report = synthesize(config, "distill")
+    assert report.train is not None
+    plan = here / "data" / "synthetic" / "child-distill" / "plan.json"
+    before = json.loads(plan.read_text(encoding="utf-8"))
+    assert {key for key in before if key.startswith("model ")} == {"model parent", "model other"}
+    shutil.rmtree(here / "parent")  # all runs have begun
+    assert synthesize(config, "distill").train is not None
+    shutil.rmtree(report.train.run)
+    train(Config.model_validate(values), here / "parent", overrides=["training.max_epochs=1"])
+    with pytest.raises(TmtError, match=r"other settings or files[^$]*model parent"):
         synthesize(config, "distill")
+    older = {key: value for key, value in before.items() if not key.startswith("model ")}
+    plan.write_text(json.dumps(older), encoding="utf-8")
+    assert synthesize(config, "distill").train is not None
+
+
+def test_a_model_to_start_from_without_weights_is_one_message(numbers: Any, here: Path):
+    values = values_of(numbers, here)
+    train(Config.model_validate(values), here / "parent")
+    (here / "parent" / "model" / "model.safetensors").unlink()
+    training = {**values["training"], "start_from": "parent"}
+    with pytest.raises(TmtError, match="the file with the weights is missing"):
+        synthesize(Config.model_validate({**values, "training": training, "name": "child"}), "distill")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")

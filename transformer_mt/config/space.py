@@ -146,15 +146,16 @@ def read_space(space: str | Path | Mapping[str, Any], config: Config) -> Space:
         raise TmtError(
             f"with training.start_from, these keys cannot be searched: {', '.join(fixed)}",
             place=source.file,
-            remedy="The model that training starts from decides them. Remove these keys.",
+            remedy="They must be those of the model that training starts from, or would give trials different tokens."
+            " Remove these keys.",
         )
     return Space(ranges)
 
 
 def _is_of_parent(key: str) -> bool:
-    """Whether the model to start from decides a key, because its tokenizers or weights fit no other value."""
+    """Whether a key decides the tokens, or what the weights of the model to start from mean."""
     section, _, name = key.partition(".")
-    return section == TOKENIZERS or (section == "model" and name not in FREE)
+    return section == TOKENIZERS or (section == "model" and name not in set(FREE) - {"max_positions"})
 
 
 def _read(file: str | Path) -> YamlSource:

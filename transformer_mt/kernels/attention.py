@@ -51,16 +51,14 @@ def attention_to_past(
     """Attention of a few queries [B, H, Q, K] while decoding; returns the contexts [B, H, Q, K].
 
     bias: added to the scores; 0 where a query may attend, minus infinity elsewhere. Each query must have a 0.
-    Many rows have a kernel of our own on a GPU (`past_attention`). Without it, and on a CPU, the written-out formula is
-    faster than PyTorch's fused kernel; on a GPU only if rows have one query, because a block of that kernel has 64.
+    On a GPU, many rows have a kernel of our own (`past_attention`). Without it, many rows with one query each take the
+    written-out formula, because a block of PyTorch's fused kernel has 64 queries. On a CPU, the formula is faster.
     """
-    shape = query_BHQK.shape
     if query_BHQK.device.type != "cpu":
-        has_many = shape[0] * shape[1] >= MANY_HEADS
-        own = own_attention(query_BHQK, key_BHMK, value_BHMK) if has_many else None
+        own = own_attention(query_BHQK, key_BHMK, value_BHMK)
         if own is not None:
             return own(query_BHQK, key_BHMK, value_BHMK, bias_BHQM)
-        if shape[2] > 1 or not has_many:
+        if query_BHQK.shape[2] > 1 or not _has_many(query_BHQK):
             return F.scaled_dot_product_attention(query_BHQK, key_BHMK, value_BHMK, attn_mask=bias_BHQM)
     scores_BHQM = query_BHQK @ key_BHMK.transpose(-2, -1) / math.sqrt(query_BHQK.shape[-1])
     if bias_BHQM is not None:
@@ -69,10 +67,15 @@ def attention_to_past(
 
 
 def own_attention(query_BHQK: Tensor, key_BHMK: Tensor, value_BHMK: Tensor) -> Callable[..., Tensor] | None:
-    """Our own kernel for such queries to a past; None where it is not made for them, or does not work."""
-    is_usual = query_BHQK.is_cuda and not torch.is_grad_enabled() and value_BHMK.shape == key_BHMK.shape
-    module = _past_attention() if is_usual else None
+    """Our own kernel for such queries to a past; None where they are few, it is not made for them, or does not work."""
+    if not query_BHQK.is_cuda or torch.is_grad_enabled() or not _has_many(query_BHQK):
+        return None
+    module = _past_attention() if value_BHMK.shape == key_BHMK.shape else None
     return module.attend if module is not None and module.fits(query_BHQK) else None
+
+
+def _has_many(query_BHQK: Tensor) -> bool:
+    return query_BHQK.shape[0] * query_BHQK.shape[1] >= MANY_HEADS
 
 
 @functools.cache

@@ -120,13 +120,13 @@ def attend(query_BHQK: Tensor, key_BHMK: Tensor, value_BHMK: Tensor, bias_BHQM: 
 def works(device: torch.device, dtype: torch.dtype, width: int, n_queries: int) -> bool:
     """Whether Triton can start the kernel on a device, and random contexts there are those of the formula."""
     generator = torch.Generator().manual_seed(1)
-    query, key, value = (
-        torch.randn(3, 2, length, width, generator=generator).to(device, dtype) for length in (n_queries, 150, 150)
-    )
+    lengths = n_queries, 150, 150
+    numbers = [torch.randn(3, 2, length, width, generator=generator) for length in lengths]
     allowed = torch.rand(3, 1, n_queries, 150, generator=generator) < 0.5
     allowed[0, ..., 70:], allowed[1, ..., :70], allowed[:2, ..., 69:71] = False, False, True
-    bias = torch.zeros(allowed.shape).masked_fill_(~allowed, -math.inf).to(device, dtype)
+    numbers.append(torch.zeros(allowed.shape).masked_fill_(~allowed, -math.inf))
     try:
+        query, key, value, bias = (x.to(device, dtype) for x in numbers)
         found = [attend(query, key, value, one) for one in (bias, None)]
     except Exception:  # Triton needs a C compiler and Python's headers; packages may be missing, or too old
         return False

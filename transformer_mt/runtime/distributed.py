@@ -171,8 +171,10 @@ class World:
             except KeyboardInterrupt as interruption:  # the group must not end while the thread uses it
                 failure, own.exit_code = interruption, INTERRUPTED
         try:
+            if lost and failure is not None:
+                raise failure from lost[0]
             if lost:
-                raise failure or lost[0]
+                raise lost[0]
             self._raise_first(outcomes, failure)
             if failure is not None:  # a Ctrl-C after the work had ended
                 raise failure
@@ -319,7 +321,10 @@ def join_world() -> Iterator[World]:
         _forget_locals(error)
         if broken is None:
             raise
-        raise _lost(world, broken) from None
+        lost = _lost(world, broken)
+        if broken is error:
+            raise lost from None
+        raise TmtError(f"interrupted; {lost.message}", remedy=lost.remedy, exit_code=INTERRUPTED) from None
     else:
         gc.collect()  # see _forget_locals. Not after a failure: torchrun could end the process before it prints
     finally:
@@ -337,7 +342,7 @@ def _broken_connection(error: BaseException) -> RuntimeError | None:
     """
     failed: BaseException | None = error
     while failed is not None and _exit_code(failed) == INTERRUPTED:
-        failed = failed.__context__
+        failed = failed.__cause__ or failed.__context__
     if isinstance(failed, RuntimeError) and (isinstance(failed, dist.DistError) or _LOST.search(str(failed))):
         return failed
     return None

@@ -324,12 +324,14 @@ def _tokenizer(report: DataReport, side: str) -> Iterator[Remark]:
         own = words if report.counts_words[side] else pieces
         yield Remark(
             f"{figures.unknown_rate:.1%} of the {language} tokens in validation are unknown",
-            own if report.parent is None else "tokenizer.extend adds tokens of this corpus to those of the parent.",
+            own if report.parent is None else "tokenizer.extend adds tokens of this corpus, if the parent has no tags.",
         )
     if figures.tokens_per_word > MANY_TOKENS and not report.counts_words[side]:
         yield Remark(
             f"words of the {language} text take {figures.tokens_per_word:.1f} tokens on average",
-            "A larger vocab_size makes sentences shorter, and training and translation faster.",
+            "A larger vocab_size makes sentences shorter, and training and translation faster."
+            if report.parent is None
+            else "",
         )
     if side == TARGET and report.case[side] == "lower":
         yield Remark(

@@ -12,9 +12,11 @@ from transformer_mt.data.parent import Parent
 from transformer_mt.decoding.finding import find_model
 from transformer_mt.decoding.model_directory import TRAINED_ON, WEIGHTS, require_weights_fit
 from transformer_mt.errors import TmtError
+from transformer_mt.files.checksum import sha256_of
 from transformer_mt.files.lines import path_of
 from transformer_mt.files.replace import replaced_folder
 from transformer_mt.reporting.table import aligned
+from transformer_mt.runtime.weights import read_shapes
 from transformer_mt.text.codec import SOURCE, TARGET
 
 KEPT = "parent"  # in the folder of the run: the parent's tokenizers and config, without weights
@@ -40,11 +42,31 @@ def parent_of(config: Config, run: Path, fresh: bool = False) -> Parent | None:
             remedy = "Give the new run another name, so that the model it starts from stays as it is."
             raise TmtError("this run would start from its own model", place="training.start_from", remedy=remedy)
     of_parent = load_config(folder / CONFIG)
+    if folder != kept:  # a run of an older version that has begun without them goes on
+        _require_tags(config, of_parent)
     require_fit(config, of_parent)
     parent = Parent(start, folder)
     if (folder / WEIGHTS).exists():  # a stranger's config may claim any size, and a model of that size is built next
         require_weights_fit(folder, of_parent, *map(len, parent.codecs))
     return parent
+
+
+def checksum_of_parent(config: Config) -> str:
+    """The checksum of the weights to start from. Raises TmtError if they are missing, or no weights."""
+    file = find_parent(config) / WEIGHTS
+    read_shapes(file)
+    return sha256_of(file)
+
+
+def _require_tags(config: Config, parent: Config) -> None:
+    """Raises TmtError if the parent reads a tag before each source, and the config would train it without."""
+    if parent.data.directions is not None and config.data.directions is None:
+        raise TmtError(
+            f"the model in {config.training.start_from} has directions, so it reads a tag before each source",
+            place="training.start_from",
+            remedy=f"In `data`, write  directions: [{config.data.direction}]  in place of source and target, or choose"
+            " another model.",
+        )
 
 
 def find_parent(config: Config) -> Path:
@@ -58,10 +80,6 @@ def find_parent(config: Config) -> Path:
 
 def require_fit(config: Config, parent: Config) -> None:
     """Raises TmtError with a table of the keys whose values differ, if weights or tokenizers cannot be used."""
-    if parent.data.directions is not None and config.data.directions is None:
-        problem = f"the model in {config.training.start_from} has directions, so it reads a tag before each source"
-        remedy = f"In `data`, write  directions: [{config.data.direction}]  in place of source and target."
-        raise TmtError(problem, place="training.start_from", remedy=remedy)
     rows = [[" ".join(["", "", key]), *values.split(" | ")] for key, values in _misfits(config, parent)]
     if config.model.positions == "learned" == parent.model.positions and config.max_positions != parent.max_positions:
         rows.append(["  model.max_positions", str(parent.max_positions), str(config.max_positions)])

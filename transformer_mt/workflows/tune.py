@@ -16,9 +16,7 @@ from transformer_mt.config.load import CONFIG, ConfigLike, config_of, difference
 from transformer_mt.config.runs import RUNS
 from transformer_mt.config.schema import Config
 from transformer_mt.config.space import Space, read_space, shown
-from transformer_mt.decoding.model_directory import WEIGHTS
 from transformer_mt.errors import INTERRUPTED, TmtError, from_os_error
-from transformer_mt.files.checksum import sha256_of
 from transformer_mt.files.lines import path_of
 from transformer_mt.files.lock import HeldError, lock
 from transformer_mt.files.replace import replace_text
@@ -26,7 +24,7 @@ from transformer_mt.reporting.table import duration
 from transformer_mt.training.supervisor import Supervisor
 from transformer_mt.workflows.data_report import short_report
 from transformer_mt.workflows.interruption import interrupted_error
-from transformer_mt.workflows.parents import find_parent
+from transformer_mt.workflows.parents import checksum_of_parent
 from transformer_mt.workflows.tuning.halving import REDUCTION, first_rung, why_stopped
 from transformer_mt.workflows.tuning.results import BEST, HEADINGS, PICTURE, as_json, draw, table, write_best
 from transformer_mt.workflows.tuning.study import Measure, State, Study, Trial, ranked
@@ -154,13 +152,6 @@ def _open(folder: Path, config: Config, space: Space) -> None:
     if refused := [line for line in changed if not line.startswith(_CHANGEABLE)]:
         what = "this folder contains a search with another config; these keys differ (value there | new value)"
         raise TmtError("\n    ".join([what, *refused]), place=folder, remedy=elsewhere)
-    if config.training.start_from is not None:
-        weights = sha256_of(find_parent(config) / WEIGHTS)
-        if not (folder / PARENT).exists():
-            replace_text(folder / PARENT, weights + "\n")
-        if (folder / PARENT).read_text(encoding="utf-8") != weights + "\n":
-            what = f"the model in {config.training.start_from} is not that with which this search began"
-            raise TmtError(what, place="training.start_from", remedy=f"Bring that model back. {elsewhere}")
 
 
 def _say(line: str) -> None:
@@ -195,6 +186,7 @@ class _Search:
     def run(self) -> TuneReport:
         self._introduce()
         if not self.is_over():
+            self._require_same_parent()
             prepared = self.bench.prepared(self.config)  # mistakes in the corpus are not those of a trial
             if prepared.is_new:
                 _say("\n".join(short_report(prepared.report)))
@@ -211,6 +203,21 @@ class _Search:
         finally:
             self.study.spend(self.spent)
         return self._report()
+
+    def _require_same_parent(self) -> None:
+        """Raises TmtError if the model to start from is not that of the trials so far."""
+        start, file = self.config.training.start_from, self.folder / PARENT
+        if start is None:
+            return
+        now = checksum_of_parent(self.config)
+        if not self.study.trials() or not file.exists():
+            replace_text(file, now + "\n")
+        elif file.read_text(encoding="utf-8").strip() != now:
+            raise TmtError(
+                f"the model in {start} is not that with which this search began",
+                place="training.start_from",
+                remedy="Bring that model back, or choose another --run-dir.",
+            )
 
     def _next(self) -> Trial | None:
         begun = self.study.trials()
@@ -318,7 +325,7 @@ class _Search:
         if not ranked(self.study.trials(), self.measure):
             message = self._recorded(trial).message
             raise TmtError(f"{what}; the last one: {message}", place=self.bench.place(trial), remedy=_FIT)
-        _say(f"note       {what}, so the search ends here. The same command goes on with others.")
+        _say(f"note       {what}, so the search ends here; the same command tries others, if there are any")
 
     def _remove_checkpoints(self) -> None:
         """Keep only the weights of the best trial, and of the one that goes on."""

@@ -20,7 +20,7 @@ from transformer_mt.files.opening import archive_of
 from transformer_mt.files.replace import replace_text
 from transformer_mt.training.run_directory import FACTS, RunDirectory
 from transformer_mt.workflows.engines import load_translator
-from transformer_mt.workflows.parents import find_parent, parent_of
+from transformer_mt.workflows.parents import KEPT, checksum_of_parent, parent_of
 from transformer_mt.workflows.synthesis.plan import Plan, Teacher
 from transformer_mt.workflows.synthesis.records import read_object
 from transformer_mt.workflows.synthesis.translating import is_filtered
@@ -29,7 +29,7 @@ PLAN = "plan.json"
 # Keys that change no sentence and no weight, so they may change between two calls.
 FREE = ("runtime", "data.workers", "data.prepared")
 EPOCHS = "training.max_epochs"  # with synthetic pairs, they depend on what is kept
-FILE = "file "
+FILE, PARENT = "file ", "model "  # before the names of what is compared by its checksum
 NEW_NAME = "choose another name:  --set name=NEW"
 
 
@@ -47,10 +47,7 @@ def require_possible(plan: Plan) -> None:
     for one in plan.to_train:
         require_own_teacher(one)
     require_own_run(plan.run, plan.final_config, EPOCHS)
-    for folder, config in [
-        *((one.run, one.config) for one in plan.to_train if one.config is not None),
-        (plan.run, plan.final_config),
-    ]:
+    for config, folder in _runs(plan):
         parent_of(config, folder)
         require_replaceable(prepared_folder(config))
 
@@ -103,10 +100,16 @@ def require_same(plan: Plan) -> None:
     before = read_object(file, plan.folder)
     if not has_begun(plan):
         return
-    for written, of_files in ((_settings, False), (_files, True)):  # a corpus of other settings is not fetched
+    for written, kind in (
+        (_settings, ""),
+        (_files, FILE),
+        (_parents, PARENT),
+    ):  # other corpora are not fetched
         now = written(plan)
-        then = {key: value for key, value in before.items() if key.startswith(FILE) == of_files}
+        then = {key: value for key, value in before.items() if _kind_of(key) == kind}
         changed = [key for key in dict.fromkeys([*then, *now]) if then.get(key) != now.get(key)]
+        if kind == PARENT:  # older versions wrote none, and a run that has begun does not read its parent again
+            changed = [key for key in changed if key in then and key in now]
         if changed:
             raise _changed_error(plan, [f"{key}: {then.get(key)} | {now.get(key)}" for key in changed])
 
@@ -121,7 +124,7 @@ def has_begun(plan: Plan) -> bool:
 def begin(plan: Plan) -> None:
     """Write what the result depends on, unless the synthesis has begun."""
     if not has_begun(plan):
-        values = _settings(plan) | _files(plan)
+        values = _settings(plan) | _files(plan) | _parents(plan)
         replace_text(plan.folder / PLAN, json.dumps(values, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -146,9 +149,27 @@ def _files(plan: Plan) -> dict[str, Any]:
     texts = [archive_of(file) or file for file in plan.texts]
     files = [*texts, *(file for corpus in corpora for file in corpus.files())]
     models = [one.run / WEIGHTS for one in plan.teachers if one.config is None]
-    if plan.config.training.start_from is not None:
-        models.append(find_parent(plan.config) / WEIGHTS)
     return {f"{FILE}{one.path}": one.sha256 or one.version for one in map(CorpusFile.of, [*files, *models])}
+
+
+def _parents(plan: Plan) -> dict[str, str]:
+    """The checksums of the models that runs of this synthesis start from, without those of runs that have begun."""
+    found = {}
+    for config, run in _runs(plan):
+        start = config.training.start_from
+        if start is not None and not (run / KEPT / CONFIG).exists():
+            found[f"{PARENT}{start}"] = checksum_of_parent(config)
+    return found
+
+
+def _runs(plan: Plan) -> list[tuple[Config, Path]]:
+    """What is trained, and where."""
+    teachers = [(one.config, one.run) for one in plan.to_train if one.config is not None]
+    return [*teachers, (plan.final_config, plan.run)]
+
+
+def _kind_of(key: str) -> str:
+    return next((kind for kind in (FILE, PARENT) if key.startswith(kind)), "")
 
 
 def _changed_error(plan: Plan, changed: Sequence[str]) -> TmtError:

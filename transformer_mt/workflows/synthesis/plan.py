@@ -118,8 +118,8 @@ class Plan:
         for file in files:
             check_exists(file)
             if file.is_fifo():
-                remedy = "Write it to a file first: a synthesis that goes on after an interruption reads it again."
-                raise TmtError("a pipe can be read only once", place=file, remedy=remedy)
+                again = "Write it to a file first: a synthesis that goes on after an interruption reads it again."
+                raise TmtError("a pipe can be read only once", place=file, remedy=again)
         return files
 
     @cached_property
