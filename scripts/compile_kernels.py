@@ -12,16 +12,21 @@ from __future__ import annotations
 import argparse
 import re
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-import triton
-import triton.backends.nvidia
-from triton.backends.compiler import GPUTarget
-from triton.compiler import ASTSource
+try:
+    import triton
+    import triton.backends.nvidia
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
 
-from transformer_mt.kernels import past_attention, span_attention
+    from transformer_mt.kernels import past_attention, span_attention
+except ImportError as error:
+    print(f"compile_kernels.py: {error}; it needs Triton:  pip install triton==3.6.0", file=sys.stderr)
+    raise SystemExit(2) from None
 
 PTXAS = Path(triton.backends.nvidia.__file__).parent / "bin" / "ptxas"
 TYPES = {"bfloat16": "bf16", "float32": "fp32"}

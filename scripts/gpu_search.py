@@ -59,7 +59,7 @@ class RandomSearch:
         return budget_for([self.model], self.decoding, self.decoding.beam)
 
     @property
-    def attention(self) -> str:
+    def whose_attention(self) -> str:
         """Whose attention to a past the first steps of a full batch of sentences of mean length take."""
         weight = self.model.generator.weight
         heads = self.model.decoder.layers[0].self_attention.n_heads
@@ -94,7 +94,7 @@ def decode(run: Run, beam: int, narrow: bool, batch_tokens: int | None = None, o
         {
             "search": translate.name,
             "weights": translate.weights,
-            "attention": translate.attention,
+            "attention": translate.whose_attention,
             "batch": f"{budget.sentences:,} sentences, {budget.tokens:,} tokens",
             "sentences/s": len(found) / seconds,
             "tokens/s": tokens / seconds,

@@ -17,10 +17,8 @@ from transformer_mt.errors import TmtError
 
 CONFIG = "config.yaml"  # in the folder of a run, a model or an export: its config with all defaults
 START = ("training", "start_from")
-FREE = (  # keys of `model` that may differ from those of the model to start from; all others decide what weights mean
-    *("dropout", "attention_dropout", "feed_forward_dropout", "attention", "norm_kernel", "embedding_init"),
-    "max_positions",  # compared as it takes effect
-)
+# Keys of `model` that may differ from those of the model to start from; all others decide what its weights mean.
+FREE_OF_MODELS = ("dropout", "attention_dropout", "feed_forward_dropout", "attention", "norm_kernel", "embedding_init")
 SIDES = ("source", "target")  # of a tokenizer section with one for each language
 
 

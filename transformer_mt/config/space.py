@@ -17,7 +17,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from transformer_mt.config.inheritance import FREE
+from transformer_mt.config.inheritance import FREE_OF_MODELS
 from transformer_mt.config.load import put_value
 from transformer_mt.config.problems import problems_of_values, value_problem
 from transformer_mt.config.schema import Config
@@ -155,7 +155,7 @@ def read_space(space: str | Path | Mapping[str, Any], config: Config) -> Space:
 def _is_of_parent(key: str) -> bool:
     """Whether a key decides the tokens, or what the weights of the model to start from mean."""
     section, _, name = key.partition(".")
-    return section == TOKENIZERS or (section == "model" and name not in set(FREE) - {"max_positions"})
+    return section == TOKENIZERS or (section == "model" and name not in FREE_OF_MODELS)
 
 
 def _read(file: str | Path) -> YamlSource:

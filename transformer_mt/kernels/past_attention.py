@@ -101,16 +101,15 @@ def attend(query_BHQK: Tensor, key_BHMK: Tensor, value_BHMK: Tensor, bias_BHQM: 
         x if x.stride(3) == 1 else x.contiguous() for x in (query_BHQK, key_BHMK, value_BHMK)
     )
     n_keys = key_BHMK.shape[2]
-    bias_BQM = query_BHQK  # a tensor that nobody reads
-    bias_strides: tuple[int, ...] = (0, 0)
+    bias_BQM = query_BHQK[:, 0]  # without a bias, nobody reads it
     if bias_BHQM is not None:
         bias_BQM = (bias_BHQM if bias_BHQM.stride(3) == 1 else bias_BHQM.contiguous())[:, 0]
         bias_BQM = bias_BQM.expand(n_sentences, n_queries, n_keys)
-        bias_strides = bias_BQM.stride()[:2]
     context_BQHK = query_BHQK.new_empty(n_sentences, n_queries, heads, width)  # so that heads stand side by side
     strides = [stride for one in (query_BHQK, key_BHMK, value_BHMK) for stride in one.stride()[:3]]
+    strides += bias_BQM.stride()[:2]
     _attend[(n_sentences * heads,)](
-        query_BHQK, key_BHMK, value_BHMK, bias_BQM, context_BQHK, n_keys, heads, width**-0.5, *strides, *bias_strides,
+        query_BHQK, key_BHMK, value_BHMK, bias_BQM, context_BQHK, n_keys, heads, width**-0.5, *strides,
         HAS_BIAS=bias_BHQM is not None, WIDTH=width, num_warps=1, **sizes(n_queries, width),
     )  # fmt: skip
     return context_BQHK.transpose(1, 2)

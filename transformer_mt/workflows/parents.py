@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from transformer_mt.config.inheritance import FREE
+from transformer_mt.config.inheritance import FREE_OF_MODELS
 from transformer_mt.config.load import CONFIG, differences, load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.data.parent import Parent
@@ -101,9 +101,11 @@ def _misfits(config: Config, parent: Config) -> list[tuple[str, str]]:
     for line in differences(parent, config):
         key, _, values = line.partition(": ")
         section, _, name = key.partition(".")
-        free = name in FREE if section == "model" else name.rpartition(".")[2] in FREE_OF_TOKENIZERS
+        free = name in FREE_OF_MODELS if section == "model" else name.rpartition(".")[2] in FREE_OF_TOKENIZERS
         if key in ("data.source", "data.target") and config.data.directions:
             continue  # tags are added to the vocabulary
+        if key == "model.max_positions":
+            continue  # compared as it takes effect
         if key.startswith(FITTING) and not free:
             found.append((key, values))
     return found

@@ -343,10 +343,10 @@ class _Search:
             what = f"no trial was validated, and {len(failed)} failed; the last one: {failed[-1].message}"
             raise TmtError(what, place=self.bench.place(failed[-1]), remedy=_FIT)
         file = picture = None
-        if not best:
-            _say(f"note       no trial was validated in {duration(self.spent)}: give the same command more --minutes")
         if best:
             file = self.folder / BEST
             write_best(self.config, self.bench.config_of(best[0]), trials, self.space, self.measure, file)
             picture = draw(trials, self.measure, self.folder / PICTURE)
+        else:
+            _say(f"note       no trial was validated in {duration(self.spent)}: give the same command more --minutes")
         return TuneReport(self.folder, self.measure, file, picture, self.spent, trials, self.space)

@@ -100,11 +100,8 @@ def require_same(plan: Plan) -> None:
     before = read_object(file, plan.folder)
     if not has_begun(plan):
         return
-    for written, kind in (
-        (_settings, ""),
-        (_files, FILE),
-        (_parents, PARENT),
-    ):  # other corpora are not fetched
+    # In this order, so that corpora of other settings are not fetched.
+    for written, kind in ((_settings, ""), (_files, FILE), (_parents, PARENT)):
         now = written(plan)
         then = {key: value for key, value in before.items() if _kind_of(key) == kind}
         changed = [key for key in dict.fromkeys([*then, *now]) if then.get(key) != now.get(key)]
