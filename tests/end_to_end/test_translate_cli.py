@@ -299,3 +299,12 @@ def test_the_prompt_continues_after_bytes_that_are_not_utf8(tiny_model: Path) ->
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 0
+
+
+def test_no_compiler_is_imported(tiny_model: Path) -> None:
+    """torch imports it for arithmetic on its device `meta`, and it takes longer than all else that the command does."""
+    program = "import sys; from transformer_mt.cli.main import main; main(sys.argv[1:]); print([*sys.modules])"
+    command = [sys.executable, "-c", program, "translate", "--model", str(tiny_model), "abc def"]
+    done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=True)
+    assert "'torch'" in done.stdout
+    assert "'torch._dynamo'" not in done.stdout

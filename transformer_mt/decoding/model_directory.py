@@ -9,6 +9,7 @@ scores.json          what `tmt evaluate` measured; absent before
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 from collections.abc import Mapping, Sequence
@@ -48,6 +49,7 @@ from transformer_mt.text.codec import (
 WEIGHTS, TRAINED_ON = "model.safetensors", "trained_on.safetensors"
 _CHECKSUMS = "sha256"  # one entry in the file of the weights, because safetensors writes several in a random order
 _TENSORS = "tensors"  # in place of a file's name: of the weights
+_SPARE = 8  # a model has at least an eighth of `_most_numbers` for its sizes, or little to lose
 _REMEDY = (
     "Copy the whole model folder again: weights and tokenizers belong together. If it belongs to a run, move it away;"
     " `tmt average --run RUN` then writes it again from the checkpoints."
@@ -69,7 +71,8 @@ class ModelDirectory:
 def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> ModelDirectory:
     """The model in eval mode, on the device. Raises TmtError if the folder is incomplete or damaged.
 
-    The folder may come from a stranger: nothing larger than its files is allocated before all sizes have been compared.
+    The folder may come from a stranger: nothing many times larger than its files is allocated before all sizes have
+    been compared.
     """
     recover(folder)
     if not (folder / CONFIG).is_file() or not (folder / WEIGHTS).is_file():
@@ -81,8 +84,11 @@ def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> Mo
     config, file = load_config(folder / CONFIG), folder / WEIGHTS
     shapes = read_shapes(file)
     source, target = load_codecs(folder, _rows(shapes, SOURCE), _rows(shapes, TARGET))
-    require_weights_fit(folder, config, len(source), len(target))
-    model = build_model(config, len(source), len(target), device)
+    sizes = len(source), len(target)
+    _require_layers(folder, config, shapes)
+    if _most_numbers(config, sum(sizes)) > _SPARE * sum(map(math.prod, shapes.values())):
+        require_weights_fit(folder, config, *sizes)  # needs no memory, but a second to import what torch needs for it
+    model = build_model(config, *sizes, device)
     load_weights(model, read_model_weights(folder), file)
     return ModelDirectory(folder, config, model.eval(), source, target)
 
@@ -94,13 +100,25 @@ def require_weights_fit(folder: Path, config: Config, source_size: int, target_s
     """
     file = folder / WEIGHTS
     shapes = read_shapes(file)
+    _require_layers(folder, config, shapes)
+    with torch.device("meta"):
+        require_fit(build_model(config, source_size, target_size, "meta"), shapes, file)
+
+
+def _require_layers(folder: Path, config: Config, shapes: Mapping[str, Sequence[int]]) -> None:
     for stack, layers in (("encoder", config.model.encoder_layers), ("decoder", config.model.decoder_layers)):
         found = len({name.split(".")[2] for name in shapes if re.match(rf"{stack}\.layers\.\d", name)})
         if found != layers:
             problem = f"the weights do not fit the model: {found} {stack} layers in the file, {layers} in the config"
-            raise TmtError(problem, place=file, remedy=f"Set model.{stack}_layers in {folder / CONFIG} to {found}.")
-    with torch.device("meta"):
-        require_fit(build_model(config, source_size, target_size, "meta"), shapes, file)
+            remedy = f"Set model.{stack}_layers in {folder / CONFIG} to {found}."
+            raise TmtError(problem, place=folder / WEIGHTS, remedy=remedy)
+
+
+def _most_numbers(config: Config, vocabularies: int) -> int:
+    """No model of these sizes has more, but for biases. vocabularies: tokens of both"""
+    model, rows = config.model, vocabularies + config.max_positions
+    layer = 8 * model.d_model**2 + 3 * model.d_model * model.d_ff  # two attentions and SwiGLU
+    return (model.encoder_layers + model.decoder_layers) * layer + 2 * rows * model.d_model
 
 
 def read_model_weights(folder: Path) -> dict[str, Tensor]:
