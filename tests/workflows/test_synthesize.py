@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 import shutil
@@ -429,6 +430,17 @@ def test_the_reports_of_new_data_are_shown(numbers: Any, here: Path, capsys: pyt
     )
     synthesize(config, "distill")
     assert "pairs      " not in capsys.readouterr().err
+
+
+def test_a_training_that_must_begin_again_says_how(numbers: Any, here: Path, monkeypatch: pytest.MonkeyPatch):
+    def never_finite(*_: object) -> float:
+        return math.nan
+
+    monkeypatch.setattr("transformer_mt.training.validation.mean_nll", never_finite)
+    with pytest.raises(TmtError, match="not a finite number") as error:
+        synthesize(Config.model_validate(values_of(numbers, here)), "distill")
+    run = Path("runs", "numbers-teacher-en-de-2")
+    assert error.value.remedy.endswith(f"has no --fresh: move {run} away, and run the same command again.")
 
 
 def test_a_teacher_of_other_settings_is_not_used(numbers: Any, here: Path):

@@ -22,6 +22,7 @@ from transformer_mt.files.replace import recover, replace_text
 from transformer_mt.reporting.notes import note
 from transformer_mt.reporting.table import aligned
 from transformer_mt.runtime.distributed import World, join_world
+from transformer_mt.training.run_directory import FRESH
 from transformer_mt.workflows.data_report import short_report
 from transformer_mt.workflows.parents import parent_of
 from transformer_mt.workflows.prepare import prepare_with
@@ -167,7 +168,7 @@ class _Synthesis:
         main(lambda: self._require_no_leak(done, held_out), "the search for leaks")
         final, counts[PREPARED_ROW] = main(self._final, "the data to be prepared")
         self._begin(f"train {plan.name}")
-        trained = train_in(self.world, final, plan.run)
+        trained = self._train_in(final, plan.run)
         report = SynthesisReport(plan.method, plan.folder, counts, 0, final.training.max_epochs, trained)
         main(lambda: replace_text(plan.folder / REPORT, json.dumps(report.to_json(), indent=1) + "\n"))
         return report
@@ -217,7 +218,15 @@ class _Synthesis:
             return self._prepared(teacher.config, teacher.run)[0] if teacher.is_augmented else teacher.config
 
         if not self.world.from_main(is_finished):
-            train_in(self.world, self.world.from_main(config, "the data to be prepared"), teacher.run)
+            self._train_in(self.world.from_main(config, "the data to be prepared"), teacher.run)
+
+    def _train_in(self, config: Config, run: Path) -> TrainReport:
+        try:
+            return train_in(self.world, config, run)
+        except TmtError as error:
+            if FRESH in error.remedy:
+                error.remedy += f"\n  `tmt synthesize` has no --fresh: move {run} away, and run the same command again."
+            raise
 
     def _translate(self, part: Part, held_out: HeldOut) -> Counts:
         if not self.world.from_main(lambda: is_filtered(self.plan, part)):
