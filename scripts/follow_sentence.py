@@ -74,15 +74,17 @@ class Follower:
     def __init__(self, last: str) -> None:
         self.stops: list[str] = []
         self.last = last
-        self._seen: set[CodeType] = set()
+        self._seen: set[CodeType] = set()  # also those outside the package
 
     def __call__(self, frame: FrameType, event: str, value: Any) -> None:
         code = frame.f_code
         if event == "return" and code.co_name == self.last:
             sys.setprofile(None)
-        if event not in ("call", "return") or code in self._seen or code.co_name.startswith("<"):
+        if event not in ("call", "return") or code in self._seen:
             return
-        if "transformer_mt" not in Path(code.co_filename).parts or "scripts" in Path(code.co_filename).parts:
+        parts = Path(code.co_filename).parts
+        if code.co_name.startswith("<") or "transformer_mt" not in parts or "scripts" in parts:
+            self._seen.add(code)
             return
         names = code.co_varnames[: code.co_argcount] if event == "call" else tuple(frame.f_locals)
         seen = [frame.f_locals[name] for name in names if name in frame.f_locals and name != "self"]
