@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -67,17 +68,34 @@ def test_a_direction_is_not_guessed(client: Client, path: str) -> None:
     ):
         refused = answer(**asked)
         assert refused.status_code == 400
-        assert f"has several directions that fit: {fitting}; say the target" in refused.json()["error"]
+        assert f"several directions fit: {fitting}; say the target" in refused.json()["error"]
     for text, source in ((korean, "ko"), (german, "de"), ("...", "ko")):
         found = answer(text=text, target="en").json()
         assert (found["source"], found["target"]) == (source, "en")
     refused = answer(text=korean, target="de")
     assert refused.status_code == 400
     assert "looks like ko" in refused.json()["error"]
-    assert "translates into de from en" in refused.json()["error"]
+    assert "de is translated from en;" in refused.json()["error"]
     assert answer(text=korean, source="en", target="de").json()["source"] == "en"
     assert answer(text="a dog", target="de").json()["source"] == "en"
     assert answer(text=korean, source="ko").json()["target"] == "en", "only one fits"
+
+
+@pytest.mark.parametrize("path", ["/v1/translate", "/v1/inside"])
+def test_a_direction_is_not_guessed_among_several_models_either(tiny_model: Path, tmp_path: Path, path: str) -> None:
+    reverse = Path(shutil.copytree(tiny_model, tmp_path / "reverse" / "model"))
+    text = (reverse / "config.yaml").read_text(encoding="utf-8")
+    text = text.replace("source: en", "source: SOURCE", 1).replace("target: de", "target: en", 1)
+    (reverse / "config.yaml").write_text(text.replace("SOURCE", "de", 1), encoding="utf-8")
+    models = load_models([tiny_model, reverse], LIMITS, Computing("cpu", 1))
+    client = Client(make_app(models, limits=LIMITS))
+    refused = client.post(path, json={"text": "Die Katze schläft heute nicht."})
+    assert refused.status_code == 400
+    assert "several directions fit: en to de, de to en; say the target" in refused.json()["error"]
+    assert client.post(path, json={"text": "hello", "target": "en"}).json()["source"] == "de", "only one fits"
+    assert client.post(path, json={"text": "hello", "model": models.served[1].name}).json()["target"] == "en"
+    client.run(models.close())
+    client.close()
 
 
 def test_the_inside_shows_the_tag_as_a_token(client: Client, many_model: Path) -> None:

@@ -118,7 +118,7 @@ def test_what_the_model_does_not_know_is_noted(client: httpx.Client) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "word"),
     [
-        ({"text": "  "}, 400, "words"),
+        ({"text": "  ", "source": "ko"}, 400, "words"),
         ({"text": "가", "beam": 9}, 400, "beam"),
         ({"text": "가", "source": "fr"}, 400, "ko"),
         ({"text": "가" * 2001}, 400, "text"),
@@ -136,14 +136,14 @@ def test_a_wrong_request_gets_a_plain_sentence(
 
 def test_an_engine_without_an_inside_says_so(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inside, "Translator", int)  # the served ones are of another class
-    for answer in (client.post("/v1/inside", json={"text": "가"}), client.get("/v1/models/ko-en/positions")):
+    for answer in (client.post("/v1/inside", json={"text": "가", "source": "ko"}), client.get("/v1/models/ko-en/positions")):
         assert answer.status_code == 400
         assert "CTranslate2" in answer.json()["error"]
 
 
 def test_a_sentence_that_is_too_long_to_be_shown(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inside, "TOKENS", 5)
-    answer = client.post("/v1/inside", json={"text": SENTENCE})
+    answer = client.post("/v1/inside", json={"text": SENTENCE, "source": "ko"})
     assert answer.status_code == 413
     assert "tokens" in answer.json()["error"]
 

@@ -74,7 +74,7 @@ class ServedModel:
 
 
 class Models:
-    """All directions of the models of a server. The first model answers requests that name neither."""
+    """All directions of the models of a server."""
 
     def __init__(self, served: Sequence[ServedModel]) -> None:
         """Raises TmtError if two models have the same direction or name."""
@@ -96,26 +96,33 @@ class Models:
 
     def find(self, source: str | None, target: str | None, name: str | None = None) -> ServedModel:
         """The model of a name or direction; what is None fits all. Raises RequestError if there is none."""
-        for one in self.served:
-            if source in (None, one.source) and target in (None, one.target) and name in (None, one.name):
-                return one
-        offered = ", ".join(f"{one.source} to {one.target} (model {one.name})" for one in self.served)
-        raise RequestError(400, f"no model of this server does that; it translates {offered}")
+        return self._fitting(source, target, name)[0]
+
+    def _fitting(self, source: str | None, target: str | None, name: str | None) -> list[ServedModel]:
+        fitting = [
+            one
+            for one in self.served
+            if source in (None, one.source) and target in (None, one.target) and name in (None, one.name)
+        ]
+        if not fitting:
+            offered = ", ".join(f"{one.source} to {one.target} (model {one.name})" for one in self.served)
+            raise RequestError(400, f"no model of this server does that; it translates {offered}")
+        return fitting
 
     async def find_for(
         self, source: str | None, target: str | None, name: str | None, texts: Sequence[str]
     ) -> ServedModel:
-        """As `find`; if several directions of that model fit, the one whose source is the language of the texts.
+        """As `find`; if several directions fit, the one whose source is the language of the texts.
 
-        Raises RequestError if several targets fit, or if the texts are in another language that the model reads.
+        Raises RequestError if several targets fit, or if the texts are in another language that is read.
         """
-        first = self.find(source, target, name)
-        own = [one for one in self.served if one.batcher is first.batcher]
-        fitting = [one for one in own if source in (None, one.source) and target in (None, one.target)]
+        fitting = self._fitting(source, target, name)
+        first = fitting[0]
         if len({one.target for one in fitting}) > 1:
             offered = ", ".join(f"{one.source} to {one.target}" for one in fitting)
-            raise RequestError(400, f"model {first.name} has several directions that fit: {offered}; say the target")
-        sources = {one.source: one for one in own if one.source != first.target}
+            raise RequestError(400, f"several directions fit: {offered}; say the target")
+        read = self._fitting(None, None, name)
+        sources = {one.source: one for one in read if one.source != first.target}
         if source is not None or len(sources) == 1:
             return first
         text = " ".join(texts)[:READ]
@@ -124,8 +131,8 @@ class Models:
         other = next(iter(found))
         if found[other] > ODDS * found[best.source]:
             offered = ", ".join(one.source for one in fitting)
-            problem = f"the text looks like {other}, and model {first.name} translates into {first.target} from"
-            raise RequestError(400, f"{problem} {offered}; if it is one of these, say the source")
+            problem = f"the text looks like {other}, and {first.target} is translated from {offered}"
+            raise RequestError(400, f"{problem}; if it is one of these, say the source")
         return best
 
     def of_name(self, name: str) -> ServedModel:
