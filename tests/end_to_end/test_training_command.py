@@ -20,9 +20,11 @@ import transformer_mt
 from transformer_mt.cli.average import average
 from transformer_mt.cli.train import train
 from transformer_mt.config.load import load_config
+from transformer_mt.config.schema import Config
 from transformer_mt.data.prepare import prepare
 from transformer_mt.data.prepared import prepared_folder
 from transformer_mt.errors import TmtError
+from transformer_mt.training.run_directory import RunDirectory
 from transformer_mt.training.state import TrainState
 from transformer_mt.training.trainer import Trainer
 from transformer_mt.workflows.interruption import interrupted_error
@@ -328,6 +330,38 @@ def test_a_model_keeps_its_vocabulary_if_other_data_is_prepared(numbers: Any, tm
         train(config, place, tmp_path / "run")
     for file in ("source/vocabulary.txt", "model.safetensors"):
         assert (tmp_path / "run" / "model" / file).read_bytes() == (tmp_path / "before" / "model" / file).read_bytes()
+
+
+def test_a_run_does_not_go_on_with_another_corpus_of_the_same_config(numbers: Any, tmp_path: Path):
+    """A pattern in `files` takes what is there."""
+    rows, corpus = numbers.table.read_text("utf-8").splitlines(keepends=True), tmp_path / "corpus"
+    corpus.mkdir()
+    for name, part in (("a.tsv", rows[::2]), ("b.tsv", rows[1::2])):
+        (corpus / name).write_text("".join(part), encoding="utf-8")
+    values = numbers.values(bleu_sentences=6)
+    values["data"].update(prepared=str(tmp_path / "prepared"))
+    values["data"]["corpus"]["files"] = str(corpus / "*.tsv")
+    config = Config.model_validate(values)
+    run = transformer_mt.train(config, tmp_path / "run").run
+    weights, longer = (run / "model" / WEIGHTS).read_bytes(), "training.max_epochs=3"
+    removed = (corpus / "b.tsv").rename(tmp_path / "b.tsv")
+    with pytest.raises(TmtError, match=rf"the corpus has changed since this run started: {corpus / 'b.tsv'}"):
+        transformer_mt.train(config, run, overrides=longer)
+    with pytest.raises(TmtError, match="b.tsv, so the mean cannot be compared") as error:
+        average(run, last=2)
+    assert "--force" in str(error.value)
+    assert (run / "model" / WEIGHTS).read_bytes() == weights
+    removed.rename(corpus / "b.tsv")
+    assert transformer_mt.train(config, run, overrides=longer).steps == 33
+
+
+def test_average_waits_for_no_other_process(run: Path):
+    holder, weights = RunDirectory(run), (run / "model" / WEIGHTS).read_bytes()
+    holder.lock()
+    with pytest.raises(TmtError, match=r"another process is training here\n  Wait until it ends\.$"):
+        average(run, last=2, force=True)
+    holder.close()
+    assert (run / "model" / WEIGHTS).read_bytes() == weights
 
 
 def test_average_reports_a_folder_without_checkpoints(tmp_path: Path):

@@ -136,7 +136,10 @@ def test_a_wrong_request_gets_a_plain_sentence(
 
 def test_an_engine_without_an_inside_says_so(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inside, "Translator", int)  # the served ones are of another class
-    for answer in (client.post("/v1/inside", json={"text": "가", "source": "ko"}), client.get("/v1/models/ko-en/positions")):
+    for answer in (
+        client.post("/v1/inside", json={"text": "가", "source": "ko"}),
+        client.get("/v1/models/ko-en/positions"),
+    ):
         assert answer.status_code == 400
         assert "CTranslate2" in answer.json()["error"]
 

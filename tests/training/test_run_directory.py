@@ -110,6 +110,44 @@ def test_a_corpus_that_has_changed_is_refused(run: RunDirectory):
         run.open(config_of(), facts_of(changed))
 
 
+def file_of(path: str, sha256: str = "", version: str = "") -> dict[str, object]:
+    return {"path": path, "size": 9, "sha256": sha256, "version": version}
+
+
+@pytest.mark.parametrize(
+    ("now", "named"),
+    [
+        ([file_of("a", "1")], "b"),
+        ([file_of("b", "2")], "a"),
+        ([file_of("a", "2"), file_of("b", "1")], "the same files, in another order or number"),
+        ([file_of("a", "1"), file_of("b", "2"), file_of("c", "1")], "c"),
+        ([file_of("a", "1"), file_of("b", "1")], "b"),
+    ],
+    ids=["one removed", "the first removed", "exchanged", "one added", "one a copy of the other"],
+)
+def test_other_files_are_another_corpus(run: RunDirectory, now: list[dict[str, object]], named: str):
+    run.open(config_of(), facts_of([file_of("a", "1"), file_of("b", "2")]))
+    with pytest.raises(TmtError) as error:
+        run.open(config_of(), facts_of(now))
+    assert error.value.message.startswith("the corpus has changed since this run started: ")
+    assert named in error.value.message.rpartition(": ")[2]
+
+
+def test_a_file_at_an_address_is_known_by_its_version(run: RunDirectory):
+    run.open(config_of(), facts_of([file_of("https://a", version="1")]))
+    run.open(config_of(), facts_of([file_of("https://a", version="1")]))
+    with pytest.raises(TmtError, match="the corpus has changed since this run started: https://a"):
+        run.open(config_of(), facts_of([file_of("https://a", version="2")]))
+
+
+def test_other_tokenizers_of_the_same_corpus_are_refused(run: RunDirectory):
+    run.open(config_of(), facts_of(FILES))  # as an older version, which wrote no checksum
+    run.open(config_of(), facts_of(FILES, tokenizers="1"))
+    run.open(config_of(), facts_of(FILES, tokenizers="1"))
+    with pytest.raises(TmtError, match="its tokenizers differ now"):
+        run.open(config_of(), facts_of(FILES, tokenizers="2"))
+
+
 @pytest.mark.parametrize("corpus", ["text", 3, None, [1], [{"path": "pairs.tsv"}]])
 def test_damaged_facts_of_an_earlier_start_do_not_stop_a_run(run: RunDirectory, corpus: object):
     run.open(config_of(), facts_of(FILES))

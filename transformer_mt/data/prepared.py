@@ -120,6 +120,13 @@ class Prepared:
         except (KeyError, ValueError, TypeError, AttributeError):
             raise TmtError("the manifest is damaged", place=self.folder / MANIFEST, remedy=_PREPARE) from None
 
+    def identity(self) -> dict[str, Any]:
+        """What a run remembers of its data: the files of the corpus, and the checksum of the tokenizers."""
+        return {
+            "corpus": [file.model_dump() for file in self.manifest.files],
+            "tokenizers": self.manifest.tokenizers,
+        }
+
     @property
     def picture(self) -> Path:
         """The file with the plot of sentence lengths."""

@@ -9,6 +9,7 @@ import platform
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
@@ -165,7 +166,7 @@ class RunDirectory:
                 place=self.folder.resolve(),
                 remedy=f"Change to another folder, and give this one as --run-dir{IN_PYTHON}.",
             )
-        self._lock()
+        self.lock()
         number = 1
         while (place := self.folder.with_name(f"{self.folder.name}.{number}")).exists():
             number += 1
@@ -186,11 +187,11 @@ class RunDirectory:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._require_run()
-            self._lock()
+            self.lock()
             history = self._history()
             changed = self.require_same(config)
             if (self.folder / CONFIG).exists():
-                self._require_same_corpus(history, facts)
+                self.require_same_corpus(facts)
             # run.json first: it marks the folder as a run directory
             replace_text(self.folder / FACTS, json.dumps([*history, facts], indent=1))
             replace_text(self.folder / CONFIG, dump_config(config))
@@ -211,7 +212,7 @@ class RunDirectory:
         identity = hashlib.sha256(json.dumps(first, sort_keys=True).encode()).hexdigest()
         return Found(identity, max(self.checkpoints.steps(), default=-1))
 
-    def changed_files(self, facts: dict[str, Any]) -> list[str]:
+    def changed_files(self, facts: Mapping[str, Any]) -> list[str]:
         """The files of a corpus that have other content than at the last start of the run; they may have moved."""
         return _changed(self._history(), facts)
 
@@ -243,8 +244,11 @@ class RunDirectory:
                 remedy=f"Give a new or empty folder as --run-dir{IN_PYTHON}.",
             )
 
-    def _lock(self) -> None:
-        """Take the lock of the folder. Raises TmtError if another process has it."""
+    def lock(self, otherwise: str = f", or choose another --run-dir{IN_PYTHON}") -> None:
+        """Take the lock of the folder. Raises TmtError if another process has it.
+
+        otherwise: what else to do than wait until it ends
+        """
         self.close()
         try:
             self._held = lock(self.folder / ".lock")
@@ -252,12 +256,25 @@ class RunDirectory:
             raise TmtError(
                 "another process is training here",
                 place=self.folder,
-                remedy=f"Wait until it ends, or choose another --run-dir{IN_PYTHON}.",
+                remedy=f"Wait until it ends{otherwise}.",
             ) from None
+        except OSError as error:
+            raise from_os_error(error, "locking the folder of a run") from None
 
-    def _require_same_corpus(self, history: list[Any], facts: dict[str, Any]) -> None:
-        """Raises TmtError if the corpus has other content than at the last start; its files may have moved."""
+    def require_same_corpus(self, facts: Mapping[str, Any]) -> None:
+        """Raises TmtError if the corpus or the tokenizers have other content than at the last start of the run.
+
+        facts: with those of `Prepared.identity`. The files of the corpus may have moved.
+        """
+        history = self._history()
         changed = _changed(history, facts)
+        before = history[-1].get("tokenizers") if history else None  # older versions wrote none
+        if not changed and before and before != facts["tokenizers"]:
+            raise TmtError(
+                "the data was prepared again since this run started, and its tokenizers differ now",
+                place=self.folder,
+                remedy=f"Prepare it with the packages of the run (run.json names them), or start again with {FRESH}.",
+            )
         if changed:
             raise TmtError(
                 "the corpus has changed since this run started: " + ", ".join(changed),
@@ -285,18 +302,30 @@ class RunDirectory:
         return changed
 
 
-def _changed(history: list[Any], facts: dict[str, Any]) -> list[str]:
-    before, now = _checksums(history[-1] if history else {}), _checksums(facts)
-    changed = [path for path, digest in now.items() if before and before.get(path) != digest]
-    return changed if sorted(before.values()) != sorted(now.values()) else []
+def _changed(history: list[Any], facts: Mapping[str, Any]) -> list[str]:
+    """The files that have other contents, are new, are gone, or are read in another order."""
+    before, now = _contents(history[-1] if history else {}), _contents(facts)
+    if not before or [one for _, one in before] == [one for _, one in now]:
+        return []
+    counts_before, counts_now = (Counter(one for _, one in files) for files in (before, now))
+    new, gone = counts_now - counts_before, counts_before - counts_now
+    changed = [one[0] for one in now if one[1] in new and one not in before]
+    changed += [one[0] for one in before if one[1] in gone and one not in now]
+    return list(dict.fromkeys(changed)) or ["the same files, in another order or number"]
 
 
-def _checksums(facts: dict[str, Any]) -> dict[str, str]:
-    """The checksum of each corpus file, by path; empty if the facts are damaged."""
+def _contents(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Path and contents of each corpus file, in the order in which they are read; empty if the facts are damaged.
+
+    The contents are a checksum, or of a file at an address without one, what is known of it.
+    """
     try:
-        return {str(file["path"]): str(file["sha256"]) for file in facts["corpus"]}
+        return [
+            (str(file["path"]), str(file["sha256"] or f"{file['path']} {file.get('version')} {file.get('size')}"))
+            for file in facts["corpus"]
+        ]
     except (TypeError, KeyError):
-        return {}
+        return []
 
 
 class Found(NamedTuple):
@@ -312,10 +341,14 @@ class Found(NamedTuple):
     is_another: bool = False
 
 
-def facts_of(files: list[dict[str, Any]], processes: int = 1, launchers: Sequence[str] = ()) -> dict[str, Any]:
+def facts_of(
+    corpus: list[dict[str, Any]], tokenizers: str = "", processes: int = 1, launchers: Sequence[str] = ()
+) -> dict[str, Any]:
     """What is needed to repeat a run, besides its config: versions, git state, machine, command, corpus checksums.
 
-    files: of the corpus, each with `path` and `sha256`. processes: number of training processes.
+    corpus:    its files, each with `path` and `sha256`
+    tokenizers: their checksum
+    processes: number of training processes
     launchers: see `launcher`
     """
     packages = dict.fromkeys(("transformer_mt", *PACKAGES), "not installed")
@@ -331,7 +364,8 @@ def facts_of(files: list[dict[str, Any]], processes: int = 1, launchers: Sequenc
         "machine": f"{platform.system()} {platform.machine()}",
         "packages": packages,
         "git": _git_state(),
-        "corpus": files,
+        "corpus": corpus,
+        "tokenizers": tokenizers,
     }
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from transformer_mt.config.load import CONFIG, load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.data.parent import hashes_for_model
-from transformer_mt.data.prepared import open_prepared
+from transformer_mt.data.prepared import Prepared, open_prepared
 from transformer_mt.decoding.model_directory import (
     WEIGHTS,
     read_model_weights,
@@ -61,7 +61,15 @@ def average(run: str | Path | None = None, last: int = 5, force: bool = False) -
         raise TmtError(
             "no checkpoints in this folder", place=run, remedy="Name the folder of a run, such as runs/NAME."
         )
-    config = load_config(directory.folder / CONFIG)
+    try:
+        directory.lock(otherwise="")
+        return _average(directory, last, force)
+    finally:
+        directory.close()
+
+
+def _average(directory: RunDirectory, last: int, force: bool) -> AverageReport:
+    run, config = directory.folder, load_config(directory.folder / CONFIG)
     checkpoint, problems = directory.checkpoints.newest()
     if checkpoint is None:
         raise TmtError("no usable checkpoint in this run", place=run, remedy="\n  ".join(problems))
@@ -78,7 +86,7 @@ def average(run: str | Path | None = None, last: int = 5, force: bool = False) -
             require_saved_tokenizers(directory.model)  # else damaged ones would get new checksums
         codecs, seen = load_codecs(directory.model), None  # the file that is there is kept
     else:
-        prepared = open_prepared(config)
+        prepared = _prepared(directory, config)
         codecs = prepared.codecs()
         seen = hashes_for_model(prepared.folder, parent_of(config, directory.folder))
     weights = directory.checkpoints.mean_weights(steps)
@@ -88,6 +96,13 @@ def average(run: str | Path | None = None, last: int = 5, force: bool = False) -
     save_model_directory(directory.model, config, weights, codecs, seen)
     directory.record_final_model(FinalModel(steps, "average", compared=compared))
     return AverageReport(directory.model, steps, compared)
+
+
+def _prepared(run: RunDirectory, config: Config) -> Prepared:
+    """The prepared data of a run. Raises TmtError if it is missing, or was prepared again from other files."""
+    prepared = open_prepared(config)
+    run.require_same_corpus(prepared.identity())
+    return prepared
 
 
 def _compared(
@@ -102,7 +117,7 @@ def _compared(
         return []
     new, old = Candidate(["mean" if len(steps) > 1 else "checkpoint"], steps), Candidate(["before"], final.steps)
     try:
-        scorer = Scorer(config, open_prepared(config), set_up(config.runtime))
+        scorer = Scorer(config, _prepared(run, config), set_up(config.runtime))
     except TmtError as error:
         if force:
             note(f"not compared with the model before: {error.place}: {error.message}")

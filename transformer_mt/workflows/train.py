@@ -151,7 +151,7 @@ def _train(start: _Start) -> TrainReport:
         names = launchers(world)
 
         def open_run() -> list[str]:
-            facts = facts_of([file.model_dump() for file in prepared.manifest.files], world.size, names)
+            facts = facts_of(**prepared.identity(), processes=world.size, launchers=names)
             return _open(run, config, facts, fresh, parent)
 
         opened = world.from_main(open_run, "the folder of the run")

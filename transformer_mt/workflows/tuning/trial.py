@@ -70,7 +70,7 @@ class Bench:
         require_trainable(config)
         prepared, run = self.prepared(config), RunDirectory(self.place(trial))
         try:
-            run.open(config, facts_of([file.model_dump() for file in prepared.manifest.files]))
+            run.open(config, facts_of(**prepared.identity()))
             events = Events.of(config, run.folder, prints=False)
             with closing(events):
                 job = TrainingJob(config, prepared, run, self.machine, events, self.parent)
