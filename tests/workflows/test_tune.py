@@ -130,6 +130,24 @@ def test_the_time_is_kept_and_the_trial_goes_on(numbers: Any, tmp_path: Path) ->
     assert longer.trials[0].seconds > short.trials[0].seconds
 
 
+def test_trials_of_another_corpus_are_not_compared(numbers: Any, tmp_path: Path) -> None:
+    table, folder = tmp_path / "numbers.tsv", tmp_path / "search"
+    rows = numbers.table.read_text("utf-8").splitlines(keepends=True)
+    table.write_text("".join(rows), encoding="utf-8")
+    values = numbers.values(max_epochs=1)
+    values["data"]["prepared"], values["data"]["corpus"]["files"] = str(tmp_path / "prepared"), str(table)
+    config = tmt.Config.model_validate(values)
+    tmt.tune(config, SPACE, LONG, trials=1, run_dir=folder)
+    table.write_text("".join(rows[:-60]), encoding="utf-8")
+    with pytest.raises(tmt.TmtError, match=rf"the corpus has changed since this search began: {table}"):
+        tmt.tune(config, SPACE, LONG, trials=2, run_dir=folder)
+    table.write_text("".join(rows), encoding="utf-8")
+    assert [one.state for one in tmt.tune(config, SPACE, LONG, trials=2, run_dir=folder).trials][0] == "complete"
+    (folder / "corpus.json").write_text("{", encoding="utf-8")
+    with pytest.raises(tmt.TmtError, match="the file is damaged"):
+        tmt.tune(config, SPACE, LONG, trials=3, run_dir=folder)
+
+
 def test_values_that_do_not_fit_together_are_failed_trials(numbers: Any, tmp_path: Path) -> None:
     space = {"model.d_model": [16, 17], "model.n_heads": [2, 4]}
     report = tmt.tune(_config(numbers, max_epochs=1), space, LONG, run_dir=tmp_path)

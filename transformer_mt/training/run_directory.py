@@ -214,7 +214,8 @@ class RunDirectory:
 
     def changed_files(self, facts: Mapping[str, Any]) -> list[str]:
         """The files of a corpus that have other content than at the last start of the run; they may have moved."""
-        return _changed(self._history(), facts)
+        history = self._history()
+        return changed_files(history[-1], facts) if history else []
 
     def was_started_by(self, launchers: Sequence[str]) -> bool:
         """Whether one of these started this run already: `torchrun` starts its command again after a failure."""
@@ -266,8 +267,7 @@ class RunDirectory:
 
         facts: with those of `Prepared.identity`. The files of the corpus may have moved.
         """
-        history = self._history()
-        changed = _changed(history, facts)
+        changed, history = self.changed_files(facts), self._history()
         before = history[-1].get("tokenizers") if history else None  # older versions wrote none
         if not changed and before and before != facts["tokenizers"]:
             raise TmtError(
@@ -302,9 +302,12 @@ class RunDirectory:
         return changed
 
 
-def _changed(history: list[Any], facts: Mapping[str, Any]) -> list[str]:
-    """The files that have other contents, are new, are gone, or are read in another order."""
-    before, now = _contents(history[-1] if history else {}), _contents(facts)
+def changed_files(old: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]:
+    """The files of a corpus that have other contents, are new, are gone, or are read in another order.
+
+    old, facts: with the key `corpus` of `Prepared.identity`. Files may have moved. Empty if `old` is damaged
+    """
+    before, now = _contents(old), _contents(facts)
     if not before or [one for _, one in before] == [one for _, one in now]:
         return []
     counts_before, counts_now = (Counter(one for _, one in files) for files in (before, now))

@@ -16,11 +16,13 @@ from transformer_mt.config.load import CONFIG, ConfigLike, config_of, difference
 from transformer_mt.config.runs import RUNS
 from transformer_mt.config.schema import Config
 from transformer_mt.config.space import Space, read_space, shown
+from transformer_mt.data.prepared import Prepared
 from transformer_mt.errors import INTERRUPTED, TmtError, from_os_error
 from transformer_mt.files.lines import path_of
 from transformer_mt.files.lock import HeldError, lock
 from transformer_mt.files.replace import replace_text
 from transformer_mt.reporting.table import duration
+from transformer_mt.training.run_directory import changed_files
 from transformer_mt.training.supervisor import Supervisor
 from transformer_mt.workflows.data_report import short_report
 from transformer_mt.workflows.interruption import interrupted_error
@@ -30,7 +32,8 @@ from transformer_mt.workflows.tuning.results import BEST, HEADINGS, PICTURE, as_
 from transformer_mt.workflows.tuning.study import Measure, State, Study, Trial, ranked
 from transformer_mt.workflows.tuning.trial import Bench, is_of_machine
 
-SPACE, JOURNAL, PARENT = "space.json", "journal.log", "parent.sha256"  # in the folder of a search
+# in the folder of a search
+SPACE, JOURNAL, PARENT, CORPUS = "space.json", "journal.log", "parent.sha256", "corpus.json"
 _MOST_FAILURES = 10  # trials in a row
 _FIT = "Choose values that fit together, or a smaller range; another space needs another --run-dir."
 _AGAIN = "Run the same command to continue."
@@ -190,6 +193,7 @@ class _Search:
             prepared = self.bench.prepared(self.config)  # mistakes in the corpus are not those of a trial
             if prepared.is_new:
                 _say("\n".join(short_report(prepared.report)))
+            self._require_same_corpus(prepared)
             rungs = ", ".join(str(self.first_rung * REDUCTION**number) for number in range(3))
             _say(f"halving    after validation {rungs}, ...: the best third goes on")
         failures = 0
@@ -217,6 +221,24 @@ class _Search:
                 f"the model in {start} is not that with which this search began",
                 place="training.start_from",
                 remedy="Bring that model back, or choose another --run-dir.",
+            )
+
+    def _require_same_corpus(self, prepared: Prepared) -> None:
+        """Raises TmtError if the corpus has other content than that of the trials so far, which cannot be compared."""
+        file, now = self.folder / CORPUS, prepared.identity()
+        if not self.study.trials() or not file.exists():
+            replace_text(file, json.dumps(now, indent=1, ensure_ascii=False) + "\n")
+            return
+        try:
+            changed = changed_files(json.loads(file.read_text(encoding="utf-8")), now)
+        except ValueError:
+            remedy = "Delete it, if the corpus is still that of the trials so far."
+            raise TmtError("the file is damaged", place=file, remedy=remedy) from None
+        if changed:
+            raise TmtError(
+                f"the corpus has changed since this search began: {', '.join(changed)}",
+                place="data.corpus",
+                remedy="Restore the old files, or choose another --run-dir.",
             )
 
     def _next(self) -> Trial | None:
