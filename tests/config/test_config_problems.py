@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from transformer_mt.config.choices import name_of
 from transformer_mt.config.load import load_config
+from transformer_mt.config.schema import Config
 from transformer_mt.errors import USER_FAULT, TmtError
 
 CORRECT = """\
@@ -336,3 +337,23 @@ def test_problems_of_file_and_override_are_listed_together(errors_of) -> None:
     file, override, _ = errors_of(CORRECT + "seed: x\n", "name=a/b")
     assert file.startswith("c.yaml:8: 'seed'")
     assert override.startswith("--set: 'name'")
+
+
+@pytest.mark.parametrize("kind", ["spacy", "whitespace"])
+def test_tags_and_one_matrix_for_both_languages_need_one_tokenizer(kind: str) -> None:
+    """A tag is a token of the source vocabulary alone, unless one tokenizer splits both languages."""
+    corpora = [{"kind": "phrasebook"}, {"kind": "tsv", "files": "a.tsv", "tag": "<new>"}]
+    values = {
+        "name": "n",
+        "data": {"source": "en", "target": "de", "corpus": corpora},
+        "tokenizer": {"kind": kind, "shared": True},
+        "model": {"tie_embeddings": "all"},
+        "training": {"max_epochs": 1},
+    }
+    if kind == "whitespace":
+        assert Config.model_validate(values).has_shared_tokenizer
+        return
+    with pytest.raises(ValidationError, match="tags are in the vocabulary of the source alone"):
+        Config.model_validate(values)
+    values["model"] = {"tie_embeddings": "decoder"}
+    assert not Config.model_validate(values).has_shared_tokenizer

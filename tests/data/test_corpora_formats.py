@@ -77,6 +77,20 @@ def test_tmx_inline_codes_are_left_out(tmp_path: Path) -> None:
     assert _sides(corpus) == [("Ein großer Hund & Co", "line break, a b")]
 
 
+@pytest.mark.parametrize(
+    ("inside", "text"),
+    [
+        ("Hello<ph/><ph/>world", "Hello world"),
+        ("a<ept i='1'/><ph/>b", "a b"),
+        ("a<ph/><bpt i='1'/>b", "a b"),
+        ("one<ph/><hi>two</hi><it pos='end'/>three", "one two three"),
+        ("eins<ph/>, zwei<ph/>", "eins, zwei"),
+    ],
+)
+def test_tmx_codes_beside_each_other_do_not_glue_words(tmp_path: Path, inside: str, text: str) -> None:
+    assert _sides(_corpus(kind="tmx", files=_tmx(tmp_path, _unit(de=inside, en="x")))) == [(text, "x")]
+
+
 def test_tmx_variants_and_units_without_a_language(tmp_path: Path) -> None:
     both = '<tu><tuv xml:lang="de"><seg>a</seg></tuv><tuv xml:lang="en-GB"><seg>b</seg></tuv>' + (
         '<tuv lang="en-US"><seg>c</seg></tuv></tu>\n'
@@ -228,6 +242,26 @@ def test_a_file_without_partner_is_named(tmp_path: Path) -> None:
     assert "c.de" in _error(_corpus(kind="text", files=str(tmp_path))).message
     assert "de, en, md" in _error(_corpus("fr", "nl", kind="text", files=str(tmp_path))).remedy
     assert "no file" in _error(_corpus(kind="text", files={"source": f"{tmp_path}/*.x", "target": "*.y"})).message
+
+
+def test_files_of_two_regions_of_a_language_are_both_read(tmp_path: Path) -> None:
+    for number, (source, target) in enumerate(PAIRS[:2]):
+        _lines(tmp_path / f"news.de{'_AT' * number}", source)
+        _lines(tmp_path / f"news.en{'_AT' * number}", target)
+    assert _sides(_corpus(kind="text", files=str(tmp_path))) == PAIRS[:2]
+    (tmp_path / "news.en_AT").rename(tmp_path / "news.en_GB")
+    error = _error(_corpus(kind="text", files=str(tmp_path)))
+    assert all(name in error.message for name in ("news.de_AT", "news.en_GB")), "nothing is left out in silence"
+
+
+def test_names_with_brackets_and_sets_of_characters(tmp_path: Path) -> None:
+    for number, (source, target) in enumerate(PAIRS):
+        _lines(tmp_path / f"news[{number}].de", source)
+        _lines(tmp_path / f"news[{number}].en", target)
+    named = {"source": str(tmp_path / "news[1].de"), "target": str(tmp_path / "news[1].en")}
+    assert _sides(_corpus(kind="text", files=named)) == PAIRS[1:2]
+    others = {"source": str(tmp_path / "news?[!0]?.de"), "target": str(tmp_path / "news?[!0]?.en")}
+    assert _sides(_corpus(kind="text", files=others)) == PAIRS[1:]
 
 
 def test_tables_by_a_pattern(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -93,6 +95,24 @@ def _cut(file: Path, size: int) -> None:
 
 def _offsets(file: Path, values: list[int]) -> None:
     file.write_bytes(np.array(values, dtype="<i8").tobytes())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be replaced there")
+def test_windows_are_those_of_the_store_that_was_opened(tmp_path: Path) -> None:
+    """Also if another process prepares the data again meanwhile."""
+    old, new = ([[number, 2]] * 6 for number in (5, 7))
+    for name in ("data", "new"):
+        (tmp_path / name).mkdir()
+    _write(tmp_path / "data", [(one, one) for one in old])
+    store = Store(tmp_path / "data")
+    first, second = np.array([0]), np.array([3])
+    one = store.excerpt(first, np.array([3]))
+    _write(tmp_path / "new", [(one, one) for one in new])
+    (tmp_path / "data").rename(tmp_path / "aside")
+    (tmp_path / "new").rename(tmp_path / "data")
+    shutil.rmtree(tmp_path / "aside")
+    for window in (one, store.excerpt(second, np.array([3]))):
+        assert [window.source[place] for place in range(3)] == old[:3]
 
 
 def test_a_writer_that_fails_closes_its_files(tmp_path: Path) -> None:

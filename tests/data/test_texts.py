@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 
@@ -30,6 +31,16 @@ def test_lines_are_those_of_the_file(lines: list[str], block: int, ends: bool) -
         assert found[1:5:2] == lines[1:5:2]
         with pytest.raises(IndexError):
             found[len(lines)]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be replaced there")
+def test_lines_are_those_of_the_file_that_was_opened(tmp_path: Path) -> None:
+    file, other = tmp_path / "text.txt", tmp_path / "other.txt"
+    file.write_text("one\ntwo\n", encoding="utf-8")
+    found = Lines(file, "Prepare it again.")
+    other.write_text("a longer first line\n", encoding="utf-8")
+    other.replace(file)
+    assert list(found) == ["one", "two"]
 
 
 def test_damage_names_the_file(tmp_path: Path) -> None:

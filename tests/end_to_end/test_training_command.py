@@ -347,7 +347,7 @@ def test_a_run_does_not_go_on_with_another_corpus_of_the_same_config(numbers: An
     removed = (corpus / "b.tsv").rename(tmp_path / "b.tsv")
     with pytest.raises(TmtError, match=rf"the corpus has changed since this run started: {corpus / 'b.tsv'}"):
         transformer_mt.train(config, run, overrides=longer)
-    with pytest.raises(TmtError, match="b.tsv, so the mean cannot be compared") as error:
+    with pytest.raises(TmtError, match=r"b\.tsv, so the mean cannot be compared") as error:
         average(run, last=2)
     assert "--force" in str(error.value)
     assert (run / "model" / WEIGHTS).read_bytes() == weights

@@ -129,6 +129,39 @@ def test_a_schedule_that_does_not_fit_the_training_is_noted():
     assert schedule_notes(unknown, 100) == [], "its last update is unknown"
 
 
+def test_a_schedule_that_does_not_come_to_its_end_is_noted():
+    config = TrainingConfig(schedule="cosine", warmup_steps=10, max_epochs=5, max_steps=100_000)
+    (note,) = schedule_notes(config, 400)
+    assert note.startswith("training ends with update 2,000 and the schedule with update 100,000, so the learning rate")
+    assert schedule_notes(config.model_copy(update={"max_epochs": 250}), 400) == []
+    (note,) = schedule_notes(config.model_copy(update={"max_steps": None, "decay_steps": 2_001}), 400)
+    assert "the schedule with update 2,001" in note
+
+
+@pytest.mark.parametrize(
+    ("schedule", "key", "value"),
+    [
+        ("noam", "min_learning_rate", 0.1),
+        ("noam", "decay_steps", 70),
+        ("cosine", "noam_factor", 2.0),
+        ("constant", "min_learning_rate", 1e-5),
+        ("inverse_sqrt", "plateau_patience", 3),
+    ],
+)
+def test_a_key_that_the_schedule_does_not_read_is_noted(schedule: str, key: str, value: float):
+    config = TrainingConfig.model_validate({"schedule": schedule, "warmup_steps": 10, "max_epochs": 9, key: value})
+    assert schedule_notes(config, 400) == [f"training.{key} has no effect with this training.schedule"]
+
+
+@pytest.mark.parametrize("key", ["min_learning_rate", "plateau_factor", "plateau_patience"])
+def test_a_key_that_the_schedule_reads_is_not_noted(key: str):
+    values = {"min_learning_rate": 1e-5, "plateau_factor": 0.5, "plateau_patience": 3}
+    config = TrainingConfig.model_validate(
+        {"schedule": "plateau", "warmup_steps": 10, "max_epochs": 9, key: values[key]}
+    )
+    assert schedule_notes(config, 400) == []
+
+
 def test_a_limit_of_time_does_not_shorten_a_schedule_without_a_note():
     config = TrainingConfig(schedule="cosine", warmup_steps=10, max_epochs=30, max_minutes=5)
     (note,) = schedule_notes(config, 100)

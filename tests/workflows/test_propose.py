@@ -92,6 +92,15 @@ def test_the_proposal_is_a_config_with_reasons_that_prepare_accepts() -> None:
     assert splits["validation"].pairs == splits["test"].pairs == held_out(300)
 
 
+@pytest.mark.parametrize("pairs", [1, 2, 3])
+def test_prepare_accepts_a_few_pairs_beside_many(pairs: int) -> None:
+    many, few = PAIRS["de", "en"][:280], PAIRS["de", "en"][280 : 280 + pairs]
+    rows = [("German", "English"), *few]
+    proposal = propose_config([_table("a.tsv", many), _table("b.csv", rows, ",")], file="my.yaml")
+    report = prepare(proposal.config).report
+    assert sum(figures.pairs for figures in report.splits.values()) == 280 + pairs
+
+
 def test_csv_with_a_header_ids_scores_and_commas_in_cells() -> None:
     rows = [(f"S{n:04}", f"Nun, {de}", str(n / 7), f'"{en}", he said.') for n, (de, en) in enumerate(PAIRS["de", "en"])]
     proposal = propose_config(_table("a.csv", [("id", "Deutsch", "score", "English"), *rows], ","))

@@ -142,7 +142,7 @@ def test_trials_of_another_corpus_are_not_compared(numbers: Any, tmp_path: Path)
     with pytest.raises(tmt.TmtError, match=rf"the corpus has changed since this search began: {table}"):
         tmt.tune(config, SPACE, LONG, trials=2, run_dir=folder)
     table.write_text("".join(rows), encoding="utf-8")
-    assert [one.state for one in tmt.tune(config, SPACE, LONG, trials=2, run_dir=folder).trials][0] == "complete"
+    assert len(tmt.tune(config, SPACE, LONG, trials=2, run_dir=folder).trials) == 2
     (folder / "corpus.json").write_text("{", encoding="utf-8")
     with pytest.raises(tmt.TmtError, match="the file is damaged"):
         tmt.tune(config, SPACE, LONG, trials=3, run_dir=folder)

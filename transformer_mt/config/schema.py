@@ -73,6 +73,9 @@ class Config(Section):
         if self.model.tie_embeddings == "all" and not self.has_shared_vocabulary:
             needs = "needs one vocabulary for both sides; with two, write tie_embeddings: decoder"
             problems.append(f"model.tie_embeddings: all {needs}")
+        elif self.model.tie_embeddings == "all" and self.data.tags and not self.has_shared_tokenizer:
+            alone = "are in the vocabulary of the source alone, because each language has its own tokenizer"
+            problems.append(f"model.tie_embeddings: all needs one vocabulary, but tags {alone}; use sentencepiece")
         if isinstance(self.tokenizer, SidesConfig) and (self.tokenizer.source.shared or self.tokenizer.target.shared):
             problems.append("tokenizer.shared cannot be true if source and target have separate tokenizers")
         if self.model.max_positions is not None and self.model.max_positions < self.data.max_length:

@@ -107,7 +107,8 @@ class TextCorpus(FilesCorpus):
 def parallel_files(place: Path) -> dict[str, dict[str, Path]]:
     """The files in a folder or .zip archive, by the language in which their names end, then by the rest of the name.
 
-    A region counts for its language: `NAME.de_AT` is German. Raises TmtError if `place` is neither.
+    A region counts for its language: `NAME.de_AT` is German. If there is a `NAME.de` too, its key is `NAME.*_AT`.
+    Raises TmtError if `place` is neither.
     """
     if isinstance(place, Address):
         names = names_in(place)
@@ -125,7 +126,9 @@ def parallel_files(place: Path) -> dict[str, dict[str, Path]]:
         plain = Path(name).with_suffix("") if Path(name).suffix.lower() in COMPRESSED else Path(name)
         if re.fullmatch(r"\.[a-z]{2,3}([-_]\w+)?", plain.suffix, re.IGNORECASE):
             language = re.split("[-_]", plain.suffix[1:].lower())[0]
-            found.setdefault(language, {})[plain.with_suffix("").as_posix()] = place / name
+            files, stem = found.setdefault(language, {}), plain.with_suffix("").as_posix()
+            own = f"{stem}.*{name[len(stem) + 1 + len(language) :]}"  # with its region and compression
+            files[own if stem in files else stem] = place / name
     return found
 
 
@@ -147,7 +150,8 @@ def _paired(sources: dict[str, Path], targets: dict[str, Path], place: Path | st
 
 def _matched(source: str, target: str) -> list[tuple[Path, Path]]:
     """Two files, or those of two patterns, paired by what `*` and `?` stand for in their names."""
-    if not (is_pattern(source) or is_pattern(target)):
+    both = (source, target)
+    if not any(map(is_pattern, both)) or not (any(map(is_address, both)) or any(not path_of(x).exists() for x in both)):
         return [(files_like(source)[0], files_like(target)[0])]
     by_parts: list[dict[str, Path]] = []
     for pattern in (source, target):
@@ -165,6 +169,5 @@ def _capturing(pattern: str) -> str:
     """A regular expression with a group for each `*`, `?` and `[...]` of a file pattern."""
     parts = re.split(r"(\*\*/|\*|\?|\[[^]]+\])", pattern)
     known = {"**/": "((?:.*/)?)", "*": "([^/]*)", "?": "([^/])"}
-    return "".join(
-        known.get(one, f"({one})" if one.startswith("[") and n % 2 else re.escape(one)) for n, one in enumerate(parts)
-    )
+    sets = {one: f"({one.replace('[!', '[^', 1)})" for one in parts[1::2] if one.startswith("[")}
+    return "".join({**known, **sets}.get(one, "") if n % 2 else re.escape(one) for n, one in enumerate(parts))

@@ -6,6 +6,7 @@ defines are not replaced, and nothing else is opened or downloaded.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import product
@@ -24,7 +25,9 @@ MOST_LANGUAGES = 1_000  # of which units are counted, for the message
 MOST_PAIRS = 1_000  # of one unit; 8 MiB of variants would make ten billion
 _LONGEST_CODE = 40  # characters of a language
 _PAIRED_CODES = {"bpt", "ept"}  # formatting that begins and ends, often inside a word
-_CODES = {"ph", "it", "ut"}  # a line break, a picture or a field
+_CODES = {"ph", "it", "ut"}  # a line break, a picture or a field: a space between two words
+_CODE = "\0"  # in their place; XML cannot have it
+_BETWEEN_WORDS = re.compile(rf"(?<=[^\W_]){_CODE}+(?=[^\W_])")
 
 
 class TmxCorpus(FilesCorpus):
@@ -109,27 +112,24 @@ def _variants(unit: Any, place: str) -> dict[str, list[str]]:
         language = next((variant.get(name) for name in _LANGUAGE if variant.get(name)), "")
         segment = variant.find("{*}seg")
         if segment is not None:
-            text = "".join(_texts(segment, place))
+            text = _BETWEEN_WORDS.sub(" ", "".join(_texts(segment, place))).replace(_CODE, "")
             found.setdefault(language[:_LONGEST_CODE].lower().replace("_", "-").split("-")[0], []).append(text)
     return found
 
 
 def _texts(element: Any, place: str) -> Iterator[str]:
-    """The text of a segment. Inline codes are left out; `ph`, `it` and `ut` between two words become a space."""
+    """The text of a segment. Paired inline codes are left out; `ph`, `it` and `ut` become _CODE."""
     from lxml import etree
 
-    before = element.text or ""
-    yield before
+    yield element.text or ""
     for child in element:
-        tail = child.tail or ""
         if isinstance(child, etree._Entity):
             remedy = "Replace it by its text in the file. Entities are not expanded, because they can be unlimited."
             raise TmtError(f"the sentence uses the entity {child.text}", place=place, remedy=remedy)
         if isinstance(child.tag, str):
             name = etree.QName(child).localname
             if name in _CODES:
-                yield " " if before[-1:].isalnum() and tail[:1].isalnum() else ""
+                yield _CODE
             elif name not in _PAIRED_CODES:  # `hi`: highlighted text
                 yield from _texts(child, place)
-        yield tail
-        before = tail
+        yield child.tail or ""

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, from_os_error
+from transformer_mt.files.held import HeldFile
 
 SIDES = SOURCE, TARGET = ("source", "target")
 IDS, OFFSETS = "ids", "offsets"  # the files of a side
@@ -91,7 +92,8 @@ class Side:
     _below: int | None = None  # ids are checked against this when they are used
 
     def __init__(self, folder: Path, side: str) -> None:
-        self._folder, self._name = folder, side
+        self._folder = folder
+        self._files = tuple(_held(folder / f"{side}.{part}") for part in (OFFSETS, IDS))
         self.offsets: Counts = _mapped(folder / f"{side}.{OFFSETS}", "<i8")
         self.ids: Ids = _mapped(folder / f"{side}.{IDS}", "<i4")
         if len(self.offsets) == 0 or self.offsets[0] != 0 or self.offsets[-1] != len(self.ids):
@@ -111,7 +113,7 @@ class Side:
 
         They are read from the files. A map would keep the pages around them too: in the end the whole file.
         """
-        return _Excerpt(self._folder, self._name, starts, sizes, self._below)
+        return _Excerpt(self._folder, self._files, starts, sizes, self._below)
 
     def longest(self) -> int:
         """Number of tokens of the longest sentence. Reads all offsets."""
@@ -176,10 +178,14 @@ class MemorySide(Side):
 class _Excerpt(MemorySide):
     """Runs of sentences of a side. Their ids are read at the first use."""
 
-    def __init__(self, folder: Path, name: str, starts: Counts, sizes: Counts, below: int | None) -> None:
-        self._below, self._folder, self._file = below, folder, folder / f"{name}.{IDS}"
+    def __init__(
+        self, folder: Path, files: tuple[HeldFile, ...], starts: Counts, sizes: Counts, below: int | None
+    ) -> None:
+        """files: of the offsets and of the ids"""
+        self._below, self._folder = below, folder
+        of_offsets, self._file = files
         offsets = np.empty(int((sizes + 1).sum()), "<i8")
-        _read_runs(folder / f"{name}.{OFFSETS}", starts, sizes + 1, offsets)
+        _read_runs(of_offsets, starts, sizes + 1, offsets)
         ends = (sizes + 1).cumsum() - 1
         self.offsets = _starts(self._real(np.delete(np.diff(offsets), ends[:-1])))
         self._runs = offsets[ends - sizes], offsets[ends] - offsets[ends - sizes]
@@ -196,19 +202,26 @@ def _starts(lengths: Counts) -> Counts:
     return np.append(0, lengths.cumsum())
 
 
-def _read_runs(file: Path, starts: Counts, sizes: Counts, values: NDArray[Any]) -> None:
-    """Read runs of values of a file, one behind the other. Raises TmtError if the file is missing or too short."""
-    room, width, place = values.view(np.uint8).data, values.itemsize, 0
+def _held(file: Path) -> HeldFile:
+    """Raises TmtError if the file is missing."""
     try:
-        values_file = file.open("rb", buffering=0)
+        return HeldFile(file)
     except OSError as error:
         raise TmtError("a file of the prepared data is missing", place=error.filename or file, remedy=_REMEDY) from None
-    with values_file:
-        for start, size in zip((starts * width).tolist(), (sizes * width).tolist(), strict=True):
-            values_file.seek(start)
-            if values_file.readinto(room[place : place + size]) != size:
-                raise _damaged("a file is incomplete", file)
-            place += size
+
+
+def _read_runs(file: HeldFile, starts: Counts, sizes: Counts, values: NDArray[Any]) -> None:
+    """Read runs of values of a file, one behind the other. Raises TmtError if the file is too short."""
+    room, width, place = values.view(np.uint8).data, values.itemsize, 0
+    for start, size in zip((starts * width).tolist(), (sizes * width).tolist(), strict=True):
+        try:
+            part = file.read(start, size)
+        except OSError as error:
+            raise from_os_error(error, "reading prepared data") from None
+        if len(part) != size:
+            raise _damaged("a file is incomplete", file.path)
+        room[place : place + size] = part
+        place += size
 
 
 class Store:

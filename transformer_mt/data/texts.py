@@ -10,6 +10,7 @@ import numpy as np
 
 from transformer_mt.data.store import Counts
 from transformer_mt.errors import TmtError
+from transformer_mt.files.held import HeldFile
 
 INDEXED = 16  # the start of each line with a multiple of this number is in memory
 READ_BYTES = 1 << 22  # number of bytes that are read at once to find them
@@ -24,16 +25,15 @@ class Lines(Sequence[str]):
     """
 
     def __init__(self, file: Path, remedy: str) -> None:
-        self._path, self._remedy = file, remedy
         starts, lines, size, end = [np.zeros(1, np.int64)], 0, 0, b"\n"
         try:
-            with file.open("rb") as text:
-                while block := text.read(READ_BYTES):
-                    following: Counts = np.flatnonzero(np.frombuffer(block, np.uint8) == NEWLINE) + size + 1
-                    starts.append(following[-(lines + 1) % INDEXED :: INDEXED])
-                    lines, size, end = lines + len(following), size + len(block), block[-1:]
+            self._file, self._remedy = HeldFile(file), remedy
         except FileNotFoundError:
             raise TmtError("a file of the prepared data is missing", place=file, remedy=remedy) from None
+        while block := self._file.read(size, READ_BYTES):
+            following: Counts = np.flatnonzero(np.frombuffer(block, np.uint8) == NEWLINE) + size + 1
+            starts.append(following[-(lines + 1) % INDEXED :: INDEXED])
+            lines, size, end = lines + len(following), size + len(block), block[-1:]
         self._lines = lines + (end != b"\n")
         self._starts = np.append(np.concatenate(starts), size)
 
@@ -51,11 +51,9 @@ class Lines(Sequence[str]):
         if not 0 <= index < self._lines:
             raise IndexError(index)
         start, end = self._starts[index // INDEXED : index // INDEXED + 2].tolist()
-        with self._path.open("rb", buffering=0) as file:
-            file.seek(start)
-            lines = (file.read(end - start) or b"").split(b"\n")
+        lines = self._file.read(start, end - start).split(b"\n")
         try:
             return lines[index % INDEXED].decode("utf-8")
         except UnicodeDecodeError:
             problem = "the file is damaged: its text is not UTF-8"
-            raise TmtError(problem, place=self._path, remedy=self._remedy) from None
+            raise TmtError(problem, place=self._file.path, remedy=self._remedy) from None

@@ -74,7 +74,7 @@ def propose_config(
         remedy = "A translator learns from thousands of pairs. Check that this is the file you meant."
         raise TmtError(f"only {count.different} different pairs were found", place=given[0], remedy=remedy)
     for entry, one in zip(found.entries, found.counts, strict=True):
-        part = round(held_out(count.different) * one.different / count.different) or int(one.different > 0)
+        part = round(held_out(count.different) * one.different / count.different) or int(one.different > 2)
         entry["split"] = {"validation": part, "test": part}
     return _Choice(_name(given[0]), found, count, set_up(RuntimeConfig())).proposal(minutes, file)
 

@@ -14,17 +14,18 @@ if TYPE_CHECKING:
 
 DEFAULT_PEAK = 1e-3
 LONG_WARMUP = 0.25  # of all updates
+KEYS = ("min_learning_rate", "noam_factor", "decay_steps", "plateau_factor", "plateau_patience")  # of some schedules
 
 
 class Schedule(ABC):
     """The learning rate as a pure function of the step, counted from 1.
 
     Options:     the schedule's own keys, if it has any: `schedule: {kind: NAME, ...}`
-    has_minimum: whether the learning rate falls to `min_learning_rate`
+    keys:        those of KEYS that it reads
     """
 
     Options: ClassVar[type[Section] | None] = None
-    has_minimum: ClassVar[bool] = False
+    keys: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, training: TrainingConfig, d_model: int, epoch_updates: int, options: Any = None) -> None:
         """epoch_updates: optimizer steps in an epoch."""
@@ -35,7 +36,7 @@ class Schedule(ABC):
     def problems(cls, training: TrainingConfig) -> list[str]:
         """The contradictions in these settings, one sentence each, with the names of the keys."""
         peak = training.learning_rate or DEFAULT_PEAK
-        if cls.has_minimum and training.min_learning_rate > peak:
+        if "min_learning_rate" in cls.keys and training.min_learning_rate > peak:
             return [f"min_learning_rate is above the peak, a learning_rate of {peak:g}"]
         return []
 
@@ -43,6 +44,11 @@ class Schedule(ABC):
     def ends_with(cls, training: TrainingConfig) -> str:
         """The key of the limit that ends training and schedule together; "" if the schedule does not depend on it."""
         return ""
+
+    @classmethod
+    def last_step(cls, training: TrainingConfig, epoch_updates: int) -> int | None:
+        """The update with which the schedule comes to its end; None if it has none."""
+        return None
 
     @abstractmethod
     def rate(self, step: int, reduction: float = 1.0) -> float:
@@ -75,6 +81,16 @@ def schedule_notes(training: TrainingConfig, epoch_updates: int) -> list[str]:
         notes.append(
             f"the learning rate rises for {warmup:,} of {int(last):,} updates ({100 * warmup / last:.0f} %);"
             f" a tenth is usual:  --set training.warmup_steps={max(1, int(last) // 10)}"
+        )
+    cls, _ = chosen("schedule", training.schedule)
+    for key in KEYS:
+        if key not in cls.keys and getattr(training, key) != type(training).model_fields[key].default:
+            notes.append(f"training.{key} has no effect with this training.schedule")
+    end_of_schedule = cls.last_step(training, epoch_updates)
+    if end_of_schedule is not None and last < end_of_schedule:
+        notes.append(
+            f"training ends with update {int(last):,} and the schedule with update {end_of_schedule:,}, so the learning"
+            " rate does not come to its end, which costs BLEU; let both end together"
         )
     if training.max_minutes is not None and (end := ends_with(training)):
         notes.append(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Cosine(Schedule):
     """Ends at `decay_steps`; without that key at `max_steps`, else with `max_epochs`."""
 
-    has_minimum = True
+    keys = ("min_learning_rate", "decay_steps")
 
     @classmethod
     def problems(cls, training: TrainingConfig) -> list[str]:
@@ -31,10 +31,13 @@ class Cosine(Schedule):
             return ""
         return "max_steps" if training.max_steps is not None else "max_epochs"
 
+    @classmethod
+    def last_step(cls, training: TrainingConfig, epoch_updates: int) -> int:
+        return training.decay_steps or training.max_steps or (training.max_epochs or 0) * epoch_updates
+
     def rate(self, step: int, reduction: float = 1.0) -> float:
-        training = self.training
-        end = training.decay_steps or training.max_steps or (training.max_epochs or 0) * self.epoch_updates
-        return cosine(step, self.peak, training.min_learning_rate, self.warmup, end)
+        end = self.last_step(self.training, self.epoch_updates)
+        return cosine(step, self.peak, self.training.min_learning_rate, self.warmup, end)
 
 
 def cosine(step: int, peak: float, minimum: float, warmup_steps: int, decay_steps: int) -> float:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Plateau(Schedule):
-    has_minimum = True
+    keys = ("min_learning_rate", "plateau_factor", "plateau_patience")
 
     def rate(self, step: int, reduction: float = 1.0) -> float:
         return max(self.training.min_learning_rate, reduction * constant(step, self.peak, self.warmup))
