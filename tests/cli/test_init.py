@@ -15,7 +15,7 @@ from transformer_mt.config.load import load_config
 from transformer_mt.config.yaml_source import read_yaml
 from transformer_mt.errors import USER_FAULT, TmtError
 from transformer_mt.phrasebook import generate
-from transformer_mt.workflows.configs import shipped_configs
+from transformer_mt.workflows.configs import shipped_configs, write_config
 
 pytestmark = pytest.mark.slow
 
@@ -161,3 +161,15 @@ def test_a_config_for_the_users_own_table(tmt, tmp_path: Path, monkeypatch: pyte
 def test_options_of_data_need_data(tmt) -> None:
     assert "needs --data" in _fault(tmt("files", "--source", "de")).message
     assert "needs the config `files`" in _fault(tmt("quickstart", "--data", "a.csv")).message
+
+
+def test_a_full_disk_leaves_no_part_of_a_config(tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    before, file = resource.getrlimit(resource.RLIMIT_FSIZE), tmp_path / "c.yaml"
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            write_config(file, "a" * 100_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not file.exists()

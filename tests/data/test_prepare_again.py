@@ -426,6 +426,25 @@ def test_a_file_that_is_changed_while_it_is_read_is_an_error(workshop: Any, monk
         prepare(config, progress=progress)
 
 
+def test_a_file_that_is_changed_before_its_checksum_is_computed_is_an_error(
+    workshop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checksum must be that of the text that was prepared."""
+    corpus = workshop.whole(workshop.numbered(40))
+    config, file = workshop.config(corpus), Path(corpus["files"])
+    of_file = prepared.CorpusFile.of
+
+    def changed(path: Path) -> Any:
+        file.write_text(file.read_text().replace("Satz", "Wort"))
+        os.utime(file, ns=(1, 1))
+        return of_file(path)
+
+    monkeypatch.setattr(prepared.CorpusFile, "of", changed)
+    with pytest.raises(TmtError, match=r"corpus\.jsonl: the file was changed while it was read"):
+        prepare(config)
+    assert not prepared.prepared_folder(config).exists()
+
+
 def test_a_run_that_is_interrupted_at_its_end_is_kept(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The checksums of a large corpus take minutes."""
     config, said = workshop.config(workshop.whole(workshop.numbered(40))), list[str]()

@@ -173,6 +173,7 @@ class _Preparation:
         report = report_of(config, selection, findings, codecs, skipped, seconds, examples, of_parent)
         (folder / TRAINED_ON).write_bytes(TrainedOn.of_blocks(selection.keys("train")).to_bytes())
         self._write_manifest(selection, report)
+        self._require_unchanged()  # until their checksums were computed
         shutil.rmtree(scratch)  # at the end: the checksums of the manifest take minutes for a large corpus
 
     def _read(self, scratch: Path, workers: Workers, journal: Journal) -> Iterator[Stream]:

@@ -72,8 +72,13 @@ def require_new(file: Path) -> None:
 def write_config(file: Path, text: str) -> None:
     """Write a new file. Raises TmtError if it exists already, or if its folder does not exist."""
     try:
-        with file.open("x", encoding="utf-8") as stream:
-            stream.write(text)
+        stream = file.open("x", encoding="utf-8")
+        try:
+            with stream:
+                stream.write(text)
+        except OSError:  # a part of a config could be a config, and its name would be taken
+            file.unlink(missing_ok=True)
+            raise
     except (FileExistsError, PermissionError):  # a file or a folder; Windows denies permission for a folder
         require_new(file)
         raise
