@@ -45,6 +45,7 @@ def with_own(tiny_model: Path, tmp_path: Path):
         (BY_SAMPLES, {"samples": 8}, {"method": "mbr", "candidates": "samples", "samples": 8}),
         (BY_BEAM, {}, {"method": "mbr", "candidates": "beam", "beam": 4}),
         (BY_BEAM, {"beam": 1}, {"method": "beam", "beam": 1}),
+        (BY_BEAM, {"beam": 6}, {"method": "mbr", "candidates": "beam", "beam": 6}),
         (BY_BEAM, {"length_penalty": 2.0}, {"method": "mbr", "candidates": "beam", "length_penalty": 2.0}),
         (BY_BEAM, {"utility": "bleu"}, {"method": "mbr", "candidates": "beam", "utility": "bleu"}),
         (BY_BEAM, {"temperature": 0.5}, {"method": "mbr", "candidates": "samples", "temperature": 0.5}),

@@ -187,5 +187,5 @@ def test_a_line_may_have_very_many_terms() -> None:
 def test_counts() -> None:
     count = GlossaryCount()
     for line in ("Hund 7 {x}", "", "Hund"):
-        count.add(Glossary({"Hund": "hound"}).terms(line))
+        count.add(Glossary({"Hund": "hound"}).spans(line))
     assert str(count) == "glossary: 2 terms and 2 copies in 2 lines"

@@ -46,6 +46,26 @@ def test_without_splitting_a_line_is_one_sentence(tiny_model: Path) -> None:
     assert "".join(translator.translate("ab. Cd.").source_tokens) == "ab.Cd."
 
 
+def test_a_sentence_without_a_translation_moves_no_links() -> None:
+    def of(text: str) -> Translation:
+        return Translation(("x",), (Hypothesis(text, (text,), -1.0, (0,), (-1.0,), ((0, 0),)),))
+
+    empty = Translation(("y", "z"), (Hypothesis("", (), -1.0, (), (), ()),), ("the translation is empty",))
+    line = join([of("one."), empty, of("three.")], ["eins. ", "zwei leer. ", "drei."], "en", 1, sum)
+    assert line.text == "one. three."
+    assert line.n_best[0].word_alignment == ((0, 0), (3, 1))
+    assert line.n_best[0].alignment == (0, 3)
+    assert line.source_tokens == ("x", "y", "z", "x")
+    assert line.notes == ("sentence 2 of 3: the translation is empty",)
+
+
+def test_empty_alternatives_leave_no_white_space() -> None:
+    part = Translation(("x",), (Hypothesis("A", ("A",), -1.0), Hypothesis("", (), -1.1)))
+    other = Translation(("y",), (Hypothesis("B", ("B",), -1.0), Hypothesis("", (), -1.1)))
+    texts = [one.text for one in join([part, other], ["a. ", "b."], "en", 4, sum).n_best]
+    assert sorted(texts) == ["", "A", "A B", "B"]
+
+
 def test_the_n_best_are_the_best_sums() -> None:
     first = Translation(("x",), tuple(Hypothesis(text, (text,), score) for text, score in (("a", -1.0), ("b", -1.5))))
     second = Translation(("y",), tuple(Hypothesis(text, (text,), score) for text, score in (("c", -2.0), ("d", -2.2))))

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from transformer_mt.config.schema import Config
 from transformer_mt.decoding.glossary import Glossary
 from transformer_mt.decoding.model_directory import ModelDirectory
+from transformer_mt.decoding.term_reader import Piece
 from transformer_mt.decoding.terms import Term, reopened
 from transformer_mt.decoding.translator import Translator
 from transformer_mt.errors import TmtError
@@ -218,3 +219,68 @@ def test_a_quotation_touches_what_it_opens(models: dict[str, Translator]) -> Non
 )
 def test_a_bracket_that_closes_after_a_copy_opens_before_it(text: str, opener: str, expected: str) -> None:
     assert reopened(text, "#", opener) == expected
+
+
+def test_a_glossary_binds_the_places_that_it_has_found(models: dict[str, Translator]) -> None:
+    """Not the first place with the same text: `3만` is another number than 3, and `catfish` no cat."""
+    translator = models["soynlp"]
+    line = "개는 3만 집을 보고 3 시에 가요."
+    spans = Glossary({}).spans(line)
+    for piece in (*translator._parts(line, "", spans), Piece(line, "", spans)):
+        bound = translator._read(*piece).bound
+        assert bound is not None
+        assert [given for _, given in bound.parts] == ["개는 3만 집을 보고 ", "3", " 시에 가요."]
+    spans = Glossary({"고양이": "cat"}).spans("고양이털은 고양이 집에")
+    assert [span.start for span in spans] == [6]
+
+
+@pytest.mark.parametrize(("kind", "part"), [("bpe", "hous"), ("bytes", "hous"), ("unigram", "ho")])
+def test_a_term_whose_beginning_has_more_tokens_than_its_line(
+    models: dict[str, Translator], kind: str, part: str
+) -> None:
+    translator = models[kind]
+    line = "house" if len(part) == 2 else "houses"
+    tokenize = translator.source.segmenter.tokenize
+    assert len(tokenize(part)) > len(tokenize(line))
+    answer = translator.translate(line, terms=[Term(part, "the cat")])
+    assert "the cat" in answer.text.casefold()
+    (bound,) = [one.bound for one in [translator._read(line, "", [Term(part, "the cat")])] if one.bound is not None]
+    assert all(place < len(tokenize(line)) for one in bound.constraints for place in one.sources)
+
+
+def test_the_shortest_member_of_an_ensemble_decides_what_is_read() -> None:
+    long, short = random_model("words"), random_model("words")
+    data = short.config.data.model_copy(update={"max_length": 6})
+    directories = [
+        ModelDirectory(Path(), config, one.models[0], one.source, one.target)
+        for one, config in ((long, long.config), (short, short.config.model_copy(update={"data": data})))
+    ]
+    answer = Translator(directories).translate("the cat sees a small house and dogs", terms=[Term("dogs", "a cat")])
+    assert "cut to 5 of 8 tokens" in " ".join(answer.notes)
+
+
+def test_a_prefix_comes_first_also_in_pieces() -> None:
+    translator = random_model("words", no_repeat_ngram=2)
+    line, terms = "{a} the cat sees. {b} a small house", [Term("{a}", "{a}"), Term("{b}", "{b}")]
+    pieces = translator.terms.read(line, terms, "near Paris").pieces
+    assert [piece.prefix for piece in pieces if piece.prefix] == ["near Paris"]
+    assert pieces[0].prefix == "near Paris"
+
+
+@pytest.mark.parametrize("kind", ["bpe", "bytes", "words"])
+def test_an_n_best_list_with_terms_has_different_texts(models: dict[str, Translator], kind: str) -> None:
+    translator, draw = random_model(kind, beam=8, n_best=6), random.Random(1)
+    lines = [" ".join(draw.choices(WORDS["en"].split(), k=draw.randint(2, 6))) for _ in range(30)]
+    terms = Glossary({"cat": "small house", "Paris": "town", "dogs": "cat"})
+    for answer in translator.translate(lines, terms=terms):
+        texts = [one.text for one in answer.n_best]
+        assert len(set(texts)) == len(texts), texts
+
+
+def test_an_unknown_word_of_the_prefix_is_not_a_stand_in() -> None:
+    """If no word can stand for a copy, `<unk>` does; then a prefix with unknown words would be taken for it."""
+    translator = random_model("words")
+    translator.terms.tokens._stand_ins = []
+    answer = translator.translate("the {name} sees a house", "zzz the cat", terms=[Term("{name}", "{name}")])
+    assert answer.text.startswith("<unk> the cat"), answer
+    assert answer.text.count("{name}") == 1

@@ -61,6 +61,11 @@ def test_a_missing_tokenizer_is_reported_with_the_line_that_installs_it(monkeypa
     assert "tok:13a" in score(["가 나"], ["가 나"], language, ("bleu",))["bleu"].signature
 
 
+@pytest.mark.parametrize(("short", "long"), [("ko", "kor"), ("ja", "jpn"), ("zh", "zho"), ("de", "deu")])
+def test_a_language_may_have_three_letters(short: str, long: str):
+    assert bleu_tokenizer(long).name == bleu_tokenizer(short).name
+
+
 @pytest.mark.parametrize("language", ["de", "en", "", "zh"])
 def test_other_languages_need_nothing_and_say_nothing(language):
     assert bleu_tokenizer(language).notice == ""

@@ -15,6 +15,7 @@ from transformer_mt import __version__
 from transformer_mt.serving.keys import Keys
 from transformer_mt.serving.limits import Limits
 from transformer_mt.serving.models import Models
+from transformer_mt.serving.start import Address
 
 JSON = {"Content-Type": "application/json"}
 BODIES = {
@@ -170,6 +171,12 @@ def test_on_loopback_only_known_host_names_are_answered(client_of: Callable[...,
         assert client.get("/health", headers={"Host": host}).status_code == 200
     for host in ("evil.example:5000", "", "127.0.0.1.evil.example", "[::2]"):
         refused(client.get("/health", headers={"Host": host}), 403)
+
+
+def test_a_name_with_capital_letters_is_allowed_as_it_is_meant(client_of: Callable[..., Client]) -> None:
+    client = client_of(hosts=Address(hosts=("MyHost.example",)).known_hosts())
+    for host in ("MyHost.example", "myhost.example:5000"):
+        assert client.get("/health", headers={"Host": host}).status_code == 200
 
 
 def test_other_sites_are_refused_unless_they_are_allowed(client_of: Callable[..., Client]) -> None:

@@ -78,6 +78,18 @@ def test_joined_they_are_the_line(line: str, language: str) -> None:
     assert pieces == [line] or all(map(str.strip, pieces))
 
 
+@pytest.mark.parametrize(("short", "long"), [("de", "deu"), ("ko", "kor"), ("ja", "jpn"), ("en", "eng")])
+def test_a_language_has_the_rules_of_its_shorter_code(short: str, long: str) -> None:
+    for case in CASES.get(short, ()):
+        assert sentences(case.replace("|", ""), long) == case.split("|")
+
+
+@pytest.mark.parametrize("item", ["5. a ", "5. ", "a b. "])
+def test_a_line_of_very_many_numbers_or_letters(item: str) -> None:
+    line = item * 100_000  # with a time that grows with the square, this would take most of an hour
+    assert "".join(sentences(line, "ko")) == line
+
+
 def test_a_span_is_not_cut() -> None:
     line = "Run `a. B! C` now. Then stop."
     start, end = line.index("`"), line.rindex("`") + 1

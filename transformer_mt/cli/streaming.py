@@ -62,7 +62,7 @@ def translate_all(
         writer = Writer(stream, form, head or {})
         for batch in [text] if text else _batches(input_, known is not None, notes, translator):
             prefixes = [prefix] * len(batch) if prefix else None
-            terms = [count.add(glossary.terms(line)) for line in batch] if glossary is not None else None
+            terms = [count.add(glossary.spans(line)) for line in batch] if glossary is not None else None
             answers = translator.translate(batch, prefixes, align=form is None, split=split, terms=terms)
             for line, translation in zip(batch, answers, strict=True):
                 writer.write(line, translation)
@@ -84,7 +84,7 @@ def write_document(
 
     source: str | Path = document
     if str(document) == "-":
-        source = decoded(sys.stdin.buffer.read(), "stdin")
+        source = decoded(b"" if sys.stdin is None else sys.stdin.buffer.read(), "stdin")
     result = translate_document(source, translator, form, glossary)
     with opened(output) as stream:
         stream.write(result.text.encode("utf-8"))

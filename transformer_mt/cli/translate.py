@@ -97,7 +97,7 @@ def translate(
     unfit: dict[str, object] = {"TEXT": text, "--input": input_, "--n-best": n_best, "--prefix": prefix}
     unfit |= {"--scores": scores, "--json": json, "--attention": attention, "--no-split": no_split}
     workflow.check_document(document, format_, [name for name, value in unfit.items() if value])
-    _check_usage(given, input_, output, attention, sample and mbr, document)
+    _check_usage(given, input_, output, attention, sample and mbr, document, glossary)
     workflow.check_drawing(attention, attention_of, theme)
     search = {"method": "mbr" if mbr else "sample" if sample else None, "beam": beam, "length_penalty": length_penalty}
     search |= {"replace_unknown": replace_unknown, "samples": samples, "utility": utility, "temperature": temperature}
@@ -137,6 +137,7 @@ def _check_usage(
     attention: Path | None,
     two_methods: bool,
     document: Path | None,
+    glossary: Path | None,
 ) -> None:
     """Raises TmtError if options contradict each other. given: the sentences on the command line."""
     from transformer_mt.cli.answers import check_outputs
@@ -145,6 +146,8 @@ def _check_usage(
     if len(given) > 1 and not any(len(sentence.split()) > 1 for sentence in given):
         whole = " ".join(given)
         print(f'tmt: {len(given)} sentences of one word each; one sentence needs quotes: "{whole}"', file=sys.stderr)
+    if attention is not None and glossary is not None:
+        raise TmtError("--attention draws a translation without terms", remedy="Leave out --glossary or --attention.")
     if two_methods:
         raise TmtError("--sample and --mbr cannot be combined", remedy="Give one of them.")
     if given and input_:

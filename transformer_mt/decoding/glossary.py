@@ -15,7 +15,7 @@ from pathlib import Path
 import regex
 
 from transformer_mt.decoding.given import checked_text
-from transformer_mt.decoding.terms import Term
+from transformer_mt.decoding.terms import Span, Term
 from transformer_mt.errors import TmtError, at
 from transformer_mt.files.lines import read_lines
 from transformer_mt.text.copies import number_spans, unbroken_spans
@@ -82,7 +82,11 @@ class Glossary:
         return cls(entries, ignore_case)
 
     def terms(self, line: str) -> list[Term]:
-        """The terms of a line from left to right: addresses and placeholders, then the longest entries, then numbers.
+        """The terms of a line, from left to right; see `spans`."""
+        return [span.term for span in self.spans(line)]
+
+    def spans(self, line: str) -> list[Span]:
+        """Terms at their places in a line: addresses and placeholders, then the longest entries, then numbers.
 
         An entry matches whole words, also if the line writes its letters decomposed (NFD), as macOS does. Korean
         particles may follow an entry that ends in Hangul.
@@ -96,8 +100,8 @@ class Glossary:
             is_after = place == 0 or taken[place - 1][1] <= start
             if is_after and (place == len(taken) or end <= taken[place][0]):
                 taken.insert(place, (start, end, target))
-        terms = ((line[places[start] : places[end]], target) for start, end, target in taken)
-        return [Term(source, source if target is None else target) for source, target in terms]
+        texts = ((places[start], line[places[start] : places[end]], target) for start, end, target in taken)
+        return [Span(start, Term(source, source if target is None else target)) for start, source, target in texts]
 
     def _matches(self, line: str) -> Iterator[tuple[int, int, str]]:
         """Start and end of entries, with their translations; of those that start at the same place, the longest."""
@@ -127,13 +131,13 @@ class GlossaryCount:
     copies: int = 0
     lines: int = 0
 
-    def add(self, terms: Sequence[Term]) -> Sequence[Term]:
+    def add(self, spans: Sequence[Span]) -> Sequence[Span]:
         """Count the terms of a line. Returns them."""
-        copies = sum(term.is_copy for term in terms)
+        copies = sum(span.term.is_copy for span in spans)
         self.copies += copies
-        self.terms += len(terms) - copies
-        self.lines += bool(terms)
-        return terms
+        self.terms += len(spans) - copies
+        self.lines += bool(spans)
+        return spans
 
     def __str__(self) -> str:
         counts = (self.terms, "term", "terms"), (self.copies, "copy", "copies"), (self.lines, "line", "lines")

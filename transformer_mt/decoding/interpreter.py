@@ -7,7 +7,7 @@ files, prints and shows progress. Memory does not grow with the number of lines.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
 from itertools import chain, islice, repeat, tee, zip_longest
 from typing import cast, overload
@@ -29,6 +29,7 @@ from transformer_mt.decoding.line_reader import LineReader
 from transformer_mt.decoding.request import Request, SearchResult
 from transformer_mt.decoding.term_reader import Piece
 from transformer_mt.decoding.terms import Term
+from transformer_mt.decoding.terms import Terms as TermsOfLine
 from transformer_mt.decoding.translation import Hypothesis as Hypothesis
 from transformer_mt.decoding.translation import Source, Target, without_search
 from transformer_mt.decoding.translation import Translation as Translation
@@ -37,7 +38,7 @@ from transformer_mt.text.vocabulary import EOS, UNK
 from transformer_mt.text.words import words_of_tokens
 
 CHUNK = 2048  # lines that are read, sorted by length and translated together
-Terms = Iterable[Sequence[Term]] | Sequence[Term] | Glossary | Mapping[str, str] | None
+Terms = Iterable[TermsOfLine] | Sequence[Term] | Glossary | Mapping[str, str] | None
 
 
 class Interpreter(LineReader, ABC):
@@ -124,19 +125,19 @@ class Interpreter(LineReader, ABC):
         one_line = isinstance(lines, str)
         n_lines = 1 if one_line else len(lines) if isinstance(lines, Sized) else None
         given, starts = checked(lines), prefix_for_each_line(prefixes, n_lines)
-        needed: Iterator[Sequence[Term]] = repeat(())
+        needed: Iterator[TermsOfLine] = repeat(())
         if isinstance(terms, (Glossary, Mapping)):
             given, again = tee(given)
-            needed = map(self.glossary(terms).terms, again)
+            needed = map(self.glossary(terms).spans, again)
         elif terms is not None:
             of_one = one_line and isinstance(terms, Sequence) and all(isinstance(term, Term) for term in terms)
-            of_each = cast("Iterable[Sequence[Term]]", [terms] if of_one else terms)
+            of_each = cast("Iterable[TermsOfLine]", [terms] if of_one else terms)
             needed = for_each_line(of_each, "terms", n_lines)
         answers = self._translate(zip(given, starts, needed, strict=False), chunk_size, align, split)
         return next(answers) if one_line else answers
 
     def _translate(
-        self, given: Iterator[tuple[str, str, Sequence[Term]]], chunk_size: int, align: bool, split: bool
+        self, given: Iterator[tuple[str, str, TermsOfLine]], chunk_size: int, align: bool, split: bool
     ) -> Iterator[Translation]:
         """The work of `translate`. All sentences of a chunk of lines are searched together."""
         while chunk := list(islice(given, chunk_size)):
@@ -160,7 +161,10 @@ class Interpreter(LineReader, ABC):
         found = self._search([self._request(source) for source in sources])
         kept = [self._correct(source, candidates) for source, candidates in zip(sources, found, strict=True)]
         again = self._in_pieces([source for source, some in zip(sources, kept, strict=True) if not some], align)
-        chosen = [list(self.search.choose(some, self.target.decode)) if some else [] for some in kept]
+        chosen = [
+            list(self.search.choose(some, self._writer(source))) if some else []
+            for source, some in zip(sources, kept, strict=True)
+        ]
         pairs = [(source, one) for source, best in zip(sources, chosen, strict=True) for one in best]
         replaces = self.decoding.replace_unknown
         needed = [index for index, (_, one) in enumerate(pairs) if one.ids and (align or (replaces and UNK in one.ids))]
@@ -175,15 +179,24 @@ class Interpreter(LineReader, ABC):
             notes, (hypotheses, (missing, *_)) = source.notes, zip(*islice(written, len(best)), strict=True)
             if missing:
                 notes = (*notes, f"without the term{'s' * (len(missing) > 1)} {', '.join(missing)}")
+            if not hypotheses[0].text:
+                notes = (*notes, "the translation is empty")
             if best[0].stopped:
                 notes = (*notes, f"the translation was stopped after {len(best[0].ids)} tokens")
             answers.append(Translation(source.tokens, hypotheses, notes, source.is_cut))
         return answers
 
+    def _writer(self, source: Source) -> Callable[[Sequence[int]], str]:
+        """Writes the ids of a translation of this sentence as the text that results are compared by."""
+        bound = source.bound
+        return self.target.decode if bound is None else lambda ids: self.terms.write(bound, ids).text
+
     def _correct(self, source: Source, candidates: Sequence[SearchResult]) -> Sequence[SearchResult]:
         """The candidates with all terms, or else those with all copies. Empty: there is none, but pieces help."""
         if source.bound is None:
             return candidates
+        if source.bound.is_ambiguous:
+            return []
         written = [self.terms.write(source.bound, one.ids) for one in candidates]
         pairs = list(zip(candidates, written, strict=True))
         whole = [one for one, text in pairs if text.correct and not text.missing]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
 
+from transformer_mt.config.languages import two_letters
 from transformer_mt.decoding.translation import Hypothesis, Translation
 from transformer_mt.text.words import WordCount
 
@@ -35,17 +36,17 @@ def join(parts: Sequence[Translation], sources: Sequence[str], language: str, n_
     """
     if len(parts) == 1:
         return parts[0]
-    given = zip(sources, parts, strict=True)
-    some = [_Part(source, part, _separator(source, language)) for source, part in given if part.text]
+    whole = [_Part(*one, _separator(one[0], language)) for one in zip(sources, parts, strict=True)]
+    some = [part for part in whole if part.translation.text]
     hypotheses: dict[str, Hypothesis] = {}  # by text
     choices = _best([[one.score for one in part.translation.n_best] for part in some], total)
     for choice in islice(choices, _TRIED * n_best):
-        one = _joined(some, choice, total)
+        one = _joined(whole, choice, total)
         hypotheses.setdefault(one.text, one)
         if len(hypotheses) == n_best:
             break
     return Translation(
-        tuple(chain.from_iterable(part.translation.source_tokens for part in some)),
+        tuple(chain.from_iterable(part.source_tokens for part in parts)),
         tuple(hypotheses.values()),
         tuple(f"sentence {n} of {len(parts)}: {note}" for n, part in enumerate(parts, start=1) for note in part.notes),
         any(part.is_cut for part in parts),
@@ -55,23 +56,27 @@ def join(parts: Sequence[Translation], sources: Sequence[str], language: str, n_
 def _separator(source: str, language: str) -> str:
     """What stands after a translated sentence: the white space of the source, without tabs and line breaks."""
     spaces = source[len(source.rstrip()) :]
-    if language in _WITHOUT_SPACES and len(spaces) <= 1:
+    if two_letters(language) in _WITHOUT_SPACES and len(spaces) <= 1:
         return ""
     return "".join(one if unicodedata.category(one) == "Zs" else " " for one in spaces) or " "
 
 
 def _joined(parts: Sequence[_Part], choice: Sequence[int], total: Total) -> Hypothesis:
-    """One hypothesis of the line. choice: for each sentence, the index of its hypothesis."""
-    chosen = [part.translation.n_best[index] for part, index in zip(parts, choice, strict=True)]
+    """One hypothesis of the line. choice: for each sentence that has a translation, the index of its hypothesis."""
+    indices, chosen = iter(choice), list[Hypothesis]()
     texts, alignment, words, token = list[str](), list[int](), list[tuple[int, int]](), 0
     read, written = WordCount(), WordCount()
-    for part, one in zip(parts, chosen, strict=True):
-        alignment += [token + place for place in one.alignment or ()]
-        words += [(read.before + source, written.before + target) for source, target in one.word_alignment or ()]
+    for part in parts:
+        if part.translation.text:
+            one = part.translation.n_best[next(indices)]
+            chosen.append(one)
+            alignment += [token + place for place in one.alignment or ()]
+            words += [(read.before + source, written.before + target) for source, target in one.word_alignment or ()]
+            if one.text:
+                texts += [one.text, part.after]
+                written.add(one.text + part.after)
         token += len(part.translation.source_tokens)
-        texts += [one.text, part.after]
         read.add(part.source)
-        written.add(one.text + part.after)
     scores = chain.from_iterable(one.token_scores or () for one in chosen)
     aligned = bool(chosen) and all(one.alignment is not None for one in chosen)
     return Hypothesis(

@@ -15,15 +15,17 @@ from typing import NamedTuple
 
 import regex
 
+from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.schema import Config
 from transformer_mt.decoding.request import Constraint
-from transformer_mt.decoding.term_tokens import SPACE, TermTokens
+from transformer_mt.decoding.term_tokens import SPACE, UNKNOWN, TermTokens
 from transformer_mt.decoding.terms import (
     JOINING,
     OPENING,
     WORD,
     Span,
     Term,
+    Terms,
     between,
     find,
     gathered,
@@ -61,7 +63,7 @@ class Piece(NamedTuple):
 
     line: str
     prefix: str
-    terms: Sequence[Term]
+    terms: Terms
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ class BoundLine:
     prefix: what the translation must begin with, as the model writes it
     answer: the translation, if nothing but terms is in the line; else None
     pieces: the same line without any stand-in; empty if it has none
+    n_terms: terms that are no copies
+    is_ambiguous: whether the prefix has what could be a stand-in, so that only the pieces can be translated
     """
 
     parts: tuple[tuple[str, str], ...]
@@ -79,6 +83,8 @@ class BoundLine:
     prefix: str = ""
     answer: str | None = None
     pieces: tuple[Piece, ...] = ()
+    n_terms: int = 0
+    is_ambiguous: bool = False
 
     @property
     def line(self) -> str:
@@ -134,17 +140,18 @@ class _Place(NamedTuple):
 class TermReader:
     """Turns lines with terms into constraints, and the ids of a translation into text with these terms."""
 
-    def __init__(self, config: Config, source: Codec, target: Codec) -> None:
-        self.config, self.source, self.target = config, source, target
+    def __init__(self, config: Config, source: Codec, target: Codec, max_length: int) -> None:
+        """max_length: of a source, with tags and end token"""
+        self.config, self.source, self.target, self.max_length = config, source, target, max_length
         self.tokens = TermTokens(config, source, target)
 
-    def read(self, line: str, terms: Sequence[Term], prefix: str = "") -> BoundLine:
+    def read(self, line: str, terms: Terms, prefix: str = "") -> BoundLine:
         """prefix: the beginning of the translation; what it has already need not be written again.
 
         Raises TmtError if a term is empty, or not in the line after those before it.
         """
         spans = spans_of_terms(line, terms)
-        texts = between(line, spans)
+        terms, texts = [span.term for span in spans], between(line, spans)
         if not prefix.strip() and not has_words(texts):
             answer = chain.from_iterable(zip(texts, [*(term.target for term in terms), ""], strict=True))
             return BoundLine(((line, line),), answer="".join(answer).strip())
@@ -157,6 +164,7 @@ class TermReader:
         others = [prefix, *between(line, spans), *chain.from_iterable(own)]
         for term in patterns.keys() - own.keys():  # texts that the prefix has get the stand-in there
             others[0] = others[0].replace(term.target, " ")
+        in_ids = self.target.encode(clean_text(others[0], *self._rules_of_target))
         stand_ins: dict[Term, str] = {}
         for term in dict.fromkeys(term for _, term in spans if term not in own):
             stand_ins[term], own[term] = self.tokens.stand_in(others, used)
@@ -168,12 +176,15 @@ class TermReader:
         parts = _read_parts(line, spans, stand_ins)
         ends = list(accumulate(len(read) for read, _ in parts))
         read_line = "".join(read for read, _ in parts)
-        places = [self._places(read_line, *ends[2 * number : 2 * number + 2]) for number in range(len(spans))]
+        most = min(self._n_tokens(read_line), self.max_length - 1 - len(self.config.data.request_tags))
+        bounds = zip(ends[::2], ends[1::2], strict=False)  # of the terms, between which other text stands
+        places = [self._places(read_line, start, end, most) for start, end in bounds]
         required = _required(line, spans, own, places, stand_ins)
         read_prefix = _with_stand_ins(prefix, required)
         required = tuple(self._still_required(required, read_prefix))
         cut = tuple(_pieces(line, spans, stand_ins, prefix)) if stand_ins else ()
-        return BoundLine(tuple(parts), required, read_prefix, None, cut)
+        n_terms, is_ambiguous = sum(not term.is_copy for term in terms), UNKNOWN in stand_ins.values() and UNK in in_ids
+        return BoundLine(tuple(parts), required, read_prefix, None, cut, n_terms, is_ambiguous)
 
     def write(self, bound: BoundLine, ids: Sequence[int], unknown: Sequence[str] = ()) -> Written:
         """The text of a translation with the terms in their places.
@@ -217,19 +228,26 @@ class TermReader:
             tuple(parts), tuple(text for _, text in missing), not lacks and not bound.shows_stand_in(outside)
         )
 
-    def _places(self, line: str, start: int, end: int) -> tuple[int, ...]:
-        """The places of the tokens of a span, as exactly as the tokenizer of its beginning shows."""
+    def _places(self, line: str, start: int, end: int, most: int) -> tuple[int, ...]:
+        """The places of the tokens of a span, as exactly as the tokenizer of its beginning shows.
+
+        most: tokens of the line that the model reads; a beginning may have more tokens than the whole
+        """
+        before, until = (self._n_tokens(line[:place]) for place in (start, end))
+        n_tags, last = len(self.config.data.request_tags), max(1, min(until, most))  # tags stand before the sentence
+        return tuple(range(n_tags + min(before, last - 1), n_tags + last))
+
+    def _n_tokens(self, line: str) -> int:
         rules = self.config.data.cleaning, self.config.data.one_direction.source
-        before, until = (
-            len(self.source.segmenter.tokenize(clean_text(line[:place], *rules))) for place in (start, end)
-        )
-        n_tags = len(self.config.data.request_tags)  # they stand before the sentence
-        last = min(until + n_tags, self.config.data.max_length - 1)
-        return tuple(range(min(before + n_tags, last - 1), last))
+        return len(self.source.segmenter.tokenize(clean_text(line, *rules)))
+
+    @property
+    def _rules_of_target(self) -> tuple[CleaningConfig, str]:
+        return self.config.data.cleaning, self.config.data.one_direction.target
 
     def _still_required(self, required: Sequence[Required], prefix: str) -> Iterator[Required]:
         """Without what a prefix has in other tokens. What it has in the same tokens counts in the search."""
-        ids = self.target.encode(clean_text(prefix, self.config.data.cleaning, self.config.data.one_direction.target))
+        ids = self.target.encode(clean_text(prefix, *self._rules_of_target))
         for one in required:
             first, n_there = one.texts[0].casefold(), len(list(_matches(one.constraint, ids)))
             words = rf"(?<![\p{{L}}\p{{N}}]){regex.escape(first)}(?![\p{{L}}\p{{N}}])"
@@ -277,17 +295,21 @@ def _pieces(line: str, spans: Sequence[Span], stand_ins: Mapping[Term, str], pre
         yield Piece(prefix[:head], "", [Term(prefix[:head], prefix[:head])])
     found = list(pieces(line, spans, cuts))
     if prefix.strip():  # the translation begins with it, so a piece with words comes first
-        found.sort(key=lambda piece: piece != next((one for one in found if one[2]), None))
+        first = next((piece for piece in found if piece[2]), None)
+        found.sort(key=lambda piece: piece != first)
     for number, (start, end, worded) in enumerate(found):
         inside = [span for span in spans if start <= span.start and span.end <= end]
         kept = [span for span in inside if span not in done]
-        text, at = "", start
+        text, at, own = "", start, list[Span]()
         for span in inside:
-            text += line[at : span.start] + (span.term.source if span in kept else "")
+            text += line[at : span.start]
+            if span in kept:
+                own.append(Span(len(text), span.term))
+                text += span.term.source
             at = span.end
         text += line[at:end]
         if text.strip():
-            yield Piece(text, prefix[head:] if worded and not number else "", [span.term for span in kept])
+            yield Piece(text, prefix[head:] if worded and not number else "", own)
 
 
 def _placed(text: str, sign: str, opener: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import regex
 
@@ -52,11 +52,17 @@ class Span(NamedTuple):
         return self.start + len(self.term.source)
 
 
-def spans_of_terms(line: str, terms: Sequence[Term]) -> list[Span]:
+Terms = Sequence[Term] | Sequence[Span]  # those of a line; a glossary knows their places
+
+
+def spans_of_terms(line: str, terms: Terms) -> list[Span]:
     """Where each term is in the line, from left to right: as words, if there is a place for all of them.
 
     Raises TmtError if a term is empty, or not in the line after those before it.
     """
+    if all(isinstance(one, Span) for one in terms):
+        return cast("list[Span]", list(terms))
+    terms = cast("Sequence[Term]", terms)
     for term in terms:
         if not isinstance(term, Term):
             raise TmtError(f"{term!r} is not a Term", place="terms", remedy='For example:  [Term("Hund", "hound")]')

@@ -108,4 +108,4 @@ def note_of_unknown(words: Sequence[str]) -> str:
 def without_search(source: Source) -> Translation:
     """The translation of white space, or of a line of terms alone."""
     text = source.bound.answer or "" if source.bound is not None else ""
-    return Translation((), (Hypothesis(text, (), 0.0, (), (), ()),))
+    return Translation((), (Hypothesis(text, (), 0.0, (), (), ()),), source.notes)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from transformer_mt.config.languages import two_letters
+
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
 
@@ -31,7 +33,7 @@ class BleuTokenizer:
 
 def bleu_tokenizer(language: str) -> BleuTokenizer:
     """The tokenizer that sacreBLEU recommends for a language (ISO code; "" if unknown), or 13a with the reason."""
-    name, modules, extra = _BY_LANGUAGE.get(language, (_DEFAULT, (), ""))
+    name, modules, extra = _BY_LANGUAGE.get(two_letters(language), (_DEFAULT, (), ""))
     if all(find_spec(module) for module in modules):
         return BleuTokenizer(name)
     return BleuTokenizer(

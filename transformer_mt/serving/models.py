@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.direction import Direction
 from transformer_mt.config.languages import name_of
 from transformer_mt.decoding.interpreter import Computing, Interpreter
@@ -19,7 +16,7 @@ from transformer_mt.serving.batching import Batcher, Item, Settings
 from transformer_mt.serving.limits import BEAM, Limits, RequestError
 from transformer_mt.text.language import ODDS, probabilities
 from transformer_mt.workflows.engines import load_model, with_search
-from transformer_mt.workflows.models import find_models
+from transformer_mt.workflows.models import changed_settings, find_models
 
 READ = 2_000  # characters of a text that its language is recognised by
 
@@ -200,12 +197,10 @@ class Searches:
             beam = settings.beam or max(own.beam, settings.n_best)
             if beam > max(BEAM, own.beam):
                 raise RequestError(422, f"a beam may have at most {max(BEAM, own.beam)} hypotheses here")
-            changes = {"beam": beam, "n_best": settings.n_best}
             try:
-                decoding = DecodingConfig.model_validate({**own.model_dump(), **changes})
-            except ValidationError as error:
-                problem = str(error.errors()[0].get("ctx", {}).get("error", "these search settings do not fit"))
-                raise RequestError(422, problem.replace("\n", "; ")) from None
+                decoding = changed_settings(own, {"beam": settings.beam, "n_best": settings.n_best})
+            except TmtError as error:
+                raise RequestError(422, error.message) from None
             chosen = self.translator if key[2] is None else self.translator.turned(key[2])
             self._known[key] = with_search(chosen, decoding)
         return self._known[key]

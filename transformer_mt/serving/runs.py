@@ -79,7 +79,7 @@ class Runs:
     def listed(self) -> list[dict[str, Any]]:
         """What is known of each run, the one with the newest record first."""
         names = self._names()
-        self._followers = {name: one for name, one in self._followers.items() if name in names}
+        self._followers = {name: one for name, one in self._followers.copy().items() if name in names}
         found = [self.summary(name, self.records(name)) for name in names]
         return sorted(found, key=lambda run: run["updated"] or 0, reverse=True)
 

@@ -72,7 +72,8 @@ class Address:
         On loopback, only names of this machine are: a page of another site could lead its own name here, and its
         scripts could then read the answers.
         """
-        return {"localhost", "127.0.0.1", "::1", self.host.lower(), *self.hosts} if self.is_loopback else None
+        named = (host.lower() for host in (self.host, *self.hosts))
+        return {"localhost", "127.0.0.1", "::1", *named} if self.is_loopback else None
 
 
 def require_packages() -> None:

@@ -13,7 +13,10 @@ from itertools import accumulate
 import regex
 import sentencex
 
+from transformer_mt.config.languages import two_letters
+
 _SHORTEST = 3  # characters of two sentences: "A?B"
+_TAIL = 200  # characters at the end of a sentence that the rules look at: a line may have a million
 _LETTER, _DIGIT = regex.compile(r"\p{L}"), regex.compile(r"\d")
 _SPACE_OR_SURROGATE = re.compile("[^\\S ]|[\ud800-\udfff]")
 _FIRST_LETTER = regex.compile(r"(?<=[.!?…]\s+)\p{Ll}")
@@ -59,12 +62,16 @@ def sentences(line: str, language: str, uncut: Iterable[tuple[int, int]] = ()) -
     """
     if len(line.strip()) < _SHORTEST:
         return [line]
-    pieces: list[str] = []
+    language, pieces = two_letters(language), list[str]()
+    start = end = 0
+    has_letter = False  # from start to end, which is one sentence so far
     for piece in _found(line, language):
-        if pieces and _is_one(pieces[-1], piece, language):
-            pieces[-1] += piece
-        else:
-            pieces.append(piece)
+        if end and not (not has_letter or _is_one(line[max(start, end - _TAIL) : end], piece, language)):
+            pieces.append(line[start:end])
+            start, has_letter = end, False
+        end += len(piece)
+        has_letter = has_letter or _LETTER.search(piece) is not None  # the number of a list has none
+    pieces.append(line[start:end])
     for number in range(len(pieces) - 1):  # the number of an item of a list belongs to the text after it
         piece = pieces[number]
         item = _ITEM.search(piece)
@@ -92,10 +99,11 @@ def _found(line: str, language: str) -> list[str]:
 
 
 def _is_one(piece: str, following: str, language: str) -> bool:
-    """Whether two neighbours are one sentence: by a rule, or because one of them has no words."""
+    """Whether two neighbours are one sentence: by a rule, or because the second one has no words.
+
+    piece: the first one, or its end
+    """
     if not _LETTER.search(following) and not _DIGIT.search(following):  # closing marks, a smiley
-        return True
-    if not _LETTER.search(piece):  # the number of a list
         return True
     return any(
         (not languages or language == languages) and end.search(piece) and start.match(following)

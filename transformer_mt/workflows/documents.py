@@ -11,7 +11,7 @@ from pathlib import Path
 from transformer_mt.decoding.given import checked_text
 from transformer_mt.decoding.glossary import Glossary, GlossaryCount
 from transformer_mt.decoding.interpreter import Interpreter
-from transformer_mt.decoding.terms import Term, spans_of_terms
+from transformer_mt.decoding.terms import Span, Term
 from transformer_mt.decoding.translation import Translation
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.lines import check_exists, guessed_encoding, path_of
@@ -178,13 +178,12 @@ def _note_of_loss(plain: PlainBlock, answer: Translation) -> str:
     return f"its markup has no place in the translation, so it is left as it is: {plain.text[:40]}"
 
 
-def _terms(plain: PlainBlock, glossary: Glossary | None, count: GlossaryCount) -> list[Term]:
+def _terms(plain: PlainBlock, glossary: Glossary | None, count: GlossaryCount) -> list[Span]:
     """The signs for code and the terms of the glossary, from left to right; the latter are counted."""
-    spans = spans_of_terms(plain.text, glossary.terms(plain.text)) if glossary is not None else []
+    spans = glossary.spans(plain.text) if glossary is not None else []
     spans = [span for span in spans if not any(sign in span.term.source for sign in plain.signs)]
-    count.add([term for _, term in spans])
-    signs = [(plain.text.index(sign), Term(sign, sign)) for sign in plain.signs]
-    return [term for _, term in sorted([*signs, *spans])]
+    count.add(spans)
+    return sorted([*(Span(plain.text.index(sign), Term(sign, sign)) for sign in plain.signs), *spans])
 
 
 def _notes(plain: PlainBlock, answer: Translation, text: str) -> list[str]:

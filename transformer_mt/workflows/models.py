@@ -51,16 +51,22 @@ def config_of_model(folder: Path) -> Config:
 
 
 def search_settings(folder: Path, given: Mapping[str, Any]) -> DecodingConfig:
+    """The search settings of a model with those that are given. Raises TmtError as `changed_settings` does."""
+    file = folder / CONFIG
+    return changed_settings(load_config(file).decoding if file.is_file() else DecodingConfig(), given)
+
+
+def changed_settings(own: DecodingConfig, given: Mapping[str, Any]) -> DecodingConfig:
     """The search settings of a model with those that are given; None keeps the setting of the model.
 
-    A beam without a method means beam search, unless the method of the model uses a beam. Raises TmtError, with options
-    of the command line, if a setting has no effect, if settings contradict each other, or if a value is wrong.
+    A beam without a method means beam search, unless the method of the model uses a beam; 1 is greedy search. Raises
+    TmtError, with options of the command line, if a setting has no effect, if settings contradict each other, or if a
+    value is wrong.
     """
-    file = folder / CONFIG
-    own = load_config(file).decoding if file.is_file() else DecodingConfig()
     changes = {key: value for key, value in given.items() if value is not None}
     _check_values(changes)
-    if "beam" in changes and "beam" not in make_search(own).settings:
+    search = make_search(own)
+    if "beam" in changes and ("beam" not in search.reads or ("beam" not in search.settings and changes["beam"] == 1)):
         changes.setdefault("method", DecodingConfig().method)
     cls, _ = chosen("search", changes.get("method", own.method))
     changes |= cls.adapt(changes)
