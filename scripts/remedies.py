@@ -153,10 +153,10 @@ CAUSES = {
     "runtime.weights._raise_misfits": "Config and weights come from different runs, or a key of `model` was changed.",
     "text.tokenizers.sentencepiece._untrainable": "SentencePiece needs enough different text for the vocabulary size.",
     "training.gradients.out_of_memory": "One batch and its intermediate results need more memory than the device has.",
-    "training.run_directory._lock": "Two trainings in one folder would overwrite each other's checkpoints.",
+    "training.run_directory.lock": "Two trainings in one folder would overwrite each other's checkpoints.",
     "training.run_directory.require_same": "A resumed run must continue the same experiment; few keys, such as "
     "`training.max_epochs`, may change.",
-    "training.run_directory._require_same_corpus": "A resumed run must continue on the same data.",
+    "training.run_directory.require_same_corpus": "A resumed run must continue on the same data.",
     "training.trainer._diverged": "A number overflowed. Usually the learning rate is too high.",
     "workflows.export._require_agreement": "A float32 export has to give nearly the same translations as `tmt`; "
     "an export that does not is wrong.",

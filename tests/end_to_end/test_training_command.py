@@ -358,7 +358,7 @@ def test_a_run_does_not_go_on_with_another_corpus_of_the_same_config(numbers: An
 def test_average_waits_for_no_other_process(run: Path):
     holder, weights = RunDirectory(run), (run / "model" / WEIGHTS).read_bytes()
     holder.lock()
-    with pytest.raises(TmtError, match=r"another process is training here\n  Wait until it ends\.$"):
+    with pytest.raises(TmtError, match="another process is training here"):
         average(run, last=2, force=True)
     holder.close()
     assert (run / "model" / WEIGHTS).read_bytes() == weights

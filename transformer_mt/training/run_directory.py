@@ -245,11 +245,8 @@ class RunDirectory:
                 remedy=f"Give a new or empty folder as --run-dir{IN_PYTHON}.",
             )
 
-    def lock(self, otherwise: str = f", or choose another --run-dir{IN_PYTHON}") -> None:
-        """Take the lock of the folder. Raises TmtError if another process has it.
-
-        otherwise: what else to do than wait until it ends
-        """
+    def lock(self) -> None:
+        """Take the lock of the folder. Raises TmtError if another process has it."""
         self.close()
         try:
             self._held = lock(self.folder / ".lock")
@@ -257,7 +254,7 @@ class RunDirectory:
             raise TmtError(
                 "another process is training here",
                 place=self.folder,
-                remedy=f"Wait until it ends{otherwise}.",
+                remedy=f"Wait until it ends. A training may also have another --run-dir{IN_PYTHON}.",
             ) from None
         except OSError as error:
             raise from_os_error(error, "locking the folder of a run") from None

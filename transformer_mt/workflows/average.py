@@ -62,7 +62,7 @@ def average(run: str | Path | None = None, last: int = 5, force: bool = False) -
             "no checkpoints in this folder", place=run, remedy="Name the folder of a run, such as runs/NAME."
         )
     try:
-        directory.lock(otherwise="")
+        directory.lock()
         return _average(directory, last, force)
     finally:
         directory.close()
