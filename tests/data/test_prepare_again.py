@@ -457,3 +457,14 @@ def test_a_run_that_is_interrupted_at_its_end_is_kept(workshop: Any, monkeypatch
         "the finished part is kept",
         "an interrupted run has prepared a part of this data",
     ]
+
+
+def test_a_split_beside_named_files_is_said_to_have_no_effect(workshop: Any) -> None:
+    said = list[str]()
+    prepare(workshop.config(workshop.splits(workshop.numbered(9))), say=said.append)
+    assert said == []
+    prepared = prepare(
+        workshop.config({**workshop.splits(workshop.numbered(9)), "split": {"test": 2}}), say=said.append
+    )
+    assert "`split` has no effect beside `train`" in said[0]
+    assert prepared.splits == ("train", "validation", "test")

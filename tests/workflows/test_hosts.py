@@ -105,13 +105,13 @@ def test_torchrun_is_recognised_when_it_starts_its_processes_again(tmp_path: Pat
         }
     )
     assert run.found(config) == NONE
-    run.open(config, facts_of([], 2, [one]))
+    run.open(config, facts_of([], processes=2, launchers=[one]))
     run.close()
     assert run.was_started_by(["other", one])
     assert not run.was_started_by(["other"])
     before = run.found(config)
     assert before.step == -1
-    run.open(config, facts_of([], 2, ["other"]))
+    run.open(config, facts_of([], processes=2, launchers=["other"]))
     run.close()
     assert run.found(config) == before, "each start of a run adds facts; the run stays the same"
     assert not run.was_started_by([one])

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from transformer_mt.config.corpus import CorpusConfig, SplitConfig
 from transformer_mt.config.schema import Config
-from transformer_mt.corpora.base import Corpus
+from transformer_mt.corpora.base import Corpus, FilesOptions
 from transformer_mt.data.doctor import DataReport, report_of
 from transformer_mt.data.encoding import build_codecs, write_ids
 from transformer_mt.data.journal import Journal, has_results, is_journal_of
@@ -64,7 +65,7 @@ def prepare(
 
     parent:  the model whose tokenizers and vocabularies are used; None: they are learned from the corpus
     cluster: the Ray cluster that does the work, as `Workers`; None: processes of this machine
-    say:     called with a message about an interrupted run
+    say:     called with messages about an interrupted run, and about settings without effect
     Raises TmtError for bad data (with file and line), for a full disk, and if the folder contains something else. The
     folder then stays as it was.
     """
@@ -87,6 +88,8 @@ def prepare(
         require_replaceable(folder)
         for corpus in corpora:
             corpus.verify()
+        if any(map(_has_two_ways_of_splitting, config.data.corpus)):
+            say(_NOT_SPLIT)
 
         def can_continue(aside: Path) -> bool:
             return is_journal_of(aside / SCRATCH, fingerprint)
@@ -110,8 +113,14 @@ def prepare(
 _INTERRUPTIONS = (KeyboardInterrupt, LostError)
 _GOES_ON = "an interrupted run has prepared a part of this data; going on from there"
 _STARTS_AGAIN = "an interrupted run prepared a part of other data: settings or files have changed; starting again"
+_NOT_SPLIT = "`split` has no effect beside `train`: a corpus of several files is not divided"
 _ELSEWHERE = "Choose another data.prepared or another name."
 _IS_KEPT = "the finished part is kept; the same command goes on from there"
+
+
+def _has_two_ways_of_splitting(options: CorpusConfig) -> bool:
+    named = getattr(options, "train", None)
+    return isinstance(options, FilesOptions) and named is not None and options.split != SplitConfig()
 
 
 def samples_segmentations(config: Config) -> bool:
