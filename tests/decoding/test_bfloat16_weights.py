@@ -106,9 +106,13 @@ def test_a_gpu_is_prepared_before_the_models_are_loaded_and_keeps_to_their_setti
     monkeypatch.setattr(translator_module, "pick_device", lambda name: torch.device("cuda", 0))
     monkeypatch.setattr(translator_module, "load_model_directory", load_on_cpu)
     monkeypatch.setattr(translator_module, "set_up_cuda", lambda device, tf32=True: events.append(f"TF32 {tf32}"))
+    monkeypatch.setattr(translator_module, "allow_tf32", lambda allowed: events.append(f"TF32 {allowed}"))
+    monkeypatch.setattr(tmt.Translator, "_rounds_products", True)
     tmt.Translator.load(tiny_model)
     tmt.Translator.load([tiny_model, exact])
     assert events == ["TF32 True", "load", "TF32 True", "TF32 True", "load", "load", "TF32 False"]
+    tmt.Translator.load(tiny_model)  # the products of a process have one format
+    assert events[7:] == ["TF32 False", "load", "TF32 False"]
 
 
 def test_what_does_not_support_rounded_weights_says_so(tiny_model: Path, tmp_path: Path) -> None:

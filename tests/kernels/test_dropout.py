@@ -24,6 +24,18 @@ def test_zero_rate_scale_and_expectation(p):
     assert output.double().mean().item() == pytest.approx(1.0, abs=5 * math.sqrt(rounded / (1 - rounded) / MANY))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_what_is_kept_is_scaled_exactly(dtype):
+    """The scale is 256 / 230; in bfloat16 it would be 1.1094 instead of 1.1130, and the mean 0.997."""
+    x = torch.randn(4096, generator=torch.Generator().manual_seed(1)).to(dtype).requires_grad_()
+    output = Dropout(0.1).train()(x)
+    output.sum().backward()
+    kept = output != 0
+    nearly = {"rtol": torch.finfo(dtype).eps / (1 if dtype is torch.float32 else 2), "atol": 0.0}
+    torch.testing.assert_close(output[kept], (x.detach().double() * 256 / 230).to(dtype)[kept], **nearly)
+    torch.testing.assert_close(x.grad[kept], torch.full_like(x.grad, 256 / 230)[kept], **nearly)
+
+
 def test_bytes_are_compared_as_numbers():
     words = torch.randint(-(2**63), 2**63 - 1, (500,))
     words[0], words[1], words[2] = -(2**63), 2**63 - 1, -1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -14,7 +15,7 @@ from torch.testing import assert_close
 
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.data.batching import Batch, batch_of
-from transformer_mt.data.packing import StreamSize, joined
+from transformer_mt.data.packing import StreamSize, halved, joined
 from transformer_mt.kernels import packing
 from transformer_mt.kernels.build import parts_for
 from transformer_mt.kernels.packing import FlashAttention, Spans, masked_attention, packed_hidden
@@ -266,6 +267,15 @@ def test_halves_of_a_stream_have_the_same_loss_together() -> None:
     expected = losses_and_gradients(model, whole)
     sums = [losses_and_gradients(model, part) for part in parts]
     assert_close([torch.stack(one).sum(dim=0) for one in zip(*sums, strict=True)], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_halves_of_many_streams_have_few_shapes() -> None:
+    """Each is compiled anew on a GPU."""
+    draw, shapes = np.random.default_rng(1), set()
+    for _ in range(300):
+        lengths = [np.append(0, draw.integers(3, 60, 300).cumsum()) for _ in range(2)]
+        shapes.add(halved(*lengths, 60)[1])
+    assert len(shapes) <= 6
 
 
 def test_an_emptied_stream_has_no_loss_and_a_gradient_of_zero() -> None:

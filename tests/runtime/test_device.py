@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -14,9 +15,11 @@ from transformer_mt.config.training import RuntimeConfig
 from transformer_mt.errors import TmtError
 from transformer_mt.runtime.device import (
     Machine,
+    keep_freed_memory,
     peak_memory,
     pick_device,
     random_states,
+    restart_peak,
     restore_random_states,
     seed_everything,
     set_up,
@@ -50,6 +53,48 @@ def test_auto_takes_the_fastest_available_device(monkeypatch):
         monkeypatch.setattr(torch.cuda, "is_available", lambda available=available: available)
         monkeypatch.setattr(torch.cuda, "device_count", lambda available=available: 2 * available)
         assert pick_device("auto", local_rank=1) == device
+
+
+def test_a_gpu_has_its_number_and_the_name_of_a_device_is_a_device(monkeypatch):
+    """`tmt synthesize` translates on the device of its trainings."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    for name, rank, number in (("cuda", 1, 1), ("cuda:0", 1, 0), ("cuda:1", 0, 1)):
+        device = pick_device(name, rank)
+        assert device == torch.device("cuda", number) == pick_device(str(device))
+    assert pick_device(str(pick_device("cpu"))) == CPU
+    with pytest.raises(TmtError, match="there is no GPU 2 on this machine: it has 2, counted from 0"):
+        pick_device("cuda:2")
+    for name in ("cuda:x", "cpu:1", "cuda:-1", "cuda:²"):
+        with pytest.raises(TmtError, match=f"unknown device '{name}'"):
+            pick_device(name)
+
+
+@pytest.mark.parametrize(
+    ("most", "expected"),
+    [(1 << 30, [1 << 30, "trim"]), (32 << 20, [1 << 30, 32 << 20, "trim"]), (0, [1 << 30, 32 << 20])],
+)
+def test_an_older_c_library_that_refuses_large_thresholds(monkeypatch, most, expected):
+    """A trimming threshold alone would turn off the library's own one for large tensors."""
+    asked = []
+
+    class Library:
+        def mallopt(self, option: int, value: int) -> int:
+            asked.append("trim" if option == -1 else value)
+            return int(value <= most)
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: Library())
+    keep_freed_memory()
+    assert asked == expected
+
+
+def test_a_peak_that_is_restarted_is_still_reported(monkeypatch):
+    device, peaks = torch.device("cuda", 7), [14, 14, 3]
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: peaks[0])
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: peaks.__delitem__(slice(0, 2)))
+    restart_peak(device)
+    assert torch.cuda.max_memory_allocated(device) == 3
+    assert peak_memory(device) == 14
 
 
 def test_more_processes_than_gpus_are_refused(monkeypatch):

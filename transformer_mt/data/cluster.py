@@ -147,9 +147,11 @@ def _require_open(address: str) -> None:
 def _signals_kept() -> Iterator[None]:
     """Ray replaces the handler of SIGTERM."""
     before = signal.getsignal(signal.SIGTERM)
-    yield
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGTERM, before)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
 def _node_name() -> str:

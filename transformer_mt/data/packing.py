@@ -149,9 +149,16 @@ def halved(source_starts: Counts, target_starts: Counts, longest: int) -> tuple[
     pairs = len(source_starts) - 1
     middle = pairs // 2
     source, target = (
-        rounded_up(max(starts[middle], starts[-1] - starts[middle])) for starts in (source_starts, target_starts)
+        rounded_up(_coarsely(int(max(starts[middle], starts[-1] - starts[middle]))))
+        for starts in (source_starts, target_starts)
     )
-    return middle, StreamSize(source, target, pairs - middle, longest)
+    return middle, StreamSize(source, target, _coarsely(pairs - middle), longest)
+
+
+def _coarsely(number: int) -> int:
+    """Rounded up by less than a quarter, so that many sizes become few: a GPU compiles for each of them."""
+    step = 1 << max(0, number.bit_length() - 3)
+    return -(-number // step) * step
 
 
 def joined(sentences: Sequence[Sequence[int]]) -> Sentences:

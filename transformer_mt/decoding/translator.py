@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -31,7 +31,7 @@ from transformer_mt.files.lines import paths_of
 from transformer_mt.kernels.linear import store_by_columns
 from transformer_mt.kernels.narrow import round_to_bfloat16
 from transformer_mt.model.transformer import Transformer
-from transformer_mt.runtime.device import keep_freed_memory, pick_device, set_up_cuda
+from transformer_mt.runtime.device import allow_tf32, keep_freed_memory, pick_device, set_up_cuda
 from transformer_mt.text.vocabulary import BOS, EOS, MARKS
 
 DEFAULT = Computing()
@@ -58,6 +58,7 @@ class Translator(Interpreter):
     """One model, or an ensemble with equal vocabularies, ready to translate."""
 
     constrains = True
+    _rounds_products: ClassVar[bool] = True  # TF32 on GPUs, for all models of a process: until one is loaded without
 
     def __init__(
         self,
@@ -97,10 +98,12 @@ class Translator(Interpreter):
         if not several:
             raise TmtError("no model is named", remedy="Give the folder of a model or of a run.")
         if device.type == "cuda":
-            set_up_cuda(device)  # before the first tensor
+            set_up_cuda(device, Translator._rounds_products)  # before the first tensor
         models = [load_model_directory(find_model(folder), device) for folder in several]
         if device.type == "cuda":
-            set_up_cuda(device, all(directory.config.runtime.tf32 for directory in models))
+            if not all(directory.config.runtime.tf32 for directory in models):
+                Translator._rounds_products = False
+            allow_tf32(Translator._rounds_products)
         for directory in models:
             if computing.weights == BFLOAT16:
                 _round(directory)

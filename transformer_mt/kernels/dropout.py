@@ -44,12 +44,12 @@ class _DropBytes(torch.autograd.Function):
         kept = bytes_at_least(threshold, words)[: x.numel()].view(x.shape)
         ctx.save_for_backward(kept)
         ctx.scale = 256 / (256 - threshold)
-        return kept.to(x.dtype).mul_(ctx.scale).mul_(x)
+        return kept.to(x.dtype).mul_(x).mul_(ctx.scale)  # in this order, bfloat16 does not round the scale
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         (kept,) = ctx.saved_tensors
-        return kept.to(gradient.dtype).mul_(ctx.scale).mul_(gradient), None
+        return kept.to(gradient.dtype).mul_(gradient).mul_(ctx.scale), None
 
 
 def bytes_at_least(threshold: int, words: Tensor) -> Tensor:

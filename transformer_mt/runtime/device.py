@@ -79,14 +79,28 @@ def set_up_cuda(device: torch.device, tf32: bool = True) -> None:
         os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")
     torch.backends.cuda.enable_cudnn_sdp(False)  # cuDNN's attention makes a new plan for each shape
     torch.cuda.set_device(device)
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = tf32
+    allow_tf32(tf32)
+
+
+def allow_tf32(allowed: bool) -> None:
+    """Whether the float32 products of this process are rounded to TF32 on a GPU."""
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allowed
 
 
 def pick_device(name: str, local_rank: int = 0) -> torch.device:
-    """The device with this name; `auto` is cuda, else mps, else cpu. Raises TmtError if it is not available."""
+    """The device with this name; `auto` is cuda, else mps, else cpu. Raises TmtError if it is not available.
+
+    local_rank: which GPU, unless the name has it, as in `cuda:1`
+    """
+    name, _, number = name.partition(":")
     available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
         name = next(kind for kind in ("cuda", "mps", "cpu") if available[kind])
+    is_number = number.isascii() and number.isdigit()
+    if number and (name != "cuda" or not is_number):
+        name = f"{name}:{number}"
+    elif is_number:
+        local_rank = int(number)
     if not available.get(name, False):
         known = name in available
         raise TmtError(
@@ -97,6 +111,12 @@ def pick_device(name: str, local_rank: int = 0) -> torch.device:
     if name != "cuda":
         return torch.device(name)
     if local_rank >= torch.cuda.device_count():
+        if number:
+            raise TmtError(
+                f"there is no GPU {number} on this machine: it has {torch.cuda.device_count()}, counted from 0",
+                place="--device",
+                remedy="Use --device cuda, which takes the first one.",
+            )
         raise TmtError(
             f"no GPU is left for process {local_rank + 1} on this machine: it has {torch.cuda.device_count()}",
             place="--device",
@@ -172,8 +192,9 @@ def keep_freed_memory() -> None:
     m_trim_threshold, m_mmap_threshold = -1, -3
     try:
         libc = ctypes.CDLL("libc.so.6")
-        libc.mallopt(m_mmap_threshold, 1 << 30)
-        libc.mallopt(m_trim_threshold, 1 << 30)
+        # older versions refuse more than 32 MiB; without this threshold, the other one would do harm
+        if libc.mallopt(m_mmap_threshold, 1 << 30) or libc.mallopt(m_mmap_threshold, 32 << 20):
+            libc.mallopt(m_trim_threshold, 1 << 30)
     except (OSError, AttributeError):  # another C library
         pass
 
@@ -199,8 +220,17 @@ def is_out_of_memory(error: RuntimeError) -> bool:
     return isinstance(error, torch.OutOfMemoryError) or bool(_OUT_OF_MEMORY.search(str(error)))
 
 
+_peaks: dict[torch.device, int] = {}  # before `restart_peak`
+
+
 def peak_memory(device: torch.device) -> int:
     """The largest number of bytes in use so far: on the device, or by this process on a CPU."""
     if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device)
+        return max(_peaks.get(device, 0), torch.cuda.max_memory_allocated(device))
     return peak_process_bytes()
+
+
+def restart_peak(device: torch.device) -> None:
+    """From here on, `torch.cuda.max_memory_allocated` is that of later work; `peak_memory` still knows what was."""
+    _peaks[device] = peak_memory(device)
+    torch.cuda.reset_peak_memory_stats(device)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from transformer_mt.data.batching import Batch
 from transformer_mt.errors import TmtError, first_line
-from transformer_mt.runtime.device import Machine, free_memory, is_out_of_memory
+from transformer_mt.runtime.device import Machine, free_memory, is_out_of_memory, restart_peak
 from transformer_mt.training.step import TrainingStep
 
 WARM_UP = 3  # batches before: they compile, choose kernels, and reserve what libraries need
@@ -32,7 +32,7 @@ class GraphedStep:
         self.inputs: list[Tensor] = []
         self.factor = self.sums = torch.empty(0)
         self.gradients: list[tuple[Tensor, Tensor | None]] = []
-        self.seen = 0
+        self.seen = self.needed = 0  # batches; bytes of an update besides what stays
         self.works = machine.device.type == "cuda" and machine.world.size == 1 and not machine.needs_scaling
 
     def run(self, batch: Batch, factor: float) -> Tensor | None:
@@ -47,6 +47,8 @@ class GraphedStep:
         if self.graph is not None and [one.shape for one in tensors] != [one.shape for one in self.inputs]:
             return None
         self.seen += 1
+        if self.seen == 1:
+            restart_peak(self.machine.device)  # other work of this process may have had a higher one
         if self.seen <= WARM_UP:
             return None
         if self.graph is None and not self._capture(batch):
@@ -70,8 +72,9 @@ class GraphedStep:
     def _capture(self, batch: Batch) -> bool:
         """Make the graph. False if memory is, or would become, too small for it."""
         device = self.machine.device
-        needed = torch.cuda.max_memory_allocated(device) - torch.cuda.memory_allocated(device)
-        if free_memory(device) < 2 * needed:  # the graph keeps as much, and the optimizer and others use it again
+        if self.seen == WARM_UP + 1:
+            self.needed = torch.cuda.max_memory_allocated(device) - torch.cuda.memory_allocated(device)
+        if free_memory(device) < 2 * self.needed:  # the graph keeps as much, and the optimizer and others use it again
             return False
         moved, graph = batch.to(device), torch.cuda.CUDAGraph()
         assert moved.layout is not None

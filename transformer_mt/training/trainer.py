@@ -103,13 +103,13 @@ class Trainer:
         self.model.train()
         if self.narrow:
             self.narrow.round_weights()
-        if is_new and self.settings.start_from is not None:
-            self.state.start_from_parent()
-            self._validate()
-        self.state.stopped = reason_to_stop(self.state, self.settings)
-        if self.state.stopped:
-            self.events.say("training is already complete")
         try:
+            if is_new and self.settings.start_from is not None:
+                self.state.start_from_parent()
+                self._validate()
+            self.state.stopped = reason_to_stop(self.state, self.settings)
+            if self.state.stopped:
+                self.events.say("training is already complete")
             with StopSignal(NOTICE if self.world.is_main else "", alone=self.world.size == 1) as stop:
                 while not self.state.stopped:
                     self._train_epoch(stop)

@@ -20,7 +20,7 @@ def has_graph_with_packing(config: Config) -> bool:
     return is_possible and training.accumulate == 1 and not training.r_drop and config.runtime.precision != "float16"
 
 
-def gpu_notes(config: Config, device: torch.device, epoch_updates: int) -> list[str]:
+def gpu_notes(config: Config, device: torch.device, epoch_updates: int, processes: int = 1) -> list[str]:
     """What slows down a training on a CUDA GPU or its start, and what to change."""
     if device.type != "cuda":
         return []
@@ -29,7 +29,7 @@ def gpu_notes(config: Config, device: torch.device, epoch_updates: int) -> list[
         notes.append(f"not compiled, so training is slower: {problem}. runtime.compile: false hides this note")
     elif config.runtime.compile:
         notes.append("the first updates compile, which can take a minute; runtime.compile: false starts at once")
-        if not config.training.packing and has_graph_with_packing(config):
+        if not config.training.packing and processes == 1 and has_graph_with_packing(config):
             notes.append("--set training.packing=true makes updates faster on a GPU: on an H100 1.7 to 8 times")
     if tokens is not None and 2 * tokens <= GPU_TOKENS and epoch_updates * tokens >= GPU_UPDATES * GPU_TOKENS:
         times = GPU_TOKENS / tokens

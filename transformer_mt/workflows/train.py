@@ -262,7 +262,10 @@ class TrainingJob:
             events.say(f"packing    streams of {source:,} source tokens and {target:,} target tokens, {padding}")
             if machine.device.type != "cuda":
                 events.say("note       packing is made for CUDA GPUs; on this device it is slower than padded batches")
-        for note in [*schedule_notes(config.training, updates), *gpu_notes(config, machine.device, updates)]:
+        for note in [
+            *schedule_notes(config.training, updates),
+            *gpu_notes(config, machine.device, updates, machine.world.size),
+        ]:
             events.say(f"note       {note}")
         if not self.run.checkpoints.steps():
             started = {"pairs": len(batches.store), "updates": updates, "device": machine.describe()}
