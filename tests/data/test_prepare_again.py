@@ -188,7 +188,7 @@ def test_an_error_between_the_two_renames_restores_old_data(
 def test_old_data_that_a_killed_run_had_moved_is_restored(workshop: Any) -> None:
     config = workshop.config(workshop.splits(workshop.numbered(5)))
     folder = prepare(config).folder
-    folder.rename(folder.with_name(".work.old"))
+    folder.rename(folder.with_name(".work.999999999.old"))
     assert not prepare(config).is_new
     assert _neighbours(folder) == LOCK
 

@@ -14,6 +14,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from transformer_mt.cli import main
 from transformer_mt.config.schema import Config
 from transformer_mt.decoding.glossary import Glossary
 from transformer_mt.decoding.model_directory import ModelDirectory
@@ -284,3 +285,12 @@ def test_an_unknown_word_of_the_prefix_is_not_a_stand_in() -> None:
     answer = translator.translate("the {name} sees a house", "zzz the cat", terms=[Term("{name}", "{name}")])
     assert answer.text.startswith("<unk> the cat"), answer
     assert answer.text.count("{name}") == 1
+
+
+def test_a_glossary_is_not_overwritten(tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    glossary = tmp_path / "g.tsv"
+    glossary.write_text("cat\tKatze\n", encoding="utf-8")
+    files = ["--glossary", str(glossary), "--output", str(tmp_path / "." / "g.tsv")]
+    assert main.main(["translate", "--model", str(tiny_model), *files, "a cat"]) == 2
+    assert "--output is the same file as --glossary" in capsys.readouterr().err
+    assert glossary.read_text(encoding="utf-8") == "cat\tKatze\n"

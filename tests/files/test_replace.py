@@ -117,6 +117,24 @@ def test_a_folder_that_a_killed_process_moved_aside_is_restored(tmp_path: Path) 
     assert content_of(tmp_path) == {f"model/{name}": text for name, text in OLD.items()}
 
 
+def test_a_hidden_file_of_the_user_is_not_a_leftover(tmp_path: Path) -> None:
+    for name in (".out.txt.new", ".out.txt.old", ".new"):
+        (tmp_path / name).write_text("mine", encoding="utf-8")
+    replace_text(tmp_path / "out.txt", "text")
+    remove_leftovers(tmp_path)
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other permissions")
+def test_a_replaced_file_keeps_its_permissions(tmp_path: Path) -> None:
+    file = tmp_path / "out.txt"
+    for mode in (0o600, 0o640, 0o444):
+        file.touch()
+        file.chmod(mode)
+        replace_text(file, "text")
+        assert file.stat().st_mode & 0o777 == mode
+
+
 def test_files_of_a_running_process_are_not_leftovers(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
         write(tmp_path / f".model.{other.pid}.old", OLD)

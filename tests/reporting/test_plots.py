@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import math
 import sys
 import time
 from xml.etree import ElementTree
@@ -33,6 +34,7 @@ from transformer_mt.reporting.curves import Curve, compare_runs, draw_curves
 from transformer_mt.reporting.distributions import plot_data, plot_lengths, plot_scores, plot_vocabulary
 from transformer_mt.reporting.history import points, read_history
 from transformer_mt.reporting.trials import TrialCurve, draw_trials
+from transformer_mt.workflows.plot import check_picture
 from transformer_mt.workflows.prepare import prepare
 
 pytestmark = pytest.mark.slow
@@ -189,6 +191,12 @@ class TestWindows:
         merged = Curve(steps, values).merged()
         assert merged.steps == [20, 40, 60]
         assert merged.values == pytest.approx([3.0, (2 * 1.0 + 18 * 2.0) / 20, (4 * 0.5 + 16 * 2.0) / 20])
+
+    def test_a_very_long_run_takes_linear_time(self):
+        steps = list(range(20, 20 * 400_001, 20))
+        curve = Curve(steps, [math.sin(step / 1e6) for step in steps]).merged().smoothed()
+        assert len(curve.values) == 400_000
+        assert curve.values[200_000] == pytest.approx(math.sin(steps[200_000] / 1e6), abs=0.01)
 
     def test_equal_windows_stay_as_they_are(self):
         for steps in ([20, 40, 60], [4, 8, 12], [7], []):
@@ -573,3 +581,11 @@ class TestCommand:
         assert (code, out) == (2, "")
         assert err.count(said) == 1
         assert "Traceback" not in err
+
+
+def test_a_picture_replaces_nothing_that_is_scored(tmp_path):
+    reference = tmp_path / "ref"
+    reference.write_text("a\n", encoding="utf-8")
+    with pytest.raises(TmtError, match="this file would be replaced by the picture"):
+        check_picture(tmp_path / "." / "ref", "light", (None, reference))
+    check_picture(tmp_path / "ref.png", "light", (None, reference))

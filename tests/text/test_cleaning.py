@@ -51,6 +51,14 @@ def test_repeats_are_shortened_in_korean_alone() -> None:
     assert clean_text("oooooh", rules(max_repeats=2), "en") == "oooooh"
 
 
+@pytest.mark.parametrize(("short", "long"), [("fa", "fas"), ("hi", "hin"), ("si", "sin"), ("ko", "kor"), ("gu", "guj")])
+def test_a_language_may_have_three_letters(short: str, long: str) -> None:
+    rules = CleaningConfig(max_repeats=2)
+    for text in ("می\u200cخواهم", "ㅋ" * 9):
+        assert clean_text(text, rules, short) == clean_text(text, rules, long)
+    assert ("\u200c" in clean_text("می\u200cخواهم", rules, short)) == (short != "ko")
+
+
 def test_joiners_stay_in_languages_that_spell_with_them() -> None:
     assert clean_text("می\u200cخواهم", DEFAULT, "fa") == "می\u200cخواهم"
     assert clean_text("a\u200cb\u200b", DEFAULT, "en") == "ab"

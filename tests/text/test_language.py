@@ -72,3 +72,8 @@ def test_numbers_and_ids(text: str) -> None:
 )
 def test_words_are_no_ids(text: str) -> None:
     assert not is_number(text)
+
+
+def test_a_long_run_of_digits_takes_no_time() -> None:
+    assert not is_number("1" * 1_000_000 + " x")  # with a time that grows with the square, this would take an hour
+    assert is_number("1" * 1_000_000)

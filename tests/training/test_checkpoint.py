@@ -109,7 +109,7 @@ def test_checksums_must_cover_every_file(tmp_path: Path):
 def test_other_folders_are_not_checkpoints(tmp_path: Path):
     checkpoints = Checkpoints(tmp_path)
     checkpoints.write(a_checkpoint(10))
-    for name in (".step-0000020.new", "step-best", "step-0000030.backup"):
+    for name in (".step-0000020.999999999.new", "step-best", "step-0000030.backup"):
         (tmp_path / name).mkdir()
     (tmp_path / "step-0000040").write_text("", encoding="utf-8")
     assert checkpoints.steps() == [10]

@@ -19,6 +19,8 @@ from transformer_mt.cli import main
 from transformer_mt.decoding.terms import Term
 from transformer_mt.decoding.translation import Hypothesis, Translation
 from transformer_mt.errors import TmtError
+from transformer_mt.text.documents.html import Html
+from transformer_mt.text.documents.markdown import Markdown
 from transformer_mt.workflows.documents import translate_document
 
 WORDS = ["Hund", "Katze", "Haus", "läuft", "schläft", "groß", "klein", "und", "im", "Park", "über", "Straße", "Ärger"]
@@ -474,3 +476,22 @@ def test_the_command_writes_the_document(tiny_model: Path, tmp_path: Path, capsy
         assert "and --document cannot be combined" in capsys.readouterr().err
     assert main.main(["translate", "--model", str(tiny_model), "--format", "html", "a text"]) == 2
     assert "--format needs --document" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        '<pre>&lt;img alt="Die Katze schläft."&gt;</pre>',
+        "<script>document.write('<img alt=\"Die Katze schläft.\">')</script>",
+        '<style>/* title="Die Katze schläft" */</style>',
+        '<code class = "x" >x title="Die Katze schläft" y</code>',
+        '<p translate="no" title="Die Katze schläft">Foo</p>',
+        "<p class='a notranslate' title='Die Katze schläft'>Foo</p>",
+        "<p TRANSLATE=NO title='Die Katze schläft'>Die Katze</p>",
+    ],
+)
+def test_attributes_inside_code_are_code(code: str) -> None:
+    text = f"<p>Eins.</p>\n{code}\n<img src='a>b.png' alt='Zwei.'>\n<pre title=\"Drei\">x</pre>\n"
+    for form in (Html(), Markdown()):
+        found = [text[block.pieces[0].start : block.pieces[-1].end] for block in form.blocks(text)]
+        assert found == ["Eins.", "Zwei.", "Drei"], form

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import random
 import re
 import zipfile
@@ -99,6 +101,44 @@ def test_prepare_accepts_a_few_pairs_beside_many(pairs: int) -> None:
     proposal = propose_config([_table("a.tsv", many), _table("b.csv", rows, ",")], file="my.yaml")
     report = prepare(proposal.config).report
     assert sum(figures.pairs for figures in report.splits.values()) == 280 + pairs
+
+
+@pytest.mark.parametrize(("source", "target"), [("DE", "en-US"), ("German", "English"), ("deu", "en")])
+def test_languages_by_their_names(source: str, target: str) -> None:
+    direction = _direction(propose_config(_table("a.tsv", PAIRS["de", "en"]), source, target))
+    assert direction == ("deu-en" if source == "deu" else "de-en")
+
+
+def test_what_cannot_be_proposed_is_one_message() -> None:
+    table = _table("a.tsv", PAIRS["de", "en"])
+    with pytest.raises(TmtError, match="'Klingonisch' is no language"):
+        propose_config(table, "Klingonisch", "en")
+    for minutes in (math.inf, math.nan, 0.0, -1.0):
+        with pytest.raises(TmtError, match=r"the training has .* minutes"):
+            propose_config(table, minutes=minutes)
+
+
+def test_names_of_files_become_names_of_runs() -> None:
+    long = propose_config(_table(f"{'a' * 200}.tsv", PAIRS["de", "en"])).config
+    assert set(long.name) == {"a"}
+    odd = os.fsdecode(b"p\xe4irs.tsv")
+    try:
+        Path(_table("a.tsv", PAIRS["de", "en"])).rename(odd)
+    except OSError:
+        pytest.skip("this file system has names in UTF-8 only")
+    with pytest.raises(TmtError, match="the name of this file is not UTF-8"):
+        propose_config(odd)
+
+
+def test_half_a_surrogate_pair_is_replaced() -> None:
+    rows = [{"de": f"\ud83d {source}", "en": target} for source, target in PAIRS["de", "en"]]
+    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert propose_config("a.jsonl").pairs == 300
+
+
+def test_commands_in_a_config_quote_its_name() -> None:
+    text = propose_config(_table("a.tsv", PAIRS["de", "en"]), file="my conf.yaml").text
+    assert "tmt train --config 'my conf.yaml'" in text
 
 
 def test_csv_with_a_header_ids_scores_and_commas_in_cells() -> None:

@@ -114,7 +114,7 @@ def _shipped(name: str, output: Path | None) -> str:
     text = configs.shipped_config(name, FIRST)
     if output in (None, STDOUT):
         return text
-    return text.replace(f"--config {name.removesuffix('.yaml')}.yaml ", f"--config {output} ")
+    return text.replace(f"--config {name.removesuffix('.yaml')}.yaml ", f"--config {quoted(output)} ")
 
 
 def _proposed(data: list[Path], source: str, target: str, minutes: float | None, file: Path) -> str:

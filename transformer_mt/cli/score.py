@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_text
 import sys
 from contextlib import ExitStack
 from functools import partial
@@ -20,8 +19,9 @@ from transformer_mt.cli.options import (
     ThreadsOption,
     ToOption,
     ZeroShotOption,
+    as_unicode,
 )
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, visible
 
 if TYPE_CHECKING:
     from transformer_mt.workflows.score import PairScore
@@ -97,7 +97,7 @@ def _as_row(one: PairScore, per_token: bool) -> str:
         row += f"\t{one.gain:.6f}"
     if per_token:
         row += "\t" + " ".join(
-            f"{token} {value:.6f}" for token, value in zip(one.tokens, one.token_scores, strict=True)
+            f"{visible(token)} {value:.6f}" for token, value in zip(one.tokens, one.token_scores, strict=True)
         )
     return row
 
@@ -114,4 +114,4 @@ def _as_json(number: int, one: PairScore) -> str:
         "word_alignment": one.word_alignment,
         "notes": one.notes,
     }
-    return json_text.dumps(value, ensure_ascii=False)
+    return as_unicode(value)

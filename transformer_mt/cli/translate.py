@@ -156,7 +156,7 @@ def _check_usage(
         raise TmtError("no such file", place=input_, remedy="Check the path after --input.")
     if input_ is not None and input_.is_dir():
         raise TmtError("this is a folder, not a file", place=input_, remedy="Give a file with one sentence per line.")
-    for option, file in (("--input", input_), ("--document", document)):
+    for option, file in (("--input", input_), ("--document", document), ("--glossary", glossary)):
         if file and output and file.exists() and output.exists() and output.samefile(file):
             raise TmtError(f"--output is the same file as {option}", place=output, remedy="Choose another file.")
     if attention is not None and len(given) != 1:

@@ -9,6 +9,7 @@ from typing import Any
 
 from tabulate import tabulate
 
+from transformer_mt.errors import visible
 from transformer_mt.evaluation.comparison import Comparison
 from transformer_mt.evaluation.metrics import METRICS
 from transformer_mt.evaluation.scores import ORDERS, BleuTable, Score
@@ -156,9 +157,10 @@ def _buckets(buckets: Sequence[Bucket]) -> str:
 def _examples(which: str, examples: Sequence[Example], test_set: str) -> str:
     parts = [f"The {len(examples)} {which} by chrF2 (line of {test_set}: chrF2)"]
     for one in examples:
-        source = f"\n  source      {one.source}" if one.source else ""
+        source = f"\n  source      {visible(one.source)}" if one.source else ""
         parts.append(
-            f"line {one.line}: {one.chrf:.1f}{source}\n  reference   {one.reference}\n  hypothesis  {one.hypothesis}"
+            f"line {one.line}: {one.chrf:.1f}{source}\n  reference   {visible(one.reference)}\n"
+            f"  hypothesis  {visible(one.hypothesis)}"
         )
     return "\n".join(parts)
 

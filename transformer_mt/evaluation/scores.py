@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from transformer_mt.config.languages import two_letters
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.metrics import METRICS, make_metric
 
@@ -55,7 +56,8 @@ def moses_tokenized(lines: Sequence[str], language: str) -> list[str]:
     """
     from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
-    normalizer, tokenizer = MosesPunctNormalizer(lang=language or "en"), MosesTokenizer(lang=language or "en")
+    code = two_letters(language) or "en"
+    normalizer, tokenizer = MosesPunctNormalizer(lang=code), MosesTokenizer(lang=code)
     return [tokenizer.tokenize(normalizer.normalize(line.lower()), return_str=True) for line in lines]
 
 

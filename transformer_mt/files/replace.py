@@ -40,6 +40,8 @@ def replaced_file(file: Path) -> Iterator[Path]:
     try:
         _in_use.add(aside)
         yield aside
+        with suppress(OSError):  # usually there is no file yet
+            shutil.copymode(file, aside)
         move_into_place(aside, file)
     finally:
         with suppress(OSError):
@@ -177,11 +179,11 @@ def _replaced_by(aside: Path) -> str:
 
 
 def _left_by_killed(folder: Path, name: str, state: str) -> list[Path]:
-    """Temporary paths in `folder` that no process writes any more. Names of earlier versions have fewer numbers."""
-    pattern = re.compile(rf"\.{re.escape(name) or '.+?'}(?:\.(\d+)(?:-\d+)?)?\.{state}")
+    """Temporary paths in `folder` that no process writes any more."""
+    pattern = re.compile(rf"\.{re.escape(name) or '.+?'}\.(\d+)(?:-\d+)?\.{state}")
     with suppress(OSError):
         found = ((entry, pattern.fullmatch(entry.name)) for entry in Path(os.path.realpath(folder)).iterdir())
-        left = (entry for entry, match in found if match and not (match[1] and _is_another_process(int(match[1]))))
+        left = (entry for entry, match in found if match and not _is_another_process(int(match[1])))
         return sorted(entry for entry in left if entry not in _in_use)
     return []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -41,8 +41,9 @@ class Curve:
     def smoothed(self) -> Curve:
         """Each value as the mean of its neighbours on both sides, so that the line has no delay."""
         reach = len(self.values) // 80
-        windows = [self.values[max(0, place - reach) : place + reach + 1] for place in range(len(self.values))]
-        return Curve(self.steps, [sum(window) / len(window) for window in windows])
+        sums, last = list(accumulate(self.values, initial=0.0)), len(self.values)
+        windows = [(max(0, place - reach), min(last, place + reach + 1)) for place in range(last)]
+        return Curve(self.steps, [(sums[end] - sums[start]) / (end - start) for start, end in windows])
 
     def merged(self) -> Curve:
         """Means over equally many updates, as far as possible. A value is the mean of the updates since the one before.
@@ -55,7 +56,9 @@ class Curve:
         for step, value, own in zip(self.steps, self.values, widths, strict=True):
             total, width = total + own * value, width + own
             if width >= usual or step == self.steps[-1]:
-                steps, values, total, width = [*steps, step], [*values, total / width], 0.0, 0
+                steps.append(step)
+                values.append(total / width)
+                total, width = 0.0, 0
         return Curve(steps, values)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from transformer_mt.config.cleaning import CleaningConfig
+from transformer_mt.config.languages import two_letters
 from transformer_mt.text.cleaning import (
     NO_TEXT_NOR_JOINERS,
     WRONG_NEXT,
@@ -80,7 +81,7 @@ class Batch:
 
     def _unclean(self, rules: CleaningConfig, language: str) -> Sequence[int]:
         """The rows that a rule may change, and possibly some more."""
-        if rules.max_repeats and language == "ko":
+        if rules.max_repeats and two_letters(language) == "ko":
             return range(len(self.lines))
         edge = (self._flags & (_SPACE | _LINE)) != 0
         rows = self._rows(((self._flags[:-1] & _ODD) != 0) | (edge[:-1] & edge[1:]))

@@ -13,13 +13,19 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from transformer_mt.config.cleaning import CleaningConfig
+from transformer_mt.config.languages import two_letters
 
 TOO_LONG, LOPSIDED = "longer than max_length", "length ratio"  # these two rules need token counts
 
 # Invisible, and harmful in a vocabulary: zero-width characters, direction marks, byte order mark.
 _ZERO_WIDTH = "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064\ufeff\u00ad"
 _JOINERS = "\u200c\u200d"
-_WRITTEN_WITH_JOINERS = frozenset({"fa", "ur", "ps", "ckb", "hi", "mr", "ne", "bn", "pa", "ta", "te", "kn", "ml", "si"})
+_WRITTEN_WITH_JOINERS = frozenset(
+    [
+        *("fa", "fas", "per", "ur", "urd", "ps", "pus", "ckb", "hi", "hin", "mr", "mar", "ne", "nep", "bn", "ben"),
+        *("gu", "guj", "pa", "pan", "ta", "tam", "te", "tel", "kn", "kan", "ml", "mal", "si", "sin"),
+    ]
+)
 _CONTROLS = r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
 _NO_TEXT = re.compile(f"[{_CONTROLS}{_ZERO_WIDTH}]")
 NO_TEXT_NOR_JOINERS = re.compile(f"[{_CONTROLS}{_ZERO_WIDTH}{_JOINERS}]")
@@ -49,7 +55,7 @@ def clean_text(
         spaced = (_SPACES if rules.whitespace == "collapse" else _SPACE).sub(" ", text).strip()
     if spaced != text:
         note("white space")
-    if not rules.max_repeats or language != "ko":
+    if not rules.max_repeats or two_letters(language) != "ko":
         return spaced
     shortened = _REPEATED_LETTER.sub(lambda run: _shortened(run[0], rules.max_repeats), spaced)
     if shortened != spaced:

@@ -28,7 +28,7 @@ _RELATED = (  # languages whose sentences are often the same; one stands for all
     {"ar", "ary", "arz"},
     {"en", "pcm"},
 )
-_NUMBER = re.compile(r"[\W\d_]+|\S*\d\S*")
+_NO_LETTERS = re.compile(r"[\W\d_]+")
 
 
 def is_known(language: str) -> bool:
@@ -65,7 +65,9 @@ def _wide(text: str) -> float:
 def is_number(text: str) -> bool:
     """Whether a text is a number, a code or an id, such as `4711`, `3.5 %` or `S0012`."""
     is_sentence = _wide(text) >= WIDE_WORDS  # in Chinese, it has no spaces
-    return not is_sentence and _NUMBER.fullmatch(text.strip()) is not None
+    text = text.strip()
+    is_word = len(text.split(maxsplit=1)) == 1
+    return not is_sentence and ((is_word and any(map(str.isdecimal, text))) or _NO_LETTERS.fullmatch(text) is not None)
 
 
 def same_language(one: str, other: str) -> bool:

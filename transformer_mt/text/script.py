@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import regex
 
+from transformer_mt.config.languages import two_letters
+
 _WRITTEN_IN = {  # Unicode scripts. Languages with two scripts, such as Serbian, are left out
     "Latin": "en de fr es it pt nl af lb sv no nb nn da is fo fi et lv lt pl cs sk sl hr hu ro sq tr ca eu gl oc ga gd"
     " cy mt la eo vi id ms tl jv su mg sw zu xh st tn so ha yo ig rw sn ny ht",
@@ -41,10 +43,11 @@ _LETTER = regex.compile(r"\p{L}")
 
 def foreign_script(text: str, language: str) -> bool:
     """Whether the text has letters, but none of the language's script. False if this script is unknown."""
-    own = _OWN_LETTER.get(language)
+    own = _OWN_LETTER.get(two_letters(language))
     return own is not None and own.search(text) is None and _LETTER.search(text) is not None
 
 
 def same_script(one: str, other: str) -> bool:
     """Whether two languages are written with the same letters; False if one of them is unknown."""
+    one, other = two_letters(one), two_letters(other)
     return any({one, other} <= set(languages.split()) for languages in _WRITTEN_IN.values())

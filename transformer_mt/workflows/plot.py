@@ -81,12 +81,14 @@ def plot_report(report: Report, file: Path, theme: Theme = "light") -> Path:
     return plot_scores(rows, f"Score by sentence length: {report.name}", file, theme)
 
 
-def check_picture(file: Path | None, theme: Theme) -> None:
+def check_picture(file: Path | None, theme: Theme, read: Sequence[Path | None] = ()) -> None:
     """Raises TmtError if `plot_report` cannot write this file: before the long work that is to be drawn.
 
-    file: None to draw nothing; `theme` must then be `light`.
+    file: None to draw nothing; `theme` must then be `light`. read: files that must not be replaced
     """
     if file is not None:
+        if file.is_file() and any(one.exists() and one.samefile(file) for one in read if one is not None):
+            raise TmtError("this file would be replaced by the picture", place=file, remedy="Name another file.")
         check_writable(file)
     elif theme != "light":
         raise TmtError("--theme needs --plot", remedy="Add a file to draw in:  --plot scores.png")

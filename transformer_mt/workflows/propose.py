@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,15 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from transformer_mt.config.languages import name_of
+from transformer_mt.config.languages import code_of, name_of
 from transformer_mt.config.schema import Config
-from transformer_mt.config.section import NAME
+from transformer_mt.config.section import LANGUAGE, NAME
 from transformer_mt.config.training import RuntimeConfig
 from transformer_mt.corpora.looking import HEADER
 from transformer_mt.data.planning import BatchSize, by_length, cut
 from transformer_mt.data.store import Counts
 from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import paths_of
+from transformer_mt.reporting.program import quoted
 from transformer_mt.runtime.device import Machine, set_up
 from transformer_mt.text.script import same_script
 from transformer_mt.text.tokenizers.sentencepiece import SentencepieceTokenizer
@@ -68,6 +70,15 @@ def propose_config(
     given = paths_of(data)
     if not given:
         raise TmtError("no file is given", place="data", remedy="Give a table, a folder, or two parallel files.")
+    if minutes is not None and not (math.isfinite(minutes) and minutes > 0):
+        raise TmtError(f"the training has {minutes} minutes", place="--minutes", remedy="Give more than 0 minutes.")
+    for path in given:
+        try:
+            str(path).encode("utf-8")
+        except UnicodeEncodeError:
+            problem = "the name of this file is not UTF-8, so a config cannot name it"
+            raise TmtError(problem, place=path, remedy="Rename it.") from None
+    source, target = _checked_code("--source", source), _checked_code("--target", target)
     found = discover(given, source, target)
     count = found.total
     if count.different < FEWEST:
@@ -79,10 +90,22 @@ def propose_config(
     return _Choice(_name(given[0]), found, count, set_up(RuntimeConfig())).proposal(minutes, file)
 
 
+def _checked_code(option: str, code: str | None) -> str | None:
+    """The code of a language that is given as `de`, `DE`, `de-DE` or `German`. Raises TmtError if it is none."""
+    if not code or re.fullmatch(LANGUAGE, code):
+        return code
+    if (found := code_of(code)) is None:
+        raise TmtError(f"'{code}' is no language", place=option, remedy="Give its ISO code, such as de.")
+    return found
+
+
 def _name(path: Path) -> str:
     """A name for the run, from the name of the file."""
-    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", path.name.split(".")[0]).strip("-_")
+    stem = re.sub(r"[^A-Za-z0-9_-]+", "-", path.name.split(".")[0])[:_LONGEST_NAME].strip("-_")
     return stem if re.fullmatch(NAME, stem) else "my-translator"
+
+
+_LONGEST_NAME = 60  # characters; a name may have 100, with what is added for teachers and trials
 
 
 @dataclass(frozen=True)
@@ -237,8 +260,8 @@ class _Choice:
 
     def _head(self, file: str, time: str) -> str:
         commands = {
-            f"tmt prepare --config {file}": "shows how many pairs are kept, and which are dropped and why",
-            f"tmt train --config {file}": f"{time}. Ctrl-C stops it, and the same command continues",
+            f"tmt prepare --config {quoted(file)}": "shows how many pairs are kept, and which are dropped and why",
+            f"tmt train --config {quoted(file)}": f"{time}. Ctrl-C stops it, and the same command continues",
             "tmt translate": "translates what you type",
         }
         wide = max(map(len, commands))

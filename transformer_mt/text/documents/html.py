@@ -28,6 +28,7 @@ MARKS = frozenset(["img", "wbr", "input", "embed"])  # elements without an end, 
 _VOID = MARKS | frozenset(["area", "base", "br", "col", "hr", "link", "meta", "param", "source", "track"])
 _READ = frozenset({"alt", "title", "placeholder", "aria-label"})
 _ATTRIBUTE = re.compile(r"""([^\s=>/"'<]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s>"']+))?""")
+_TAG_END = re.compile(r"""(?:[^"'>]|"[^"]*"|'[^']*')*>""")
 _TEMPLATE = re.compile(TEMPLATE)
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w:.-]*)")
 
@@ -62,17 +63,28 @@ def _escaped(text: str) -> str:
 
 
 def attribute_blocks(text: str, tag: Piece, line: int) -> Iterator[Block]:
-    """The blocks of a tag's attributes that people read. Nothing for a longer piece, such as a script."""
+    """The blocks of a tag's attributes that people read: of the start tag, if the piece is a whole element.
+
+    Nothing if the element must not be translated.
+    """
     source = _without_templates(text[tag.start : tag.end])
     head = _TAG.match(source)
     if head is None or head[1]:
         return
-    for match in _ATTRIBUTE.finditer(source, head.end()):
+    end = _TAG_END.match(source, head.end())
+    found = list(_ATTRIBUTE.finditer(source, head.end(), len(source) if end is None else end.end()))
+    if any(_is_kept(match[1], (match[2] or "").strip("\"'")) for match in found):
+        return
+    for match in found:
         if match[1].lower() in _READ and (match[2] or "")[:1] in ("'", '"'):
             value = Piece("text", tag.start + match.start(2) + 1, tag.start + match.end(2) - 1)
             yield from blocks_of(list(_texts(value, text)), lambda _: line, writer(escape))
-        if match.end() < len(source) and source[match.end()] == ">":
-            return
+
+
+def _is_kept(name: str, value: str) -> bool:
+    """Whether an attribute says that its element must not be translated."""
+    name = name.lower()
+    return (name, value.lower()) == ("translate", "no") or (name == "class" and "notranslate" in value.split())
 
 
 def _without_templates(text: str) -> str:
@@ -156,10 +168,7 @@ class _Scanner(HTMLParser):
         self.events.append((kind, tag, self._lines[line - 1] + column, 0))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        kept = any(
-            (name, value) == ("translate", "no") or (name == "class" and "notranslate" in (value or "").split())
-            for name, value in attrs
-        )
+        kept = any(_is_kept(name, value or "") for name, value in attrs)
         self._add("open", tag + "!" * kept)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:

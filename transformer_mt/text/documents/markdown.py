@@ -39,7 +39,9 @@ _FRONT_MATTER = re.compile(  # a page may also begin with a rule, so YAML must b
     re.S,
 )
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
-_FORMULA = re.compile(r"\$\$.+?\$\$|\$(?=\S)(?:\\.|[^$\\])*?(?<=\S)\$(?!\d)|\\\(.+?\\\)|\\\[.+?\\\]", re.S)
+_FORMULA = re.compile(  # limited, because many may have no end
+    r"\$\$.+?\$\$|\$(?=\S)(?:\\.|[^$\\])*?(?<=\S)\$(?!\d)|\\\(.{1,1000}?\\\)|\\\[.{1,1000}?\\\]", re.S
+)
 _SIGN = re.compile(r"\[\^[^\]\s]+\]:?|\{[#:.].*?\}")  # footnotes; attributes of site generators
 _START = re.compile(rf"\[[ xX]\](?=\s)|{SIGN_OF_BLOCK}")
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)")

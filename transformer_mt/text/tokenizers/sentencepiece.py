@@ -20,6 +20,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
+from transformer_mt.config.languages import two_letters
 from transformer_mt.config.section import Probability
 from transformer_mt.config.tokenizer import TokenizerConfig
 from transformer_mt.errors import TmtError
@@ -76,7 +77,7 @@ class SentencepieceTokenizer(Tokenizer):
         import sentencepiece
 
         self.config = options
-        self.morphemes = Morphemes() if options.morphemes == "mecab" and language == "ko" else None
+        self.morphemes = Morphemes() if options.morphemes == "mecab" and two_letters(language) == "ko" else None
         self._library = sentencepiece
         self._pieces = sentencepiece.SentencePieceProcessor()
 

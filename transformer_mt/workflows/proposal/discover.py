@@ -17,6 +17,7 @@ from transformer_mt.corpora.tables import listed
 from transformer_mt.errors import TmtError
 from transformer_mt.files.opening import COMPRESSED, open_bytes
 from transformer_mt.reporting.notes import note
+from transformer_mt.text.batches import one_line
 from transformer_mt.workflows.proposal.columns import Side, note_other_languages, sides_of, with_true_languages
 
 MOST_READ = 100_000  # pairs of a file; the number of pairs in a larger one is estimated
@@ -131,6 +132,7 @@ def _count(entry: dict[str, Any], source: str, target: str, seen: set[int]) -> C
         if not (pair.source.strip() and pair.target.strip()):
             empty += 1
             continue
+        pair = pair._replace(source=one_line(pair.source), target=one_line(pair.target))
         counted.pairs += 1
         seen.add(hash(pair[:2]))
         if len(counted.some) < MOST_KEPT:

@@ -16,7 +16,7 @@ from transformer_mt.data.trained_on import TrainedOn
 from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import read_lines
 from transformer_mt.files.replace import replace_text
-from transformer_mt.text.batches import as_lines, keys_of_pairs, texts_of_words
+from transformer_mt.text.batches import as_lines, keys_of_pairs, one_line, texts_of_words
 from transformer_mt.text.cleaning import clean_text, fault_of_pair
 from transformer_mt.workflows.synthesis.plan import Plan, Teacher
 from transformer_mt.workflows.synthesis.records import KEPT, READ, Counts, counts_in, parallel_files
@@ -84,9 +84,8 @@ def _pairs(plan: Plan, held_out: HeldOut) -> Iterator[tuple[Sequence[str], str |
     """Both sides of the training pairs, with the first rule that a pair breaks."""
     data = plan.config.data
     for pair in _training_pairs(plan):
-        source, target = (
-            clean_text(text, data.cleaning, language) for text, language in zip(pair, plan.languages, strict=True)
-        )
+        sides = zip(map(one_line, pair), plan.languages, strict=True)
+        source, target = (clean_text(text, data.cleaning, language) for text, language in sides)
         fault = fault_of_pair(source, target, data.cleaning, trains=True)
         if fault is None and (source in held_out or target in held_out):
             fault = HELD_OUT
