@@ -65,7 +65,7 @@ def test_a_gpu_has_its_number_and_the_name_of_a_device_is_a_device(monkeypatch):
     assert pick_device(str(pick_device("cpu"))) == CPU
     with pytest.raises(TmtError, match="there is no GPU 2 on this machine: it has 2, counted from 0"):
         pick_device("cuda:2")
-    for name in ("cuda:x", "cpu:1", "cuda:-1", "cuda:²"):
+    for name in ("cuda:x", "cuda:", "auto:0", "cpu:1", "cuda:-1", "cuda:²"):
         with pytest.raises(TmtError, match=f"unknown device '{name}'"):
             pick_device(name)
 

@@ -153,6 +153,11 @@ def test_a_key_that_the_schedule_does_not_read_is_noted(schedule: str, key: str,
     assert schedule_notes(config, 400) == [f"training.{key} has no effect with this training.schedule"]
 
 
+def test_the_papers_schedule_reads_its_factor():
+    config = TrainingConfig(schedule="noam", warmup_steps=10, max_epochs=9, noam_factor=2.0)
+    assert schedule_notes(config, 400) == []
+
+
 @pytest.mark.parametrize("key", ["min_learning_rate", "plateau_factor", "plateau_patience"])
 def test_a_key_that_the_schedule_reads_is_not_noted(key: str):
     values = {"min_learning_rate": 1e-5, "plateau_factor": 0.5, "plateau_patience": 3}

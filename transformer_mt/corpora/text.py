@@ -122,13 +122,19 @@ def parallel_files(place: Path) -> dict[str, dict[str, Path]]:
         remedy = "Give a folder or a .zip, or two files:  files: {source: FILE, target: FILE}"
         raise TmtError("not a folder, and not a .zip archive", place=place, remedy=remedy)
     found: dict[str, dict[str, Path]] = {}
+    regional: list[tuple[str, str, str, Path]] = []
     for name in names:
         plain = Path(name).with_suffix("") if Path(name).suffix.lower() in COMPRESSED else Path(name)
         if re.fullmatch(r"\.[a-z]{2,3}([-_]\w+)?", plain.suffix, re.IGNORECASE):
             language = re.split("[-_]", plain.suffix[1:].lower())[0]
-            files, stem = found.setdefault(language, {}), plain.with_suffix("").as_posix()
-            own = f"{stem}.*{name[len(stem) + 1 + len(language) :]}"  # with its region and compression
-            files[own if stem in files else stem] = place / name
+            stem, region = plain.with_suffix("").as_posix(), plain.suffix[1 + len(language) :]
+            if region:
+                regional.append((language, stem, region, place / name))
+            else:
+                found.setdefault(language, {})[stem] = place / name
+    for language, stem, region, path in regional:
+        files = found.setdefault(language, {})
+        files[f"{stem}.*{region}" if stem in files else stem] = path
     return found
 
 

@@ -149,7 +149,7 @@ def halved(source_starts: Counts, target_starts: Counts, longest: int) -> tuple[
     pairs = len(source_starts) - 1
     middle = pairs // 2
     source, target = (
-        rounded_up(_coarsely(int(max(starts[middle], starts[-1] - starts[middle]))))
+        rounded_up(min(_coarsely(int(max(starts[middle], starts[-1] - starts[middle]))), int(starts[-1])))
         for starts in (source_starts, target_starts)
     )
     return middle, StreamSize(source, target, _coarsely(pairs - middle), longest)

@@ -92,15 +92,12 @@ def pick_device(name: str, local_rank: int = 0) -> torch.device:
 
     local_rank: which GPU, unless the name has it, as in `cuda:1`
     """
-    name, _, number = name.partition(":")
+    kind, colon, number = name.partition(":")
+    if kind == "cuda" and number.isascii() and number.isdigit():
+        name, local_rank = kind, int(number)
     available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
         name = next(kind for kind in ("cuda", "mps", "cpu") if available[kind])
-    is_number = number.isascii() and number.isdigit()
-    if number and (name != "cuda" or not is_number):
-        name = f"{name}:{number}"
-    elif is_number:
-        local_rank = int(number)
     if not available.get(name, False):
         known = name in available
         raise TmtError(
@@ -111,7 +108,7 @@ def pick_device(name: str, local_rank: int = 0) -> torch.device:
     if name != "cuda":
         return torch.device(name)
     if local_rank >= torch.cuda.device_count():
-        if number:
+        if colon:
             raise TmtError(
                 f"there is no GPU {number} on this machine: it has {torch.cuda.device_count()}, counted from 0",
                 place="--device",

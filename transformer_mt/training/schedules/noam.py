@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 class Noam(Schedule):
     """Equation 3 of the paper, times `noam_factor`."""
 
+    keys = ("noam_factor",)
+
     @classmethod
     def problems(cls, training: TrainingConfig) -> list[str]:
         problems = []
