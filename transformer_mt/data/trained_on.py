@@ -11,6 +11,7 @@ than the largest of them can still be decided exactly, and the share of such has
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
@@ -71,7 +72,8 @@ class TrainedOn:
         checked = hashes[hashes <= limit]
         found = np.logical_or.reduce([np.isin(checked, known) for known in self.hashes.values()])
         whole = all(len(known) < MOST for known in self.hashes.values())
-        return int(found.sum()), 1.0 if whole else float(limit) / 2.0**64
+        share = float(limit) / 2.0**64  # may round to 1, which only a whole may be
+        return int(found.sum()), 1.0 if whole else min(share, math.nextafter(1.0, 0.0))
 
     def to_bytes(self) -> bytes:
         """The content of the file."""
