@@ -32,6 +32,10 @@ _THREE_LETTERS = {
     "ind": "id", "ita": "it", "jpn": "ja", "kor": "ko", "nld": "nl", "pol": "pl", "por": "pt", "rus": "ru", "spa": "es",
     "swe": "sv", "tur": "tr", "ukr": "uk", "vie": "vi", "zho": "zh",
 }  # fmt: skip
+_RARER_THREE_LETTERS = {  # not names of columns: some are words
+    "ben": "bn", "fas": "fa", "guj": "gu", "kan": "kn", "mal": "ml", "mar": "mr", "nep": "ne", "pan": "pa", "per": "fa",
+    "pus": "ps", "sin": "si", "tam": "ta", "tel": "te", "urd": "ur",
+}  # fmt: skip
 _WORDS = {"am", "as", "be", "he", "is", "it", "no", "or", "so"}  # codes that are also frequent words
 _COLUMNS = (
     "source target src tgt trg reference ref hypothesis translation translated original sentence sentences text phrase"
@@ -62,5 +66,5 @@ def name_of(code: str) -> str:
 
 
 def two_letters(code: str) -> str:
-    """`de` for `deu`; a code without a shorter form, unchanged."""
-    return _THREE_LETTERS.get(code, code)
+    """`de` for `deu`; a code without a shorter form that is known here, unchanged."""
+    return _THREE_LETTERS.get(code) or _RARER_THREE_LETTERS.get(code, code)

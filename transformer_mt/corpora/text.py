@@ -157,7 +157,7 @@ def _paired(sources: dict[str, Path], targets: dict[str, Path], place: Path | st
 def _matched(source: str, target: str) -> list[tuple[Path, Path]]:
     """Two files, or those of two patterns, paired by what `*` and `?` stand for in their names."""
     both = (source, target)
-    if not any(map(is_pattern, both)) or not (any(map(is_address, both)) or any(not path_of(x).exists() for x in both)):
+    if not any(map(is_pattern, both)) or all(not is_address(one) and path_of(one).exists() for one in both):
         return [(files_like(source)[0], files_like(target)[0])]
     by_parts: list[dict[str, Path]] = []
     for pattern in (source, target):
@@ -174,6 +174,6 @@ def _name(file: Path) -> str:
 def _capturing(pattern: str) -> str:
     """A regular expression with a group for each `*`, `?` and `[...]` of a file pattern."""
     parts = re.split(r"(\*\*/|\*|\?|\[[^]]+\])", pattern)
-    known = {"**/": "((?:.*/)?)", "*": "([^/]*)", "?": "([^/])"}
-    sets = {one: f"({one.replace('[!', '[^', 1)})" for one in parts[1::2] if one.startswith("[")}
-    return "".join({**known, **sets}.get(one, "") if n % 2 else re.escape(one) for n, one in enumerate(parts))
+    groups = {"**/": "((?:.*/)?)", "*": "([^/]*)", "?": "([^/])"}
+    groups |= {one: f"({one.replace('[!', '[^', 1)})" for one in parts[1::2] if one not in groups}
+    return "".join(groups[one] if n % 2 else re.escape(one) for n, one in enumerate(parts))

@@ -207,7 +207,7 @@ def _held(file: Path) -> HeldFile:
     try:
         return HeldFile(file)
     except OSError as error:
-        raise TmtError("a file of the prepared data is missing", place=error.filename or file, remedy=_REMEDY) from None
+        raise _missing(error, file) from None
 
 
 def _read_runs(file: HeldFile, starts: Counts, sizes: Counts, values: NDArray[Any]) -> None:
@@ -269,9 +269,13 @@ def _mapped(file: Path, kind: str) -> NDArray[Any]:
             return np.zeros(0, dtype=kind)
         return np.memmap(file, dtype=kind, mode="r").view(np.ndarray)
     except OSError as error:
-        raise TmtError("a file of the prepared data is missing", place=error.filename or file, remedy=_REMEDY) from None
+        raise _missing(error, file) from None
     except ValueError:
         raise _damaged("a file is incomplete", file) from None
+
+
+def _missing(error: OSError, file: Path) -> TmtError:
+    return TmtError("a file of the prepared data is missing", place=error.filename or file, remedy=_REMEDY)
 
 
 def _damaged(what: str, place: Path) -> TmtError:

@@ -28,8 +28,7 @@ from transformer_mt.decoding.joining import join
 from transformer_mt.decoding.line_reader import LineReader
 from transformer_mt.decoding.request import Request, SearchResult
 from transformer_mt.decoding.term_reader import Piece
-from transformer_mt.decoding.terms import Term
-from transformer_mt.decoding.terms import Terms as TermsOfLine
+from transformer_mt.decoding.terms import LineTerms, Term
 from transformer_mt.decoding.translation import Hypothesis as Hypothesis
 from transformer_mt.decoding.translation import Source, Target, without_search
 from transformer_mt.decoding.translation import Translation as Translation
@@ -38,7 +37,7 @@ from transformer_mt.text.vocabulary import EOS, UNK
 from transformer_mt.text.words import words_of_tokens
 
 CHUNK = 2048  # lines that are read, sorted by length and translated together
-Terms = Iterable[TermsOfLine] | Sequence[Term] | Glossary | Mapping[str, str] | None
+Terms = Iterable[LineTerms] | Sequence[Term] | Glossary | Mapping[str, str] | None
 
 
 class Interpreter(LineReader, ABC):
@@ -125,19 +124,19 @@ class Interpreter(LineReader, ABC):
         one_line = isinstance(lines, str)
         n_lines = 1 if one_line else len(lines) if isinstance(lines, Sized) else None
         given, starts = checked(lines), prefix_for_each_line(prefixes, n_lines)
-        needed: Iterator[TermsOfLine] = repeat(())
+        needed: Iterator[LineTerms] = repeat(())
         if isinstance(terms, (Glossary, Mapping)):
             given, again = tee(given)
             needed = map(self.glossary(terms).spans, again)
         elif terms is not None:
             of_one = one_line and isinstance(terms, Sequence) and all(isinstance(term, Term) for term in terms)
-            of_each = cast("Iterable[TermsOfLine]", [terms] if of_one else terms)
+            of_each = cast("Iterable[LineTerms]", [terms] if of_one else terms)
             needed = for_each_line(of_each, "terms", n_lines)
         answers = self._translate(zip(given, starts, needed, strict=False), chunk_size, align, split)
         return next(answers) if one_line else answers
 
     def _translate(
-        self, given: Iterator[tuple[str, str, TermsOfLine]], chunk_size: int, align: bool, split: bool
+        self, given: Iterator[tuple[str, str, LineTerms]], chunk_size: int, align: bool, split: bool
     ) -> Iterator[Translation]:
         """The work of `translate`. All sentences of a chunk of lines are searched together."""
         while chunk := list(islice(given, chunk_size)):

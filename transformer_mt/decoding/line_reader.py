@@ -19,7 +19,7 @@ from transformer_mt.decoding.request import Request
 from transformer_mt.decoding.searches.base import make_search
 from transformer_mt.decoding.term_reader import Piece, TermReader
 from transformer_mt.decoding.term_tokens import UNKNOWN
-from transformer_mt.decoding.terms import Span, Terms, spans_of_terms
+from transformer_mt.decoding.terms import LineTerms, Span, spans_of_terms
 from transformer_mt.decoding.translation import Source, Target, note_of_unknown
 from transformer_mt.errors import TmtError
 from transformer_mt.text.cleaning import clean_text
@@ -94,7 +94,7 @@ class LineReader:
         data = self.config.data
         return data.one_direction if data.source is not None else direction_for(data, None, None)
 
-    def sentences(self, line: str, prefix: str = "", terms: Terms = ()) -> list[str]:
+    def sentences(self, line: str, prefix: str = "", terms: LineTerms = ()) -> list[str]:
         """The parts of a line that are translated one by one. Joined, they are the line.
 
         prefix: the beginning of the translation; if it has several sentences, it belongs to the same number of the line
@@ -105,7 +105,7 @@ class LineReader:
         n_first = len(sentences(prefix.strip(), direction.target))
         return ["".join(found[:n_first]), *found[n_first:]]
 
-    def _parts(self, line: str, prefix: str, terms: Terms) -> Iterator[Piece]:
+    def _parts(self, line: str, prefix: str, terms: LineTerms) -> Iterator[Piece]:
         """The sentences of a line, each with its prefix and its terms."""
         spans, start = spans_of_terms(line, terms), 0
         for text in self.sentences(line, prefix, terms):
@@ -134,9 +134,10 @@ class LineReader:
             raise TmtError("terms need a beam search", remedy="Use a beam (--beam 5, in Python beam=5), no samples.")
         return TermReader(self.config, self.source, self.target, self.max_length)
 
-    def _read(self, line: str, prefix: str, terms: Terms = ()) -> Source:
+    def _read(self, line: str, prefix: str, terms: LineTerms = ()) -> Source:
         """Clean a line, split it into tokens and look up their ids; note what is lost."""
-        bound = self.terms.read(line, terms, prefix) if terms else None
+        spans = spans_of_terms(line, terms)
+        bound = self.terms.read(line, spans, prefix) if spans else None
         if bound is not None:
             if bound.answer is not None:
                 return Source(line, (), (), (), (), False, bound)
@@ -157,7 +158,7 @@ class LineReader:
             detokenize = self.source.segmenter.tokenizer.detokenize  # keeps the case of the word
             words = [detokenize([token]) for token in unknown]
             notes.append(note_of_unknown(words if bound is None else [bound.restored(word) for word in words]))
-        if bound is not None and bound.n_terms >= MANY_TERMS:
+        if sum(not span.term.is_copy for span in spans) >= MANY_TERMS:
             notes.append(f"{MANY_TERMS} terms or more in a sentence: check that they are in the right places")
         start = self._prefix_ids(prefix)
         if UNK in start and UNKNOWN not in prefix:

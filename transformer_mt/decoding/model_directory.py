@@ -49,7 +49,7 @@ from transformer_mt.text.codec import (
 WEIGHTS, TRAINED_ON = "model.safetensors", "trained_on.safetensors"
 _CHECKSUMS = "sha256"  # one entry in the file of the weights, because safetensors writes several in a random order
 _TENSORS = "tensors"  # in place of a file's name: of the weights
-_SPARE = 8  # a model has at least an eighth of `_most_numbers` for its sizes, or little to lose
+_SPARE = 8  # `_most_numbers` of a real model is about two to four times what it has
 _REMEDY = (
     "Copy the whole model folder again: weights and tokenizers belong together. If it belongs to a run, move it away;"
     " `tmt average --run RUN` then writes it again from the checkpoints."
@@ -87,7 +87,7 @@ def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> Mo
     sizes = len(source), len(target)
     _require_layers(folder, config, shapes)
     if _most_numbers(config, sum(sizes)) > _SPARE * sum(map(math.prod, shapes.values())):
-        require_weights_fit(folder, config, *sizes)  # needs no memory, but a second to import what torch needs for it
+        require_weights_fit(folder, config, *sizes)  # without memory; but torch imports its compiler for that
     model = build_model(config, *sizes, device)
     load_weights(model, read_model_weights(folder), file)
     return ModelDirectory(folder, config, model.eval(), source, target)
@@ -115,7 +115,7 @@ def _require_layers(folder: Path, config: Config, shapes: Mapping[str, Sequence[
 
 
 def _most_numbers(config: Config, vocabularies: int) -> int:
-    """No model of these sizes has more, but for biases. vocabularies: tokens of both"""
+    """A model of these sizes has at most so many numbers, besides biases and norms. vocabularies: tokens of both"""
     model, rows = config.model, vocabularies + config.max_positions
     layer = 8 * model.d_model**2 + 3 * model.d_model * model.d_ff  # two attentions and SwiGLU
     return (model.encoder_layers + model.decoder_layers) * layer + 2 * rows * model.d_model

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import regex
 
-from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.schema import Config
 from transformer_mt.decoding.request import Constraint
 from transformer_mt.decoding.term_tokens import SPACE, UNKNOWN, TermTokens
@@ -23,9 +22,9 @@ from transformer_mt.decoding.terms import (
     JOINING,
     OPENING,
     WORD,
+    LineTerms,
     Span,
     Term,
-    Terms,
     between,
     find,
     gathered,
@@ -63,7 +62,7 @@ class Piece(NamedTuple):
 
     line: str
     prefix: str
-    terms: Terms
+    terms: LineTerms
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,6 @@ class BoundLine:
     prefix: what the translation must begin with, as the model writes it
     answer: the translation, if nothing but terms is in the line; else None
     pieces: the same line without any stand-in; empty if it has none
-    n_terms: terms that are no copies
     is_ambiguous: whether the prefix has what could be a stand-in, so that only the pieces can be translated
     """
 
@@ -83,7 +81,6 @@ class BoundLine:
     prefix: str = ""
     answer: str | None = None
     pieces: tuple[Piece, ...] = ()
-    n_terms: int = 0
     is_ambiguous: bool = False
 
     @property
@@ -145,7 +142,7 @@ class TermReader:
         self.config, self.source, self.target, self.max_length = config, source, target, max_length
         self.tokens = TermTokens(config, source, target)
 
-    def read(self, line: str, terms: Terms, prefix: str = "") -> BoundLine:
+    def read(self, line: str, terms: LineTerms, prefix: str = "") -> BoundLine:
         """prefix: the beginning of the translation; what it has already need not be written again.
 
         Raises TmtError if a term is empty, or not in the line after those before it.
@@ -164,7 +161,6 @@ class TermReader:
         others = [prefix, *between(line, spans), *chain.from_iterable(own)]
         for term in patterns.keys() - own.keys():  # texts that the prefix has get the stand-in there
             others[0] = others[0].replace(term.target, " ")
-        in_ids = self.target.encode(clean_text(others[0], *self._rules_of_target))
         stand_ins: dict[Term, str] = {}
         for term in dict.fromkeys(term for _, term in spans if term not in own):
             stand_ins[term], own[term] = self.tokens.stand_in(others, used)
@@ -183,8 +179,8 @@ class TermReader:
         read_prefix = _with_stand_ins(prefix, required)
         required = tuple(self._still_required(required, read_prefix))
         cut = tuple(_pieces(line, spans, stand_ins, prefix)) if stand_ins else ()
-        n_terms, is_ambiguous = sum(not term.is_copy for term in terms), UNKNOWN in stand_ins.values() and UNK in in_ids
-        return BoundLine(tuple(parts), required, read_prefix, None, cut, n_terms, is_ambiguous)
+        is_ambiguous = UNKNOWN in stand_ins.values() and UNK in self._ids_of(others[0])
+        return BoundLine(tuple(parts), required, read_prefix, None, cut, is_ambiguous)
 
     def write(self, bound: BoundLine, ids: Sequence[int], unknown: Sequence[str] = ()) -> Written:
         """The text of a translation with the terms in their places.
@@ -241,13 +237,12 @@ class TermReader:
         rules = self.config.data.cleaning, self.config.data.one_direction.source
         return len(self.source.segmenter.tokenize(clean_text(line, *rules)))
 
-    @property
-    def _rules_of_target(self) -> tuple[CleaningConfig, str]:
-        return self.config.data.cleaning, self.config.data.one_direction.target
+    def _ids_of(self, prefix: str) -> list[int]:
+        return self.target.encode(clean_text(prefix, self.config.data.cleaning, self.config.data.one_direction.target))
 
     def _still_required(self, required: Sequence[Required], prefix: str) -> Iterator[Required]:
         """Without what a prefix has in other tokens. What it has in the same tokens counts in the search."""
-        ids = self.target.encode(clean_text(prefix, *self._rules_of_target))
+        ids = self._ids_of(prefix)
         for one in required:
             first, n_there = one.texts[0].casefold(), len(list(_matches(one.constraint, ids)))
             words = rf"(?<![\p{{L}}\p{{N}}]){regex.escape(first)}(?![\p{{L}}\p{{N}}])"

@@ -1,4 +1,4 @@
-"""Terms: spans of a line whose translation is given. This file knows text; `term_reader` makes ids of it."""
+"""LineTerms: spans of a line whose translation is given. This file knows text; `term_reader` makes ids of it."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ class Span(NamedTuple):
         return self.start + len(self.term.source)
 
 
-Terms = Sequence[Term] | Sequence[Span]  # those of a line; a glossary knows their places
+LineTerms = Sequence[Term] | Sequence[Span]  # those of a line; a glossary knows their places
 
 
-def spans_of_terms(line: str, terms: Terms) -> list[Span]:
+def spans_of_terms(line: str, terms: LineTerms) -> list[Span]:
     """Where each term is in the line, from left to right: as words, if there is a place for all of them.
 
     Raises TmtError if a term is empty, or not in the line after those before it.

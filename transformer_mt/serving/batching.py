@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from transformer_mt.config.direction import Direction
-from transformer_mt.decoding.terms import Terms
+from transformer_mt.decoding.terms import LineTerms
 from transformer_mt.decoding.translation import Translation
 from transformer_mt.serving.limits import RequestError
 
@@ -49,7 +49,7 @@ class Item(NamedTuple):
     """A text to translate, and the terms that its translation must contain."""
 
     text: str
-    terms: Terms = ()
+    terms: LineTerms = ()
 
 
 Work = Callable[[Sequence[Item], Settings], Sequence[Translation]]

@@ -21,10 +21,7 @@ TOO_LONG, LOPSIDED = "longer than max_length", "length ratio"  # these two rules
 _ZERO_WIDTH = "\u200b\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063\u2064\ufeff\u00ad"
 _JOINERS = "\u200c\u200d"
 _WRITTEN_WITH_JOINERS = frozenset(
-    [
-        *("fa", "fas", "per", "ur", "urd", "ps", "pus", "ckb", "hi", "hin", "mr", "mar", "ne", "nep", "bn", "ben"),
-        *("gu", "guj", "pa", "pan", "ta", "tam", "te", "tel", "kn", "kan", "ml", "mal", "si", "sin"),
-    ]
+    ["fa", "ur", "ps", "ckb", "hi", "mr", "ne", "bn", "gu", "pa", "ta", "te", "kn", "ml", "si"]
 )
 _CONTROLS = r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f"
 _NO_TEXT = re.compile(f"[{_CONTROLS}{_ZERO_WIDTH}]")
@@ -41,6 +38,7 @@ def clean_text(
     language: ISO code
     note:     called with the name of each rule that changes the sentence
     """
+    language = two_letters(language)
     if rules.control_characters:
         unwanted = _NO_TEXT if language in _WRITTEN_WITH_JOINERS else NO_TEXT_NOR_JOINERS
         text, removed = unwanted.subn("", text)
@@ -55,7 +53,7 @@ def clean_text(
         spaced = (_SPACES if rules.whitespace == "collapse" else _SPACE).sub(" ", text).strip()
     if spaced != text:
         note("white space")
-    if not rules.max_repeats or two_letters(language) != "ko":
+    if not rules.max_repeats or language != "ko":
         return spaced
     shortened = _REPEATED_LETTER.sub(lambda run: _shortened(run[0], rules.max_repeats), spaced)
     if shortened != spaced:

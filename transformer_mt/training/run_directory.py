@@ -214,13 +214,11 @@ class RunDirectory:
 
     def changed_files(self, facts: Mapping[str, Any]) -> list[str]:
         """The files of a corpus that have other content than at the last start of the run; they may have moved."""
-        history = self._history()
-        return changed_files(history[-1], facts) if history else []
+        return changed_files(self._last_start(), facts)
 
     def was_started_by(self, launchers: Sequence[str]) -> bool:
         """Whether one of these started this run already: `torchrun` starts its command again after a failure."""
-        history = self._history()
-        return bool(history and set(history[-1].get("launchers", ())) & set(launchers))
+        return bool(set(self._last_start().get("launchers", ())) & set(launchers))
 
     def _history(self) -> list[dict[str, Any]]:
         """Facts about each start of this run, oldest first; empty if there is no file yet, or if it is damaged."""
@@ -228,6 +226,10 @@ class RunDirectory:
             recorded = json.loads((self.folder / FACTS).read_text(encoding="utf-8"))
             return [one for one in recorded if isinstance(one, dict)] if isinstance(recorded, list) else []
         return []
+
+    def _last_start(self) -> dict[str, Any]:
+        """Facts about the last start of this run; empty if there was none."""
+        return (self._history() or [{}])[-1]
 
     def close(self) -> None:
         """Release the lock, so that other processes may train here."""
@@ -264,19 +266,18 @@ class RunDirectory:
 
         facts: with those of `Prepared.identity`. The files of the corpus may have moved.
         """
-        changed, history = self.changed_files(facts), self._history()
-        before = history[-1].get("tokenizers") if history else None  # older versions wrote none
-        if not changed and before and before != facts["tokenizers"]:
-            raise TmtError(
-                "the data was prepared again since this run started, and its tokenizers differ now",
-                place=self.folder,
-                remedy=f"Prepare it with the packages of the run (run.json names them), or start again with {FRESH}.",
-            )
-        if changed:
+        last = self._last_start()
+        if changed := changed_files(last, facts):
             raise TmtError(
                 "the corpus has changed since this run started: " + ", ".join(changed),
                 place=self.folder,
                 remedy=f"Restore the old files, or start again with {FRESH} (the previous run is moved to NAME.1).",
+            )
+        if last.get("tokenizers") not in (None, "", facts["tokenizers"]):  # older versions wrote none
+            raise TmtError(
+                "the data was prepared again since this run started, and its tokenizers differ now",
+                place=self.folder,
+                remedy=f"Prepare it with the packages of the run (run.json names them), or start again with {FRESH}.",
             )
 
     def require_same(self, config: Config) -> list[str]:

@@ -92,7 +92,7 @@ def schedule_notes(training: TrainingConfig, epoch_updates: int) -> list[str]:
             f"training ends with update {int(last):,} and the schedule with update {end_of_schedule:,}, so the learning"
             " rate does not come to its end, which costs BLEU; let both end together"
         )
-    if training.max_minutes is not None and (end := ends_with(training)):
+    if training.max_minutes is not None and (end := cls.ends_with(training)):
         notes.append(
             f"if training.max_minutes {training.max_minutes:g} ends the training before training.{end}, the learning"
             f" rate has not come to its end, which costs BLEU; choose training.{end} to fit the time"
