@@ -118,3 +118,18 @@ def from_os_error(error: OSError, doing: str, place: str | Path = "") -> Machine
     if error.errno in _KINDS:
         return MachineError(f"{_KINDS[error.errno]} while {doing}", place=file, remedy="Choose another path.")
     return MachineError(f"{error.strerror or error} while {doing}", place=file)
+
+
+_OUT_OF_MEMORY = re.compile(
+    "allocate memory|not enough memory|out of memory|STATUS_ALLOC_FAILED"
+    "|could not create a primitive(?! descriptor)"  # oneDNN; a descriptor fails for wrong shapes
+)
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Whether memory ran out.
+
+    Python, and PyTorch's allocator for CUDA, have their own class for this error. CPUs, Apple GPUs, oneDNN, cuBLAS and
+    cuDNN, which allocate themselves, raise a plain RuntimeError.
+    """
+    return type(error).__name__ in ("MemoryError", "OutOfMemoryError") or bool(_OUT_OF_MEMORY.search(str(error)))

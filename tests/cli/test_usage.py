@@ -7,9 +7,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
+import torch
 
+from transformer_mt.cli import main
 from transformer_mt.reporting.program import NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,3 +55,23 @@ def test_two_scripts_are_installed() -> None:
     assert dict(re.findall(r'^(\S+) = "(.*?)"', section, re.MULTILINE)) == dict.fromkeys(
         NAMES, "transformer_mt.cli.main:run"
     )
+
+
+@pytest.mark.parametrize(
+    "error",
+    [MemoryError(), torch.OutOfMemoryError("tried to allocate 2 GiB"), RuntimeError("CUDA error: out of memory")],
+)
+def test_memory_that_runs_out_anywhere_is_told_in_a_sentence(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(main, "add_commands", Mock(side_effect=error))
+    assert main.main(["average"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("tmt: out of memory\n")
+    assert "training.batch_tokens" in told
+
+
+def test_a_fault_of_the_program_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(main, "add_commands", Mock(side_effect=RuntimeError("sizes differ")))
+    with pytest.raises(RuntimeError, match="sizes differ"):
+        main.main(["average"])

@@ -213,6 +213,12 @@ def test_the_best_candidate_is_shipped_and_all_are_recorded(numbers: Any, tmp_pa
     assert transformer_mt.average(tmp_path / "run", last=5, force=True).replaced
     assert (report.model / WEIGHTS).read_bytes() != weights, "the user decides"
     shutil.move(moved, prepared_folder(load_config(file)))
+    of_run = (tmp_path / "run" / "run.json").read_text()
+    (tmp_path / "run" / "run.json").write_text(of_run.replace('"tokenizers": "', '"tokenizers": "0'))
+    with pytest.raises(TmtError, match="its tokenizers differ now, so the mean cannot be compared") as caught:
+        average(tmp_path / "run", last=1)
+    assert "--fresh" not in caught.value.remedy, "tmt average has no such option"
+    (tmp_path / "run" / "run.json").write_text(of_run)
     assert transformer_mt.average(tmp_path / "run", last=1).replaced, "the last checkpoint scores higher than the mean"
 
 

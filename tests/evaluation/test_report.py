@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import math
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from transformer_mt.evaluation import record
 from transformer_mt.evaluation.examine import System, Words, examine
 from transformer_mt.evaluation.record import read_scores, store_scores
 from transformer_mt.evaluation.report import aligned, as_json, as_text
 from transformer_mt.evaluation.scores import moses_tokenized
+from transformer_mt.files.replace import replace_text
 from transformer_mt.text.vocabulary import bleu_of_tokens
 
 KEYS = {"bleu", "chrf", "ter", "signature", "signatures", "sentences", "length_ratio", "bleu_table", "buckets", "best",
@@ -93,7 +97,18 @@ class TestRecord:
         store_scores(file, "one", {"decoding": 1}, {"bleu": 10.0})
         store_scores(file, "two", {"decoding": 1}, {"bleu": 20.0})
         assert {name: entry["bleu"] for name, entry in read_scores(file).items()} == {"one": 10.0, "two": 20.0}
-        assert [path.name for path in tmp_path.iterdir()] == ["scores.json"]
+        assert [path.name for path in tmp_path.glob("[!.]*")] == ["scores.json"]
+
+    def test_evaluations_at_the_same_time_keep_each_others_scores(self, tmp_path, monkeypatch):
+        def slowly(file, text):
+            time.sleep(0.05)
+            replace_text(file, text)
+
+        monkeypatch.setattr(record, "replace_text", slowly)
+        file, names = tmp_path / "scores.json", {"one", "two", "three", "four"}
+        with ThreadPoolExecutor() as threads:
+            list(threads.map(lambda name: store_scores(file, name, {}, {"bleu": 1.0}), names))
+        assert read_scores(file).keys() == names
 
     def test_a_figure_not_measured_again_stays_only_under_the_same_settings(self, tmp_path):
         file = tmp_path / "scores.json"

@@ -231,6 +231,9 @@ def test_a_coverage_penalty_is_refused_by_name(model: ModelDirectory) -> None:
 def test_unsupported_settings_are_refused_by_name(model: ModelDirectory, changes: dict, named: str) -> None:
     with pytest.raises(TmtError, match=named):
         load_engine(model.folder, model.config.decoding.model_copy(update=changes))
+    engine = load_engine(model.folder, model.config.decoding.model_copy(update={"beam": 1, "n_best": 1}))
+    with pytest.raises(TmtError, match=named):
+        engine.with_search(model.config.decoding.model_copy(update=changes))
 
 
 def test_more_candidates_than_words_are_all_of_them_and_seeds_may_be_large(model: ModelDirectory) -> None:
@@ -301,10 +304,24 @@ def test_a_damaged_folder_and_an_unsupported_device_are_refused(model: ModelDire
     write_export(model, tmp_path / "out")
     with pytest.raises(TmtError, match="'mps'"):
         load_engine(tmp_path / "out", computing=Computing(device="mps"))
+    with pytest.raises(TmtError, match="'cuda:one'"):
+        load_engine(tmp_path / "out", computing=Computing(device="cuda:one"))
     weights = tmp_path / "out" / "model.bin"
     weights.write_bytes(weights.read_bytes()[:500])
     with pytest.raises(TmtError, match="cannot load"):
         load_engine(tmp_path / "out")
+
+
+@pytest.mark.parametrize(("device", "expected"), [("cuda", ("cuda", 0)), ("cuda:1", ("cuda", 1)), ("cpu", ("cpu", 0))])
+def test_a_gpu_may_have_a_number(
+    model: ModelDirectory, monkeypatch: pytest.MonkeyPatch, device: str, expected: tuple[str, int]
+) -> None:
+    used: list[tuple[str, int]] = []
+    monkeypatch.setattr(
+        "ctranslate2.Translator", lambda _, device, device_index, **others: used.append((device, device_index))
+    )
+    load_engine(model.folder, computing=Computing(device=device))
+    assert used == [expected]
 
 
 def test_another_vocabulary_is_refused(model: ModelDirectory, tmp_path: Path) -> None:

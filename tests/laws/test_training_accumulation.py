@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from transformer_mt.data.batching import Batch
-from transformer_mt.errors import TmtError
-from transformer_mt.runtime.device import is_out_of_memory
+from transformer_mt.errors import TmtError, is_out_of_memory
 
 STEADY = {"dropout": 0.0}
 

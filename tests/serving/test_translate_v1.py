@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from tests.serving.conftest import Client
-from transformer_mt.serving.models import Models
+from transformer_mt.errors import TmtError
+from transformer_mt.serving.batching import Settings
+from transformer_mt.serving.limits import RequestError
+from transformer_mt.serving.models import Models, Searches
 
 PATH = "/v1/translate"
 TEXT = "a cat. a dog.\r\n\r\n\t a bird sings \n\n"
@@ -109,3 +112,14 @@ def test_a_wider_beam_than_allowed_is_refused(client_of: Callable[..., Client]) 
     answer = client.post(PATH, json={"text": "a", "beam": 2, "n_best": 3})
     assert answer.status_code == 422
     assert "beam" in answer.json()["error"]
+
+
+def test_a_beam_that_the_engine_does_not_support_is_refused(models: Models, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise TmtError("this engine does not support decoding.coverage_penalty")
+
+    searches = Searches(models.served[0].translator)
+    monkeypatch.setattr(type(searches.translator), "with_search", refuse)
+    with pytest.raises(RequestError, match="coverage_penalty") as refused:
+        searches.with_settings(Settings(beam=3))
+    assert refused.value.status == 422

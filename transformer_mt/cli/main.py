@@ -18,7 +18,7 @@ import typer
 from transformer_mt import __version__
 from transformer_mt.cli import completion
 from transformer_mt.cli.streams import set_up_streams, settle
-from transformer_mt.errors import INTERRUPTED, USER_FAULT, TmtError, from_os_error
+from transformer_mt.errors import INTERRUPTED, USER_FAULT, TmtError, from_os_error, is_out_of_memory
 from transformer_mt.reporting.program import NAMES, program_name
 from transformer_mt.reporting.terminal import columns_of, painted, wrapped
 
@@ -135,6 +135,13 @@ def main(arguments: list[str]) -> int:
         return 0
     except OSError as error:
         return _report(str(from_os_error(error, "running this command")), USER_FAULT)
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        remedy = (
+            "Close other programs, or use a smaller beam, smaller batches (training.batch_tokens) or a smaller model."
+        )
+        return _report(str(TmtError("out of memory", remedy=remedy)), USER_FAULT)
 
 
 def _report_usage(error: Any, arguments: list[str]) -> int:

@@ -38,7 +38,7 @@ SetOption = Annotated[
 ]
 DeviceOption = Annotated[
     str,
-    typer.Option("--device", metavar="NAME", help="auto, cpu, cuda or mps.", autocompletion=completion.devices),
+    typer.Option("--device", metavar="NAME", help="auto, cpu, cuda, cuda:1 or mps.", autocompletion=completion.devices),
 ]
 MbrOption = Annotated[
     bool,

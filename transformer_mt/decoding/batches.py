@@ -19,9 +19,8 @@ from transformer_mt.decoding.incremental import IncrementalDecoder
 from transformer_mt.decoding.request import Request, SearchResult, allowed_lengths, batched
 from transformer_mt.decoding.searches.base import Search, Sentences, make_search
 from transformer_mt.decoding.step import Limits, pad
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, is_out_of_memory
 from transformer_mt.model.transformer import Transformer
-from transformer_mt.runtime.device import is_out_of_memory
 from transformer_mt.text.vocabulary import PAD
 
 

@@ -82,6 +82,13 @@ class LineReader:
         vars(other).pop("terms", None)  # they are read as text of the languages
         return other
 
+    def with_search(self, decoding: DecodingConfig) -> Self:
+        """The same loaded model with other search settings. Raises TmtError if the engine does not support them."""
+        other = copy(self)
+        other.decoding, other.search = decoding, make_search(decoding)
+        vars(other).pop("terms", None)  # whether there are terms depends on the search
+        return other
+
     @property
     def _tags(self) -> tuple[int, ...]:
         """The ids before each source."""

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from transformer_mt.files.lock import lock
 from transformer_mt.files.replace import replace_text
 
 
@@ -14,16 +15,18 @@ def store_scores(file: Path, test_set: str, settings: dict[str, Any], measured: 
 
     settings: what was translated, and how
     measured: figures by name; None: not measured. An earlier figure stays then, if the settings are the same
+    Raises OSError if the file cannot be written.
     """
-    scores = read_scores(file)
-    before = scores.get(test_set)
     new = {**{key: value for key, value in measured.items() if value is not None}, **settings}
-    if isinstance(before, dict) and all(before.get(key) == value for key, value in settings.items()):
-        new = {**before, **new}
-        if "signatures" in new:
-            new["signatures"] = {**(before.get("signatures") or {}), **new["signatures"]}
-    scores[test_set] = new
-    replace_text(file, json.dumps(scores, ensure_ascii=False, indent=1) + "\n")
+    with lock(file.with_name(f".{file.name}.lock"), lambda: None):  # another test set may be evaluated at the same time
+        scores = read_scores(file)
+        before = scores.get(test_set)
+        if isinstance(before, dict) and all(before.get(key) == value for key, value in settings.items()):
+            new = {**before, **new}
+            if "signatures" in new:
+                new["signatures"] = {**(before.get("signatures") or {}), **new["signatures"]}
+        scores[test_set] = new
+        replace_text(file, json.dumps(scores, ensure_ascii=False, indent=1) + "\n")
 
 
 def read_scores(file: Path) -> dict[str, Any]:

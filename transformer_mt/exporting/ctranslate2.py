@@ -89,9 +89,9 @@ def load_engine(
             remedy="Leave out --weights, or choose a format when exporting:  tmt export --quantization bfloat16",
         )
     with _as_exported(folder) as exported:
-        if computing.device not in ("cpu", "cuda", "auto"):
+        if not re.fullmatch("cpu|auto|cuda(:[0-9]+)?", computing.device):
             message = f"CTranslate2 does not run on '{computing.device}'"
-            raise TmtError(message, place="--device", remedy="Use cpu, cuda or auto.")
+            raise TmtError(message, place="--device", remedy="Use cpu, cuda or auto; or cuda:1 for the second GPU.")
         try:
             engine = Ctranslate2Engine(exported, decoding, computing)
         except (RuntimeError, ValueError, KeyError, OSError) as error:  # a damaged file, no such device, a newer format

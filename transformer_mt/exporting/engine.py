@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import ctranslate2
 import numpy as np
+from typing_extensions import Self
 
 from transformer_mt.config.cores import cores
 from transformer_mt.config.decoding import DecodingConfig
@@ -70,14 +71,24 @@ class Ctranslate2Engine(Interpreter):
         self._positions: int | None = None if self.config.model.positions == "rotary" else settings[POSITIONS]
         self.max_length = min(self.max_length, self._positions or self.max_length)  # config.yaml may have been edited
         ctranslate2.set_random_seed(computing.seed % 2**32)  # for the threads that start below
-        device, threads = computing.device, cores(computing.threads or 0)
+        (device, _, number), threads = computing.device.partition(":"), cores(computing.threads or 0)
         # On a CPU, one thread for each batch is faster than several threads for one batch.
         # Samples repeat only if batches are translated one after the other.
         on_cpu = device == "cpu" or (device == "auto" and ctranslate2.get_cuda_device_count() == 0)
         workers = threads if on_cpu and self._by_beam else 1
         self.engine = ctranslate2.Translator(
-            str(folder), device, inter_threads=workers, intra_threads=threads // workers, max_queued_batches=-1
+            str(folder),
+            device,
+            device_index=int(number or 0),
+            inter_threads=workers,
+            intra_threads=threads // workers,
+            max_queued_batches=-1,
         )
+
+    def with_search(self, decoding: DecodingConfig) -> Self:
+        other = super().with_search(decoding)
+        refuse_unsupported(other.search, self.folders[0])
+        return other
 
     @property
     def _by_beam(self) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import random
-import re
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -200,21 +199,6 @@ def free_memory(device: torch.device) -> int:
     """Bytes of a CUDA GPU that this process can still use: those that nobody has, and those it keeps for reuse."""
     reusable = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return torch.cuda.mem_get_info(device)[0] + reusable
-
-
-_OUT_OF_MEMORY = re.compile(
-    "allocate memory|not enough memory|out of memory|STATUS_ALLOC_FAILED"
-    "|could not create a primitive(?! descriptor)"  # oneDNN; a descriptor fails for wrong shapes
-)
-
-
-def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether memory ran out.
-
-    PyTorch's allocator for CUDA has its own class for this error. CPUs, Apple GPUs, oneDNN, cuBLAS and cuDNN, which
-    allocate themselves, raise a plain RuntimeError.
-    """
-    return isinstance(error, torch.OutOfMemoryError) or bool(_OUT_OF_MEMORY.search(str(error)))
 
 
 _peaks: dict[torch.device, int] = {}  # before `restart_peak`

@@ -15,7 +15,7 @@ from transformer_mt.errors import TmtError
 from transformer_mt.serving.batching import Batcher, Item, Settings
 from transformer_mt.serving.limits import BEAM, Limits, RequestError
 from transformer_mt.text.language import ODDS, probabilities
-from transformer_mt.workflows.engines import load_model, with_search
+from transformer_mt.workflows.engines import load_model
 from transformer_mt.workflows.models import changed_settings, find_models
 
 READ = 2_000  # characters of a text that its language is recognised by
@@ -197,12 +197,12 @@ class Searches:
             beam = settings.beam or max(own.beam, settings.n_best)
             if beam > max(BEAM, own.beam):
                 raise RequestError(422, f"a beam may have at most {max(BEAM, own.beam)} hypotheses here")
+            chosen = self.translator if key[2] is None else self.translator.turned(key[2])
             try:
                 decoding = changed_settings(own, {"beam": settings.beam, "n_best": settings.n_best})
+                self._known[key] = chosen.with_search(decoding)
             except TmtError as error:
                 raise RequestError(422, error.message) from None
-            chosen = self.translator if key[2] is None else self.translator.turned(key[2])
-            self._known[key] = with_search(chosen, decoding)
         return self._known[key]
 
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from transformer_mt.data.batching import Batch
-from transformer_mt.errors import TmtError, first_line
-from transformer_mt.runtime.device import Machine, free_memory, is_out_of_memory, restart_peak
+from transformer_mt.errors import TmtError, first_line, is_out_of_memory
+from transformer_mt.runtime.device import Machine, free_memory, restart_peak
 from transformer_mt.training.step import TrainingStep
 
 WARM_UP = 3  # batches before: they compile, choose kernels, and reserve what libraries need

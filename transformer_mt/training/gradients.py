@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from transformer_mt.data.batching import Batch, UpdateSize
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, is_out_of_memory
 from transformer_mt.kernels.loss import LossSums
-from transformer_mt.runtime.device import Machine, is_out_of_memory
+from transformer_mt.runtime.device import Machine
 from transformer_mt.training.cuda_graph import GraphedStep
 from transformer_mt.training.step import TrainingStep
 

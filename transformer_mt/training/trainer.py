@@ -13,13 +13,12 @@ from torch import Tensor
 from transformer_mt.config.schema import Config
 from transformer_mt.data.batching import Batches
 from transformer_mt.data.loader import Loader
-from transformer_mt.errors import INTERRUPTED, TmtError
+from transformer_mt.errors import INTERRUPTED, TmtError, is_out_of_memory
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.reporting.events import Events
 from transformer_mt.runtime.device import (
     Machine,
     compiles,
-    is_out_of_memory,
     random_states,
     restore_random_states,
     seed_everything,

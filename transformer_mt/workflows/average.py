@@ -25,7 +25,7 @@ from transformer_mt.reporting.notes import note
 from transformer_mt.runtime.device import set_up
 from transformer_mt.text.codec import load_codecs
 from transformer_mt.training.ending import Candidate, best_of
-from transformer_mt.training.run_directory import FinalModel, RunDirectory
+from transformer_mt.training.run_directory import FRESH, FinalModel, RunDirectory
 from transformer_mt.workflows.candidates import Scorer
 from transformer_mt.workflows.models import default_model
 from transformer_mt.workflows.parents import parent_of
@@ -101,7 +101,11 @@ def _average(directory: RunDirectory, last: int, force: bool) -> AverageReport:
 def _prepared(run: RunDirectory, config: Config) -> Prepared:
     """The prepared data of a run. Raises TmtError if it is missing, or was prepared again from other files."""
     prepared = open_prepared(config)
-    run.require_same_corpus(prepared.identity())
+    try:
+        run.require_same_corpus(prepared.identity())
+    except TmtError as error:
+        error.remedy = error.remedy.partition(f", or start again with {FRESH}")[0]  # there is nothing to start here
+        raise
     return prepared
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.direction import SEVERAL, Direction
 from transformer_mt.decoding.choosing import Wanted, directions_of
 from transformer_mt.decoding.interpreter import Computing, Interpreter
-from transformer_mt.decoding.searches.base import make_search, settings_in_use
+from transformer_mt.decoding.searches.base import settings_in_use
 from transformer_mt.errors import TmtError
 from transformer_mt.exporting.ctranslate2 import QUANTIZATIONS as QUANTIZATIONS
 from transformer_mt.exporting.ctranslate2 import is_exported, load_engine
@@ -63,14 +62,6 @@ def note_sources(data: DataConfig, direction: Direction | None) -> None:
             f"several source languages fit: add --from {', '.join(others)} or {last}, so that sentences are split and"
             " cleaned as in this language; text in another one is zero-shot, and usually translated worse"
         )
-
-
-def with_search(translator: Interpreter, decoding: DecodingConfig) -> Interpreter:
-    """The same loaded model with other search settings."""
-    other = copy(translator)
-    other.decoding, other.search = decoding, make_search(decoding)
-    vars(other).pop("terms", None)  # whether there are terms depends on the search
-    return other
 
 
 def note_searches(own: DecodingConfig, baseline: DecodingConfig) -> None:

@@ -24,7 +24,7 @@ from transformer_mt.data.sampling import sampler_of
 from transformer_mt.decoding.finding import RUNS
 from transformer_mt.decoding.model_directory import save_model_directory
 from transformer_mt.decoding.searches.base import search_name
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, is_out_of_memory
 from transformer_mt.evaluation.report import Report
 from transformer_mt.files.lines import path_of
 from transformer_mt.kernels.build import build_model
@@ -33,7 +33,7 @@ from transformer_mt.reporting.curves import PLOTS
 from transformer_mt.reporting.events import Events
 from transformer_mt.reporting.program import program_name, quoted
 from transformer_mt.reporting.table import duration
-from transformer_mt.runtime.device import Machine, is_out_of_memory, seed_everything, set_up
+from transformer_mt.runtime.device import Machine, seed_everything, set_up
 from transformer_mt.runtime.distributed import ALONE, World, host_name, join_world
 from transformer_mt.runtime.weights import load_weights, named_weights
 from transformer_mt.training.ending import Candidate, best_of, candidates, reason
