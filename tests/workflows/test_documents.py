@@ -30,6 +30,7 @@ LETTER = "Mit freundlichen Grüßen\nMax Mustermann\nHauptstr. 5\n"
 COMPANY = "Firma\nVereinigte Unternehmen für Hunde und Katzen\nPostfach 3\n12345 Ort\n"
 MAIL = "Max schrieb:\n> Ein Hund läuft über die Brücke und eine\n> Katze schläft.\n>\n> > Hallo Max,\n> > Deine Katze\n"
 NOTE = "[^1]: Hund\n\n    Katze\n\n        code\n\nund\n"
+KEPT = 'translate="no"'
 TEMPLATE = "{{ a.b }} {% if x %}gut{% end %} <% x %> ${y}"
 
 
@@ -364,6 +365,26 @@ def test_text_is_escaped_only_where_it_must_be() -> None:
         ("html", "", ""),
         ("html", "<p>Hund</p><![foo[ x ]]>", "<p>HUND</p><![foo[ x ]]>"),
         ("html", '<p class="a notranslate">Hund</p>', '<p class="a notranslate">Hund</p>'),
+        # End tags may be left out.
+        ("html", f"<p {KEPT}>Hund<p>Katze<p>im", f"<p {KEPT}>Hund<p>KATZE<p>IM"),
+        (
+            "html",
+            f"<p {KEPT}>Hund</b> im <br> <span>im<div>Park</div>",
+            f"<p {KEPT}>Hund</b> im <br> <span>im<div>PARK</div>",
+        ),
+        ("html", f"<div><p {KEPT}>Hund</div>Katze", f"<div><p {KEPT}>Hund</div>KATZE"),
+        (
+            "html",
+            f"<ul><li {KEPT}>Hund<ul><li>im<li>im</ul><li>Park</ul>im",
+            f"<ul><li {KEPT}>Hund<ul><li>im<li>im</ul><li>PARK</ul>IM",
+        ),
+        (
+            "html",
+            f"<table><tr><td {KEPT}>Hund<p>im<p>im<td>Park<tr><td>im",
+            f"<table><tr><td {KEPT}>Hund<p>im<p>im<td>PARK<tr><td>IM",
+        ),
+        ("html", f"<dl><dt {KEPT}>Hund<dd>Park</dl>im", f"<dl><dt {KEPT}>Hund<dd>PARK</dl>IM"),
+        ("html", f"<div {KEPT}><div>im<p>im</div>im</div>Park", f"<div {KEPT}><div>im<p>im</div>im</div>PARK"),
         ("markdown", TEMPLATE, TEMPLATE.replace("gut", "GUT")),
         ("html", TEMPLATE, TEMPLATE.replace("gut", "GUT")),
     ],

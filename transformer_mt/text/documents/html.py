@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Sequence
 from html import escape, unescape
 from html.parser import HTMLParser
 
@@ -26,6 +27,25 @@ _OPAQUE = CODE | frozenset(
 )
 MARKS = frozenset(["img", "wbr", "input", "embed"])  # elements without an end, inside a sentence
 _VOID = MARKS | frozenset(["area", "base", "br", "col", "hr", "link", "meta", "param", "source", "track"])
+_PARAGRAPH_ENDS = """address article aside blockquote details div dl fieldset figcaption figure footer form
+    h1 h2 h3 h4 h5 h6 header hgroup hr main menu nav ol p pre search section table ul"""
+_ENDS = {  # elements whose end tag may be left out, and the start tags that end them (HTML standard, 13.1.2.4)
+    tag: frozenset(ends.split())
+    for tag, ends in (
+        ("p", _PARAGRAPH_ENDS),
+        ("li", "li"),
+        *((tag, "dt dd") for tag in ("dt", "dd")),
+        *((tag, "rt rp") for tag in ("rt", "rp")),
+        ("option", "option optgroup hr"),
+        ("optgroup", "optgroup hr"),
+        *((tag, "td th tr tbody tfoot") for tag in ("td", "th")),
+        ("tr", "tr tbody tfoot"),
+        *((tag, "tbody tfoot") for tag in ("thead", "tbody", "tfoot")),
+    )
+}
+_LISTS = frozenset(
+    ["ul", "ol", "menu", "dl", "table", "select", "template", "button"]
+)  # inside, elements end each other
 _READ = frozenset({"alt", "title", "placeholder", "aria-label"})
 _ATTRIBUTE = re.compile(r"""([^\s=>/"'<]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s>"']+))?""")
 _TAG_END = re.compile(r"""(?:[^"'>]|"[^"]*"|'[^']*')*>""")
@@ -97,8 +117,9 @@ _BOUNDARY = "\0"  # text of a piece that separates blocks
 
 def _pieces(text: str, start: int, end: int) -> Iterator[Piece]:
     """Text, tags and marks; what separates blocks is a mark with the text `_BOUNDARY`."""
-    events = iter(_Scanner(_without_templates(text[start:end])).events)
-    for kind, tag, first, last in events:
+    events = deque(_Scanner(_without_templates(text[start:end])).events)
+    while events:
+        kind, tag, first, last = events.popleft()
         piece = Piece("mark", start + first, start + last, _BOUNDARY)
         if kind == "text":
             yield from _texts(piece._replace(kind="text", text=""), text)
@@ -130,18 +151,35 @@ def _texts(piece: Piece, text: str) -> Iterator[Piece]:
             yield one
 
 
-def _opaque(piece: Piece, tag: str, events: Iterator[tuple[str, str, int, int]], start: int) -> Iterator[Piece]:
-    """An element that is never translated, up to its end tag."""
-    depth, last = 1, piece.end - start
-    if tag not in _VOID:
-        for kind, name, _, end in events:
-            last = end
-            if name.removesuffix("!") == tag:
-                depth += {"open": 1, "close": -1}.get(kind, 0)
-            if not depth:
-                break
+def _opaque(piece: Piece, tag: str, events: deque[tuple[str, str, int, int]], start: int) -> Iterator[Piece]:
+    """An element that is never translated, up to its end tag, or to what shows that this was left out."""
+    last = piece.end - start
+    within = [] if tag in _VOID else [tag]  # the open elements, this one first
+    while within and events:
+        kind, name = events[0][0], events[0][1].removesuffix("!")
+        if kind == "open" and (ended := _ended_by(name, within)) is not None:
+            del within[ended:]
+        if kind == "close" and tag in _ENDS and name not in (*within, *INLINE):  # the end of what contains this element
+            within.clear()
+        if not within:
+            break
+        last = events.popleft()[3]
+        if kind == "open" and name not in _VOID:
+            within.append(name)
+        elif kind == "close" and name in within:
+            del within[len(within) - 1 - within[::-1].index(name) :]
     inside = tag in CODE or tag in INLINE or tag in MARKS
     yield piece._replace(kind="code" if inside else "mark", end=start + last, text="" if inside else _BOUNDARY)
+
+
+def _ended_by(name: str, within: Sequence[str]) -> int | None:
+    """The place of the open element that this start tag ends, because its own end tag was left out."""
+    for place in reversed(range(len(within))):
+        if name in _ENDS.get(within[place], ()):
+            return place
+        if within[place] in _LISTS:
+            break
+    return None
 
 
 class _Scanner(HTMLParser):
