@@ -62,8 +62,8 @@ def test_higher_bleu_is_better():
 def test_recent_loss_covers_the_updates_since_the_last_validation():
     state = TrainState()
     assert state.recent_loss is None
-    state.add_tokens(10, 30.0)
-    state.add_tokens(30, 30.0)
+    state.add(1, Totals(30.0, 40.0, 10, 0.5))
+    state.add(1, Totals(30.0, 40.0, 30, 0.5))
     assert state.recent_loss == 1.5
     state.record_validation(1.0, None, settings())
     assert state.recent_loss is None
@@ -207,8 +207,8 @@ def test_state_survives_json():
 
 def test_a_window_of_losses_survives_json_and_older_states_have_none():
     state = TrainState(step=3)
-    state.add_window(2, nll=6.0, smoothed=7.0, tokens=4, seconds=0.5)
-    state.add_window(1, nll=1.0, smoothed=1.0, tokens=1, seconds=0.5)
+    state.add(2, Totals(nll=6.0, smoothed=7.0, tokens=4, seconds=0.5))
+    state.add(1, Totals(nll=1.0, smoothed=1.0, tokens=1, seconds=0.5))
     again = TrainState.from_json(state.to_json())
     assert (again.window_updates, again.window_nll, again.window_tokens) == (3, 7.0, 5)
     old = {key: value for key, value in state.to_json().items() if not key.startswith("window_")}

@@ -156,7 +156,7 @@ def test_patience_ends_training(numbers: Any, tmp_path: Path):
 def test_patience_counts_bleu_if_bleu_is_monitored(numbers: Any, tmp_path: Path, capsys):
     scores = iter([1.0, 5.0, 4.0, 3.0])
     trainer = numbers.trainer(tmp_path, max_epochs=50, validate_every=2, patience=2, monitor="bleu", bleu_sentences=1)
-    trainer.validation.bleu_of = lambda model: BleuResult(next(scores), [Sample("a b", "c d", "e f")])
+    trainer.validation.bleu_of = lambda model: BleuResult(next(scores), [Sample("a b", "e f", "c d")])
     assert trainer.train().step == 8
     assert [record["bleu"] for record in records(tmp_path, "validation")] == [1.0, 5.0, 4.0, 3.0]
     assert records(tmp_path, "validation")[0]["samples"] == [

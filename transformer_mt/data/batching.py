@@ -27,7 +27,7 @@ class Batch(NamedTuple):
     """Padded ids. The decoder reads target_in and predicts target_out, which is one position ahead.
 
     source_BS:     source ids, with the end token
-    target_in_BT:  start token, then the target
+    target_in_BT:  start token, then the target without its end token, which is written and never read
     target_out_BT: the target, then the end token
     real_N:        positions of the N real tokens in the flattened target_out, computed here so that no GPU waits for it
     layout:        None: a sentence in each row. Else there is one row, a stream of all sentences

@@ -86,18 +86,17 @@ class BeamState(Generic[C]):
 
     def select(self, kept_B: Tensor) -> BeamState[C]:
         """The state of the sentences at the places kept_B."""
-        return BeamState(
-            self.sentence_B[kept_B],
-            self.tokens_BWT[kept_B],
-            self.scores_BW[kept_B],
-            None if self.coverage_BWS is None else self.coverage_BWS[kept_B],
-            self.best_BR[kept_B],
-            self.n_done_B[kept_B],
-            self.written,
-            self.ended,
-            self.limits.select(kept_B),
-            self.cache.select(kept_B),
-            None if self.constraints is None else self.constraints.select(kept_B),
+        return replace(
+            self,
+            sentence_B=self.sentence_B[kept_B],
+            tokens_BWT=self.tokens_BWT[kept_B],
+            scores_BW=self.scores_BW[kept_B],
+            coverage_BWS=None if self.coverage_BWS is None else self.coverage_BWS[kept_B],
+            best_BR=self.best_BR[kept_B],
+            n_done_B=self.n_done_B[kept_B],
+            limits=self.limits.select(kept_B),
+            cache=self.cache.select(kept_B),
+            constraints=None if self.constraints is None else self.constraints.select(kept_B),
         )
 
 
@@ -147,23 +146,41 @@ def _advance(state: BeamState[C], logits_NV: Tensor, options: BeamOptions) -> Be
     """Extend the hypotheses by a token: collect those that are done, and keep the W best others."""
     log_p_NV = log_probabilities(logits_NV)
     if state.constraints is not None:
-        log_p_NV = state.constraints.pointed(log_p_NV, state.cache)
-        state = replace(state, constraints=state.constraints.later(log_p_NV, state.scores_BW))
+        return _advance_constrained(state, state.constraints, log_p_NV, options)
     state.limits.forbid(log_p_NV, state.tokens_BWT.flatten(0, 1))
+    extensions = _likeliest(log_p_NV, state.scores_BW, options.beam)
+    ended_BX = _ended(state, extensions)
+    state = _collect_done(state, extensions, ended_BX[:, : options.beam], options)
+    scores_BW, place_BW = extensions.scores_BX.masked_fill(ended_BX, -math.inf).topk(options.beam, dim=-1)
+    return _extended(state, extensions, scores_BW, place_BW)
+
+
+def _advance_constrained(
+    state: BeamState[C], constraints: Constraints, log_p_NV: Tensor, options: BeamOptions
+) -> BeamState[C]:
+    """As `_advance`; what stays live and what may be done depends on the constraints."""
+    log_p_NV = constraints.pointed(log_p_NV, state.cache)
+    constraints = constraints.later(log_p_NV, state.scores_BW)
+    state = replace(state, constraints=constraints)
+    state.limits.forbid(log_p_NV, state.tokens_BWT.flatten(0, 1))
+    constraints.forbid(log_p_NV, state.limits, state.tokens_BWT.shape[2])
+    extensions, complete_BX = constraints.extensions(log_p_NV, state.scores_BW, options.beam)
+    ended_BX = _ended(state, extensions)
+    state = _collect_stuck(state, extensions, ended_BX & ~complete_BX, options)
+    state = _collect_done(state, extensions, (ended_BX & complete_BX)[:, : options.beam], options)
+    place_BW = ended_BX.to(torch.uint8).argsort(dim=1, stable=True)[:, : options.beam]
+    scores_BW = extensions.scores_BX.masked_fill(ended_BX, -math.inf).gather(1, place_BW)
+    return _extended(state, extensions, scores_BW, place_BW)
+
+
+def _ended(state: BeamState[C], extensions: Extensions) -> Tensor:
+    """Which extensions end, or reach the longest length: [B, X]."""
     last_B1 = (state.limits.longest_B <= state.tokens_BWT.shape[2] + 1)[:, None]
-    if state.constraints is None:
-        extensions = _likeliest(log_p_NV, state.scores_BW, options.beam)
-        ended_BX = (extensions.tokens_BX == EOS) | last_B1
-        state = _collect_done(state, extensions, ended_BX[:, : options.beam], options)
-        scores_BW, place_BW = extensions.scores_BX.masked_fill(ended_BX, -math.inf).topk(options.beam, dim=-1)
-    else:
-        state.constraints.forbid(log_p_NV, state.limits, state.tokens_BWT.shape[2])
-        extensions, complete_BX = state.constraints.extensions(log_p_NV, state.scores_BW, options.beam)
-        ended_BX = (extensions.tokens_BX == EOS) | last_B1
-        state = _collect_stuck(state, extensions, ended_BX & ~complete_BX, options)
-        state = _collect_done(state, extensions, (ended_BX & complete_BX)[:, : options.beam], options)
-        place_BW = ended_BX.to(torch.uint8).argsort(dim=1, stable=True)[:, : options.beam]
-        scores_BW = extensions.scores_BX.masked_fill(ended_BX, -math.inf).gather(1, place_BW)
+    return (extensions.tokens_BX == EOS) | last_B1
+
+
+def _extended(state: BeamState[C], extensions: Extensions, scores_BW: Tensor, place_BW: Tensor) -> BeamState[C]:
+    """The state whose live hypotheses are the extensions at place_BW. scores_BW: theirs"""
     parent_BW, token_BW = extensions.parent_BX.gather(1, place_BW), extensions.tokens_BX.gather(1, place_BW)
     place_B1 = torch.arange(len(parent_BW), device=parent_BW.device)[:, None]
     return replace(

@@ -1,4 +1,6 @@
-"""Reading a given translation with teacher forcing: the log-probability of each token, and the attention to the source.
+"""What a model says of a given translation: the log-probability of each token, and word alignments from its attention.
+
+`Translator._force` computes them, by teacher forcing.
 
 Alignments come from the cross-attention of the last layer, averaged over its heads and over the models of an ensemble,
 at the step that writes the token. `scripts/measure_alignment.py` compares this with the other layers (Garg et al. 2019,
@@ -18,7 +20,7 @@ import numpy as np
 from transformer_mt.text.words import words_across
 
 Weights = np.ndarray[Any, Any]
-Parts = Sequence[tuple[str, str]]
+Texts = Sequence[tuple[str, str]]
 Link = tuple[int, int]  # positions of a source word and of a target word, from 0
 
 
@@ -115,7 +117,7 @@ def aligned_words(
     return tuple((int(x), y) for y, x in enumerate(best_Y) if best_X[x] == y and weights_YX[y, x] > 0)
 
 
-def links_across(links: Sequence[Link], sources: Parts, targets: Parts) -> tuple[Link, ...]:
+def links_across(links: Sequence[Link], sources: Texts, targets: Texts) -> tuple[Link, ...]:
     """Links between the words of two texts as links between those of two others.
 
     sources, targets: the two texts of each side, part by part

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from transformer_mt.decoding.request import SearchResult, length_penalty
 from transformer_mt.decoding.step import C, Limits, Step, log_probabilities, look_steps, too_many_idle, unfinished
-from transformer_mt.kernels.top_candidates import top_candidates
+from transformer_mt.kernels.top_candidates import likeliest
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
 # (logits_NV, indices of the rows in the whole batch, number of the step) -> tokens_N
@@ -30,7 +30,7 @@ def greedy_search(
     """
 
     def choose(logits_NV: Tensor, rows_N: Tensor, n_steps: int) -> Tensor:
-        return top_candidates(logits_NV, logits_NV.new_zeros(len(logits_NV), 1), 1)[1][:, 0]
+        return likeliest(logits_NV)
 
     return [row[0] for row in follow(step, cache, limits, 1, choose, alpha, scored)]
 

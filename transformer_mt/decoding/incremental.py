@@ -59,7 +59,7 @@ class DecoderCache(NamedTuple):
     """The cache of N = B * W rows of B sentences, in G families: one for each sentence, or one for each row.
 
     memory:       for each layer, cross-attention keys and values of the encoder's output, each [B, H, S, K]
-    memory_bias:  [B, 1, 1, S], added to scores: 0 at real source positions, -inf elsewhere; None if all are real
+    memory_bias:  [B, 1, 1, S], added to scores: 0 at real source positions, -inf elsewhere
     cells:        self-attention keys and values of the positions decoded so far; None before the first step
     n_cells:      number of cells of each family that belong to this cache
     bias_G1WC:    added to scores: 0 at cells that a row may attend to, -inf elsewhere; None if rows may attend to all
@@ -71,7 +71,7 @@ class DecoderCache(NamedTuple):
     """
 
     memory: tuple[KeyValue, ...]
-    memory_bias: Tensor | None
+    memory_bias: Tensor
     cells: Cells | None = None
     n_cells: int = 0
     bias_G1WC: Tensor | None = None
@@ -82,14 +82,12 @@ class DecoderCache(NamedTuple):
     attention_NS: Tensor | None = None
 
     @classmethod
-    def empty(cls, memory: tuple[KeyValue, ...], mask_B11S: Tensor | None) -> DecoderCache:
-        """The cache of an empty target. mask: bool, True at real source positions; None: all are real."""
+    def empty(cls, memory: tuple[KeyValue, ...], mask_B11S: Tensor) -> DecoderCache:
+        """The cache of an empty target. mask: bool, True at real source positions."""
         example = memory[0].key_BHMK
         n_source = example.shape[2]
         missing = MIN_KEYS - n_source
         if missing > 0:
-            if mask_B11S is None:
-                mask_B11S = example.new_ones(len(example), 1, 1, example.shape[2], dtype=torch.bool)
             mask_B11S = F.pad(mask_B11S, (0, missing), value=False)
             memory = tuple(KeyValue(*(F.pad(x_BHSK, (0, 0, 0, missing)) for x_BHSK in layer)) for layer in memory)
         return cls(memory, bias_of(mask_B11S, example.dtype), n_source=n_source)
@@ -103,7 +101,7 @@ class DecoderCache(NamedTuple):
         """The cache of these sentences, each with all its rows."""
         kept = self._replace(
             memory=tuple(_select(layer, sentences_B) for layer in self.memory),
-            memory_bias=None if self.memory_bias is None else self.memory_bias.index_select(0, sentences_B),
+            memory_bias=self.memory_bias.index_select(0, sentences_B),
         )
         if self.cells is None:
             return kept
@@ -257,10 +255,9 @@ class IncrementalDecoder:
         model = self.model
         x_N1D = model.target_embedding(previous_N[:, None], start=cache.length)
         cache = cache.opened(len(x_N1D))
-        *lower, last = range(len(model.decoder.layers))
-        for index in lower:
-            x_N1D, _ = _layer_step(model.decoder.layers[index], x_N1D, cache, index)
-        x_N1D, attention_NS = _layer_step(model.decoder.layers[last], x_N1D, cache, last, self.with_attention)
+        for index, layer in enumerate(model.decoder.layers):
+            is_last = index == len(cache.memory) - 1
+            x_N1D, attention_NS = _layer_step(layer, x_N1D, cache, index, self.with_attention and is_last)
         cache = cache._replace(attention_NS=attention_NS)
         return model.generate_logits(model.decoder.final_norm(x_N1D))[:, 0], cache
 
@@ -302,10 +299,8 @@ def _by_family(x_NH1K: Tensor, n_families: int) -> Tensor:
     return x_GHWK
 
 
-def bias_of(mask_BHQM: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+def bias_of(mask_BHQM: Tensor, dtype: torch.dtype) -> Tensor:
     """A bool mask as numbers to add to scores: 0 where a query may attend, minus infinity elsewhere."""
-    if mask_BHQM is None:
-        return None
     bias_BHQM: Tensor = mask_BHQM.new_zeros(mask_BHQM.shape, dtype=dtype).masked_fill_(~mask_BHQM, -math.inf)
     return bias_BHQM
 

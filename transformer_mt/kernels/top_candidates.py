@@ -45,6 +45,11 @@ def top_candidates(logits_NV: Tensor, scores_BW: Tensor, count: int) -> tuple[Te
     return best.values, ids_BX, row_BC.gather(1, chosen_BX)
 
 
+def likeliest(logits_NV: Tensor) -> Tensor:
+    """The id of the highest logit of each row, [N]: `argmax`, in fewer passes over the logits."""
+    return top_candidates(logits_NV, logits_NV.new_zeros(len(logits_NV), 1), 1)[1][:, 0]
+
+
 def _windows(logits_NV: Tensor, row_BC: Tensor, first_BC: Tensor) -> Tensor:
     """_BLOCK neighbouring logits, from ids first_BC on, of rows row_BC of each sentence: [B, C, Y]."""
     n_sentences, vocab_size = len(row_BC), logits_NV.shape[1]

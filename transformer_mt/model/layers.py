@@ -47,9 +47,9 @@ class EncoderLayer(nn.Module):
         self.around_self_attention = _residual(config, parts)
         self.around_feed_forward = _residual(config, parts)
 
-    def forward(self, x_BSD: Tensor, mask_BHQM: Tensor | None) -> Tensor:
+    def forward(self, x_BSD: Tensor, mask_B11S: Tensor) -> Tensor:
         """x [B, S, D] to [B, S, D]: each source position attends to all real source positions (mask True)."""
-        x_BSD = self.around_self_attention(x_BSD, lambda x: self.self_attention(x, mask_BHQM=mask_BHQM))
+        x_BSD = self.around_self_attention(x_BSD, lambda x: self.self_attention(x, mask_BHQM=mask_B11S))
         return self.around_feed_forward(x_BSD, self.feed_forward)
 
 
@@ -65,10 +65,10 @@ class DecoderLayer(nn.Module):
         self.around_cross_attention = _residual(config, parts)
         self.around_feed_forward = _residual(config, parts)
 
-    def forward(self, x_BTD: Tensor, memory_BSD: Tensor, memory_mask_B11S: Tensor | None) -> Tensor:
+    def forward(self, x_BTD: Tensor, memory_BSD: Tensor, memory_mask_B11S: Tensor) -> Tensor:
         """x [B, T, D] to [B, T, D]: a target position attends to itself, to earlier ones, and to the memory [B, S, D].
 
-        memory_mask: [B, 1, 1, S], True at real source positions; None: all are real.
+        memory_mask: [B, 1, 1, S], True at real source positions.
         """
         x_BTD = self.around_self_attention(x_BTD, lambda x: self.self_attention(x, causal=True))
         x_BTD = self.around_cross_attention(x_BTD, lambda x: self.cross_attention(x, memory_BSD, memory_mask_B11S))
@@ -86,9 +86,9 @@ class Encoder(nn.Module):
         # With pre-norm, nothing else normalises the sum of the last residual connection.
         self.final_norm = _norm(config, parts) if config.has_final_norm else nn.Identity()
 
-    def forward(self, x_BSD: Tensor, mask_BHQM: Tensor | None) -> Tensor:
+    def forward(self, x_BSD: Tensor, mask_B11S: Tensor) -> Tensor:
         for layer in self.layers:
-            x_BSD = layer(x_BSD, mask_BHQM)
+            x_BSD = layer(x_BSD, mask_B11S)
         memory_BSD = self.final_norm(x_BSD)
         return memory_BSD  # noqa: RET504 (its name says its shape)
 
@@ -103,7 +103,7 @@ class Decoder(nn.Module):
         )
         self.final_norm = _norm(config, parts) if config.has_final_norm else nn.Identity()
 
-    def forward(self, x_BTD: Tensor, memory_BSD: Tensor, memory_mask_B11S: Tensor | None) -> Tensor:
+    def forward(self, x_BTD: Tensor, memory_BSD: Tensor, memory_mask_B11S: Tensor) -> Tensor:
         for layer in self.layers:
             x_BTD = layer(x_BTD, memory_BSD, memory_mask_B11S)
         hidden_BTD = self.final_norm(x_BTD)

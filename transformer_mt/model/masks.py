@@ -1,4 +1,4 @@
-"""Which positions may be attended to (section 3.2.3). True: may attend. Masks broadcast to [B, H, Q, M]."""
+"""Which positions may be attended to (True): causal (section 3.2.3), and no padding. They broadcast to [B, H, Q, M]."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class Transformer(nn.Module):
         padding_mask_B11S = padding_mask(source_BS, self.padding)
         return self.encoder(self.source_embedding(source_BS), padding_mask_B11S), padding_mask_B11S
 
-    def decode(self, target_BT: Tensor, memory_BSD: Tensor, memory_mask_B11S: Tensor | None) -> Tensor:
+    def decode(self, target_BT: Tensor, memory_BSD: Tensor, memory_mask_B11S: Tensor) -> Tensor:
         """Hidden states [B, T, D] of all positions, from target ids [B, T] and the results of `encode`.
 
         Padding is on the right, so the causal mask already hides it from real positions.

@@ -50,17 +50,17 @@ class Gradients:
         together = self.world.size > 1 and size is not None and self._has_fitted(size)
         sums = None
         while sums is None:
-            parts = batches
+            pieces = batches
             for _ in range(self.parts.bit_length() - 1):
-                parts = [half for part in parts for half in (part.halves() if part.pairs > 1 else [part])]
+                pieces = [half for one in pieces for half in (one.halves() if one.pairs > 1 else [one])]
             try:
-                sums = self._add_up(parts, factor, together)
+                sums = self._add_up(pieces, factor, together)
             except RuntimeError as error:
                 if not is_out_of_memory(error):
                     raise
                 if together:  # the others already wait for these gradients
                     raise out_of_memory() from None
-            if not together and not self._all_fitted(sums is not None, parts):
+            if not together and not self._all_fitted(sums is not None, pieces):
                 sums = None  # outside of `except`, where the error would keep the tensors of the failed step
         if not together:
             self.world.average([one.grad for one in self.step.parameters() if one.grad is not None])
@@ -77,16 +77,16 @@ class Gradients:
         """Whether an update with batches of at least this size fitted into the memory of all processes."""
         return size.source <= self._fitted.source and size.target <= self._fitted.target
 
-    def _add_up(self, parts: list[Batch], factor: float, together: bool) -> LossSums:
-        """together: the processes exchange gradients during the backward pass of the last part."""
-        if self.graphed is not None and len(parts) == 1:
-            graphed = self.graphed.run(parts[0], factor)
+    def _add_up(self, pieces: list[Batch], factor: float, together: bool) -> LossSums:
+        """together: the processes exchange gradients during the backward pass of the last piece."""
+        if self.graphed is not None and len(pieces) == 1:
+            graphed = self.graphed.run(pieces[0], factor)
             if graphed is not None:
                 return LossSums(*graphed)
         sums = []
-        for number, batch in enumerate(parts, start=1):
+        for number, batch in enumerate(pieces, start=1):
             parallel = isinstance(self.step, nn.parallel.DistributedDataParallel)
-            is_local = parallel and not (together and number == len(parts))
+            is_local = parallel and not (together and number == len(pieces))
             with self.step.no_sync() if is_local else nullcontext():  # type: ignore[operator]
                 with self.machine.autocast():
                     loss = self.step(*batch.to(self.machine.device))
@@ -94,9 +94,9 @@ class Gradients:
             sums.append(torch.stack([loss.smoothed.detach(), loss.nll.detach()]))
         return LossSums(*torch.stack(sums).sum(dim=0))
 
-    def _all_fitted(self, fitted: bool, parts: list[Batch]) -> bool:
+    def _all_fitted(self, fitted: bool, pieces: list[Batch]) -> bool:
         """Whether the update fitted into the memory of all processes; if not, batches have twice as many parts now."""
-        is_single = all(part.pairs == 1 for part in parts)
+        is_single = all(one.pairs == 1 for one in pieces)
         failed, cannot_split = self.world.sums([not fitted, not fitted and is_single])
         if not failed:
             return True

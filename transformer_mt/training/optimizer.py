@@ -12,16 +12,19 @@ from transformer_mt.config.training import TrainingConfig
 from transformer_mt.errors import TmtError
 from transformer_mt.runtime.device import Machine
 from transformer_mt.training.average import MovingAverage
+from transformer_mt.training.narrow_weights import NarrowCopy
 from transformer_mt.training.optimizers.base import OptimizerKind
 
 SCALER = "scaler/"
 
 
 class Optimizer:
-    """The optimizer of the config, with all of its state."""
+    """The optimizer of the config, with all of its state. narrow: a copy of the model that computes in bfloat16."""
 
-    def __init__(self, model: nn.Module, config: TrainingConfig, machine: Machine) -> None:
-        self.model, self.clip_norm = model, config.clip_norm
+    def __init__(
+        self, model: nn.Module, config: TrainingConfig, machine: Machine, narrow: NarrowCopy | None = None
+    ) -> None:
+        self.model, self.clip_norm, self.narrow = model, config.clip_norm, narrow
         cls, options = chosen("optimizer", config.optimizer)
         kind: OptimizerKind = cls(config, options)
         if machine.needs_scaling and not kind.scales:
@@ -36,6 +39,8 @@ class Optimizer:
 
     def update(self, step: int, rate: float) -> None:
         """Update the weights and clear the gradients. step: counts from 1; rate: the learning rate."""
+        if self.narrow is not None:
+            self.narrow.move_gradients()
         for part in self.parts:
             for group in part.param_groups:
                 group["lr"] = rate
@@ -47,6 +52,8 @@ class Optimizer:
             self.scaler.step(part)
         self.scaler.update()
         self.model.zero_grad()
+        if self.narrow is not None:
+            self.narrow.round_weights()
         if self.average is not None:
             self.average.update(self.model, step)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from transformer_mt.config.training import TrainingConfig
 from transformer_mt.data.planning import Cursor
+from transformer_mt.training.running_loss import Totals
 from transformer_mt.training.schedules.plateau import plateau_after
 
 
@@ -25,7 +26,7 @@ class TrainState:
     plateau, plateau_best, plateau_stale:  see `plateau_after`
     ranking:  (monitored value, step) of the best checkpoints, best first: the validation loss, or the negative BLEU
     recent_*: sums since the last validation, for its line in the table
-    window_*: sums since the last record of the loss in metrics.jsonl; `add_window` adds to them
+    window_*: sums since the last record of the loss in metrics.jsonl
     validated:      the step of the last validation
     interrupted:    steps with a checkpoint only because of an interruption, or 0 for the parent; they do not count for
               `keep_last`
@@ -122,13 +123,11 @@ class TrainState:
             self.update = 0
         self.epoch, self.plan_window, self.plan_batch = following
 
-    def add_tokens(self, tokens: int, nll: float) -> None:
-        """Add the target tokens of some updates. nll: the sum of their -log p."""
+    def add(self, updates: int, totals: Totals) -> None:
+        """Add the tokens and losses of some updates."""
+        nll, smoothed, tokens, seconds = totals
         self.tokens, self.recent_tokens = self.tokens + tokens, self.recent_tokens + tokens
         self.recent_nll += nll
-
-    def add_window(self, updates: int, nll: float, smoothed: float, tokens: int, seconds: float) -> None:
-        """Add the loss sums of some updates to those that the next record in metrics.jsonl is the mean of."""
         self.window_updates, self.window_tokens = self.window_updates + updates, self.window_tokens + tokens
         self.window_nll, self.window_smoothed = self.window_nll + nll, self.window_smoothed + smoothed
         self.window_seconds += seconds

@@ -75,9 +75,9 @@ class Trainer:
         self.state = TrainState(world=self.world.size)
         self.epoch_updates = batches.updates(1)  # stored, because `batches` remembers only one epoch
         self.schedule = make_schedule(self.settings, config.model.d_model, self.epoch_updates)
-        self.optimizer = Optimizer(model, self.settings, machine)
         self.compiled = compiles(config.runtime, machine.device)
         self.narrow = NarrowCopy(model) if config.runtime.weights == "bfloat16" else None
+        self.optimizer = Optimizer(model, self.settings, machine, self.narrow)
         computing = self.narrow.model if self.narrow else model
         step = TrainingStep(computing, self.settings.label_smoothing, self.settings.r_drop, self.compiled)
         parallel = self.world.parallel(step, machine.device)  # averages gradients over the processes
@@ -87,8 +87,8 @@ class Trainer:
         self.losses = RunningLoss()
         self.damaged: set[int] = set()  # steps of damaged checkpoints, until they are written again
         self.learning_rate = 0.0
-        self.is_late = 0.0  # above 0: the time is up
-        self.asked, self.next_question = (0, -math.inf), 0.0  # for `_ask_others`: step and time of the last question
+        self.is_late = False  # whether the time is up
+        self.last_question, self.next_question = (0, -math.inf), 0.0  # for `_ask_others`: step and time; step
         self.loss_shown = -math.inf  # when the progress bar last got a loss
         self.first_seconds = 0.0  # of the first update of this process, if it compiles
 
@@ -153,15 +153,11 @@ class Trainer:
         if tokens is None:
             tokens = int(self.world.sums([sum(batch.tokens for batch in batches)])[0])
         sums = self.gradients.add_up(batches, self.world.size / max(1, tokens), size)
-        if self.narrow:
-            self.narrow.move_gradients()
         self.losses.add(Position(state.step + 1, state.epoch, state.update + 1), sums, tokens)
         if self.machine.device.type == "cpu" and self.world.size == 1:
             self._require_finite(self.losses.table())  # before the weights change; on a GPU this would wait
         self.learning_rate = self.schedule.rate(self._scheduled_step(), state.plateau)
         self.optimizer.update(state.step + 1, self.learning_rate)
-        if self.narrow:
-            self.narrow.round_weights()
         state.advance(following, seconds := time.monotonic() - started)
         if self.compiled:
             self.first_seconds = self.first_seconds or seconds
@@ -174,16 +170,16 @@ class Trainer:
         updates, because each exchange makes all processes wait for the slowest.
         """
         state, now = self.state, time.monotonic()
-        self.is_late = 0.0
+        self.is_late = False
         stop.requested = stop.requested or self.supervisor.is_over()
         if self.world.size > 1 and state.step < self.next_question:
             return
-        (step, asked), self.asked = self.asked, (state.step, now)
-        pace = (now - asked) / max(1, state.step - step)  # seconds for an update
+        (step, time_then), self.last_question = self.last_question, (state.step, now)
+        pace = (now - time_then) / max(1, state.step - step)  # seconds for an update
         updates = min(ASK_EVERY, max(1, int(ASK_SECONDS / max(1e-9, pace))))
-        late = time_is_up(state, self.settings)
-        own = [late, state.step + updates] if self.world.is_main else [0, 0]
-        stop.votes, self.is_late, self.next_question = self.world.sums([stop.requested, *own])
+        own = [time_is_up(state, self.settings), state.step + updates] if self.world.is_main else [0, 0]
+        stop.votes, late, self.next_question = self.world.sums([stop.requested, *own])
+        self.is_late = late > 0
 
     def _scheduled_step(self) -> int:
         """The step number of the next update for the schedule.
@@ -214,8 +210,7 @@ class Trainer:
         table = self.losses.table(self.world.sums)
         self._require_finite(table)
         totals, state = self.losses.totals(table), self.state
-        state.add_tokens(totals.tokens, totals.nll)
-        state.add_window(len(self.losses), totals.nll, totals.smoothed, totals.tokens, totals.seconds)
+        state.add(len(self.losses), totals)
         self.losses.reset(totals)
 
     def _log(self) -> None:
@@ -280,8 +275,7 @@ class Trainer:
         state.stopped = self.world.from_main(lambda: self._why_stopped(values))  # clocks differ
         if state.stopped:
             self._log()
-        samples = [(one.source, one.translation, one.reference) for one in result.samples]
-        self.events.validated(values, samples)  # before saving: a run that is killed here prints the line again
+        self.events.validated(values, result.samples)  # before saving: a run that is killed here prints the line again
         self._save()
         if state.update and not state.stopped:  # the epoch continues
             self.events.start_epoch(state.epoch, self.batches.updates(state.epoch), state.update)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,13 +21,12 @@ from transformer_mt.training.step import TrainingStep
 BATCH_TOKENS = 4096
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(NamedTuple):
     """A validation sentence and its translation, to show."""
 
     source: str
-    reference: str
     translation: str
+    reference: str
 
 
 @dataclass(frozen=True)

@@ -159,7 +159,7 @@ class Scorer:
             translated = dict(zip(places, world.split_work(places, lambda own: translate(model, own)), strict=True))
             bleus = world.from_main(lambda: scores(translated))
             shown = [places[count * place // SAMPLES] for place in range(min(SAMPLES, count))]
-            samples = [Sample(sources[i], references[i], translated[i]) for i in shown]
+            samples = [Sample(sources[i], translated[i], references[i]) for i in shown]
             return BleuResult(sum(bleus.values()) / len(bleus), samples, bleus if len(bleus) > 1 else {})
 
         return bleu_of

@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from transformer_mt.config.choices import chosen
+from transformer_mt.config.choices import CHOICES, choice, chosen
 
 if TYPE_CHECKING:
     from transformer_mt.config.section import Section
@@ -14,14 +14,13 @@ if TYPE_CHECKING:
 
 DEFAULT_PEAK = 1e-3
 LONG_WARMUP = 0.25  # of all updates
-KEYS = ("min_learning_rate", "noam_factor", "decay_steps", "plateau_factor", "plateau_patience")  # of some schedules
 
 
 class Schedule(ABC):
     """The learning rate as a pure function of the step, counted from 1.
 
     Options:     the schedule's own keys, if it has any: `schedule: {kind: NAME, ...}`
-    keys:        those of KEYS that it reads
+    keys:        of `training`, that it reads and not all schedules read
     """
 
     Options: ClassVar[type[Section] | None] = None
@@ -83,7 +82,7 @@ def schedule_notes(training: TrainingConfig, epoch_updates: int) -> list[str]:
             f" a tenth is usual:  --set training.warmup_steps={max(1, int(last) // 10)}"
         )
     cls, _ = chosen("schedule", training.schedule)
-    for key in KEYS:
+    for key in dict.fromkeys(key for name in CHOICES["schedule"] for key in choice("schedule", name).keys):
         if key not in cls.keys and getattr(training, key) != type(training).model_fields[key].default:
             notes.append(f"training.{key} has no effect with this training.schedule")
     end_of_schedule = cls.last_step(training, epoch_updates)
