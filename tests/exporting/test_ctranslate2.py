@@ -312,6 +312,16 @@ def test_a_damaged_folder_and_an_unsupported_device_are_refused(model: ModelDire
         load_engine(tmp_path / "out")
 
 
+def test_the_number_of_pytorchs_threads_stays(model: ModelDirectory) -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(2)
+        load_engine(model.folder, computing=ONE)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
 @pytest.mark.parametrize(("device", "expected"), [("cuda", ("cuda", 0)), ("cuda:1", ("cuda", 1)), ("cpu", ("cpu", 0))])
 def test_a_gpu_may_have_a_number(
     model: ModelDirectory, monkeypatch: pytest.MonkeyPatch, device: str, expected: tuple[str, int]

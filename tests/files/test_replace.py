@@ -217,3 +217,12 @@ def test_threads_can_replace_the_same_file(tmp_path: Path) -> None:
         list(threads.map(work, texts))
     assert (tmp_path / "file").read_text() in texts
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_errors_name_what_is_replaced_and_not_a_temporary_name(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        replace_text(tmp_path / "none" / "file", "text")
+    assert caught.value.filename == str(tmp_path / "none" / "file")
+    with pytest.raises(FileNotFoundError) as caught, replaced_folder(tmp_path / "folder") as aside:
+        (aside / "none" / "file").write_text("text")
+    assert caught.value.filename == str(tmp_path / "folder" / "none" / "file")

@@ -125,7 +125,7 @@ def test_a_damaged_folder_is_an_error_that_the_user_can_fix(damage, tmp_path: Pa
     assert error.value.exit_code == USER_FAULT
     assert str(folder) in error.value.place
     assert "\n" not in error.value.message
-    assert "tmt prepare --force" in error.value.remedy
+    assert "tmt prepare --config CONFIG --force" in error.value.remedy
 
 
 def test_a_translation_has_no_characters_that_control_a_terminal() -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 import transformer_mt as tmt
 
@@ -128,6 +131,20 @@ def test_a_plain_script_prepares_with_several_workers(tmp_path: Path) -> None:
     assert output == "pairs 4000\n"
 
 
+def test_the_random_numbers_and_threads_of_the_caller_are_left_alone(
+    trained: Any, config: tmt.Config, tmp_path: Path
+) -> None:
+    random.seed(3)
+    np.random.seed(3)
+    torch.manual_seed(3)
+    states = random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist()
+    tmt.load(trained.model)
+    threads = torch.get_num_threads()
+    tmt.train(config, tmp_path / "run", overrides=["training.max_epochs=1", f"runtime.threads={threads + 1}"])
+    assert torch.get_num_threads() == threads
+    assert states == (random.getstate(), np.random.get_state()[1].tolist(), torch.get_rng_state().tolist())
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -139,9 +156,12 @@ def test_a_plain_script_prepares_with_several_workers(tmp_path: Path) -> None:
         (lambda model, folder: tmt.evaluate(model, search={"beams": 3}), "unknown setting 'beams'"),
         (lambda model, folder: tmt.evaluate(model, search={"beam": "x"}), '--beam is "x", but must be a whole number'),
         (lambda model, folder: tmt.evaluate(model, baseline=str(folder / "nothing")), "no such file"),
-        (lambda model, folder: tmt.average(model.parent, 0), "cannot average 0 checkpoints"),
-        (lambda model, folder: tmt.export(folder / "out", model, sample=0), "cannot compare on 0 sentences"),
-        (lambda model, folder: tmt.Computing(threads=0), "threads must be 1 or more, not 0"),
+        (lambda model, folder: tmt.average(model.parent, 0), "last must be a whole number of 1 or more, not 0"),
+        (
+            lambda model, folder: tmt.export(folder / "out", model, sample=0),
+            "sample must be a whole number of 1 or more, not 0",
+        ),
+        (lambda model, folder: tmt.Computing(threads=0), "threads must be a whole number of 1 or more, not 0"),
         (lambda model, folder: tmt.Translator.load([]), "no model is named"),
         (lambda model, folder: tmt.load(folder / "nothing"), "no such model folder"),
         (lambda model, folder: tmt.load(model, beams=3), "unknown setting 'beams'"),
@@ -167,5 +187,9 @@ def test_text_and_paths_are_accepted_alone_and_in_lists(trained: Any, config: tm
         trained.model, files=tmt.TestFiles(source=tmp_path / "one", reference=str(tmp_path / "one")), metrics="chrf"
     )
     assert list(report.scores) == ["chrf"]
+    names = map(str, ("bleu", "chrf"))
+    of_many = tmt.evaluate(trained.model, files=tmt.TestFiles(tmp_path / "one", tmp_path / "one"), metrics=names)
+    assert list(of_many.scores) == ["bleu", "chrf"]
+    assert tmt.load(trained.model, beam=np.int64(2)).decoding.beam == 2
     with pytest.raises(tmt.TmtError, match=r"unknown key 'training.max_epoch'"):
         tmt.train(config, tmp_path / "run", overrides="training.max_epoch=3")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from transformer_mt.cli.options import STDOUT, as_unicode
 from transformer_mt.errors import TmtError
 from transformer_mt.files.replace import replaced_file
+from transformer_mt.reporting.program import quoted
 
 if TYPE_CHECKING:
     from transformer_mt.workflows.translate import Translation
@@ -98,7 +99,7 @@ def check_outputs(inputs: Sequence[Path], outputs: Sequence[Path | None]) -> Non
         if output.is_dir():
             raise TmtError("this is a folder, not a file", place=output, remedy="Give the name of a file to write.")
         if not output.absolute().parent.is_dir():
-            raise TmtError("no such folder", place=output.parent, remedy=f"Create it first:  mkdir -p {output.parent}")
+            raise TmtError("no such folder", place=output.parent, remedy=f"First:  mkdir -p {quoted(output.parent)}")
         if any(output.absolute() == file.absolute() or _same(output, file) for file in given):
             raise TmtError("this file is given twice", place=output, remedy="Choose another file to write.")
         given.append(output)

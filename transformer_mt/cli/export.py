@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from transformer_mt.cli.completion import quantizations
-from transformer_mt.cli.options import FromOption, JsonOption, ModelOption, ThreadsOption, ToOption, print_json
+from transformer_mt.cli.options import (
+    FromOption,
+    JsonOption,
+    ModelOption,
+    ThreadsOption,
+    ToOption,
+    ZeroShotOption,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from transformer_mt.workflows.export import ExportReport
@@ -37,6 +45,7 @@ def export(
     ] = None,
     to: ToOption = None,
     from_: FromOption = None,
+    zero_shot: ZeroShotOption = False,
     threads: ThreadsOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -52,7 +61,7 @@ def export(
         source=input_,
         reference=reference,
         threads=threads,
-        wanted=workflow.Wanted(to, from_),
+        wanted=workflow.Wanted(to, from_, zero_shot),
     )
     if json:
         print_json(asdict(report))

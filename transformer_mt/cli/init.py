@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -65,11 +66,8 @@ def init(
         file = output or Path("files.yaml")
         _write(file, schema, lambda: _proposed(data, source, target, minutes, file))
     else:
-        _write(
-            output or Path(f"{name.removesuffix('.yaml').rsplit('/', 1)[-1]}.yaml"),
-            schema,
-            lambda: _shipped(name, output),
-        )
+        file = output or Path(f"{name.removesuffix('.yaml').rsplit('/', 1)[-1]}.yaml")
+        _write(file, schema, lambda: _shipped(name, file))
 
 
 def _write_schema(output: Path | None) -> None:
@@ -104,7 +102,7 @@ def _write(file: Path, schema: bool, text_of: Callable[[], str]) -> None:
     print(f"Wrote {file}. Edit it, then:  {program_name()} train --config {quoted(file)}", file=sys.stderr)
 
 
-def _shipped(name: str, output: Path | None) -> str:
+def _shipped(name: str, output: Path) -> str:
     """The text of a shipped config; the commands in its comments name the file that is written."""
     from transformer_mt.workflows import configs
 
@@ -112,9 +110,10 @@ def _shipped(name: str, output: Path | None) -> str:
         names = "\n    ".join(configs.described(FIRST))
         raise TmtError("give the name of a config", remedy=f"For example:  tmt init {FIRST[0]}\n\n    {names}")
     text = configs.shipped_config(name, FIRST)
-    if output in (None, STDOUT):
+    if output == STDOUT:
         return text
-    return text.replace(f"--config {name.removesuffix('.yaml')}.yaml ", f"--config {quoted(output)} ")
+    own = rf"--config (?:configs/)?{re.escape(name.removesuffix('.yaml'))}\.yaml(?=\s)"
+    return re.sub(own, lambda _: f"--config {quoted(output)}", text)
 
 
 def _proposed(data: list[Path], source: str, target: str, minutes: float | None, file: Path) -> str:

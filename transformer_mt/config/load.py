@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from transformer_mt.config.yaml_source import (
     shown_problems,
     write_yaml,
 )
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, named
 
 ConfigLike = Config | str | Path
 SCORES = "scores.json"  # in the folder of a model: its scores
@@ -60,6 +60,9 @@ def config_of(
 def _checked(
     source: YamlSource, overrides: str | Sequence[str], run: Path | None = None, fresh: bool = False
 ) -> Config:
+    if isinstance(overrides, (Mapping, bytes)) or not isinstance(overrides, Iterable):
+        remedy = 'Give a list such as ["training.max_epochs=3"]'
+        raise TmtError(f"{named(overrides)} is no list of key=value", place="overrides", remedy=remedy)
     file, source = source, _apply(source, [overrides] if isinstance(overrides, str) else overrides)
     source = with_inherited(source, run, fresh)
     problems = find_problems(source)

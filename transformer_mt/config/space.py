@@ -12,6 +12,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from numbers import Number
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from transformer_mt.config.problems import problems_of_values, value_problem
 from transformer_mt.config.schema import Config
 from transformer_mt.config.section import Section
 from transformer_mt.config.yaml_source import KeyPath, NoKeysError, YamlSource, read_yaml, shown_problems
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, checked_path
 
 Spec = Mapping[str, Any]
 _LIMIT = "it decides how long a trial is; change it for all trials with --set"
@@ -125,7 +126,10 @@ def read_space(space: str | Path | Mapping[str, Any], config: Config) -> Space:
 
     config: the values of all other keys. Raises TmtError with all problems, each with its line.
     """
-    source = YamlSource("the search space", dict(space), {}) if isinstance(space, Mapping) else _read(space)
+    if isinstance(space, Mapping):
+        source = YamlSource("the search space", _plain(space), {})
+    else:
+        source = _read(checked_path(space))
     if not source.values:
         raise TmtError("the search space is empty", place=source.file, remedy=_EXAMPLE)
     base = config.model_dump(mode="json")
@@ -158,7 +162,17 @@ def _is_of_parent(key: str) -> bool:
     return section == TOKENIZERS or (section == "model" and name not in FREE_OF_MODELS)
 
 
-def _read(file: str | Path) -> YamlSource:
+def _plain(value: Any) -> Any:
+    """A value with Python's own numbers in place of NumPy's."""
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    is_numpys = isinstance(value, Number) and hasattr(value, "item")
+    return value.item() if is_numpys else value
+
+
+def _read(file: Path) -> YamlSource:
     if not Path(file).exists():
         raise TmtError(
             "no such file with a search space", place=file, remedy=f"Check the path, or write it. {_EXAMPLE}"

@@ -7,6 +7,7 @@ instead, by their first occurrence in the shard, and the list of these words. Me
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,7 @@ from transformer_mt.data.selection import Selection
 from transformer_mt.data.shards import texts_of
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
 from transformer_mt.data.weighing import weights_of
+from transformer_mt.errors import TmtError
 from transformer_mt.text.cleaning import LOPSIDED, TOO_LONG
 from transformer_mt.text.codec import Segmenter, tokenizers_digest
 from transformer_mt.text.script import foreign_script
@@ -54,8 +56,14 @@ def train_segmenters(config: Config, selection: Selection, folder: Path, workers
         segmenters = {SOURCE: source, TARGET: source}
     else:
         target = Segmenter(config.target_tokenizer, config.data.target_language)
-        source.train(pair[0] for pair in sample_of(selection, source.config.training_sentences, workers, shares))
-        target.train(pair[1] for pair in sample_of(selection, target.config.training_sentences, workers, shares))
+        for place, (side, segmenter) in enumerate(((SOURCE, source), (TARGET, target))):
+            sample = sample_of(selection, segmenter.config.training_sentences, workers, shares)
+            try:
+                segmenter.train(pair[place] for pair in sample)
+            except TmtError as error:  # the config has these keys for each side
+                error.place = re.sub(r"^tokenizer\b", f"tokenizer.{side}", error.place)
+                error.remedy = re.sub(r"\btokenizer\.(?=[a-z])", f"tokenizer.{side}.", error.remedy)
+                raise
         segmenters = {SOURCE: source, TARGET: target}
         target.save(folder / TARGET)
     source.save(folder / SOURCE)

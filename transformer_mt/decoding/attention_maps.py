@@ -1,10 +1,14 @@
-"""Reading attention weights from outside: inside a `with` block, modules use an attention that records them."""
+"""Reading attention weights from outside: inside a `with` block, modules use an attention that records them.
+
+Threads may share a model: one at a time has such a block, and the others compute meanwhile as before.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from threading import RLock, get_ident
 from typing import Any
 
 import torch
@@ -12,6 +16,8 @@ from torch import Tensor, nn
 
 from transformer_mt.model.attention import scaled_dot_product_attention
 from transformer_mt.model.multi_head_attention import MultiHeadAttention
+
+_ONE_THREAD = RLock()
 
 
 @contextmanager
@@ -45,13 +51,22 @@ def attention_replaced(
     model: nn.Module, attention: Callable[[str], Callable[..., Tensor]], only: str = ""
 ) -> Iterator[None]:
     """Inside the `with` block, attention modules compute with `attention(path)`. only: see `attention_maps`."""
-    modules = {path: module for path, module in model.named_modules() if isinstance(module, MultiHeadAttention)}
-    before = {path: module.attention for path, module in modules.items()}
-    try:
-        for path, module in modules.items():
-            if only in ("", path):
-                module.attention = attention(path)
-        yield
-    finally:
-        for path, module in modules.items():
-            module.attention = before[path]
+    own = get_ident()
+
+    def for_this_thread(new: Callable[..., Tensor], old: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        return lambda *inputs: (new if get_ident() == own else old)(*inputs)
+
+    modules = {
+        path: module
+        for path, module in model.named_modules()
+        if isinstance(module, MultiHeadAttention) and only in ("", path)
+    }
+    with _ONE_THREAD:
+        before = {path: module.attention for path, module in modules.items()}
+        try:
+            for path, module in modules.items():
+                module.attention = for_this_thread(attention(path), before[path])
+            yield
+        finally:
+            for path, module in modules.items():
+                module.attention = before[path]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from transformer_mt.config.data import DataConfig
 from transformer_mt.config.direction import SEVERAL, Direction
@@ -20,6 +20,14 @@ class Wanted(NamedTuple):
     to: str | None = None
     source: str | None = None
     zero_shot: bool = False
+
+    @classmethod
+    def of(cls, given: str | tuple[Any, ...]) -> Wanted:
+        """The request; a str is the target. Raises TmtError for another value: callers in Python may give any."""
+        if not isinstance(given, (str, tuple)) or len(given) > len(cls._fields):
+            remedy = 'For example:  wanted="en", or Wanted("en", "ko")'
+            raise TmtError(f"{given!r} is no direction", place="wanted", remedy=remedy)
+        return cls(given) if isinstance(given, str) else cls(*given)
 
 
 WHOLE = Wanted()

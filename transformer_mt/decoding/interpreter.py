@@ -32,7 +32,7 @@ from transformer_mt.decoding.terms import LineTerms, Term
 from transformer_mt.decoding.translation import Hypothesis as Hypothesis
 from transformer_mt.decoding.translation import Source, Target, without_search
 from transformer_mt.decoding.translation import Translation as Translation
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, checked_number
 from transformer_mt.text.vocabulary import EOS, UNK
 from transformer_mt.text.words import words_of_tokens
 
@@ -116,12 +116,12 @@ class Interpreter(LineReader, ABC):
         split:      whether a line may hold several sentences
         terms:      what translations must contain: a glossary or its entries, or the terms of each line, in their order
         to, source, zero_shot: the direction, for a model of several; see `towards`
-        Raises TmtError if `lines` is not text, if a prefix is too long, if a term is not in its line, or if there are
-        fewer or more prefixes or lists of terms than lines.
+        Raises TmtError if `lines` is not text, if `chunk_size` is less than 1, if a prefix is too long, if a term is
+        not in its line, or if there are fewer or more prefixes or lists of terms than lines.
         """
         if (chosen := self._chosen(to, source, zero_shot)) is not self:
             return chosen.translate(lines, prefixes, chunk_size, align, split=split, terms=terms)
-        one_line = isinstance(lines, str)
+        chunk_size, one_line = checked_number(chunk_size, "chunk_size"), isinstance(lines, str)
         n_lines = 1 if one_line else len(lines) if isinstance(lines, Sized) else None
         given, starts = checked(lines), prefix_for_each_line(prefixes, n_lines)
         needed: Iterator[LineTerms] = repeat(())

@@ -76,6 +76,12 @@ def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> Mo
     """
     recover(folder)
     if not (folder / CONFIG).is_file() or not (folder / WEIGHTS).is_file():
+        if (folder / "model.bin").exists():
+            raise TmtError(
+                "this is an export for CTranslate2, and here a model is needed",
+                place=folder,
+                remedy="Name the model that it was made from; `tmt translate` and `tmt score` take both.",
+            )
         raise TmtError(
             "not a model directory: config.yaml or model.safetensors is missing",
             place=folder,
@@ -83,12 +89,14 @@ def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> Mo
         )
     config, file = load_config(folder / CONFIG), folder / WEIGHTS
     shapes = read_shapes(file)
+    _require_all_files(folder)  # without target/, the source's tokenizer would be used for both sides
     source, target = load_codecs(folder, _rows(shapes, SOURCE), _rows(shapes, TARGET))
     sizes = len(source), len(target)
     _require_layers(folder, config, shapes)
     if _most_numbers(config, sum(sizes)) > _SPARE * sum(map(math.prod, shapes.values())):
         require_weights_fit(folder, config, *sizes)  # without memory; but torch imports its compiler for that
-    model = build_model(config, *sizes, device)
+    with torch.random.fork_rng(devices=[]):  # its first weights are drawn, and replaced
+        model = build_model(config, *sizes, device)
     load_weights(model, read_model_weights(folder), file)
     return ModelDirectory(folder, config, model.eval(), source, target)
 
@@ -130,8 +138,17 @@ def read_model_weights(folder: Path) -> dict[str, Tensor]:
     return weights
 
 
+def _require_all_files(folder: Path) -> None:
+    """Raises TmtError if a file of the tokenizers is missing that was saved with the weights."""
+    missing = _saved_checksums(folder).keys() - {_TENSORS, *map(_name, tokenizer_files(folder))}
+    if missing:
+        names = ", ".join(sorted(missing)[:3])
+        raise TmtError(f"saved with the weights, and missing now: {names}", place=folder, remedy=_REMEDY)
+
+
 def require_saved_tokenizers(folder: Path) -> None:
     """Raises TmtError unless the tokenizers are those that were saved with the weights."""
+    _require_all_files(folder)
     saved = _saved_checksums(folder)
     for file in tokenizer_files(folder):  # never a name that the file of the weights gives
         if file.is_file() and saved.get(_name(file)) not in (None, sha256_of(file)):

@@ -26,7 +26,7 @@ from transformer_mt.decoding.model_directory import ModelDirectory, load_model_d
 from transformer_mt.decoding.request import Request, SearchResult, batched
 from transformer_mt.decoding.step import pad
 from transformer_mt.decoding.translation import Source
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, checked_number
 from transformer_mt.files.lines import paths_of
 from transformer_mt.kernels.linear import store_by_columns
 from transformer_mt.kernels.narrow import round_to_bfloat16
@@ -121,6 +121,10 @@ class Translator(Interpreter):
 
         target: tokens of the translation; None: the model's own best translation, which begins with `prefix`
         """
+        if isinstance(target, str):
+            raise TmtError(
+                "the target is one str", place="target", remedy="Give the tokens of a translation, as a list."
+            )
         source = self._read(line, prefix)
         produced: Sequence[int] = (*self.target.vocabulary.encode(target or ()), EOS)
         if target is None and source.tokens:
@@ -151,7 +155,7 @@ class Translator(Interpreter):
         source = self.read(line)
         if not source.tokens:
             raise TmtError("the line has no words", remedy="Give a sentence.")
-        width = beam or self.decoding.beam
+        width = self.decoding.beam if beam is None else checked_number(beam, "beam")
         decoding = self.decoding.model_copy(update={"method": "beam", "beam": width, "n_best": 1})
         method = RecordedBeam(decoding)
         search(self.models, [self._request(source)], decoding, method=method, first_tag=self.target.first_tag)

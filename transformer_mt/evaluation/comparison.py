@@ -31,8 +31,8 @@ class Comparison:
 
     @property
     def significant(self) -> bool:
-        """Whether p < 0.05. Equal scores are never significant, although sacreBLEU gives them the smallest p."""
-        return self.p_value < SIGNIFICANT and self.system != self.baseline
+        """Whether p < 0.05."""
+        return self.p_value < SIGNIFICANT
 
     @property
     def verdict(self) -> str:
@@ -84,6 +84,6 @@ def _comparison(name: str, results: Sequence[Any], signature: str) -> Comparison
         baseline_interval=float(baseline.ci),
         system=float(system.score),
         system_interval=float(system.ci),
-        p_value=float(system.p_value),
+        p_value=1.0 if system.score == baseline.score else float(system.p_value),  # sacreBLEU gives the smallest
         signature=signature,
     )

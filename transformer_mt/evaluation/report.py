@@ -120,21 +120,24 @@ def _table(table: BleuTable) -> str:
 
 
 def _comparison(comparison: dict[str, Comparison]) -> str:
-    rows = [("", "baseline", "this system", "difference", "p")]
+    rows: list[Sequence[str]] = [("", "baseline", "this system", "difference", "p")]
     for one in comparison.values():
-        rows.append(
-            (
-                one.metric,
-                f"{one.baseline:.2f} ± {one.baseline_interval:.2f}",
-                f"{one.system:.2f} ± {one.system_interval:.2f}",
-                f"{one.system - one.baseline:+.2f}",
-                f"{one.p_value:.4f} {one.verdict:<6}",
-            )
-        )
+        rows.append(_compared(one))
     signature = next(iter(comparison.values())).signature
+    return f"{_RESAMPLED}\n{aligned(rows)}\n{signature}"
+
+
+_RESAMPLED = "Paired bootstrap resampling (95 % intervals; better or worse than the baseline: p < 0.05)"
+
+
+def _compared(one: Comparison) -> tuple[str, ...]:
+    """A row of a table: metric, both scores, their difference, p and the verdict."""
     return (
-        "Paired bootstrap resampling (95 % intervals; better or worse than the baseline: p < 0.05)\n"
-        f"{aligned(rows)}\n{signature}"
+        one.metric,
+        f"{one.baseline:.2f} ± {one.baseline_interval:.2f}",
+        f"{one.system:.2f} ± {one.system_interval:.2f}",
+        f"{one.system - one.baseline:+.2f}",
+        f"{one.p_value:.4f} {one.verdict:<6}",
     )
 
 
@@ -210,14 +213,13 @@ def _columns(report: Report) -> dict[str, Score]:
 
 def _comparisons_by_direction(reports: Mapping[str, Report]) -> str:
     rows: list[Sequence[str]] = [("direction", "", "baseline", "this system", "difference", "p")]
+    signatures: list[str] = []
     for direction, report in reports.items():
-        for one in report.comparison.values():
-            difference = f"{one.system - one.baseline:+.2f}"
-            values = (f"{one.baseline:.2f}", f"{one.system:.2f}", difference, f"{one.p_value:.4f} {one.verdict:<6}")
-            rows.append((direction, one.metric, *values))
+        rows += [(direction, *_compared(one)) for one in report.comparison.values()]
+        signatures += [f"{one.metric}|{one.signature}" for one in report.comparison.values()]
     if len(rows) == 1:
         return ""
-    return f"Paired bootstrap resampling in each direction (better or worse: p < 0.05)\n{aligned(rows)}"
+    return "\n".join([_RESAMPLED, aligned(rows), *dict.fromkeys(signatures)])
 
 
 def _signatures_by_direction(reports: Mapping[str, Report]) -> str:

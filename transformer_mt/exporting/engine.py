@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -76,6 +77,8 @@ class Ctranslate2Engine(Interpreter):
         # Samples repeat only if batches are translated one after the other.
         on_cpu = device == "cpu" or (device == "auto" and ctranslate2.get_cuda_device_count() == 0)
         workers = threads if on_cpu and self._by_beam else 1
+        torch: Any = sys.modules.get("torch")  # CTranslate2 changes its number of threads
+        before = torch.get_num_threads() if torch else None
         self.engine = ctranslate2.Translator(
             str(folder),
             device,
@@ -84,6 +87,8 @@ class Ctranslate2Engine(Interpreter):
             intra_threads=threads // workers,
             max_queued_batches=-1,
         )
+        if torch:
+            torch.set_num_threads(before)
 
     def with_search(self, decoding: DecodingConfig) -> Self:
         other = super().with_search(decoding)

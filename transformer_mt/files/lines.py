@@ -10,6 +10,7 @@ import codecs
 import difflib
 import os
 import re
+import shlex
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, suppress
 from itertools import chain
@@ -223,8 +224,10 @@ def check_exists(file: Path) -> None:
     if is_endless(file):
         raise TmtError("this is a device, not a file", place=file, remedy="Give a file with sentences.")
     if not file.exists():
-        remedy = f"Check the name:  ls {file.parent}"
-        if not file.parent.is_dir():
+        remedy = f"Check the name:  ls {shlex.quote(str(file.parent))}"
+        if str(file) == "-":
+            remedy = "For standard input, name /dev/stdin."
+        elif not file.parent.is_dir():
             remedy = f"The folder {file.parent} does not exist either. Paths start at the folder where you run tmt."
         raise TmtError("no such file", place=file, remedy=remedy)
 

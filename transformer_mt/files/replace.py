@@ -43,10 +43,19 @@ def replaced_file(file: Path) -> Iterator[Path]:
         with suppress(OSError):  # usually there is no file yet
             shutil.copymode(file, aside)
         move_into_place(aside, file)
+    except OSError as error:
+        _name(error, aside, file)
+        raise
     finally:
         with suppress(OSError):
             aside.unlink(missing_ok=True)
         _in_use.discard(aside)
+
+
+def _name(error: OSError, aside: Path, path: Path) -> None:
+    """Let an error name what is replaced, not a temporary name that nobody knows."""
+    if isinstance(error.filename, str):
+        error.filename = error.filename.replace(str(aside), str(path))
 
 
 def move_into_place(aside: Path, file: Path) -> None:
@@ -96,6 +105,9 @@ def replaced_folder(
         _sync(folder.parent)
     except interruptions:
         is_kept = can_continue(aside)
+        raise
+    except OSError as error:
+        _name(error, aside, folder)
         raise
     finally:
         if not is_kept:

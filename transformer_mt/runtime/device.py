@@ -6,7 +6,8 @@ import ctypes
 import os
 import random
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 
@@ -163,6 +164,19 @@ def seed_everything(seed: int) -> None:
     random.seed(seed)
     np.random.seed(seed % 2**32)
     torch.manual_seed(seed)
+
+
+@contextmanager
+def process_unchanged() -> Iterator[None]:
+    """After the `with` block, the process has its threads and the states of its random generators on the CPU again."""
+    states, threads = (random.getstate(), np.random.get_state(), torch.get_rng_state()), torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+        random.setstate(states[0])
+        np.random.set_state(states[1])
+        torch.set_rng_state(states[2])
 
 
 def random_states(device: torch.device) -> dict[str, torch.Tensor]:

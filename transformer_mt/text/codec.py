@@ -34,7 +34,7 @@ from transformer_mt.text.vocabulary import EOS, MARKS, UNK, Vocabulary
 SETTINGS, VOCABULARY, TAGS = "tokenizer.json", "vocabulary.txt", "tags.txt"
 SOURCE, TARGET = "source", "target"  # folders of the two sides
 MOST_TOKENS = 1 << 21  # of a vocabulary; embeddings of so many have gigabytes
-_REMEDY = "Prepare again with `tmt prepare --force`, or copy the whole model folder again."
+_REMEDY = "Copy the whole model folder again; prepared data is made again by `tmt prepare --config CONFIG --force`."
 
 
 class _Settings(TypedDict):

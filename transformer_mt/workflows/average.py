@@ -18,7 +18,7 @@ from transformer_mt.decoding.model_directory import (
     require_saved_tokenizers,
     save_model_directory,
 )
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, checked_number
 from transformer_mt.files.lines import path_of
 from transformer_mt.kernels.build import build_model
 from transformer_mt.reporting.notes import note
@@ -54,8 +54,7 @@ def average(run: str | Path | None = None, last: int = 5, force: bool = False) -
     Raises TmtError if there is no usable checkpoint, or if the two models cannot be compared.
     """
     run = default_model().parent if run is None else run
-    if last < 1:
-        raise TmtError(f"cannot average {last} checkpoints", remedy="Use a number of at least 1:  --last 5")
+    checked_number(last, "last")
     directory = RunDirectory(path_of(run))
     if not directory.checkpoints.steps():
         raise TmtError(

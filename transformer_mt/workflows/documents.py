@@ -16,6 +16,7 @@ from transformer_mt.decoding.translation import Translation
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.lines import check_exists, guessed_encoding, path_of
 from transformer_mt.files.opening import open_stored
+from transformer_mt.reporting.notes import note
 from transformer_mt.text.documents.base import Format
 from transformer_mt.text.documents.formats import FORMATS
 from transformer_mt.text.documents.markup import PlainBlock, place, rendered
@@ -58,12 +59,21 @@ def translate_document(
     Raises TmtError if the file is missing or not UTF-8, if the format is unknown, or if the search of the translator
     does not support a glossary.
     """
+    if isinstance(document, str) and "\n" not in document and _is_file(document):
+        note(f'the text "{document}" is translated; for the file of this name give Path("{document}")')
     whole = _text_of(document) if isinstance(document, Path) else checked_text(document, "document", _NO_DOCUMENT)
     form = format_of(document, format)
     if isinstance(translator, (str, Path)):
         translator = load_model(find_models([path_of(translator)]))
     opened = OpenDocument(whole, form, translator, glossary)
     return opened.translated(translator.translate(opened.texts, align=True, terms=opened.terms))
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):  # too long, or with a zero
+        return False
 
 
 class OpenDocument:
@@ -189,12 +199,12 @@ def _terms(plain: PlainBlock, glossary: Glossary | None, count: GlossaryCount) -
 def _notes(plain: PlainBlock, answer: Translation, text: str) -> list[str]:
     """The notes of the engine, with code in place of its signs."""
     notes = []
-    for note in answer.notes:
+    for told in answer.notes:
         for sign, index in plain.signs.items():
             piece = plain.block.pieces[index]
-            note = note.replace(sign, text[piece.start : piece.end])
-        head, lacks, code = note.partition(_LACKING)
-        notes.append(f"{head}placed by word alignment: {code.removeprefix('s').strip()}" if lacks else note)
+            told = told.replace(sign, text[piece.start : piece.end])
+        head, lacks, code = told.partition(_LACKING)
+        notes.append(f"{head}placed by word alignment: {code.removeprefix('s').strip()}" if lacks else told)
     return notes
 
 

@@ -7,12 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from transformer_mt.config.data import DataConfig
-from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.direction import SEVERAL, Direction
 from transformer_mt.config.languages import two_letters
 from transformer_mt.config.load import SCORES
@@ -20,20 +18,19 @@ from transformer_mt.config.schema import Config
 from transformer_mt.config.section import LANGUAGE
 from transformer_mt.decoding.choosing import WHOLE, direction_for, directions_of
 from transformer_mt.decoding.choosing import Wanted as Wanted
-from transformer_mt.decoding.computing import FLOAT32, Computing
+from transformer_mt.decoding.computing import Computing
 from transformer_mt.decoding.finding import find_model
-from transformer_mt.decoding.searches.base import option_of, search_name
+from transformer_mt.decoding.searches.base import option_of
 from transformer_mt.errors import TmtError
-from transformer_mt.evaluation.examine import System, Words, examine
+from transformer_mt.evaluation.examine import System, examine
 from transformer_mt.evaluation.metrics import METRICS, notice_of
 from transformer_mt.evaluation.record import store_scores
 from transformer_mt.evaluation.report import Report, as_json
 from transformer_mt.evaluation.scores import moses_tokenized
 from transformer_mt.files.lines import path_of, paths_of
-from transformer_mt.reporting.bars import bar
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.vocabulary import bleu_of_tokens
-from transformer_mt.workflows.engines import load_translator, note_searches, note_sources
+from transformer_mt.workflows.engines import note_searches, note_sources
 from transformer_mt.workflows.models import (
     config_of_model,
     find_models,
@@ -41,28 +38,9 @@ from transformer_mt.workflows.models import (
 )
 from transformer_mt.workflows.test_sets import File, TestSet, beside, check_files, test_set_of, with_pairs
 from transformer_mt.workflows.test_sets import TestFiles as TestFiles
-
-if TYPE_CHECKING:
-    from transformer_mt.decoding.translator import Translator
+from transformer_mt.workflows.translated_sets import Output, Translators, translated
 
 UNSCORED = Computing(scored=False)  # evaluation does not use the scores of a search
-
-
-@dataclass(frozen=True)
-class Output:
-    """Translations of a test set.
-
-    words:    the hypotheses and references in tokens of the model, if these are words
-    loss:     nats per token of the references
-    settings: the search settings and a digest of the test set, for scores.json
-    search:   the search in a few words; empty if others translated
-    """
-
-    lines: list[str]
-    words: Words | None = None
-    loss: float | None = None
-    settings: dict[str, Any] = field(default_factory=dict)
-    search: str = ""
 
 
 def evaluate(
@@ -76,7 +54,7 @@ def evaluate(
     language: str | None = None,
     search: Mapping[str, Any] | None = None,
     computing: Computing = UNSCORED,
-    wanted: Wanted = WHOLE,
+    wanted: str | Wanted = WHOLE,
 ) -> Report:
     """Translate a test set and score it, or score the translations in `files.hypothesis`.
 
@@ -91,6 +69,7 @@ def evaluate(
     The scores of a single model are stored in its folder, in scores.json.
     Raises TmtError if files or settings do not fit together.
     """
+    wanted = Wanted.of(wanted)
     work = Evaluation.of(models, split, files, baseline, metrics, tokenized, language, search, computing)
     [direction] = work.directions(wanted, several=False)
     return work.report(direction, wanted.zero_shot)
@@ -107,7 +86,7 @@ def evaluate_directions(
     language: str | None = None,
     search: Mapping[str, Any] | None = None,
     computing: Computing = UNSCORED,
-    wanted: Wanted = WHOLE,
+    wanted: str | Wanted = WHOLE,
     several: bool = True,
 ) -> dict[str, Report]:
     """As `evaluate`, for each direction of the model that `wanted` fits. The keys are directions, such as `ko-en`.
@@ -116,8 +95,12 @@ def evaluate_directions(
     only one, too.
     several: whether more than one direction may fit
     """
+    wanted = Wanted.of(wanted)
     work = Evaluation.of(models, split, files, baseline, metrics, tokenized, language, search, computing)
-    return {str(one or ""): work.report(one, wanted.zero_shot) for one in work.directions(wanted, several)}
+    directions = work.directions(wanted, several)
+    for one in directions:  # before the first is translated
+        work.require_baseline(one, wanted.zero_shot)
+    return {str(one or ""): work.report(one, wanted.zero_shot) for one in directions}
 
 
 def evaluate_splits(folder: Path, names: Sequence[str], device: str) -> Iterator[tuple[str, Report]]:
@@ -132,19 +115,6 @@ def evaluate_splits(folder: Path, names: Sequence[str], device: str) -> Iterator
         for direction in work.directions(WHOLE):
             report = work.report(direction)
             yield report.name, report
-
-
-@dataclass(frozen=True)
-class Translators:
-    """A model that is loaded when it is first used."""
-
-    folders: Sequence[Path]
-    decoding: DecodingConfig | None
-    computing: Computing
-
-    @cached_property
-    def translator(self) -> Translator:
-        return load_translator(self.folders, self.decoding, self.computing)
 
 
 @dataclass(frozen=True)
@@ -183,7 +153,9 @@ class Evaluation:
         """Raises TmtError if files or settings do not fit together."""
         files, changes = files or TestFiles(), search or {}
         baseline = path_of(baseline) if baseline is not None else None
-        metrics = [metrics] if isinstance(metrics, str) else metrics
+        metrics = [metrics] if isinstance(metrics, str) else list(metrics)
+        if not metrics:
+            raise TmtError("no metric is named", remedy=f"Name some of {', '.join(METRICS)}.")
         if unknown := [name for name in metrics if name not in METRICS]:
             raise TmtError(f"unknown metric '{unknown[0]}'", remedy=f"Use one of {', '.join(METRICS)}.")
         check_files(split, files)
@@ -260,13 +232,29 @@ class Evaluation:
         else:
             assert direction is not None
             translator = self.translators.translator.turned(direction)
-            output = _translate(translator, test_set, with_loss=self.with_loss)
+            output = translated(translator, test_set, with_loss=self.with_loss)
         if notice := notice_of(target, test_set.references):
             note(notice)
         report = _examine(test_set, output, target, self.metrics, others, published)
         if len(self.folders) == 1 and files.hypothesis is None:
             _store(self.folders[0], test_set.key, report, output.settings)
         return report
+
+    def require_baseline(self, direction: Direction | None, zero_shot: bool) -> None:
+        """Raises TmtError if the baseline is a folder without a model, or with one of another direction."""
+        if self.baseline is None or not self.baseline.is_dir():
+            return
+        data = config_of_model(self._other.folders[0]).data
+        own = self.config.data if self.config else data
+        if direction is not None and not _has(data, direction, own, zero_shot):
+            is_named, common = direction.source != SEVERAL, {*data.all_directions} & {*own.all_directions}
+            alike = [f"--to {one.target} --from {one.source}" for one in data.all_directions if one in common]
+            raise TmtError(
+                f"this baseline translates {data.direction}, not {direction if is_named else own.direction}",
+                place=self._other.folders[0],
+                remedy=f"Name a model for the same languages, or a file of translations{', or add ' if alike else '.'}"
+                + " or ".join(alike),
+            )
 
     def _of_baseline(self, test_set: TestSet, direction: Direction | None, zero_shot: bool) -> list[str]:
         """The translations of the baseline."""
@@ -275,21 +263,13 @@ class Evaluation:
             return []
         if not file.is_dir():
             return beside(test_set, file)
+        self.require_baseline(direction, zero_shot)
         if not test_set.sources:
             raise TmtError("a baseline model needs sentences to translate", place=file, remedy="Add --source FILE.")
-        data = config_of_model(self._other.folders[0]).data
-        own = self.config.data if self.config else data
-        if direction is not None and not _has(data, direction, own, zero_shot):
-            is_named = direction.source != SEVERAL
-            raise TmtError(
-                f"this baseline translates {data.direction}, not {direction if is_named else own.direction}",
-                place=self._other.folders[0],
-                remedy="Name a model for the same languages, or a file of translations, or add --from CODE.",
-            )
         translator = self._other.translator
-        if direction is not None and data.directions is not None:
+        if direction is not None and translator.config.data.directions is not None:
             translator = translator.turned(direction)
-        return _translate(translator, test_set, model="the baseline").lines
+        return translated(translator, test_set, model="the baseline").lines
 
     @cached_property
     def _other(self) -> Translators:
@@ -351,37 +331,6 @@ def _check_code(code: str, option: str) -> None:
     if not re.fullmatch(LANGUAGE, code):
         remedy = "Use a code of two or three small letters, such as de, en or ko."
         raise TmtError(f"'{code}' is not an ISO 639 code", place=option, remedy=remedy)
-
-
-def _translate(translator: Translator, test_set: TestSet, with_loss: bool = False, model: str = "the model") -> Output:
-    lines = translator.translate(test_set.sources, split=False)
-    translations = list(bar(iterable=lines, desc="translating", total=len(test_set.sources)))
-    loss, limit = None, f"cut to {translator.max_length} tokens, the limit of {model}"
-    if count := sum(translation.is_cut for translation in translations):
-        note(f"{test_set.name}: {count:,} source{'' if count == 1 else 's'} {limit}")
-    if with_loss:
-        of_references = translator.reference_loss(test_set.sources, test_set.references)
-        loss = of_references.nats / of_references.tokens
-        if count := of_references.n_cut:
-            note(f"{test_set.name}: {count:,} reference{'' if count == 1 else 's'} {limit}, for the loss only")
-    segmenter, words = translator.target.segmenter, None
-    if segmenter.tokenizer.finds_words:  # then the table of BLEU-1 to BLEU-4 counts these, not BLEU's own tokens
-        name, hypotheses = f"the model's {segmenter.config.kind} words", [one.tokens for one in translations]
-        words = Words(name, hypotheses, [segmenter.tokenize(line) for line in test_set.references])
-    text = "\n".join([*test_set.sources, *test_set.references]).encode("utf-8", "replace")
-    rounded = translator.weights if translator.weights != FLOAT32 else None
-    return Output(
-        [translation.text for translation in translations],
-        words,
-        loss,
-        # The digest shows whether stored scores are of the same sentences.
-        {
-            "decoding": translator.decoding.model_dump(mode="json"),
-            "weights": rounded,
-            "text": sha256(text).hexdigest(),
-        },
-        search_name(translator.decoding) + (f", {rounded} weights" if rounded else ""),
-    )
 
 
 def _store(folder: Path, key: str, report: Report, settings: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from transformer_mt.decoding.interpreter import Computing
 from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
 from transformer_mt.decoding.searches.base import make_search
 from transformer_mt.decoding.translator import Translator
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, checked_number
 from transformer_mt.evaluation.scores import check_parallel, score
 from transformer_mt.exporting.agreement import ENOUGH, Agreement, compare, random_lines
 from transformer_mt.exporting.ctranslate2 import (
@@ -33,6 +33,7 @@ from transformer_mt.files.lines import lines_of, path_of
 from transformer_mt.reporting.notes import note
 from transformer_mt.runtime.device import keep_freed_memory
 from transformer_mt.text.vocabulary import MARKS
+from transformer_mt.workflows.engines import note_sources
 from transformer_mt.workflows.models import find_models
 
 # The search of both engines: without the settings that CTranslate2 lacks.
@@ -72,10 +73,10 @@ def export(
     format_: str = "ctranslate2",
     quantization: str = "float32",
     sample: int = 200,
-    source: Path | None = None,
-    reference: Path | None = None,
+    source: str | Path | None = None,
+    reference: str | Path | None = None,
     threads: int | None = None,
-    wanted: Wanted = WHOLE,
+    wanted: str | Wanted = WHOLE,
 ) -> ExportReport:
     """Write a model for CTranslate2 into the folder `output`, after comparing both on a sample of sentences.
 
@@ -89,9 +90,11 @@ def export(
     code 1) if translations differ in float32. In these cases, nothing is written.
     """
     output = path_of(output)
+    source, reference = (None if file is None else path_of(file) for file in (source, reference))
     _check_options(format_, quantization, source, reference)
-    if sample < 1:
-        raise TmtError(f"cannot compare on {sample} sentences", remedy="Use a number of at least 1:  --sample 200")
+    checked_number(sample, "sample")
+    Computing(threads=threads)  # checks the number
+    wanted = Wanted.of(wanted)
     require_ctranslate2()
     require_export_folder(output)
     directory = load_model_directory(find_models([path_of(model)] if model is not None else None)[0])
@@ -146,6 +149,8 @@ def _samples(
     data = directory.config.data
     fitting = [] if source else directions_of(data, wanted)
     chosen = fitting or [direction_for(data, *wanted)]
+    if source is not None:
+        note_sources(data, chosen[0])
     prepared, why = prepared_folder(directory.config), "no prepared data here"
     if source is None and prepared.is_dir():
         try:
@@ -191,11 +196,11 @@ def _compared(
     own, number = directory.config.decoding, sum(len(one.lines) for one in samples)
     if any(getattr(own, key) != value for key, value in _SHARED.items()):
         note("compared with plain beam search, because CTranslate2 does not have all search settings of this model")
-    searches = []
+    searches, threads = [], threads or torch.get_num_threads()
     for beam in (1, own.beam if own.beam > 1 else 5):
         decoding = own.model_copy(update={**_SHARED, "beam": beam, "n_best": 1})
         note(f"translating {number} sentences with both engines, beam {beam}")
-        engine = load_engine(exported, decoding, Computing(device="cpu", threads=threads or torch.get_num_threads()))
+        engine = load_engine(exported, decoding, Computing(device="cpu", threads=threads))
         ours = Translator([directory], decoding)
         results = [compare(ours.turned(one.direction), engine.turned(one.direction), one.lines) for one in samples]
         share = sum(result.share * len(one.lines) for result, one in zip(results, samples, strict=True)) / number

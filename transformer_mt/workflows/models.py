@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,11 @@ def changed_settings(own: DecodingConfig, given: Mapping[str, Any]) -> DecodingC
     TmtError, with options of the command line, if a setting has no effect, if settings contradict each other, or if a
     value is wrong.
     """
-    changes = {key: value for key, value in given.items() if value is not None}
+    changes: dict[str, Any] = {  # NumPy has whole numbers of its own
+        key: int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
+        for key, value in given.items()
+        if value is not None
+    }
     _check_values(changes)
     search = make_search(own)
     if "beam" in changes and ("beam" not in search.reads or ("beam" not in search.settings and changes["beam"] == 1)):

@@ -51,7 +51,7 @@ def score(
     gain: bool = False,
     computing: Computing = DEFAULT,
     engine: str = "tmt",
-    wanted: Wanted = WHOLE,
+    wanted: str | Wanted = WHOLE,
 ) -> Iterator[PairScore]:
     """The score of each sentence pair of two files, in order. They are read in chunks, so they may have any size.
 

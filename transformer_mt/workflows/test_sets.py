@@ -71,7 +71,7 @@ def test_set_of(config: Config | None, split: str | None, files: TestFiles, dire
         if key and config is not None and config.data.directions is not None:
             key += f" {direction}"
         places = printable(reference), key
-        test_set = TestSet(*places, lines_of(source) if source else [], lines_of(reference))
+        test_set = TestSet(*places, _sentences(source) if source else [], _sentences(reference))
         if source is not None:
             check_parallel(test_set.sources, str(source), test_set.references, str(reference))
         return test_set
@@ -87,6 +87,15 @@ def test_set_of(config: Config | None, split: str | None, files: TestFiles, dire
     name = f"{name} {direction}"
     sources, references = ([side[place] for place in own] for side in texts)
     return TestSet(name, name, sources, references)
+
+
+def _sentences(file: Path) -> list[str]:
+    """The lines of a file, with a note if they seem to be rows of a table."""
+    lines = lines_of(file)
+    tabs = {line.count("\t") for line in lines}
+    if len(lines) > 1 and len(tabs) == 1 and tabs != {0}:
+        note(f"{printable(file)}: all lines have the same number of tabs; of a table, take a column:  cut -f1")
+    return lines
 
 
 def with_pairs(config: Config, split: str | None, directions: Sequence[Direction]) -> list[Direction]:
@@ -128,6 +137,6 @@ def _split_of(config: Config, split: str | None) -> tuple[Prepared, str]:
 
 def beside(test_set: TestSet, file: Path) -> list[str]:
     """The lines of a file. Raises TmtError if their number is not that of the references."""
-    lines = lines_of(file)
+    lines = _sentences(file)
     check_parallel(lines, str(file), test_set.references, f"the test set {test_set.name}")
     return lines

@@ -33,7 +33,7 @@ from transformer_mt.reporting.curves import PLOTS
 from transformer_mt.reporting.events import Events
 from transformer_mt.reporting.program import program_name, quoted
 from transformer_mt.reporting.table import duration
-from transformer_mt.runtime.device import Machine, seed_everything, set_up
+from transformer_mt.runtime.device import Machine, process_unchanged, seed_everything, set_up
 from transformer_mt.runtime.distributed import ALONE, World, host_name, join_world
 from transformer_mt.runtime.weights import load_weights, named_weights
 from transformer_mt.training.ending import Candidate, best_of, candidates, reason
@@ -101,6 +101,7 @@ def train(
         return train_in(world, config, run_dir, overrides, fresh)
 
 
+@process_unchanged()
 def train_in(
     world: World,
     config: ConfigLike,

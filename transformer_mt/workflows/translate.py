@@ -32,9 +32,9 @@ def open_translator(
     return load_model(folders, search_settings(folders[0], search), computing, engine), folders
 
 
-def turned(translator: Interpreter, wanted: Wanted) -> Interpreter:
+def turned(translator: Interpreter, wanted: str | Wanted) -> Interpreter:
     """The translator for one of its directions, with a note if several sources fit. Raises TmtError as `towards`."""
-    chosen = translator.towards(*wanted)
+    chosen = translator.towards(*Wanted.of(wanted))
     note_sources(translator.config.data, chosen.direction)
     return chosen
 

@@ -17,7 +17,7 @@ from transformer_mt.config.runs import RUNS
 from transformer_mt.config.schema import Config
 from transformer_mt.config.space import Space, read_space, shown
 from transformer_mt.data.prepared import Prepared
-from transformer_mt.errors import INTERRUPTED, TmtError, from_os_error
+from transformer_mt.errors import INTERRUPTED, TmtError, checked_number, from_os_error
 from transformer_mt.files.lines import path_of
 from transformer_mt.files.lock import HeldError, lock
 from transformer_mt.files.replace import replace_text
@@ -103,6 +103,7 @@ def tune(
     settings = config_of(config, overrides)
     if not minutes > 0:
         raise TmtError(f"the search has {minutes:g} minutes", place="--minutes", remedy="Give more than 0 minutes.")
+    trials = None if trials is None else checked_number(trials, "trials")
     values = read_space(space, settings)
     measure = _measure_of(settings, values)
     folder = path_of(run_dir or RUNS / f"{settings.name}-tune")

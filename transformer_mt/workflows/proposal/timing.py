@@ -12,7 +12,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.data.batching import Batch
 from transformer_mt.data.packing import Sentences, StreamSize
 from transformer_mt.kernels.build import build_model
-from transformer_mt.runtime.device import Machine, seed_everything
+from transformer_mt.runtime.device import Machine, process_unchanged, seed_everything
 from transformer_mt.text.vocabulary import EOS
 from transformer_mt.training import cuda_graph
 from transformer_mt.training.gradients import Gradients
@@ -24,6 +24,7 @@ SECONDS = 3.0
 MOST_TOKENS = 2048  # of the longer side of a batch on a processor, whose time grows with the tokens
 
 
+@process_unchanged()
 def seconds_an_update(
     config: Config, vocabulary: tuple[int, int], lengths: tuple[float, float], machine: Machine
 ) -> float:
