@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,27 @@ def test_terms_are_whole_words_and_the_longest_first() -> None:
     assert [term.source for term in lower.terms("Die KATZE")] == ["KATZE"]
 
 
+def test_a_first_letter_may_be_upper_case_where_a_sentence_begins() -> None:
+    for line in ("Er ist da. Klein ist er.", "Was? „Klein“", "(Klein)", "- Klein", "1. Klein", "Ja! Klein."):
+        assert ("Klein", "tiny") in found(line, klein="tiny"), line
+    for line in ("Er heißt Klein.", "Nie Klein", "Herr (Klein)", "z.B.Klein"):
+        assert ("Klein", "tiny") not in found(line, klein="tiny"), line
+
+
+def test_any_white_space_may_stand_between_the_words_of_a_term() -> None:
+    entries = {"rote Katze": "ginger", "Katze": "feline"}
+    for space in ("  ", "\u00a0", "\t", "\n "):
+        assert found(f"Ä 3\u00a0000  die rote{space}Katze da.", **entries)[-1] == (f"rote{space}Katze", "ginger")
+
+
+def test_a_file_with_quotes_around_its_columns_is_refused(tmp_path: Path) -> None:
+    (file := tmp_path / "terms.tsv").write_text('"Hund"\t"dog"\n', encoding="utf-8")
+    with pytest.raises(TmtError, match="both columns are in quotes"):
+        Glossary.load(file)
+
+
 def test_korean_particles_may_follow_a_term() -> None:
+    assert found("AI는 3D를 AI기술", AI="KI", **{"3D": "3-D"}) == [("AI", "KI"), ("3D", "3-D")]
     entries = {"고양이": "feline", "학교": "academy"}
     for line in ("고양이는 자요.", "고양이들에게는 줘요.", "고양이, 개", "그 고양이"):
         assert found(line, **entries) == [("고양이", "feline")], line
@@ -163,13 +184,14 @@ def test_a_large_glossary_with_one_first_letter_is_fast() -> None:
 def test_terms_are_those_of_a_plain_search(entries: dict[str, str], line: str, ignore_case: bool) -> None:
     """Each term of the glossary at each start of a word, the longest first."""
     glossary = Glossary(entries, ignore_case)
+    entries, line = dict(glossary.entries), re.sub(" +", " ", line)
     expected, end = [], 0
     for start in range(len(line)):
         if line[start].isspace() or (start and (line[start - 1].isalnum() or line[start - 1] == "_")):
             continue
         for term in sorted(entries, key=len, reverse=True):
             stop = start + len(term)
-            if stop <= len(line) and glossary._same(term, line[start:stop], start) and _ends_word(term, line, stop):
+            if stop <= len(line) and glossary._same(term, line, start, stop) and _ends_word(term, line, stop):
                 if start >= end:
                     expected.append(line[start:stop])
                     end = stop

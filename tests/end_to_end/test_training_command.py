@@ -220,6 +220,10 @@ def test_the_best_candidate_is_shipped_and_all_are_recorded(numbers: Any, tmp_pa
     assert "--fresh" not in caught.value.remedy, "tmt average has no such option"
     (tmp_path / "run" / "run.json").write_text(of_run)
     assert transformer_mt.average(tmp_path / "run", last=1).replaced, "the last checkpoint scores higher than the mean"
+    record = (tmp_path / "run" / "run.json").read_text()
+    average(tmp_path / "run", last=1)
+    assert "unchanged, it is the checkpoint of step" in capfd.readouterr().out
+    assert (tmp_path / "run" / "run.json").read_text() == record, "how the model was chosen stays on record"
 
 
 def test_a_changed_data_key_is_refused_before_anything_is_prepared(finished: Path, run: Path, tmp_path: Path):

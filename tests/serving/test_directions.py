@@ -55,6 +55,21 @@ def test_both_interfaces_translate_in_the_direction_that_is_asked_for(client: Cl
     assert "ko to en" in refused.json()["error"]
 
 
+def test_a_text_in_the_target_language_or_in_two_languages_is_not_translated_as_another(client: Client) -> None:
+    korean, german = "개는 작고 고양이는 큽니다. 오늘은 날씨가 좋아요.", "Die Katze schläft heute nicht auf dem Sofa."
+    english = "The cat does not sleep on the sofa today."
+    for text, problem in (
+        (english, "the text looks like en, and en is translated from ko, de"),
+        ([korean, german], "one text looks like ko and another like de"),
+        ([german, german, english], "one text looks like de and another like en"),
+    ):
+        refused = client.post("/v1/translate", json={"text": text, "target": "en"})
+        assert refused.status_code == 400, text
+        assert problem in refused.json()["error"]
+    found = client.post("/v1/translate", json={"text": [german, "OK", "Hotel"], "target": "en"}).json()
+    assert found["source"] == "de", "names are alike in many languages"
+
+
 @pytest.mark.parametrize("path", ["/v1/translate", "/v1/inside"])
 def test_a_direction_is_not_guessed(client: Client, path: str) -> None:
     korean, german = "개는 작아요.", "Die Katze schläft heute nicht."

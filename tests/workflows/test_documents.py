@@ -365,6 +365,10 @@ def test_text_is_escaped_only_where_it_must_be() -> None:
         ("html", "", ""),
         ("html", "<p>Hund</p><![foo[ x ]]>", "<p>HUND</p><![foo[ x ]]>"),
         ("html", '<p class="a notranslate">Hund</p>', '<p class="a notranslate">Hund</p>'),
+        # Marks at the end of a word stay there.
+        ("markdown", "der Hund[^1] und die Katze.[^2] Im\n", "DER HUND[^1] UND DIE KATZE.[^2] IM\n"),
+        ("html", "<p>der Hund<img src=x> und<!-- c --> im", "<p>DER HUND<img src=x> UND<!-- c --> IM"),
+        ("html", "<p>der Hund <img src=x> und im", "<p>DER HUND <img src=x> UND IM"),
         # End tags may be left out.
         ("html", f"<p {KEPT}>Hund<p>Katze<p>im", f"<p {KEPT}>Hund<p>KATZE<p>IM"),
         (

@@ -22,5 +22,7 @@ def average(
     made = f"{what} {', '.join(map(str, report.steps))}"
     if report.replaced:
         print(f"{report.model}: {made}")
+    elif not report.compared:
+        print(f"{report.model}: unchanged, it is the {made} already")
     else:
         print(f"{report.model}: unchanged, because the {made} scores lower; to replace it in any case:  --force")

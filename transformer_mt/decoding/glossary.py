@@ -28,7 +28,12 @@ _PARTICLES = regex.compile(
     r"(?![\p{L}\p{N}])"
 )
 _LETTER = regex.compile(r"\X")  # with its accents
-_HANGUL_END = regex.compile(r"\p{sc=Hangul}$")
+_KOREAN_TERM = regex.compile(r"[\p{sc=Hangul}\p{sc=Latin}\p{N}]$")  # particles may follow it: 고양이는, AI는
+_WIDE_SPACE = regex.compile(r"\s\s|[^\S ]")
+_SPACE_OR_NOT = regex.compile(r"\s+|\S")
+_LETTER_OR_DIGIT = regex.compile(r"[\p{L}\p{N}]")
+_NEW_SENTENCE = regex.compile(r"[.!?…][\"'”’»)\]]*\s+[^\p{L}\p{N}\s]*$")
+_LOOK_BACK = 20  # characters
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}_]")
 _FIRST_WORD = regex.compile(r"[\p{L}\p{M}\p{N}_]+|.", regex.DOTALL)
 _WORD_START = regex.compile(r"(?<![\p{L}\p{M}\p{N}_])\S")
@@ -40,8 +45,8 @@ class Glossary:
     """Terms and their translations.
 
     entries:     translation of each term
-    ignore_case: whether a term also matches in another case; otherwise only a first letter at the start of a line may
-                 be upper case instead of lower case. `Translator.glossary` knows what fits a model
+    ignore_case: whether a term also matches in another case; otherwise only a first letter at the start of a
+                 sentence may be upper case instead of lower case. `Translator.glossary` knows what fits a model
     Raises TmtError if an entry is not text, empty or of several lines, or if a term has two translations.
     """
 
@@ -95,7 +100,9 @@ class Glossary:
         taken: list[tuple[int, int, str | None]] = []  # sorted, and none overlaps another
         copies = ((start, end, None) for start, end in unbroken_spans(text))
         numbers = ((start, end, None) for start, end in number_spans(text))
-        for start, end, target in chain(copies, self._matches(text), numbers):
+        spaced, at_space = _spaced(text)
+        entries = ((at_space[start], at_space[end], target) for start, end, target in self._matches(spaced))
+        for start, end, target in chain(copies, entries, numbers):
             place = bisect_left(taken, (start,))
             is_after = place == 0 or taken[place - 1][1] <= start
             if is_after and (place == len(taken) or end <= taken[place][0]):
@@ -113,14 +120,15 @@ class Glossary:
             ends = (start + length for length in lengths if start + length <= len(line))
             some = ((end, term) for end in ends for term in self._by_text.get(line[start:end].lower(), ()))
             for end, term in some:
-                if self._same(term, line[start:end], start) and _ends_word(term, line, end):
+                if self._same(term, line, start, end) and _ends_word(term, line, end):
                     yield start, end, self.entries[term]
                     break
 
-    def _same(self, term: str, text: str, start: int) -> bool:
+    def _same(self, term: str, line: str, start: int, end: int) -> bool:
+        text = line[start:end]
         if self.ignore_case:
             return text.lower() == term.lower()
-        return text == term or (start == 0 and text == term[0].upper() + term[1:])
+        return text == term or (text == term[0].upper() + term[1:] and _begins_sentence(line, start))
 
 
 @dataclass
@@ -154,6 +162,8 @@ def _rows(file: Path) -> Iterator[tuple[str, str, str]]:
                 raise TmtError(
                     f"{len(columns)} column{'s' * (len(columns) != 1)}, not 2", place=at(file, number), remedy=_REMEDY
                 )
+            if all(len(column) > 1 and column[0] == column[-1] == '"' for column in columns):
+                raise TmtError("both columns are in quotes", place=at(file, number), remedy="Remove the quotes.")
             yield columns[0], columns[1], at(file, number)
 
 
@@ -169,7 +179,7 @@ def _checked(rows: Iterable[tuple[str, str, str]], ignore_case: bool) -> dict[st
                 raise TmtError(f"the {side} is empty", place=place, remedy="Each term needs a translation.")
             if len(text.splitlines()) > 1:
                 raise TmtError(f"the {side} has a line break: {text!r}", place=place, remedy="Write it in one line.")
-        term = unicodedata.normalize("NFC", term)
+        term = " ".join(unicodedata.normalize("NFC", term).split())
         other, where = first.setdefault(term.lower() if ignore_case else term, (translation, place))
         if other != translation:
             raise TmtError(
@@ -190,6 +200,20 @@ def _composed(line: str) -> tuple[str, Sequence[int]]:
     return "".join(parts), [*places, len(line)]
 
 
+def _spaced(line: str) -> tuple[str, Sequence[int]]:
+    """The line with one space for each stretch of white space, and where each of its characters is in the line."""
+    if not _WIDE_SPACE.search(line):
+        return line, range(len(line) + 1)
+    found = list(_SPACE_OR_NOT.finditer(line))
+    return "".join(" " if one[0].isspace() else one[0] for one in found), [*(one.start() for one in found), len(line)]
+
+
+def _begins_sentence(line: str, start: int) -> bool:
+    """Whether nothing but signs stands before a place in the line, or in its sentence."""
+    before = line[max(0, start - _LOOK_BACK) : start]
+    return (start <= _LOOK_BACK and not _LETTER_OR_DIGIT.search(before)) or _NEW_SENTENCE.search(before) is not None
+
+
 def _first_word(text: str, start: int) -> str:
     found = _FIRST_WORD.match(text, start)
     return found[0] if found is not None else ""
@@ -199,4 +223,4 @@ def _ends_word(term: str, line: str, end: int) -> bool:
     after = line[end : end + 1]
     if not _WORD.match(after) or not _WORD.match(term[-1]):
         return True
-    return _HANGUL_END.search(term) is not None and _PARTICLES.match(line, end) is not None
+    return _PARTICLES.match(line, end) is not None and _KOREAN_TERM.search(term) is not None

@@ -15,7 +15,7 @@ from transformer_mt.errors import TmtError
 from transformer_mt.files.lines import paths_of
 from transformer_mt.serving.batching import Batcher, Item, Settings
 from transformer_mt.serving.limits import BEAM, Limits, RequestError
-from transformer_mt.text.language import ODDS, probabilities
+from transformer_mt.text.language import ODDS, is_long, probabilities
 from transformer_mt.workflows.engines import load_model
 from transformer_mt.workflows.models import changed_settings, find_models
 
@@ -112,7 +112,7 @@ class Models:
     ) -> ServedModel:
         """As `find`; if several directions fit, the one whose source is the language of the texts.
 
-        Raises RequestError if several targets fit, or if the texts are in another language that is read.
+        Raises RequestError if several targets fit, or if a text is in another language that is read, or in the target.
         """
         fitting = self._fitting(source, target, name)
         first = fitting[0]
@@ -124,13 +124,17 @@ class Models:
         if source is not None or len(sources) == 1:
             return first
         text = " ".join(texts)[:READ]
-        found = await asyncio.to_thread(probabilities, text, sources)
-        best = max(fitting, key=lambda one: found[one.source])  # the first one if the text has no letters
-        other = next(iter(found))
-        if found[other] > ODDS * found[best.source]:
-            offered = ", ".join(one.source for one in fitting)
-            problem = f"the text looks like {other}, and {first.target} is translated from {offered}"
-            raise RequestError(400, f"{problem}; if it is one of these, say the source")
+        of_all = await asyncio.to_thread(probabilities, text, sources)
+        best = max(fitting, key=lambda one: of_all[one.source])  # the first one if the text has no letters
+        offered = ", ".join(one.source for one in fitting)
+        for one in (text, *(texts if len(texts) > 1 else ())):
+            known = [*sources, first.target] if is_long(one) else list(sources)  # names are alike in many languages
+            found = await asyncio.to_thread(probabilities, one[:READ], known)
+            other = next(iter(found))
+            if found[other] > ODDS * found[best.source] and (one is text or is_long(one)):
+                told = "the text looks" if one is text else f"one text looks like {best.source} and another"
+                problem = f"{told} like {other}, and {first.target} is translated from {offered}"
+                raise RequestError(400, f"{problem}; if it is one of these, say the source")
         return best
 
     def of_name(self, name: str) -> ServedModel:

@@ -63,16 +63,17 @@ def freeze(model: Transformer, names: Sequence[str]) -> list[str]:
     return [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
 
 
-def require_new_rows_trained(model: Transformer, extended: Mapping[str, int]) -> None:
-    """Raises TmtError if rows of new tokens are frozen. extended: `tokenizer.extend` of each side."""
+def require_new_rows_trained(model: Transformer, new: Mapping[str, int]) -> None:
+    """Raises TmtError if rows of new tokens are frozen: tags would stay equal. new: their number on each side"""
     for side, prefixes in TABLES.items():
         for name, parameter in model.named_parameters(remove_duplicate=False):
-            if extended[side] and name.startswith(prefixes) and not parameter.requires_grad:
+            if new[side] and name.startswith(prefixes) and not parameter.requires_grad:
                 part = name.rpartition(".")[0]
                 raise TmtError(
-                    f"tokenizer.extend adds rows to {part}, which training.freeze keeps as it is",
+                    f"new tokens add rows to {part}, which training.freeze keeps as it is",
                     place="training.freeze",
-                    remedy="Freeze other parts, or remove tokenizer.extend.",
+                    remedy="Freeze other parts, or remove what adds tokens: tokenizer.extend, or tags of directions or"
+                    " of a corpus.",
                 )
 
 

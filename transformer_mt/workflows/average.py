@@ -37,7 +37,7 @@ _IN_PYTHON = " (in Python: force=True)"
 class AverageReport:
     """steps:    of the averaged checkpoints
     compared: their mean and the model before, on the validation split; empty if there was nothing to compare
-    replaced: whether the mean is the model now; False if it scores lower
+    replaced: False if the mean scores lower, or is the model already
     """
 
     model: Path
@@ -80,6 +80,10 @@ def _average(directory: RunDirectory, last: int, force: bool) -> AverageReport:
     if len(steps) < last:
         newest = "checkpoint" if len(steps) == 1 else f"{len(steps)} checkpoints"
         note(f"averaged only the newest {newest}; training.keep_last decides how many a run keeps")
+    final = directory.recorded_model()
+    if not force and final is not None and sorted(final.steps) == steps and (directory.model / WEIGHTS).is_file():
+        read_model_weights(directory.model)  # raises TmtError if they are damaged
+        return AverageReport(directory.model, steps, replaced=False)
     if directory.model.is_dir():
         if (directory.model / WEIGHTS).exists():
             require_saved_tokenizers(directory.model)  # else damaged ones would get new checksums

@@ -18,6 +18,7 @@ from transformer_mt.files.replace import replaced_folder
 from transformer_mt.reporting.table import aligned
 from transformer_mt.runtime.weights import read_shapes
 from transformer_mt.text.codec import SOURCE, TARGET
+from transformer_mt.training.run_directory import RunDirectory
 
 KEPT = "parent"  # in the folder of the run: the parent's tokenizers and config, without weights
 FITTING = ("data.source", "data.target", "model.", "tokenizer.")  # keys that must be those of the parent, except
@@ -33,13 +34,13 @@ def parent_of(config: Config, run: Path, fresh: bool = False) -> Parent | None:
     start = config.training.start_from
     if start is None:
         return None
-    kept = run / KEPT
-    if not fresh and (kept / CONFIG).is_file() and load_config(run / CONFIG).training.start_from == start:
+    kept, has_begun = run / KEPT, bool(RunDirectory(run).checkpoints.steps())  # else no weights were read
+    if not fresh and has_begun and (kept / CONFIG).is_file() and load_config(run / CONFIG).training.start_from == start:
         folder = kept
     else:
         folder = find_parent(config)
         if folder.resolve().is_relative_to(run.resolve()):
-            remedy = "Give the new run another name, so that the model it starts from stays as it is."
+            remedy = "Give the new run another name or --run-dir, so that the model it starts from stays as it is."
             raise TmtError("this run would start from its own model", place="training.start_from", remedy=remedy)
     of_parent = load_config(folder / CONFIG)
     if folder != kept:  # a run of an older version that has begun without them goes on

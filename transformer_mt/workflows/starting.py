@@ -29,14 +29,22 @@ from transformer_mt.workflows.candidates import Scorer
 from transformer_mt.workflows.parents import find_parent
 
 
-def require_trainable(config: Config) -> None:
-    """Check training.freeze before the data is prepared. Raises TmtError as `freeze` does."""
+def require_trainable(config: Config, new: Mapping[str, int] | None = None) -> None:
+    """Check training.freeze. Raises TmtError as `freeze` and `require_new_rows_trained` do.
+
+    new: the number of new tokens of each side; before the data is prepared, only `tokenizer.extend` is known
+    """
     if config.training.freeze:
         with torch.device("meta"):
             model = build_model(config, len(MARKS), len(MARKS), "meta")
         freeze(model, config.training.freeze)
         extended = {SOURCE: config.source_tokenizer.extend, TARGET: config.target_tokenizer.extend}
-        require_new_rows_trained(model, extended)
+        require_new_rows_trained(model, extended if new is None else new)
+
+
+def new_tokens(parent: Parent, codecs: tuple[Codec, Codec]) -> dict[str, int]:
+    """How many tokens of each side the parent does not have, tags included."""
+    return {side: len(new) - len(old) for side, new, old in zip(SIDES, codecs, parent.codecs, strict=True)}
 
 
 def load_parent(model: Transformer, config: Config, parent: Parent, codecs: tuple[Codec, Codec]) -> None:

@@ -60,7 +60,7 @@ from transformer_mt.workflows.hosts import (
 )
 from transformer_mt.workflows.interruption import interrupted_error
 from transformer_mt.workflows.parents import keep_parent, parent_of
-from transformer_mt.workflows.starting import load_parent, own_bleu, require_trainable
+from transformer_mt.workflows.starting import load_parent, new_tokens, own_bleu, require_trainable
 
 
 @dataclass(frozen=True)
@@ -152,6 +152,8 @@ def _train(start: _Start) -> TrainReport:
         names = launchers(world)
 
         def open_run() -> list[str]:
+            if parent is not None:
+                require_trainable(config, new_tokens(parent, prepared.codecs()))
             facts = facts_of(**prepared.identity(), processes=world.size, launchers=names)
             return _open(run, config, facts, fresh, parent)
 

@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
+from unicodedata import east_asian_width
 
 import regex
 
@@ -214,3 +215,8 @@ def _trimmed(pieces: list[Piece]) -> list[Piece]:
         text = last.text.rstrip()
         pieces = [*pieces[:-1], last._replace(end=last.start + len(text), text=text)]
     return pieces
+
+
+def columns(text: str) -> int:
+    """How wide a terminal writes a text: Hangul and Chinese characters take two columns."""
+    return len(text) if text.isascii() else sum(1 + (east_asian_width(one) in "WF") for one in text)

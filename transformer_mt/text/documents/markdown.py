@@ -25,6 +25,7 @@ from transformer_mt.text.documents.base import (
     Piece,
     Wrap,
     blocks_of,
+    columns,
     line_numbers,
     with_addresses,
     writer,
@@ -304,7 +305,7 @@ class _Reader:
         second = self.lines[bisect_right(self.starts, block.start + found.end() - 1)]
         rest = self.text[second[0] : second[1]]
         prefix = re.match(r"[ \t>]*", rest)
-        width = max(map(len, source.splitlines()))
+        width = max(map(columns, source.splitlines()))
         return Block(block.pieces, block.line, block.write, Wrap(width, found[1] + (prefix[0] if prefix else "")))
 
 

@@ -11,7 +11,7 @@ from html import unescape
 
 import regex
 
-from transformer_mt.text.documents.base import Block, Part, partners
+from transformer_mt.text.documents.base import Block, Part, Piece, partners
 from transformer_mt.text.documents.spans import Element, Translated, find_spans
 from transformer_mt.text.words import WordCount
 
@@ -121,8 +121,18 @@ def _tree(plain: PlainBlock, lost: set[int]) -> Element:
             stack[-1].children.append(element)
             stack.append(element)
         elif piece.kind == "mark" or index in lost or (piece.kind == "code" and not plain.signs):
-            stack[-1].children.append(Element(index, None, (plain.first_word[index],) * 2))
+            place = plain.first_word[index]
+            if _is_glued(pieces, index):  # to the end of a word, so it stands after it
+                place = min(place + 1, plain.first_word[-1])
+            stack[-1].children.append(Element(index, None, (place, place)))
     return root
+
+
+def _is_glued(pieces: Sequence[Piece], index: int) -> bool:
+    """Whether a piece stands directly behind a word, and no word goes on behind it."""
+    before = pieces[index - 1] if index else None
+    after = pieces[index + 1].text[:1] if index + 1 < len(pieces) else ""
+    return before is not None and before.kind == "text" and before.text[-1:].strip() != "" and not after.isalnum()
 
 
 def _written(

@@ -6,9 +6,18 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
-from unicodedata import east_asian_width
 
-from transformer_mt.text.documents.base import ADDRESS, Block, Format, Piece, Wrap, has_letters, with_addresses, writer
+from transformer_mt.text.documents.base import (
+    ADDRESS,
+    Block,
+    Format,
+    Piece,
+    Wrap,
+    columns,
+    has_letters,
+    with_addresses,
+    writer,
+)
 
 _BREAKS = "\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _LINE = re.compile(rf"([^{_BREAKS}]*)(\r\n|[{_BREAKS}]|$)")
@@ -68,7 +77,7 @@ def _neighbours(text: str) -> Iterator[list[_Line]]:
             number,
             first,
             start + len(content),
-            _columns(match[1].rstrip()),
+            columns(match[1].rstrip()),
             quoted[0].count(">") if quoted else 0,
             start - after,
             item is not None,
@@ -127,12 +136,7 @@ def _goes_on(text: str, line: _Line, following: _Line, width: int) -> bool:
     Its first word had no place in this line, or it is written small and this line is at least half full.
     """
     word = text[following.start : following.end].split()[0]
-    return line.columns + 1 + _columns(word) > width or (word[0].islower() and 2 * line.columns >= width)
-
-
-def _columns(text: str) -> int:
-    """How wide a terminal writes a text: Hangul and Chinese characters take two columns."""
-    return len(text) if text.isascii() else sum(1 + (east_asian_width(one) in "WF") for one in text)
+    return line.columns + 1 + columns(word) > width or (word[0].islower() and 2 * line.columns >= width)
 
 
 def _block(text: str, lines: Sequence[_Line]) -> Block | None:
@@ -145,5 +149,5 @@ def _block(text: str, lines: Sequence[_Line]) -> Block | None:
         return None
     wrap = None
     if len(lines) > 1:
-        wrap = Wrap(max(line.end - line.start for line in lines), text[lines[0].end : lines[1].start])
+        wrap = Wrap(max(line.columns for line in lines), text[lines[0].end : lines[1].start])
     return Block(tuple(pieces), lines[0].number, writer(str), wrap)
