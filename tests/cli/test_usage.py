@@ -61,7 +61,7 @@ def test_two_scripts_are_installed() -> None:
     "error",
     [MemoryError(), torch.OutOfMemoryError("tried to allocate 2 GiB"), RuntimeError("CUDA error: out of memory")],
 )
-def test_memory_that_runs_out_anywhere_is_told_in_a_sentence(
+def test_memory_that_runs_out_anywhere_is_one_message(
     error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(main, "add_commands", Mock(side_effect=error))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import pytest
 import torch
@@ -26,6 +25,7 @@ def transformer() -> Transformer:
 
 
 def test_threads_that_share_a_model_record_only_their_own_attention(transformer):
+    before = attentions_of(transformer)
     with ThreadPoolExecutor() as threads:
         with attention_maps(transformer) as maps:
             elsewhere = threads.submit(transformer, SOURCE_BS[:1], TARGET_BT[:1]).result(60)
@@ -36,7 +36,11 @@ def test_threads_that_share_a_model_record_only_their_own_attention(transformer)
             assert not waiting.done()
         assert waiting.result(60)["encoder.layers.0.self_attention"] == (2, 2, 4, 4)
     assert_close(elsewhere, expected[:1])
-    assert not any(isinstance(one.attention, partial) for one in transformer.modules() if hasattr(one, "attention"))
+    assert attentions_of(transformer) == before
+
+
+def attentions_of(transformer):
+    return [one.attention for one in transformer.modules() if hasattr(one, "attention")]
 
 
 def recorded_shapes(transformer):

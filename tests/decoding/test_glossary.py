@@ -62,9 +62,18 @@ def test_terms_are_whole_words_and_the_longest_first() -> None:
 
 
 def test_a_first_letter_may_be_upper_case_where_a_sentence_begins() -> None:
-    for line in ("Er ist da. Klein ist er.", "Was? „Klein“", "(Klein)", "- Klein", "1. Klein", "Ja! Klein."):
+    begins = ("Er ist da. Klein ist er.", "Was? „Klein“", "(Klein)", "- Klein", "1. Klein", "Ja! Klein.", "„Ja.“ Klein")
+    for line in begins:
         assert ("Klein", "tiny") in found(line, klein="tiny"), line
-    for line in ("Er heißt Klein.", "Nie Klein", "Herr (Klein)", "z.B.Klein"):
+    for line in (
+        "Er heißt Klein.",
+        "Nie Klein",
+        "Herr (Klein)",
+        "z.B.Klein",
+        "Dr. Klein",
+        "am 3. Klein",
+        "z. B. Klein",
+    ):
         assert ("Klein", "tiny") not in found(line, klein="tiny"), line
 
 
@@ -82,6 +91,7 @@ def test_a_file_with_quotes_around_its_columns_is_refused(tmp_path: Path) -> Non
 
 def test_korean_particles_may_follow_a_term() -> None:
     assert found("AI는 3D를 AI기술", AI="KI", **{"3D": "3-D"}) == [("AI", "KI"), ("3D", "3-D")]
+    assert ("3", "three") not in found("3일 동안", **{"3": "three"}), "일 is a particle, and here a day"
     entries = {"고양이": "feline", "학교": "academy"}
     for line in ("고양이는 자요.", "고양이들에게는 줘요.", "고양이, 개", "그 고양이"):
         assert found(line, **entries) == [("고양이", "feline")], line

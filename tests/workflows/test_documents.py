@@ -367,6 +367,9 @@ def test_text_is_escaped_only_where_it_must_be() -> None:
         ("html", '<p class="a notranslate">Hund</p>', '<p class="a notranslate">Hund</p>'),
         # Marks at the end of a word stay there.
         ("markdown", "der Hund[^1] und die Katze.[^2] Im\n", "DER HUND[^1] UND DIE KATZE.[^2] IM\n"),
+        ("markdown", "der Hund[^1][^2] und\n", "DER HUND[^1][^2] UND\n"),
+        ("markdown", "der **Hund**[^1] und\n", "DER **HUND**[^1] UND\n"),
+        ("html", "<p>Hund<img src=a><img src=b> und", "<p>HUND<img src=a><img src=b> UND"),
         ("html", "<p>der Hund<img src=x> und<!-- c --> im", "<p>DER HUND<img src=x> UND<!-- c --> IM"),
         ("html", "<p>der Hund <img src=x> und im", "<p>DER HUND <img src=x> UND IM"),
         # End tags may be left out.
@@ -387,6 +390,13 @@ def test_text_is_escaped_only_where_it_must_be() -> None:
             f"<table><tr><td {KEPT}>Hund<p>im<p>im<td>Park<tr><td>im",
             f"<table><tr><td {KEPT}>Hund<p>im<p>im<td>PARK<tr><td>IM",
         ),
+        ("html", f"<table><tr {KEPT}><td>Hund<tr><td>im</table>", f"<table><tr {KEPT}><td>Hund<tr><td>IM</table>"),
+        (
+            "html",
+            f"<ul><li {KEPT}><p>Hund<ul><li>im</ul></p> im<li>Park</ul>",
+            f"<ul><li {KEPT}><p>Hund<ul><li>im</ul></p> im<li>PARK</ul>",
+        ),
+        ("html", f"<p><ruby>im<rt {KEPT}>kan</ruby> im Park", f"<p><ruby>IM<rt {KEPT}>kan</ruby> IM PARK"),
         ("html", f"<dl><dt {KEPT}>Hund<dd>Park</dl>im", f"<dl><dt {KEPT}>Hund<dd>PARK</dl>IM"),
         ("html", f"<div {KEPT}><div>im<p>im</div>im</div>Park", f"<div {KEPT}><div>im<p>im</div>im</div>PARK"),
         ("markdown", TEMPLATE, TEMPLATE.replace("gut", "GUT")),

@@ -102,7 +102,7 @@ def check_outputs(inputs: Sequence[Path], outputs: Sequence[Path | None]) -> Non
             raise TmtError("no such folder", place=output.parent, remedy=f"First:  mkdir -p {quoted(output.parent)}")
         if output.suffix in (".gz", ".xz", ".bz2", ".zst"):
             remedy = "Name a file without this ending, and compress it afterwards."
-            raise TmtError("translations are not written compressed", place=output, remedy=remedy)
+            raise TmtError("output is not written compressed", place=output, remedy=remedy)
         if any(output.absolute() == file.absolute() or _same(output, file) for file in given):
             raise TmtError("this file is given twice", place=output, remedy="Choose another file to write.")
         given.append(output)

@@ -61,8 +61,11 @@ def _checked(
     source: YamlSource, overrides: str | Sequence[str], run: Path | None = None, fresh: bool = False
 ) -> Config:
     if isinstance(overrides, (Mapping, bytes)) or not isinstance(overrides, Iterable):
-        remedy = 'Give a list such as ["training.max_epochs=3"]'
-        raise TmtError(f"{named(overrides)} is no list of key=value", place="overrides", remedy=remedy)
+        raise TmtError(
+            f"{named(overrides)} is no list of key=value",
+            place="overrides",
+            remedy='Give a list, such as ["training.max_epochs=3"].',
+        )
     file, source = source, _apply(source, [overrides] if isinstance(overrides, str) else overrides)
     source = with_inherited(source, run, fresh)
     problems = find_problems(source)

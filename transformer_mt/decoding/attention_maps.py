@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from transformer_mt.model.attention import scaled_dot_product_attention
 from transformer_mt.model.multi_head_attention import MultiHeadAttention
 
-_ONE_THREAD = RLock()
+_LOCK = RLock()
 
 
 @contextmanager
@@ -61,7 +61,7 @@ def attention_replaced(
         for path, module in model.named_modules()
         if isinstance(module, MultiHeadAttention) and only in ("", path)
     }
-    with _ONE_THREAD:
+    with _LOCK:
         before = {path: module.attention for path, module in modules.items()}
         try:
             for path, module in modules.items():

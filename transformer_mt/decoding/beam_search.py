@@ -180,7 +180,7 @@ def _ended(state: BeamState[C], extensions: Extensions) -> Tensor:
 
 
 def _extended(state: BeamState[C], extensions: Extensions, scores_BW: Tensor, place_BW: Tensor) -> BeamState[C]:
-    """The state whose live hypotheses are the extensions at place_BW. scores_BW: theirs"""
+    """The state with the extensions at place_BW as its live hypotheses. scores_BW: their scores"""
     parent_BW, token_BW = extensions.parent_BX.gather(1, place_BW), extensions.tokens_BX.gather(1, place_BW)
     place_B1 = torch.arange(len(parent_BW), device=parent_BW.device)[:, None]
     return replace(

@@ -28,11 +28,13 @@ _PARTICLES = regex.compile(
     r"(?![\p{L}\p{N}])"
 )
 _LETTER = regex.compile(r"\X")  # with its accents
-_KOREAN_TERM = regex.compile(r"[\p{sc=Hangul}\p{sc=Latin}\p{N}]$")  # particles may follow it: 고양이는, AI는
+_KOREAN_TERM = regex.compile(r"[\p{sc=Hangul}\p{sc=Latin}]$|\p{L}.*\p{N}$")  # particles may follow it: 고양이는, AI는
 _WIDE_SPACE = regex.compile(r"\s\s|[^\S ]")
 _SPACE_OR_NOT = regex.compile(r"\s+|\S")
 _LETTER_OR_DIGIT = regex.compile(r"[\p{L}\p{N}]")
-_NEW_SENTENCE = regex.compile(r"[.!?…][\"'”’»)\]]*\s+[^\p{L}\p{N}\s]*$")
+_NEW_SENTENCE = regex.compile(  # a point after these, a letter or a number usually ends no sentence
+    r"(?:[!?…]|^\s*\d+\.|(?<!\b(?:Dr|Prof|Mrs?|Ms|St|Nr|Hr|Fr|\p{L}|\d+))\.)[\"'”’“‘»«)\]]*\s+[^\p{L}\p{N}\s]*$"
+)
 _LOOK_BACK = 20  # characters
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}_]")
 _FIRST_WORD = regex.compile(r"[\p{L}\p{M}\p{N}_]+|.", regex.DOTALL)
@@ -94,7 +96,7 @@ class Glossary:
         """Terms at their places in a line: addresses and placeholders, then the longest entries, then numbers.
 
         An entry matches whole words, also if the line writes its letters decomposed (NFD), as macOS does. Korean
-        particles may follow an entry that ends in Hangul.
+        particles may follow an entry that ends in Hangul or a Latin letter.
         """
         text, places = _composed(line)
         taken: list[tuple[int, int, str | None]] = []  # sorted, and none overlaps another

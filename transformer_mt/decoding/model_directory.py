@@ -142,8 +142,8 @@ def _require_all_files(folder: Path) -> None:
     """Raises TmtError if a file of the tokenizers is missing that was saved with the weights."""
     missing = _saved_checksums(folder).keys() - {_TENSORS, *map(_name, tokenizer_files(folder))}
     if missing:
-        names = ", ".join(sorted(missing)[:3])
-        raise TmtError(f"saved with the weights, and missing now: {names}", place=folder, remedy=_REMEDY)
+        files = ", ".join(sorted(missing)[:3])
+        raise TmtError(f"saved with the weights, and missing now: {files}", place=folder, remedy=_REMEDY)
 
 
 def require_saved_tokenizers(folder: Path) -> None:

@@ -224,7 +224,8 @@ def check_exists(file: Path) -> None:
     if is_endless(file):
         raise TmtError("this is a device, not a file", place=file, remedy="Give a file with sentences.")
     if not file.exists():
-        remedy = f"Check the name:  ls {shlex.quote(str(file.parent))}"
+        folder = shlex.quote(str(file.parent))
+        remedy = f"Check the name:  ls {folder}"
         if str(file) == "-":
             remedy = "For standard input, name /dev/stdin."
         elif not file.parent.is_dir():

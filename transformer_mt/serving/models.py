@@ -127,13 +127,13 @@ class Models:
         of_all = await asyncio.to_thread(probabilities, text, sources)
         best = max(fitting, key=lambda one: of_all[one.source])  # the first one if the text has no letters
         offered = ", ".join(one.source for one in fitting)
-        for one in (text, *(texts if len(texts) > 1 else ())):
+        for one in (text, *(one for one in texts if len(texts) > 1 and is_long(one))):
             known = [*sources, first.target] if is_long(one) else list(sources)  # names are alike in many languages
             found = await asyncio.to_thread(probabilities, one[:READ], known)
             other = next(iter(found))
-            if found[other] > ODDS * found[best.source] and (one is text or is_long(one)):
-                told = "the text looks" if one is text else f"one text looks like {best.source} and another"
-                problem = f"{told} like {other}, and {first.target} is translated from {offered}"
+            if found[other] > ODDS * found[best.source]:
+                which = "the text looks" if one is text else f"one text looks like {best.source} and another"
+                problem = f"{which} like {other}, and {first.target} is translated from {offered}"
                 raise RequestError(400, f"{problem}; if it is one of these, say the source")
         return best
 

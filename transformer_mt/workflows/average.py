@@ -81,7 +81,8 @@ def _average(directory: RunDirectory, last: int, force: bool) -> AverageReport:
         newest = "checkpoint" if len(steps) == 1 else f"{len(steps)} checkpoints"
         note(f"averaged only the newest {newest}; training.keep_last decides how many a run keeps")
     final = directory.recorded_model()
-    if not force and final is not None and sorted(final.steps) == steps and (directory.model / WEIGHTS).is_file():
+    is_whole = all((directory.model / name).is_file() for name in (CONFIG, WEIGHTS))
+    if not force and final is not None and sorted(final.steps) == steps and is_whole:
         read_model_weights(directory.model)  # raises TmtError if they are damaged
         return AverageReport(directory.model, steps, replaced=False)
     if directory.model.is_dir():

@@ -199,12 +199,12 @@ def _terms(plain: PlainBlock, glossary: Glossary | None, count: GlossaryCount) -
 def _notes(plain: PlainBlock, answer: Translation, text: str) -> list[str]:
     """The notes of the engine, with code in place of its signs."""
     notes = []
-    for told in answer.notes:
+    for message in answer.notes:
         for sign, index in plain.signs.items():
             piece = plain.block.pieces[index]
-            told = told.replace(sign, text[piece.start : piece.end])
-        head, lacks, code = told.partition(_LACKING)
-        notes.append(f"{head}placed by word alignment: {code.removeprefix('s').strip()}" if lacks else told)
+            message = message.replace(sign, text[piece.start : piece.end])
+        head, lacks, code = message.partition(_LACKING)
+        notes.append(f"{head}placed by word alignment: {code.removeprefix('s').strip()}" if lacks else message)
     return notes
 
 

@@ -252,8 +252,8 @@ class Evaluation:
             raise TmtError(
                 f"this baseline translates {data.direction}, not {direction if is_named else own.direction}",
                 place=self._other.folders[0],
-                remedy=f"Name a model for the same languages, or a file of translations{', or add ' if alike else '.'}"
-                + " or ".join(alike),
+                remedy="Name a model for the same languages, or a file of translations"
+                + (f", or choose {' or '.join(alike)}." if alike else "."),
             )
 
     def _of_baseline(self, test_set: TestSet, direction: Direction | None, zero_shot: bool) -> list[str]:

@@ -152,7 +152,7 @@ def _train(start: _Start) -> TrainReport:
         names = launchers(world)
 
         def open_run() -> list[str]:
-            if parent is not None:
+            if parent is not None and config.training.freeze:
                 require_trainable(config, new_tokens(parent, prepared.codecs()))
             facts = facts_of(**prepared.identity(), processes=world.size, launchers=names)
             return _open(run, config, facts, fresh, parent)

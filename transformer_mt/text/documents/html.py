@@ -17,6 +17,7 @@ from transformer_mt.text.documents.base import (
     Piece,
     Wrap,
     blocks_of,
+    columns,
     line_numbers,
     with_addresses,
     writer,
@@ -43,9 +44,9 @@ _ENDS = {  # elements whose end tag may be left out, and the start tags that end
         *((tag, "tbody tfoot") for tag in ("thead", "tbody", "tfoot")),
     )
 }
-_LISTS = frozenset(
-    ["ul", "ol", "menu", "dl", "table", "select", "template", "button"]
-)  # inside, elements end each other
+_NO_ENDS = (INLINE - {"ruby"}) | {"p", "br"}  # end tags of these end no element around them
+# Elements inside them end each other.
+_LISTS = frozenset(["ul", "ol", "menu", "dl", "table", "select", "template", "button"])
 _READ = frozenset({"alt", "title", "placeholder", "aria-label"})
 _ATTRIBUTE = re.compile(r"""([^\s=>/"'<]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s>"']+))?""")
 _TAG_END = re.compile(r"""(?:[^"'>]|"[^"]*"|'[^']*')*>""")
@@ -159,8 +160,8 @@ def _opaque(piece: Piece, tag: str, events: deque[tuple[str, str, int, int]], st
         kind, name = events[0][0], events[0][1].removesuffix("!")
         if kind == "open" and (ended := _ended_by(name, within)) is not None:
             del within[ended:]
-        if kind == "close" and tag in _ENDS and name not in (*within, *INLINE):  # the end of what contains this element
-            within.clear()
+        if kind == "close" and tag in _ENDS and name not in {*within, *_NO_ENDS}:
+            within.clear()  # it is the end of what contains this element
         if not within:
             break
         last = events.popleft()[3]
@@ -173,13 +174,14 @@ def _opaque(piece: Piece, tag: str, events: deque[tuple[str, str, int, int]], st
 
 
 def _ended_by(name: str, within: Sequence[str]) -> int | None:
-    """The place of the open element that this start tag ends, because its own end tag was left out."""
+    """The place of the outermost open element that this start tag ends, because its own end tag was left out."""
+    ended = None
     for place in reversed(range(len(within))):
         if name in _ENDS.get(within[place], ()):
-            return place
+            ended = place
         if within[place] in _LISTS:
             break
-    return None
+    return ended
 
 
 class _Scanner(HTMLParser):
@@ -250,7 +252,7 @@ def _wrapped(block: Block, text: str) -> Block:
     ]
     if not breaks:
         return block
-    width = max(len(line.strip()) for line in text[block.start : block.end].splitlines())
+    width = max(columns(line.strip()) for line in text[block.start : block.end].splitlines())
     return Block(block.pieces, block.line, block.write, Wrap(width, breaks[0]))
 
 

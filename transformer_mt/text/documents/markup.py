@@ -11,7 +11,7 @@ from html import unescape
 
 import regex
 
-from transformer_mt.text.documents.base import Block, Part, Piece, partners
+from transformer_mt.text.documents.base import Block, Part, Piece, columns, partners
 from transformer_mt.text.documents.spans import Element, Translated, find_spans
 from transformer_mt.text.words import WordCount
 
@@ -129,9 +129,9 @@ def _tree(plain: PlainBlock, lost: set[int]) -> Element:
 
 
 def _is_glued(pieces: Sequence[Piece], index: int) -> bool:
-    """Whether a piece stands directly behind a word, and no word goes on behind it."""
-    before = pieces[index - 1] if index else None
-    after = pieces[index + 1].text[:1] if index + 1 < len(pieces) else ""
+    """Whether a mark stands directly behind a word, with other marks or not, and no word goes on behind it."""
+    before = next((one for one in reversed(pieces[:index]) if one.kind not in ("mark", "close")), None)
+    after = next((one.text[:1] for one in pieces[index + 1 :] if one.kind not in ("mark", "open")), "")
     return before is not None and before.kind == "text" and before.text[-1:].strip() != "" and not after.isalnum()
 
 
@@ -221,14 +221,16 @@ def rendered(plain: PlainBlock, parts: Sequence[Part], sources: dict[int, str]) 
         head, *others = text.split(" ") if kind == "text" else [text]
         words[-1] += head
         words += others
-    lines, line = list[str](), ""
-    for word in words:
-        if line and len(line) + 1 + len(word) > block.wrap.width and not _BEGINS_BLOCK.match(word):
-            lines.append(line)
-            line = word
+    lines, used = [words[:1]], columns(words[0])
+    for word in words[1:]:
+        wide = columns(word)
+        if used and used + 1 + wide > block.wrap.width and not _BEGINS_BLOCK.match(word):
+            lines.append([word])
+            used = wide
         else:
-            line = f"{line} {word}" if line else word
-    return block.wrap.separator.join([*lines, line])
+            lines[-1].append(word)
+            used += wide + bool(used)
+    return block.wrap.separator.join(" ".join(line).removeprefix(" ") for line in lines)
 
 
 _BEGINS_BLOCK = regex.compile(r"[-+*#>=|:~`<$!\[\\]|\d+[.)]|&")  # in Markdown, at the start of a line

@@ -119,7 +119,9 @@ def write_pairs(plan: Plan, part: Part, held_out: HeldOut) -> Counts:
 
 def _nothing_left(plan: Plan, part: Part, counts: Counts) -> TmtError:
     rule, _ = max(((rule, count) for rule, count in counts.items() if rule not in (READ, KEPT)), key=lambda one: one[1])
-    remedy = "Train the teachers longer" + ("" if plan.own_pairs else ", or give other text") + ", with another name."
+    remedy = "Train the teachers longer, or give other text, with another name."
+    if plan.own_pairs:
+        remedy = "Train the teachers longer, with another name."
     if rule in ("min_score", "max_ratio"):
         remedy = f"Train the teachers longer, or loosen synthesis.{rule}, with another name."
     problem = f"no synthetic pair is left of {counts[READ]:,} ({dropped(counts)})"
