@@ -369,6 +369,7 @@ def test_text_is_escaped_only_where_it_must_be() -> None:
         ("markdown", "der Hund[^1] und die Katze.[^2] Im\n", "DER HUND[^1] UND DIE KATZE.[^2] IM\n"),
         ("markdown", "der Hund[^1][^2] und\n", "DER HUND[^1][^2] UND\n"),
         ("markdown", "der **Hund**[^1] und\n", "DER **HUND**[^1] UND\n"),
+        ("html", "<p>der <b>Hund<img src=x></b> und", "<p>DER <b>HUND<img src=x></b> UND"),
         ("html", "<p>Hund<img src=a><img src=b> und", "<p>HUND<img src=a><img src=b> UND"),
         ("html", "<p>der Hund<img src=x> und<!-- c --> im", "<p>DER HUND<img src=x> UND<!-- c --> IM"),
         ("html", "<p>der Hund <img src=x> und im", "<p>DER HUND <img src=x> UND IM"),
@@ -456,6 +457,13 @@ def test_a_long_paragraph_takes_linear_time(form: str, sentence: str) -> None:
     result = translate_document(sentence * 1000, Fake(backwards, terms=True), form)
     assert result.text.count("SCHNELL") == 1000
     assert time.process_time() - start < 4.0  # 23 s if every element looks at every word
+
+
+@pytest.mark.parametrize("page", ['<li translate="no">' + "<b>x" * 20_000, "<p>im" + "<img src=x>" * 20_000 + " im"])
+def test_broken_pages_take_linear_time(page: str) -> None:
+    start = time.process_time()
+    translate_document(page, Fake(louder, terms=True), "html")
+    assert time.process_time() - start < 4.0  # 11 s if each element looks at all others
 
 
 def test_what_has_no_translation_is_left_and_named() -> None:

@@ -11,6 +11,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping
+from numbers import Number
 from typing import Any
 
 from pydantic import ValidationError
@@ -175,6 +176,16 @@ def _sentence(item: dict[str, Any], path: KeyPath, values: Any, suggests: bool =
         hint = f"; did you mean '{near[0]}'?" if near else ""
         return f"'{name}.kind' is '{shortened(str(context['tag']))}', but must be one of {', '.join(tags)}{hint}"
     return f"'{name}' {value_problem(item)}"
+
+
+def plain(value: Any) -> Any:
+    """A value with Python's own numbers in place of NumPy's: callers in Python may give any."""
+    if isinstance(value, Mapping):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    is_numpys = isinstance(value, Number) and hasattr(value, "item")
+    return value.item() if is_numpys else value
 
 
 def value_problem(item: Mapping[str, Any]) -> str:

@@ -12,7 +12,6 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from numbers import Number
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from pydantic import Field, ValidationError
 
 from transformer_mt.config.inheritance import FREE_OF_MODELS
 from transformer_mt.config.load import put_value
-from transformer_mt.config.problems import problems_of_values, value_problem
+from transformer_mt.config.problems import plain, problems_of_values, value_problem
 from transformer_mt.config.schema import Config
 from transformer_mt.config.section import Section
 from transformer_mt.config.yaml_source import KeyPath, NoKeysError, YamlSource, read_yaml, shown_problems
@@ -127,7 +126,7 @@ def read_space(space: str | Path | Mapping[str, Any], config: Config) -> Space:
     config: the values of all other keys. Raises TmtError with all problems, each with its line.
     """
     if isinstance(space, Mapping):
-        source = YamlSource("the search space", _plain(space), {})
+        source = YamlSource("the search space", plain(space), {})
     else:
         source = _read(checked_path(space))
     if not source.values:
@@ -160,16 +159,6 @@ def _is_of_parent(key: str) -> bool:
     """Whether a key decides the tokens, or what the weights of the model to start from mean."""
     section, _, name = key.partition(".")
     return section == TOKENIZERS or (section == "model" and name not in FREE_OF_MODELS)
-
-
-def _plain(value: Any) -> Any:
-    """A value with Python's own numbers in place of NumPy's."""
-    if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(one) for one in value]
-    is_numpys = isinstance(value, Number) and hasattr(value, "item")
-    return value.item() if is_numpys else value
 
 
 def _read(file: Path) -> YamlSource:

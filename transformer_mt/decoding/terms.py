@@ -1,4 +1,4 @@
-"""LineTerms: spans of a line whose translation is given. This file knows text; `term_reader` makes ids of it."""
+"""Terms: spans of a line whose translation is given. This file knows text; `term_reader` makes ids of it."""
 
 from __future__ import annotations
 

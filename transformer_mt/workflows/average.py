@@ -94,7 +94,7 @@ def _average(directory: RunDirectory, last: int, force: bool) -> AverageReport:
         codecs = prepared.codecs()
         seen = hashes_for_model(prepared.folder, parent_of(config, directory.folder))
     weights = directory.checkpoints.mean_weights(steps)
-    compared = _compared(directory, config, steps, weights, force)
+    compared = _compared(directory, config, final, steps, weights, force)
     if compared and best_of(compared) is not compared[0] and not force:
         return AverageReport(directory.model, steps, compared, replaced=False)
     save_model_directory(directory.model, config, weights, codecs, seen)
@@ -114,13 +114,18 @@ def _prepared(run: RunDirectory, config: Config) -> Prepared:
 
 
 def _compared(
-    run: RunDirectory, config: Config, steps: list[int], weights: Mapping[str, Tensor], force: bool
+    run: RunDirectory,
+    config: Config,
+    final: FinalModel | None,
+    steps: list[int],
+    weights: Mapping[str, Tensor],
+    force: bool,
 ) -> list[Candidate]:
     """The mean and the model that it would replace, with their scores; empty if there is no other model.
 
+    final: the model before
     Raises TmtError without the prepared data; with `force`, that is a note.
     """
-    final = run.recorded_model()
     if final is None or not (run.model / WEIGHTS).is_file() or sorted(final.steps) == steps:
         return []
     new, old = Candidate(["mean" if len(steps) > 1 else "checkpoint"], steps), Candidate(["before"], final.steps)

@@ -71,8 +71,9 @@ def evaluate(
     """
     wanted = Wanted.of(wanted)
     work = Evaluation.of(models, split, files, baseline, metrics, tokenized, language, search, computing)
-    [direction] = work.directions(wanted, several=False)
-    return work.report(direction, wanted.zero_shot)
+    directions = work.directions(wanted, several=False)
+    work.require_baseline(directions, wanted.zero_shot)
+    return work.report(directions[0])
 
 
 def evaluate_directions(
@@ -98,9 +99,8 @@ def evaluate_directions(
     wanted = Wanted.of(wanted)
     work = Evaluation.of(models, split, files, baseline, metrics, tokenized, language, search, computing)
     directions = work.directions(wanted, several)
-    for one in directions:  # before the first is translated
-        work.require_baseline(one, wanted.zero_shot)
-    return {str(one or ""): work.report(one, wanted.zero_shot) for one in directions}
+    work.require_baseline(directions, wanted.zero_shot)
+    return {str(one or ""): work.report(one) for one in directions}
 
 
 def evaluate_splits(folder: Path, names: Sequence[str], device: str) -> Iterator[tuple[str, Report]]:
@@ -214,15 +214,12 @@ class Evaluation:
         }
         return next((option for option, value in options.items() if value is not None), "")
 
-    def report(self, direction: Direction | None, zero_shot: bool = False) -> Report:
-        """The report of one direction; stored if it is that of a single model.
-
-        zero_shot: whether the baseline may be a model that was not trained for it
-        """
+    def report(self, direction: Direction | None) -> Report:
+        """The report of one direction; stored if it is that of a single model."""
         files, test_set = self.files, test_set_of(self.config, self.split, self.files, direction)
         target = self.language or (direction.target if direction else "")
         # The baseline comes first, so that an error in it is found before the long translation.
-        others = self._of_baseline(test_set, direction, zero_shot)
+        others = self._of_baseline(test_set, direction)
         if files.tokenized is not None:
             published = beside(test_set, files.tokenized)
         else:
@@ -240,30 +237,34 @@ class Evaluation:
             _store(self.folders[0], test_set.key, report, output.settings)
         return report
 
-    def require_baseline(self, direction: Direction | None, zero_shot: bool) -> None:
-        """Raises TmtError if the baseline is a folder without a model, or with one of another direction."""
+    def require_baseline(self, directions: Sequence[Direction | None], zero_shot: bool) -> None:
+        """Raises TmtError if the baseline is a folder without a model, or with one that lacks a direction.
+
+        zero_shot: whether it may be a model that was not trained for them
+        """
         if self.baseline is None or not self.baseline.is_dir():
             return
         data = config_of_model(self._other.folders[0]).data
         own = self.config.data if self.config else data
-        if direction is not None and not _has(data, direction, own, zero_shot):
-            is_named, common = direction.source != SEVERAL, {*data.all_directions} & {*own.all_directions}
-            alike = [f"--to {one.target} --from {one.source}" for one in data.all_directions if one in common]
-            raise TmtError(
-                f"this baseline translates {data.direction}, not {direction if is_named else own.direction}",
-                place=self._other.folders[0],
-                remedy="Name a model for the same languages, or a file of translations"
-                + (f", or choose {' or '.join(alike)}." if alike else "."),
-            )
+        both = [one for one in data.all_directions if one in own.all_directions]
+        options = " or ".join(f"--to {one.target} --from {one.source}" for one in both)
+        for direction in directions:
+            if direction is not None and not _has(data, direction, own, zero_shot):
+                is_named = direction.source != SEVERAL
+                raise TmtError(
+                    f"this baseline translates {data.direction}, not {direction if is_named else own.direction}",
+                    place=self._other.folders[0],
+                    remedy="Name a model for the same languages, or a file of translations"
+                    + (f", or choose {options}." if both else "."),
+                )
 
-    def _of_baseline(self, test_set: TestSet, direction: Direction | None, zero_shot: bool) -> list[str]:
+    def _of_baseline(self, test_set: TestSet, direction: Direction | None) -> list[str]:
         """The translations of the baseline."""
         file = self.baseline
         if file is None:
             return []
         if not file.is_dir():
             return beside(test_set, file)
-        self.require_baseline(direction, zero_shot)
         if not test_set.sources:
             raise TmtError("a baseline model needs sentences to translate", place=file, remedy="Add --source FILE.")
         translator = self._other.translator

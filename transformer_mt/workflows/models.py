@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from pydantic import ValidationError
 from transformer_mt.config.choices import chosen
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import CONFIG, load_config
-from transformer_mt.config.problems import value_problem
+from transformer_mt.config.problems import plain, value_problem
 from transformer_mt.config.schema import Config
 from transformer_mt.decoding.finding import find_model, finished_at, unfinished_runs
 from transformer_mt.decoding.searches.base import make_search, option_of
@@ -64,11 +63,7 @@ def changed_settings(own: DecodingConfig, given: Mapping[str, Any]) -> DecodingC
     TmtError, with options of the command line, if a setting has no effect, if settings contradict each other, or if a
     value is wrong.
     """
-    changes: dict[str, Any] = {  # NumPy has whole numbers of its own
-        key: int(value) if isinstance(value, Integral) and not isinstance(value, bool) else value
-        for key, value in given.items()
-        if value is not None
-    }
+    changes = {key: plain(value) for key, value in given.items() if value is not None}
     _check_values(changes)
     search = make_search(own)
     if "beam" in changes and ("beam" not in search.reads or ("beam" not in search.settings and changes["beam"] == 1)):

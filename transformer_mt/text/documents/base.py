@@ -28,7 +28,7 @@ Kind = Literal["text", "code", "mark", "open", "close"]
 Part = tuple[str, str]  # the kind of a piece, and text
 Write = Callable[[Sequence[Part]], "list[str] | None"]
 ADDRESS = copied(in_markup=True)
-_DEEPEST = 100  # levels of markup in a block: only broken pages have more, and are cut there
+DEEPEST = 100  # levels of markup in a block: only broken pages have more, and are cut there
 _LINE_END = regex.compile(r"\r\n|\r|\n")
 _LETTER = regex.compile(r"\p{L}")
 
@@ -107,7 +107,7 @@ def blocks_of(pieces: Sequence[Piece], line: Callable[[int], int], write: Write)
     """
     pairs, stack = dict[int, int](), list[int]()
     for index, piece in enumerate(pieces):
-        if piece.kind == "open" and len(stack) < _DEEPEST:
+        if piece.kind == "open" and len(stack) < DEEPEST:
             stack.append(index)
         elif piece.kind == "close":
             same = [place for place in stack if pieces[place].text == piece.text]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from html import escape, unescape
 from html.parser import HTMLParser
@@ -11,6 +11,7 @@ from html.parser import HTMLParser
 from transformer_mt.text.copies import TEMPLATE
 from transformer_mt.text.documents.base import (
     CODE,
+    DEEPEST,
     INLINE,
     Block,
     Format,
@@ -155,18 +156,25 @@ def _texts(piece: Piece, text: str) -> Iterator[Piece]:
 def _opaque(piece: Piece, tag: str, events: deque[tuple[str, str, int, int]], start: int) -> Iterator[Piece]:
     """An element that is never translated, up to its end tag, or to what shows that this was left out."""
     last = piece.end - start
-    within = [] if tag in _VOID else [tag]  # the open elements, this one first
+    within = [] if tag in _VOID else [tag]  # the open elements whose end tags may be left out, and this one first
+    others = Counter[str]()  # the number of other open elements
     while within and events:
         kind, name = events[0][0], events[0][1].removesuffix("!")
         if kind == "open" and (ended := _ended_by(name, within)) is not None:
             del within[ended:]
-        if kind == "close" and tag in _ENDS and name not in {*within, *_NO_ENDS}:
+        is_inside = name in within or name in _NO_ENDS or others[name] > 0
+        if kind == "close" and tag in _ENDS and not is_inside:
             within.clear()  # it is the end of what contains this element
         if not within:
             break
         last = events.popleft()[3]
         if kind == "open" and name not in _VOID:
-            within.append(name)
+            if (name in _ENDS or name in _LISTS) and len(within) < DEEPEST:
+                within.append(name)
+            else:
+                others[name] += 1
+        elif kind == "close" and others[name]:
+            others[name] -= 1
         elif kind == "close" and name in within:
             del within[len(within) - 1 - within[::-1].index(name) :]
     inside = tag in CODE or tag in INLINE or tag in MARKS

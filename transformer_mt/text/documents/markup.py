@@ -108,6 +108,7 @@ def _characters(text: str, n_source: int) -> tuple[list[str], list[tuple[int, in
 def _tree(plain: PlainBlock, lost: set[int]) -> Element:
     """All paired markup, marks, and code without a sign, as a tree. lost: pieces of code."""
     pieces, pairs = plain.block.pieces, partners(plain.block.pieces)
+    glued_to_word = _glued(pieces)
     root = Element(-1, len(pieces), (0, plain.first_word[-1]))
     stack = [root]
     for index, piece in enumerate(pieces):
@@ -122,17 +123,29 @@ def _tree(plain: PlainBlock, lost: set[int]) -> Element:
             stack.append(element)
         elif piece.kind == "mark" or index in lost or (piece.kind == "code" and not plain.signs):
             place = plain.first_word[index]
-            if _is_glued(pieces, index):  # to the end of a word, so it stands after it
+            if glued_to_word[index]:  # to the end of a word, so it stands after it
                 place = min(place + 1, plain.first_word[-1])
             stack[-1].children.append(Element(index, None, (place, place)))
     return root
 
 
-def _is_glued(pieces: Sequence[Piece], index: int) -> bool:
-    """Whether a mark stands directly behind a word, with other marks or not, and no word goes on behind it."""
-    before = next((one for one in reversed(pieces[:index]) if one.kind not in ("mark", "close")), None)
-    after = next((one.text[:1] for one in pieces[index + 1 :] if one.kind not in ("mark", "open")), "")
-    return before is not None and before.kind == "text" and before.text[-1:].strip() != "" and not after.isalnum()
+def _glued(pieces: Sequence[Piece]) -> list[bool]:
+    """Whether a mark in the place of each piece stands directly behind a word that does not go on behind it.
+
+    Other marks, and the ends of elements, may stand between.
+    """
+    behind, before = list[bool](), list[bool]()  # a word stands directly behind, or before, the place
+    is_word = False
+    for piece in pieces:
+        before.append(is_word)
+        if piece.kind not in ("mark", "close"):
+            is_word = piece.kind == "text" and piece.text[-1:].strip() != ""
+    is_word = False
+    for piece in reversed(pieces):
+        behind.append(is_word)
+        if piece.kind in ("text", "code"):
+            is_word = piece.text[:1].isalnum()
+    return [word and not goes_on for word, goes_on in zip(before, reversed(behind), strict=True)]
 
 
 def _written(
@@ -224,13 +237,15 @@ def rendered(plain: PlainBlock, parts: Sequence[Part], sources: dict[int, str]) 
     lines, used = [words[:1]], columns(words[0])
     for word in words[1:]:
         wide = columns(word)
-        if used and used + 1 + wide > block.wrap.width and not _BEGINS_BLOCK.match(word):
+        if not used:
+            lines[-1], used = [word], wide
+        elif used + 1 + wide > block.wrap.width and not _BEGINS_BLOCK.match(word):
             lines.append([word])
             used = wide
         else:
             lines[-1].append(word)
-            used += wide + bool(used)
-    return block.wrap.separator.join(" ".join(line).removeprefix(" ") for line in lines)
+            used += 1 + wide
+    return block.wrap.separator.join(map(" ".join, lines))
 
 
 _BEGINS_BLOCK = regex.compile(r"[-+*#>=|:~`<$!\[\\]|\d+[.)]|&")  # in Markdown, at the start of a line
