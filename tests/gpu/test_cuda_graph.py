@@ -60,8 +60,13 @@ def test_a_graph_trains_the_same_model(
     assert_close(graphed.losses.table().nll, usually.losses.table().nll, rtol=1e-3, atol=0)
     gradients, model = graphed.gradients, graphed.model
     assert gradients.graphed.graph is not None
-    gradients.release()  # as before a validation
+    graphed_step = gradients.graphed
+    graphed_step.release()  # as before a validation
     next(iter(model.decoder.layers)).feed_forward.requires_grad_(False)
+    usual(gradients)
+    gradients.add_up([first], 1 / first.tokens)  # compiles for fewer gradients, which a graph cannot
+    model.zero_grad()
+    gradients.graphed = graphed_step
     gradients.add_up([first], 1 / first.tokens)  # makes another graph
     assert gradients.graphed.graph is not None
     found = []
@@ -104,7 +109,7 @@ def test_without_memory_for_a_graph_training_goes_on_and_says_so(
 
     monkeypatch.setattr(cuda_graph, "free_memory", lambda _: free)
     if free:
-        monkeypatch.setattr(torch, "stack", lambda tensors, *rest: fail() if capturing() else stack(tensors, *rest))
+        monkeypatch.setattr(torch, "stack", lambda *given, **how: fail() if capturing() else stack(*given, **how))
     assert_close(train(machine).losses.table().nll, expected, rtol=1e-3, atol=0)
     assert capsys.readouterr().out.count("CUDA graph") == 1
 
@@ -114,10 +119,10 @@ def test_without_memory_for_a_graph_training_goes_on_and_says_so(
 def test_what_a_graph_cannot_have_is_one_clear_error(
     train: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def waits(tensors: Any, *rest: Any) -> Any:
+    def waits(tensors: Any, *rest: Any, **how: Any) -> Any:
         if capturing():
             tensors[0].item()
-        return stack(tensors, *rest)
+        return stack(tensors, *rest, **how)
 
     monkeypatch.setattr(torch, "stack", waits)
     with pytest.raises(TmtError, match="cannot become a CUDA graph"):

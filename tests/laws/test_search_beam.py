@@ -129,6 +129,14 @@ def test_the_list_of_hypotheses_is_sorted_and_has_none_twice(beam: int) -> None:
             assert one.log_probability == pytest.approx(language.log_probability(index, one.ids), abs=1e-4)
 
 
+@pytest.mark.parametrize("most", [1, 2])
+def test_fewer_results_are_the_first_of_all(most: int) -> None:
+    language, bounds = RandomLanguage(5), limits(6)
+    every = beams(language, bounds, beam=4, alpha=0.6)
+    assert any(len(found) > most for found in every)
+    assert beams(language, bounds, beam=4, alpha=0.6, most=most) == [found[:most] for found in every]
+
+
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
 @pytest.mark.parametrize("n_best", [1, 3])
 def test_finishing_early_saves_time_and_changes_no_result(alpha: float, n_best: int) -> None:

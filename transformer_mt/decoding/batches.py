@@ -15,6 +15,7 @@ from transformer_mt.decoding.beam_search import Coverage
 from transformer_mt.decoding.budget import budget_for
 from transformer_mt.decoding.constraints import Constraints
 from transformer_mt.decoding.ensemble import Ensemble
+from transformer_mt.decoding.graphed import GraphedDecoder
 from transformer_mt.decoding.incremental import IncrementalDecoder
 from transformer_mt.decoding.request import Request, SearchResult, allowed_lengths, batched
 from transformer_mt.decoding.searches.base import Search, Sentences, make_search
@@ -44,7 +45,7 @@ def search(
     method = method or make_search(decoding)
     device = next(models[0].parameters()).device
     positions = min((model.max_positions for model in models if model.max_positions is not None), default=None)
-    results: list[list[SearchResult]] = [[] for _ in requests]
+    results: list[list[SearchResult]] = [[]] * len(requests)
     attention = attrgetter("attention_NS")
     decoder, attentive = _decoder(models, method.needs_attention), _decoder(models, True)
 
@@ -108,7 +109,8 @@ def _in_parts(
 
 
 def _decoder(models: Sequence[Transformer], with_attention: bool) -> IncrementalDecoder | Ensemble:
-    decoders = [IncrementalDecoder(model, with_attention) for model in models]
+    on_cuda = models[0].generator.weight.device.type == "cuda"
+    decoders = [(GraphedDecoder if on_cuda else IncrementalDecoder)(model, with_attention) for model in models]
     return decoders[0] if len(decoders) == 1 else Ensemble(decoders)
 
 

@@ -31,6 +31,7 @@ from transformer_mt.decoding.step import (
     coverage_penalty,
     log_probabilities,
     look_steps,
+    summands,
     too_many_idle,
     unfinished,
 )
@@ -59,6 +60,7 @@ class BeamOptions:
     alpha:  length penalty (`request.length_penalty`)
     beta:   coverage penalty (`step.coverage_penalty`)
     early:  whether to finish a sentence when no better result is possible
+    most:   how many results to return for each sentence; None: all
     """
 
     beam: int
@@ -66,6 +68,7 @@ class BeamOptions:
     alpha: float = 0.0
     beta: float = 0.0
     early: bool = True
+    most: int | None = None
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ def beam_search(
     coverage: Coverage | None = None,
     constraints: Constraints | None = None,
 ) -> list[list[SearchResult]]:
-    """The hypotheses that are done for each sentence, best first: at least one, usually W, all different.
+    """The hypotheses that are done for each sentence, best first: at least one, usually W (or `most`), all different.
 
     coverage:    required with a coverage penalty (beta > 0), and only then
     constraints: what each translation must contain; only if the lengths leave no room for it, the one result lacks it
@@ -139,16 +142,16 @@ def beam_search(
         if not len(state.sentence_B):
             break
         previous_N = state.tokens_BWT[:, :, -1].flatten()
-    return read(state.written, state.ended, n_sentences)
+    return read(state.written, state.ended, n_sentences, options.most)
 
 
 def _advance(state: BeamState[C], logits_NV: Tensor, options: BeamOptions) -> BeamState[C]:
     """Extend the hypotheses by a token: collect those that are done, and keep the W best others."""
-    log_p_NV = log_probabilities(logits_NV)
     if state.constraints is not None:
-        return _advance_constrained(state, state.constraints, log_p_NV, options)
-    state.limits.forbid(log_p_NV, state.tokens_BWT.flatten(0, 1))
-    extensions = _likeliest(log_p_NV, state.scores_BW, options.beam)
+        return _advance_constrained(state, state.constraints, log_probabilities(logits_NV), options)
+    tokens_NV, scores_BW = summands(logits_NV, state.scores_BW)
+    state.limits.forbid(tokens_NV, state.tokens_BWT.flatten(0, 1))
+    extensions = _likeliest(tokens_NV, scores_BW, options.beam)
     ended_BX = _ended(state, extensions)
     state = _collect_done(state, extensions, ended_BX[:, : options.beam], options)
     scores_BW, place_BW = extensions.scores_BX.masked_fill(ended_BX, -math.inf).topk(options.beam, dim=-1)
@@ -194,9 +197,9 @@ def _extended(state: BeamState[C], extensions: Extensions, scores_BW: Tensor, pl
     )
 
 
-def _likeliest(log_p_NV: Tensor, scores_BW: Tensor, beam: int) -> Extensions:
-    """The 2W likeliest extensions of each sentence, likeliest first."""
-    scores_BX, tokens_BX, parent_BX = top_candidates(log_p_NV, scores_BW, 2 * beam)
+def _likeliest(tokens_NV: Tensor, scores_BW: Tensor, beam: int) -> Extensions:
+    """The 2W likeliest extensions of each sentence, likeliest first; their scores are sums of both numbers."""
+    scores_BX, tokens_BX, parent_BX = top_candidates(tokens_NV, scores_BW, 2 * beam)
     missing = (0, 2 * beam - tokens_BX.shape[1])  # if the vocabulary is smaller than the beam
     scores_BX, tokens_BX = F.pad(scores_BX, missing, value=-math.inf), F.pad(tokens_BX, missing, value=EOS)
     return Extensions(scores_BX, tokens_BX, F.pad(parent_BX, missing))

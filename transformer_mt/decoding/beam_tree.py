@@ -92,6 +92,7 @@ class RecordedBeam(Beam):
     def find(self, sentences: Sentences) -> list[list[SearchResult]]:
         assert len(sentences.sources) == 1, "one sentence, one tree"
         assert sentences.constraints is None, "constraints keep other hypotheses than the likeliest"
+        self.most = None
         memory = _Memory(sentences.step, sentences.limits, self.rows)
         coverage = sentences.coverage
         if coverage is not None:

@@ -42,10 +42,13 @@ class Ended(NamedTuple):
     score_BW: Tensor
 
 
-def read(written: Sequence[Written], ended: Sequence[Ended], n_sentences: int) -> list[list[SearchResult]]:
+def read(
+    written: Sequence[Written], ended: Sequence[Ended], n_sentences: int, most: int | None = None
+) -> list[list[SearchResult]]:
     """The hypotheses that are done, for each sentence: best first; of equal scores, the one that ended first.
 
     written: of all steps. The host waits for the device twice, however many steps there were.
+    most:    how many of each sentence; None: all
     """
     results: list[list[SearchResult]] = [[] for _ in range(n_sentences)]
     if not ended:
@@ -55,8 +58,11 @@ def read(written: Sequence[Written], ended: Sequence[Ended], n_sentences: int) -
     host = _on_host([*(x for one in written for x in one), *last])
     links, last = host[: -len(last)], host[-len(last) :]
     n_steps_M = torch.cat([torch.full((one.token_BW.numel(),), one.n_steps) for one in ended])
-    done_M = log_p_M > -math.inf
-    sentence_M, parent_M, token_M, n_steps_M = (x_M[done_M] for x_M in (*_columns(last, 3), n_steps_M))
+    sentence_M, parent_M, token_M = _columns(last, 3)
+    done_M = (log_p_M > -math.inf).nonzero()[:, 0]
+    if most is not None:
+        done_M = _best(done_M, sentence_M, score_M, most)
+    sentence_M, parent_M, token_M, n_steps_M = (x_M[done_M] for x_M in (sentence_M, parent_M, token_M, n_steps_M))
     ids_MT = _follow_back(links, sentence_M, parent_M, n_steps_M, n_sentences)
     ids_MT.scatter_(1, n_steps_M[:, None], token_M[:, None])
     length_M = n_steps_M + (token_M != PAD)
@@ -66,6 +72,15 @@ def read(written: Sequence[Written], ended: Sequence[Ended], n_sentences: int) -
     for found in results:
         found.sort(key=lambda one: -one.score)
     return results
+
+
+def _best(done_M: Tensor, sentence_M: Tensor, score_M: Tensor, most: int) -> Tensor:
+    """Of the hypotheses done_M, the best of each sentence, in the same order."""
+    ranked_M = done_M[score_M[done_M].argsort(descending=True, stable=True)]
+    ranked_M = ranked_M[sentence_M[ranked_M].argsort(stable=True)]
+    sentence_M = sentence_M[ranked_M]
+    rank_M = torch.arange(len(ranked_M)) - torch.searchsorted(sentence_M, sentence_M)
+    return ranked_M[rank_M < most].sort().values
 
 
 def _follow_back(

@@ -67,6 +67,7 @@ class DecoderCache(NamedTuple):
     families_G:   which families of `cells` belong to this cache; None: all. The next copy leaves the others out
     length:       number of positions decoded so far
     n_source:     number of source positions, without those that fill up to MIN_KEYS
+    newest_W:     in an opened cache, the numbers of its newest cells if only the device may know them; None: the last
     attention_NS: attention from the newest tokens to the source, mean over the heads of the last layer; None if unused
     """
 
@@ -79,6 +80,7 @@ class DecoderCache(NamedTuple):
     families_G: Tensor | None = None
     length: int = 0
     n_source: int = 0
+    newest_W: Tensor | None = None
     attention_NS: Tensor | None = None
 
     @classmethod
@@ -149,7 +151,10 @@ class DecoderCache(NamedTuple):
         """Fill a layer's newest cells with keys and values [G, H, W, K]; returns the layer's cells, [G, H, C, K]."""
         assert self.cells is not None
         for place_GHCK, new_GHWK in zip(self.cells.layers[layer], newest, strict=True):
-            place_GHCK[:, :, self.n_cells - new_GHWK.shape[2] : self.n_cells] = new_GHWK
+            if self.newest_W is None:
+                place_GHCK[:, :, self.n_cells - new_GHWK.shape[2] : self.n_cells] = new_GHWK
+            else:
+                place_GHCK.index_copy_(2, self.newest_W, new_GHWK)
         return KeyValue(*(place_GHCK[:, :, : max(self.n_cells, MIN_KEYS)] for place_GHCK in self.cells.layers[layer]))
 
     def _has_room(self, width: int) -> bool:
@@ -252,14 +257,18 @@ class IncrementalDecoder:
 
     def step(self, previous_N: Tensor, cache: DecoderCache) -> tuple[Tensor, DecoderCache]:
         """Read one more target token for each row, ids [N]; returns logits [N, V] of the next, and the longer cache."""
+        cache = cache.opened(len(previous_N))
+        logits_NV, attention_NS = self.compute(previous_N, cache)
+        return logits_NV, cache._replace(attention_NS=attention_NS)
+
+    def compute(self, previous_N: Tensor, cache: DecoderCache) -> tuple[Tensor, Tensor | None]:
+        """The logits [N, V], and the attention [N, S] if caches have it. Fills the newest cells of an opened cache."""
         model = self.model
-        x_N1D = model.target_embedding(previous_N[:, None], start=cache.length)
-        cache = cache.opened(len(x_N1D))
+        x_N1D = model.target_embedding(previous_N[:, None], start=cache.length - 1)
         for index, layer in enumerate(model.decoder.layers):
             is_last = index == len(cache.memory) - 1
             x_N1D, attention_NS = _layer_step(layer, x_N1D, cache, index, self.with_attention and is_last)
-        cache = cache._replace(attention_NS=attention_NS)
-        return model.generate_logits(model.decoder.final_norm(x_N1D))[:, 0], cache
+        return model.generate_logits(model.decoder.final_norm(x_N1D))[:, 0], attention_NS
 
 
 def _layer_step(

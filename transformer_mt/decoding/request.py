@@ -56,8 +56,7 @@ class Request:
         return sum(max(map(len, one.patterns)) * one.times for one in self.constraints)
 
 
-@dataclass(frozen=True)
-class SearchResult:
+class SearchResult(NamedTuple):
     """A translation as ids.
 
     ids:             without the start token; the end token comes last, unless the translation was stopped

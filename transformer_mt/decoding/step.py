@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from transformer_mt.kernels.top_candidates import own_kernels
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
 Self = TypeVar("Self", bound="Cache")
@@ -72,6 +73,17 @@ def wide(dtype: torch.dtype) -> torch.dtype:
 def log_probabilities(logits: Tensor) -> Tensor:
     """log(softmax) over the last dimension, at least in float32."""
     return logits.log_softmax(dim=-1, dtype=wide(logits.dtype))
+
+
+def summands(logits_NV: Tensor, scores_BW: Tensor) -> tuple[Tensor, Tensor]:
+    """Numbers of tokens [N, V] and of rows [B, W], whose sums are scores_BW and the tokens' log-probabilities.
+
+    On a GPU with many rows, the first are the logits themselves: nothing of their size is written.
+    """
+    own = own_kernels(logits_NV)
+    if own is None:
+        return log_probabilities(logits_NV), scores_BW
+    return logits_NV, scores_BW - own.log_sums(logits_NV).view_as(scores_BW)
 
 
 def coverage_penalty(coverage_S: Tensor, beta: float) -> Tensor:

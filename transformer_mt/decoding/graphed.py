@@ -1,0 +1,191 @@
+"""Decoding steps as CUDA graphs, which a GPU runs without the program.
+
+The program starts each kernel of a step, which takes it longer than the GPU computes a small one. A graph has all of
+them, with the addresses of all tensors, and starts at once. What changes from step to step is therefore copied to
+tensors that stay where they are: the tokens, the encoding of the position, the numbers of the newest cells, and what
+each row may attend to. A graph fits until a search moves its cells, to leave out finished sentences or for more room.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from transformer_mt.decoding.incremental import DecoderCache, IncrementalDecoder
+from transformer_mt.model.positions import RotaryPositions, SinusoidalPositions, angles
+from transformer_mt.model.transformer import Transformer
+
+Work = Callable[[], None]
+
+
+class GraphedDecoder(IncrementalDecoder):
+    """An `IncrementalDecoder` whose steps are graphs, on a CUDA GPU. Logits and attention change with the next step.
+
+    graph: makes a graph of some work that is not done then; returns what does it. None: CUDA's
+    """
+
+    def __init__(
+        self, model: Transformer, with_attention: bool = False, graph: Callable[[Work], Work] | None = None
+    ) -> None:
+        super().__init__(model, with_attention)
+        self._graph = graph or Graphs(model.generator.weight.device).of
+        self._place = OnePlace(model)
+        self._static = IncrementalDecoder(self._place.model, with_attention)
+        self._held: _Held | None = None
+        self._ran: set[tuple[int, ...]] = set()  # sizes of steps that have run without a graph
+
+    def start(self, source_BS: Tensor) -> DecoderCache:
+        self._held = None  # it keeps the cells and the memory of the last sentences
+        return super().start(source_BS)
+
+    def compute(self, previous_N: Tensor, cache: DecoderCache) -> tuple[Tensor, Tensor | None]:
+        if self._held is None or not self._held.fits(previous_N, cache):
+            self._held = None
+            self._held = _Held.of(previous_N, cache)
+        held = self._held
+        held.take(previous_N, cache)
+        self._place.move(cache.length - 1)
+
+        def work() -> None:
+            held.found = self._static.compute(held.previous_N, held.cache)
+
+        size = len(held.newest_W), len(previous_N).bit_length()
+        if held.replay is None and cache.length > 1 and size in self._ran:
+            held.replay = self._graph(work)
+        if held.replay is not None:
+            held.replay()
+        else:  # so that kernels are compiled and chosen before there is a graph of them
+            self._ran.add(size)
+            work()
+        assert held.found is not None
+        return held.found
+
+
+@dataclass
+class _Held:
+    """The tensors of a graph.
+
+    previous_N: what a step reads
+    numbers_C:  the numbers of all cells
+    newest_W:   those of the newest
+    bias_GxWC:  hides cells that are not in use yet, or not by a row; all rows share one if they may attend to all cells
+    cache:      the memory and the cells of a cache, for a step at the first position
+    found:      logits and attention of the newest step
+    replay:     computes them again; None before there is a graph
+    """
+
+    previous_N: Tensor
+    numbers_C: Tensor
+    newest_W: Tensor
+    bias_GxWC: Tensor
+    cache: DecoderCache
+    found: tuple[Tensor, Tensor | None] | None = None
+    replay: Work | None = None
+
+    @classmethod
+    def of(cls, previous_N: Tensor, cache: DecoderCache) -> _Held:
+        assert cache.cells is not None
+        n_cells, example = cache.cells.capacity, cache.memory[0].key_BHMK
+        numbers_C = torch.arange(n_cells, device=previous_N.device)
+        newest_W = numbers_C[: len(previous_N) // cache.n_families].clone()
+        bias_GxWC = example.new_full((*_rows_of(cache), n_cells), -math.inf)
+        static = cache._replace(n_cells=n_cells, padded_bias=bias_GxWC, length=1, newest_W=newest_W)
+        return cls(previous_N.clone(), numbers_C, newest_W, bias_GxWC, static)
+
+    def fits(self, previous_N: Tensor, cache: DecoderCache) -> bool:
+        """Whether the cells and the memory are still those of this cache, with as many rows."""
+        same = cache.cells is self.cache.cells and cache.memory is self.cache.memory
+        return same and len(previous_N) == len(self.previous_N) and self.bias_GxWC.shape[:3] == _rows_of(cache)
+
+    def take(self, previous_N: Tensor, cache: DecoderCache) -> None:
+        """Copy what the newest step of an opened cache has."""
+        self.previous_N.copy_(previous_N)
+        self.newest_W.copy_(self.numbers_C[cache.n_cells - len(self.newest_W) : cache.n_cells])
+        in_use_GxWC = self.bias_GxWC[..., : cache.n_cells]
+        if cache.bias_G1WC is None:
+            in_use_GxWC.zero_()
+        else:
+            in_use_GxWC.copy_(cache.bias_G1WC)
+
+
+def _rows_of(cache: DecoderCache) -> tuple[int, ...]:
+    """The shape of a bias for the cache, without cells."""
+    return (1, 1, 1) if cache.bias_G1WC is None else tuple(cache.bias_G1WC.shape[:3])
+
+
+class OnePlace:
+    """A model whose modules for positions know one position only, which `move` changes; all else is shared.
+
+    model: to be called with the position 0, whatever the position
+    """
+
+    def __init__(self, model: Transformer) -> None:
+        self._embedding, self._attention = model.target_embedding, model.decoder.layers[0].self_attention
+        weight, added, rotary = model.generator.weight, self._embedding.positions, self._attention.rotary
+        self._added = None if added is None else SinusoidalPositions(weight.shape[1], 1).to(weight)
+        self._rotary = None if rotary is None else RotaryPositions(2 * rotary.angle_PI.shape[1], 1).to(rotary.angle_PI)
+        layers = [
+            _with(layer, self_attention=_with(layer.self_attention, rotary=self._rotary))
+            for layer in model.decoder.layers
+        ]
+        self.model: Transformer = _with(
+            model,
+            target_embedding=_with(self._embedding, positions=self._added),
+            decoder=_with(model.decoder, layers=nn.ModuleList(layers)),
+        )
+
+    def move(self, position: int) -> None:
+        if self._added is not None:
+            assert self._embedding.positions is not None
+            self._added.table_PD.copy_(self._embedding.positions(position, 1))
+        if self._rotary is not None:
+            assert self._attention.rotary is not None
+            known_PI, width = self._attention.rotary.angle_PI, 2 * self._rotary.angle_PI.shape[1]
+            is_known = position < len(known_PI)
+            self._rotary.angle_PI.copy_(known_PI[position] if is_known else angles(1, width, position))
+
+
+def _with(module: Any, **parts: nn.Module | None) -> Any:
+    """The same module with some of its parts exchanged; the original stays as it is."""
+    twin = copy.copy(module)
+    twin._modules = {**module._modules, **parts}
+    return twin
+
+
+class Graphs:
+    """Makes CUDA graphs that use the same memory one after the other, so only the newest may run."""
+
+    _one_at_a_time = threading.Lock()
+
+    def __init__(self, device: torch.device) -> None:
+        self._stream, self._pool = _stream_for(device), torch.cuda.graph_pool_handle()
+        self._keeper = self._captured(lambda: torch.zeros(1, device=device))  # PyTorch forgets a pool without a graph
+
+    def of(self, work: Work) -> Work:
+        replay: Work = self._captured(work).replay
+        return replay
+
+    def _captured(self, work: Callable[[], object]) -> torch.cuda.CUDAGraph:
+        """Unlike `torch.cuda.graph`, it does not wait for the GPU, and gives no memory back."""
+        graph = torch.cuda.CUDAGraph()
+        with self._one_at_a_time, torch.cuda.stream(self._stream):
+            graph.capture_begin(self._pool, capture_error_mode="relaxed")
+            try:
+                work()
+            finally:
+                graph.capture_end()
+        return graph
+
+
+@functools.cache
+def _stream_for(device: torch.device) -> torch.cuda.Stream:
+    """One for all graphs, because each stream keeps 32 MiB for products of matrices."""
+    return torch.cuda.Stream(device)
