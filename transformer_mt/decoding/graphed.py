@@ -23,6 +23,8 @@ from transformer_mt.decoding.incremental import DecoderCache, IncrementalDecoder
 from transformer_mt.model.positions import RotaryPositions, SinusoidalPositions, angles
 from transformer_mt.model.transformer import Transformer
 
+MOST_WORK = 2**30  # rows times the square of d_model: with more, a step takes a GPU longer than the program
+
 Work = Callable[[], None]
 
 
@@ -47,6 +49,8 @@ class GraphedDecoder(IncrementalDecoder):
         return super().start(source_BS)
 
     def compute(self, previous_N: Tensor, cache: DecoderCache) -> tuple[Tensor, Tensor | None]:
+        if len(previous_N) * self.model.config.d_model**2 > MOST_WORK:
+            return super().compute(previous_N, cache)
         if self._held is None or not self._held.fits(previous_N, cache):
             self._held = None
             self._held = _Held.of(previous_N, cache)

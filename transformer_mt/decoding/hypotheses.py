@@ -69,8 +69,9 @@ def read(
     rows = zip(*(x.tolist() for x in (sentence_M, length_M, ids_MT, log_p_M[done_M], score_M[done_M])), strict=True)
     for index, length, ids, log_p, score in rows:
         results[index].append(SearchResult(tuple(ids[:length]), log_p, score))
-    for found in results:
-        found.sort(key=lambda one: -one.score)
+    if most != 1:
+        for found in results:
+            found.sort(key=lambda one: -one.score)
     return results
 
 

@@ -99,15 +99,12 @@ def batched(
     most:          sentences in a batch, even if they are short
     """
     assert max_positions is None or max(lengths, default=0) <= max_positions, "the caller cuts long sentences"
-    batch: list[int] = []
-    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
-        longest = lengths[batch[0]] if batch else lengths[index]
-        if batch and (len(batch) == most or (len(batch) + 1) * longest * rows > batch_tokens):
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
+    order, start = sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True), 0
+    while start < len(order):
+        longest = max(1, lengths[order[start]])
+        end = start + max(1, min(most, batch_tokens // (longest * rows)))
+        yield order[start:end]
+        start = end
 
 
 def allowed_lengths(request: Request, decoding: DecodingConfig, max_positions: int | None) -> tuple[int, int]:
