@@ -23,7 +23,7 @@ try:
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from transformer_mt.kernels import past_attention, span_attention
+    from transformer_mt.kernels import logits, past_attention, span_attention
 except ImportError as error:
     print(f"compile_kernels.py: {error}; it needs Triton:  pip install triton==3.6.0", file=sys.stderr)
     raise SystemExit(2) from None
@@ -31,12 +31,14 @@ except ImportError as error:
 PTXAS = Path(triton.backends.nvidia.__file__).parent / "bin" / "ptxas"
 TYPES = {"bfloat16": "bf16", "float32": "fp32"}
 NUMBERS = {"scale": "fp32"}  # all other arguments that are no tensors are whole numbers
-FLOAT32 = {"log_sum"}
+FLOAT32 = {"log_sum", "log_sums"}
 INT32 = {"starts_q", "starts_k"}
-UNEVEN = re.compile(r"n_keys|heads|bias_.|scale")  # arguments that may not be multiples of 16
+UNEVEN = re.compile(r"n_keys|n_blocks|heads|bias_.|scale")  # arguments that may not be multiples of 16
 
 
-def registers(kernel: Any, tensors: set[str], constants: dict[str, Any], dtype: str, capability: int) -> str:
+def registers(
+    kernel: Any, tensors: set[str], constants: dict[str, Any], dtype: str, capability: int, warps: int = 1
+) -> str:
     """How many registers, bytes of spilled registers, and bytes of shared memory a kernel needs. tensors: by name"""
     types = dict.fromkeys(tensors, f"*{TYPES[dtype]}")
     types |= dict.fromkeys(FLOAT32, "*fp32") | dict.fromkeys(INT32, "*i32") | NUMBERS
@@ -49,7 +51,7 @@ def registers(kernel: Any, tensors: set[str], constants: dict[str, Any], dtype: 
         constexprs={(names.index(name),): value for name, value in constants.items()},
         attrs={place: value for place, value in even.items() if names[place[0]] not in constants},
     )
-    compiled = triton.compile(source, target=GPUTarget("cuda", capability, 32), options={"num_warps": 1})
+    compiled = triton.compile(source, target=GPUTarget("cuda", capability, 32), options={"num_warps": warps})
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "kernel.ptx")
         file.write_text(compiled.asm["ptx"], encoding="utf-8")
@@ -77,6 +79,10 @@ def main() -> None:
             for name in ("_forward", "_backward"):
                 row = registers(getattr(span_attention, name), span, constants, dtype, capability)
                 print(f"{f'spans, causal, {name[1:]}':<34} {dtype:<9} {width:>4} {row}")
+        for kernel, warps, blocks in ((logits._log_sum, 8, {}), (logits._highest, 4, {"BLOCK": 64})):
+            tensors, constants = {"logits", "log_sums", "highest"}, {"SIZE": logits.SIZE, **blocks}
+            row = registers(kernel, tensors, constants, dtype, capability, warps)
+            print(f"{f'logits, {kernel.fn.__name__[1:]}':<34} {dtype:<9} {'':>4} {row}")
 
 
 if __name__ == "__main__":

@@ -210,6 +210,8 @@ CASES = [
     Case("decode", "beam 5, bfloat16", partial(decode, beam=5, narrow=True)),
     Case("decode", "greedy, bfloat16, PyTorch's attention", partial(decode, beam=1, narrow=True, own=False)),
     Case("decode", "beam 5, bfloat16, PyTorch's attention", partial(decode, beam=5, narrow=True, own=False)),
+    Case("decode", "greedy, bfloat16, no graphs", partial(decode, beam=1, narrow=True, graphs=False)),
+    Case("decode", "beam 5, bfloat16, no graphs", partial(decode, beam=5, narrow=True, graphs=False)),
     Case("decode", "greedy, small batches", partial(decode, beam=1, narrow=False, batch_tokens=DEFAULT_BATCH_TOKENS)),
     Case("decode", "beam 5, small batches", partial(decode, beam=5, narrow=False, batch_tokens=DEFAULT_BATCH_TOKENS)),
     *(Case("matrices", size, partial(matrices, size=size)) for size in ("base", "big")),

@@ -14,8 +14,10 @@ from synthetic import RandomStore, random_model
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.training import RuntimeConfig
+from transformer_mt.decoding import batches
 from transformer_mt.decoding.batches import search
 from transformer_mt.decoding.budget import Budget, budget_for
+from transformer_mt.decoding.incremental import IncrementalDecoder
 from transformer_mt.decoding.request import Request, SearchResult
 from transformer_mt.kernels import attention
 from transformer_mt.kernels.narrow import round_to_bfloat16
@@ -74,14 +76,18 @@ class RandomSearch:
         return search([self.model], self.requests[:count], self.decoding, scored=False)
 
 
-def decode(run: Run, beam: int, narrow: bool, batch_tokens: int | None = None, own: bool = True) -> list[Row]:
-    """Sentences a second. own: with our attention to a past, where it fits"""
+def decode(
+    run: Run, beam: int, narrow: bool, batch_tokens: int | None = None, own: bool = True, graphs: bool = True
+) -> list[Row]:
+    """Sentences a second. own: with our attention to a past, where it fits; graphs: with steps as CUDA graphs"""
     if not own:
         attention.own_attention = lambda *_: None
+    if not graphs:
+        batches.GraphedDecoder = IncrementalDecoder
     translate = RandomSearch.of(run, beam, narrow, batch_tokens)
     device, budget, most = translate.device, translate.budget, len(translate.requests)
-    few, count = (4, 8) if run.toy else (min(256, budget.sentences), max(1024, budget.sentences))
-    translate(few)
+    count = 8 if run.toy else max(1024, budget.sentences)
+    translate(count)  # compiles kernels, which depend on the size of the batch
     while True:
         started = now(device)
         found = translate(count)

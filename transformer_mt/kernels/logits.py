@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-_SIZE = 4096  # logits that a program reads at once
+SIZE = 4096  # logits that a program reads at once
 
 
 @triton.jit
@@ -46,7 +46,7 @@ def log_sums(logits_NV: Tensor) -> Tensor:
     """log(sum(exp(logits))) of each row: float32 [N]."""
     logits_NV = logits_NV if logits_NV.stride(1) == 1 else logits_NV.contiguous()
     found_N = logits_NV.new_empty(len(logits_NV), dtype=torch.float32)
-    _log_sum[(len(logits_NV),)](logits_NV, found_N, logits_NV.stride(0), logits_NV.shape[1], SIZE=_SIZE, num_warps=8)
+    _log_sum[(len(logits_NV),)](logits_NV, found_N, logits_NV.stride(0), logits_NV.shape[1], SIZE=SIZE, num_warps=8)
     return found_N
 
 
@@ -55,15 +55,15 @@ def highest_of_blocks(logits_NV: Tensor, block: int) -> Tensor:
     logits_NV = logits_NV if logits_NV.stride(1) == 1 else logits_NV.contiguous()
     (n_rows, n_logits), n_blocks = logits_NV.shape, triton.cdiv(logits_NV.shape[1], block)
     found_NK = logits_NV.new_empty(n_rows, n_blocks)
-    grid = n_rows, triton.cdiv(n_blocks * block, _SIZE)
-    _highest[grid](logits_NV, found_NK, logits_NV.stride(0), n_logits, n_blocks, BLOCK=block, SIZE=_SIZE, num_warps=4)
+    grid = n_rows, triton.cdiv(n_blocks * block, SIZE)
+    _highest[grid](logits_NV, found_NK, logits_NV.stride(0), n_logits, n_blocks, BLOCK=block, SIZE=SIZE, num_warps=4)
     return found_NK
 
 
 @functools.cache
 def work(device: torch.device, dtype: torch.dtype) -> bool:
     """Whether Triton can start the kernels on a device, and their results for random logits are those of PyTorch."""
-    logits_NV = torch.randn(3, 2 * _SIZE, generator=torch.Generator().manual_seed(1)).to(device, dtype)
+    logits_NV = torch.randn(3, 2 * SIZE, generator=torch.Generator().manual_seed(1)).to(device, dtype)
     try:
         found_N, found_NK = log_sums(logits_NV), highest_of_blocks(logits_NV, 64)
     except Exception:  # Triton needs a C compiler and Python's headers; packages may be missing, or too old
