@@ -82,7 +82,7 @@ def press_tab(place: Path, line: str) -> list[str]:
         ("tmt translate --utility ", ["chrf", "bleu"]),
         ("tmt export --quantization int8_f", ["int8_float32", "int8_float16"]),
         ("tmt download ", ["multi30k"]),
-        ("tmt init multi", ["multi30k-de-en", "multi30k-en-de"]),
+        ("tmt init multi", ["multi30k-de-en", "multi30k-en-de", "multi30k-en-de-dropout"]),
         ("tmt translate --input ", []),  # bash offers files
         ("tmt --version ", []),
         ("tmt --install-completion ", list(COMMANDS)),
