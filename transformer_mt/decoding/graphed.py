@@ -38,7 +38,7 @@ class GraphedDecoder(IncrementalDecoder):
         self, model: Transformer, with_attention: bool = False, graph: Callable[[Work], Work] | None = None
     ) -> None:
         super().__init__(model, with_attention)
-        self._graph = graph or Graphs(model.generator.weight.device).of
+        self._graph = graph
         self._place = OnePlace(model)
         self._static = IncrementalDecoder(self._place.model, with_attention)
         self._held: _Held | None = None
@@ -63,6 +63,7 @@ class GraphedDecoder(IncrementalDecoder):
 
         size = len(held.newest_W), len(previous_N).bit_length()
         if held.replay is None and cache.length > 1 and size in self._ran:
+            self._graph = self._graph or Graphs(previous_N.device).of
             held.replay = self._graph(work)
         if held.replay is not None:
             held.replay()
