@@ -57,7 +57,7 @@ def without_credentials(text: str) -> str:
 
 def first_line(error: Exception) -> str:
     """The first line of an error's text that is not empty, with the next if it ends with a colon; else its class."""
-    lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
 
 

@@ -83,9 +83,11 @@ def test_the_best_hypothesis_without_a_stand_in_is_taken(monkeypatch: pytest.Mon
     (stand_in,) = bound.constraints[0].patterns[0]
     cat = translator.target.vocabulary.encode(["cat"])[0]
     found = [SearchResult((*ids, 3), 0.0, 0.0) for ids in ((stand_in, stand_in), (cat,), (cat, stand_in), (stand_in,))]
-    monkeypatch.setattr(translator, "_search", lambda requests: [found])
+    asked = []
+    monkeypatch.setattr(translator, "_search", lambda requests: asked.extend(requests) or [found])
     (answer,) = translator.translate(["the {x} cat"], terms=[copies_of(["{x}"])])
     assert (answer.text, answer.notes) == ("cat {x}", ())
+    assert asked[0].every, "a search has to return all results for it"
 
 
 def test_an_unknown_word_is_never_replaced_by_a_stand_in() -> None:

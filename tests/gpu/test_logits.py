@@ -15,12 +15,13 @@ from transformer_mt.kernels import top_candidates
 
 @on_a_gpu
 @pytest.mark.parametrize("n_logits", [1, 300, 4096, 9001])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
 def test_sums_are_those_of_the_formula(n_logits: int, dtype: torch.dtype) -> None:
     own = pytest.importorskip("transformer_mt.kernels.logits", exc_type=ImportError)
     torch.manual_seed(1)
     wide_NV = 20 * torch.randn(6, n_logits + 3)
     wide_NV[1, : n_logits // 2] = -math.inf
+    wide_NV[2] = -math.inf
     for logits_NV in (wide_NV[:, :n_logits].to(DEVICE, dtype), wide_NV.t()[:n_logits].t().to(DEVICE, dtype)):
         assert_close(own.log_sums(logits_NV), logits_NV.double().logsumexp(dim=1).float(), rtol=1e-5, atol=1e-4)
 

@@ -29,9 +29,8 @@ def searched(seed: int, beam: int, alpha: float, **options: Any) -> tuple[list[S
     coverage = options.pop("coverage", None)
     bounds = limits(1, options.pop("longest", 8), **options)
     sentences = Sentences(language.step, language.start(1), bounds, [(4, EOS)], coverage)
-    usual, recorded = Beam(decoding), RecordedBeam(decoding)
-    usual.most = None
-    (found,), (again,) = usual.find(sentences), recorded.find(sentences)
+    recorded = RecordedBeam(decoding)
+    (found,), (again,) = Beam(decoding).find(sentences), recorded.find(sentences)
     assert again == found
     return found, recorded.tree
 

@@ -5,19 +5,20 @@ As in a graph, Python's numbers and the places of tensors stay as they were when
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 
 import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from tests.laws.test_search_model import METHODS, model, requests, same
+from tests.laws.test_search_model import EOS, METHODS, model, requests, same
 from transformer_mt.config.decoding import DecodingConfig
-from transformer_mt.decoding import batches
+from transformer_mt.decoding import batches, graphed
 from transformer_mt.decoding.batches import search
 from transformer_mt.decoding.graphed import GraphedDecoder
+from transformer_mt.decoding.request import Constraint, Request
 from transformer_mt.decoding.step import GPU_LOOK_STEPS, LOOK_STEPS
-from transformer_mt.model.transformer import Transformer
 
 
 class RecordedDecoder(GraphedDecoder):
@@ -25,10 +26,7 @@ class RecordedDecoder(GraphedDecoder):
 
     graphs = runs = 0
 
-    def __init__(self, model: Transformer, with_attention: bool = False) -> None:
-        super().__init__(model, with_attention, self.record)
-
-    def record(self, work: Callable[[], None]) -> Callable[[], None]:
+    def _graph_of(self, work: Callable[[], None]) -> Callable[[], None]:
         def compute() -> list[torch.Tensor]:
             work()
             return self.outputs()
@@ -59,7 +57,7 @@ def recorded(monkeypatch: pytest.MonkeyPatch) -> type[RecordedDecoder]:
 
 
 @pytest.mark.parametrize("decoding", METHODS.values(), ids=METHODS)
-@pytest.mark.parametrize("positions", ["sinusoidal", "learned", "rotary"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary"])
 def test_a_search_finds_the_same_with_graphs(
     decoding: DecodingConfig, positions: str, recorded: type[RecordedDecoder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,3 +66,63 @@ def test_a_search_finds_the_same_with_graphs(
     assert recorded.runs > 2 * recorded.graphs > 0
     monkeypatch.undo()
     assert same(with_graphs, search([transformer], sentences, decoding))
+
+
+CONSTRAINED = [Request((5, 6, 7, EOS), constraints=[Constraint(((9,),))]), Request((8, 6, EOS), (4, 5))]
+LONG = [Request((5, *range(4, 22), *range(4, 20), EOS))]
+OTHERS = {
+    "several models": (["learned", "rotary", "sinusoidal"], requests(8), METHODS["beam"]),
+    "learned positions": (["learned"], requests(8), METHODS["greedy"]),
+    "constraints and a prefix": (["rotary"], [*CONSTRAINED, *requests(6)], METHODS["beam"]),
+    "positions beyond the tables, rotary": (["rotary"], LONG, DecodingConfig(beam=2, max_length_ratio=8)),
+    "positions beyond the tables": (["sinusoidal"], LONG, DecodingConfig(beam=1, max_length_ratio=8)),
+}
+
+
+@pytest.mark.parametrize(("positions", "sentences", "decoding"), OTHERS.values(), ids=OTHERS)
+def test_it_finds_the_same_in_other_cases(
+    positions: list[str],
+    sentences: list[Request],
+    decoding: DecodingConfig,
+    recorded: type[RecordedDecoder],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    models = [copy.deepcopy(model(seed, kind)) for seed, kind in enumerate(positions, start=1)]
+    if sentences is LONG:
+        for one in models:
+            one.max_positions = None
+            one.generator.bias.data[EOS] = -30.0  # so that the translation becomes long
+    with_graphs = search(models, sentences, decoding)
+    assert recorded.runs > 2 * recorded.graphs > 0
+    assert sentences is not LONG or len(with_graphs[0][0].ids) > 256
+    monkeypatch.undo()
+    assert same(with_graphs, search(models, sentences, decoding))
+
+
+def test_without_memory_for_a_graph_a_search_goes_on(
+    recorded: type[RecordedDecoder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries = []
+
+    def fail(self: GraphedDecoder, work: Callable[[], None]) -> Callable[[], None]:
+        tries.append(work)
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(recorded, "_graph_of", fail)
+    found = search([model()], requests(12), METHODS["beam"])
+    assert len(tries) == 1
+    monkeypatch.undo()
+    assert same(found, search([model()], requests(12), METHODS["beam"]))
+
+
+def test_large_batches_have_no_graph_and_hold_nothing(
+    recorded: type[RecordedDecoder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graphed, "MOST_WORK", 10 * 16**2)
+    decoder = recorded(model())
+    with torch.inference_mode():
+        cache = decoder.start(torch.full((4, 3), 5))
+        _, cache = decoder.step(torch.full((4,), 5), cache)
+        assert decoder._held is not None
+        _, cache = decoder.step(torch.full((12,), 5), cache.reorder(torch.arange(4).repeat_interleave(3)))
+        assert decoder._held is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
@@ -131,6 +132,15 @@ def test_an_ensemble_follows_the_mean_of_probabilities() -> None:
         )
         mean_TV[:, [0, 2]] = -torch.inf
         assert mean_TV.argmax(-1).tolist() == list(found.ids)
+
+
+def test_a_request_for_every_result_gets_all_that_a_beam_finds() -> None:
+    decoding = METHODS["beam"].model_copy(update={"n_best": 1})
+    best = search([model()], requests(6), decoding)
+    every = search([model()], [replace(one, every=True) for one in requests(6)], decoding)
+    assert all(len(found) == 1 for found in best)
+    assert all(len(found) > 1 for found in every)
+    assert same(best, [found[:1] for found in every])
 
 
 def test_every_sentence_is_in_one_batch_that_keeps_to_the_budget() -> None:

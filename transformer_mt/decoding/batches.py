@@ -6,6 +6,7 @@ This file knows models, ids and `DecodingConfig`, not text.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from operator import attrgetter
 
 import torch
@@ -22,6 +23,7 @@ from transformer_mt.decoding.searches.base import Search, Sentences, make_search
 from transformer_mt.decoding.step import Limits, pad
 from transformer_mt.errors import TmtError, is_out_of_memory
 from transformer_mt.model.transformer import Transformer
+from transformer_mt.runtime.graphs import give_back_memory
 from transformer_mt.text.vocabulary import PAD
 
 
@@ -45,7 +47,7 @@ def search(
     method = method or make_search(decoding)
     device = next(models[0].parameters()).device
     positions = min((model.max_positions for model in models if model.max_positions is not None), default=None)
-    results: list[list[SearchResult]] = [[]] * len(requests)
+    results: dict[int, list[SearchResult]] = {}
     attention = attrgetter("attention_NS")
     decoder, attentive = _decoder(models, method.needs_attention), _decoder(models, True)
 
@@ -64,15 +66,20 @@ def search(
         if bound.constraints:
             needed = [requests[index].constraints for index in batch]
             constraints = Constraints.of(needed, bound.joining, source_BS.shape[1], attention, device)
-        step = (decoder if constraints is None else attentive).step
-        cache = decoder.start(source_BS)
-        return method.find(Sentences(step, cache, limits, sources, coverage, seed, scored, constraints))
+        chosen = decoder if constraints is None else attentive
+        cache, every = chosen.start(source_BS), any(requests[index].every for index in batch)
+        sentences = Sentences(chosen.step, cache, limits, sources, coverage, seed, scored, constraints, every)
+        return method.find(sentences)
 
-    with torch.inference_mode():
-        for batch, found in _in_parts(_batches(models, requests, method, decoding, positions), find):
-            for index, results_of_one in zip(batch, found, strict=True):
-                results[index] = results_of_one
-    return results
+    own_device = torch.cuda.device(device) if device.type == "cuda" else nullcontext()  # of kernels in Triton
+    try:
+        with torch.inference_mode(), own_device:
+            for batch, found in _in_parts(_batches(models, requests, method, decoding, positions), find):
+                results.update(zip(batch, found, strict=True))
+    finally:
+        for one in (decoder, attentive):
+            one.release()
+    return [results[index] for index in range(len(requests))]
 
 
 def _in_parts(
@@ -101,8 +108,7 @@ def _in_parts(
                     remedy="Use a smaller beam, fewer samples, shorter sentences, or another device: --device cpu.",
                 )
             else:  # outside of `except`, where the error would keep the tensors of the failed search
-                if torch.cuda.is_available():
-                    torch.cuda.empty_cache()
+                give_back_memory()
                 half = -(-len(part) // 2)
                 n_parts = max(n_parts, -(-len(batch) // half))
                 waiting = [part[:half], part[half:], *waiting]

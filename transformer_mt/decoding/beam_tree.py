@@ -92,14 +92,13 @@ class RecordedBeam(Beam):
     def find(self, sentences: Sentences) -> list[list[SearchResult]]:
         assert len(sentences.sources) == 1, "one sentence, one tree"
         assert sentences.constraints is None, "constraints keep other hypotheses than the likeliest"
-        self.most = None
         memory = _Memory(sentences.step, sentences.limits, self.rows)
         coverage = sentences.coverage
         if coverage is not None:
             attention = coverage.attention
             coverage = Coverage(coverage.start_BS, lambda remembered: attention(remembered.cache))
         start = Remembered(sentences.cache, (START,))
-        recorded = replace(sentences, step=memory.step, cache=start, coverage=coverage, scored=True)
+        recorded = replace(sentences, step=memory.step, cache=start, coverage=coverage, scored=True, every=True)
         found = super().find(recorded)
         nodes, done = memory.read(found[0], self.n_best, self.decoding.length_penalty)
         self.tree = BeamTree(tuple(nodes), tuple(done), self.rows, self.decoding.length_penalty)

@@ -35,6 +35,10 @@ class Ensemble:
     def start(self, source_BS: Tensor) -> EnsembleCache:
         return EnsembleCache(tuple(member.start(source_BS) for member in self.members))
 
+    def release(self) -> None:
+        for member in self.members:
+            member.release()
+
     def step(self, previous_N: Tensor, cache: EnsembleCache) -> tuple[Tensor, EnsembleCache]:
         pairs = zip(self.members, cache.members, strict=True)
         answers = [member.step(previous_N, member_cache) for member, member_cache in pairs]

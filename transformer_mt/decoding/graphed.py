@@ -9,19 +9,21 @@ each row may attend to. A graph fits until a search moves its cells, to leave ou
 from __future__ import annotations
 
 import copy
-import functools
 import math
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from transformer_mt.decoding.incremental import DecoderCache, IncrementalDecoder
+from transformer_mt.errors import is_out_of_memory
+from transformer_mt.kernels.attention import MANY_HEADS
 from transformer_mt.model.positions import RotaryPositions, SinusoidalPositions, angles
 from transformer_mt.model.transformer import Transformer
+from transformer_mt.runtime.graphs import GraphPool
 
 MOST_WORK = 2**30  # rows times the square of d_model: with more, a step takes a GPU longer than the program
 
@@ -29,49 +31,72 @@ Work = Callable[[], None]
 
 
 class GraphedDecoder(IncrementalDecoder):
-    """An `IncrementalDecoder` whose steps are graphs, on a CUDA GPU. Logits and attention change with the next step.
+    """An `IncrementalDecoder` whose steps are graphs, on a CUDA GPU. Logits and attention change with the next step."""
 
-    graph: makes a graph of some work that is not done then; returns what does it. None: CUDA's
-    """
-
-    def __init__(
-        self, model: Transformer, with_attention: bool = False, graph: Callable[[Work], Work] | None = None
-    ) -> None:
+    def __init__(self, model: Transformer, with_attention: bool = False) -> None:
         super().__init__(model, with_attention)
-        self._graph = graph
-        self._place = OnePlace(model)
-        self._static = IncrementalDecoder(self._place.model, with_attention)
+        self._pool: GraphPool | None = None
         self._held: _Held | None = None
         self._ran: set[tuple[int, ...]] = set()  # sizes of steps that have run without a graph
+        self._has_memory = True
 
     def start(self, source_BS: Tensor) -> DecoderCache:
         self._held = None  # it keeps the cells and the memory of the last sentences
         return super().start(source_BS)
 
+    def release(self) -> None:
+        self._held = None
+        if self._pool is not None:
+            self._pool.give_back()
+        self._pool = None
+
     def compute(self, previous_N: Tensor, cache: DecoderCache) -> tuple[Tensor, Tensor | None]:
-        if len(previous_N) * self.model.config.d_model**2 > MOST_WORK:
-            return super().compute(previous_N, cache)
-        if self._held is None or not self._held.fits(previous_N, cache):
+        if not self._has_memory or len(previous_N) * self.model.config.d_model**2 > MOST_WORK:
             self._held = None
-            self._held = _Held.of(previous_N, cache)
+            return super().compute(previous_N, cache)
         held = self._held
+        if held is None or not held.fits(previous_N, cache):
+            self._held = None
+            self._held = held = _Held.of(previous_N, cache)
         held.take(previous_N, cache)
         self._place.move(cache.length - 1)
-
-        def work() -> None:
-            held.found = self._static.compute(held.previous_N, held.cache)
-
-        size = len(held.newest_W), len(previous_N).bit_length()
+        size = _size(previous_N, cache)
         if held.replay is None and cache.length > 1 and size in self._ran:
-            self._graph = self._graph or Graphs(previous_N.device).of
-            held.replay = self._graph(work)
+            held.replay = self._graph_or_none(held)
         if held.replay is not None:
             held.replay()
         else:  # so that kernels are compiled and chosen before there is a graph of them
             self._ran.add(size)
-            work()
+            self._run(held)
         assert held.found is not None
         return held.found
+
+    @cached_property
+    def _place(self) -> OnePlace:
+        return OnePlace(self.model)
+
+    @cached_property
+    def _static(self) -> IncrementalDecoder:
+        return IncrementalDecoder(self._place.model, self.with_attention)
+
+    def _run(self, held: _Held) -> None:
+        held.found = self._static.compute(held.previous_N, held.cache)
+
+    def _graph_or_none(self, held: _Held) -> Work | None:
+        """None if memory runs out: a graph cannot use what PyTorch keeps for other work."""
+        try:
+            return self._graph_of(lambda: self._run(held))
+        except RuntimeError as error:
+            if not is_out_of_memory(error):
+                raise
+        self._has_memory = False
+        return None
+
+    def _graph_of(self, work: Work) -> Work:
+        """Does this work when it is called; not now."""
+        self._pool = self._pool or GraphPool.take(self.model.generator.weight.device)
+        replay: Work = self._pool.captured(work).replay
+        return replay
 
 
 @dataclass
@@ -121,6 +146,13 @@ class _Held:
             in_use_GxWC.copy_(cache.bias_G1WC)
 
 
+def _size(previous_N: Tensor, cache: DecoderCache) -> tuple[int, ...]:
+    """What decides which kernels run: queries of a family, rows up to a factor of 2, and whose attention they have."""
+    sentences, heads, *_ = cache.memory[0].key_BHMK.shape
+    have_many = (groups * heads >= MANY_HEADS for groups in (sentences, cache.n_families))
+    return len(previous_N) // cache.n_families, len(previous_N).bit_length(), *have_many
+
+
 def _rows_of(cache: DecoderCache) -> tuple[int, ...]:
     """The shape of a bias for the cache, without cells."""
     return (1, 1, 1) if cache.bias_G1WC is None else tuple(cache.bias_G1WC.shape[:3])
@@ -163,34 +195,3 @@ def _with(module: Any, **parts: nn.Module | None) -> Any:
     twin = copy.copy(module)
     twin._modules = {**module._modules, **parts}
     return twin
-
-
-class Graphs:
-    """Makes CUDA graphs that use the same memory one after the other, so only the newest may run."""
-
-    _one_at_a_time = threading.Lock()
-
-    def __init__(self, device: torch.device) -> None:
-        self._stream, self._pool = _stream_for(device), torch.cuda.graph_pool_handle()
-        self._keeper = self._captured(lambda: torch.zeros(1, device=device))  # PyTorch forgets a pool without a graph
-
-    def of(self, work: Work) -> Work:
-        replay: Work = self._captured(work).replay
-        return replay
-
-    def _captured(self, work: Callable[[], object]) -> torch.cuda.CUDAGraph:
-        """Unlike `torch.cuda.graph`, it does not wait for the GPU, and gives no memory back."""
-        graph = torch.cuda.CUDAGraph()
-        with self._one_at_a_time, torch.cuda.stream(self._stream):
-            graph.capture_begin(self._pool, capture_error_mode="relaxed")
-            try:
-                work()
-            finally:
-                graph.capture_end()
-        return graph
-
-
-@functools.cache
-def _stream_for(device: torch.device) -> torch.cuda.Stream:
-    """One for all graphs, because each stream keeps 32 MiB for products of matrices."""
-    return torch.cuda.Stream(device)

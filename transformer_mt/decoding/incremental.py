@@ -236,6 +236,9 @@ class IncrementalDecoder:
                     place_BHSK[first:end, :, :longest] = new_BHSK
         return DecoderCache.empty(memory, padding_mask(source_BS, self.model.padding))
 
+    def release(self) -> None:
+        """Give back what only steps need. No cache of this decoder may be used afterwards."""
+
     def _chunks(self, source_BS: Tensor) -> Iterator[tuple[int, int, int]]:
         """The chunks that are encoded at once: first sentence, first one after it, longest length.
 

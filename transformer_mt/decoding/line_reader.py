@@ -200,4 +200,4 @@ class LineReader:
 
     def _request(self, source: Source) -> Request:
         bound = (source.bound.constraints, self.terms.tokens.joining) if source.bound is not None else ((), ())
-        return Request(source.ids, source.prefix, *bound)
+        return Request(source.ids, source.prefix, *bound, every=source.bound is not None)

@@ -43,12 +43,14 @@ class Request:
     prefix:      ids that its translation must begin with
     constraints: ids that its translation must contain
     joining:     ids that may not directly follow a constraint, because they would continue its last word
+    every:       whether all results of a search are needed, because some may be wrong
     """
 
     source: Sequence[int]
     prefix: Sequence[int] = ()
     constraints: Sequence[Constraint] = ()
     joining: Sequence[int] = ()
+    every: bool = False
 
     @property
     def constraint_tokens(self) -> int:

@@ -14,6 +14,7 @@ from torch import Tensor
 from transformer_mt.data.batching import Batch
 from transformer_mt.errors import TmtError, first_line, is_out_of_memory
 from transformer_mt.runtime.device import Machine, free_memory, restart_peak
+from transformer_mt.runtime.graphs import give_back_memory
 from transformer_mt.training.step import TrainingStep
 
 WARM_UP = 3  # batches before: they compile, choose kernels, and reserve what libraries need
@@ -104,5 +105,5 @@ class GraphedStep:
         del graph, moved
         self.release()
         self.step.zero_grad()
-        torch.cuda.empty_cache()
+        give_back_memory()
         return False

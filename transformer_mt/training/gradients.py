@@ -12,6 +12,7 @@ from transformer_mt.data.batching import Batch, UpdateSize
 from transformer_mt.errors import TmtError, is_out_of_memory
 from transformer_mt.kernels.loss import LossSums
 from transformer_mt.runtime.device import Machine
+from transformer_mt.runtime.graphs import give_back_memory
 from transformer_mt.training.cuda_graph import GraphedStep
 from transformer_mt.training.step import TrainingStep
 
@@ -103,8 +104,7 @@ class Gradients:
         self.step.zero_grad()
         if cannot_split:
             self.world.exit_all(out_of_memory())
-        if self.machine.device.type == "cuda":
-            torch.cuda.empty_cache()
+        give_back_memory()
         self.parts *= 2
         self.say(f"out of memory: each batch is now computed in {self.parts} parts; the update still uses all of it")
         return False

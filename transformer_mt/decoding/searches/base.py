@@ -33,6 +33,7 @@ class Sentences:
     seed:        of random samples
     scored:      False if scores are not needed; they may be 0 then
     constraints: what the translations must contain; None unless the search has `constrained_rows`
+    every:       whether all results are needed; False: the best ones, `n_best` with different texts
     """
 
     step: Step[Any]
@@ -43,6 +44,7 @@ class Sentences:
     seed: int = 0
     scored: bool = True
     constraints: Constraints | None = None
+    every: bool = True
 
 
 class Search(ABC):

@@ -27,7 +27,6 @@ class Beam(Search):
     def __init__(self, decoding: DecodingConfig, options: Any = None, n_best: int | None = None) -> None:
         super().__init__(decoding, options)
         self.rows, self.n_best = decoding.beam, n_best or decoding.n_best
-        self.most = 1 if self.n_best == 1 else None  # several may have the same text
         self.constrained_rows = max(self.rows, FEWEST_CONSTRAINED)
         self.needs_attention = decoding.coverage_penalty > 0
 
@@ -49,5 +48,6 @@ class Beam(Search):
         if self.rows == 1 and not beta and sentences.constraints is None:
             return [[found] for found in greedy_search(step, cache, limits, alpha, sentences.scored)]
         width = self.rows if sentences.constraints is None else self.constrained_rows
-        options = BeamOptions(width, self.n_best, alpha, beta, most=self.most)
+        most = 1 if self.n_best == 1 and not sentences.every else None  # of several, some may have the same text
+        options = BeamOptions(width, self.n_best, alpha, beta, most=most)
         return beam_search(step, cache, limits, options, sentences.coverage, sentences.constraints)
