@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import threading
 from collections.abc import Callable
@@ -59,6 +60,9 @@ def give_back_memory() -> None:
     GraphPool._idle.clear()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
+
+
+atexit.register(GraphPool._idle.clear)  # before CUDA ends
 
 
 @functools.cache
