@@ -98,7 +98,7 @@ class RecordedBeam(Beam):
             attention = coverage.attention
             coverage = Coverage(coverage.start_BS, lambda remembered: attention(remembered.cache))
         start = Remembered(sentences.cache, (START,))
-        recorded = replace(sentences, step=memory.step, cache=start, coverage=coverage, scored=True, every=True)
+        recorded = replace(sentences, step=memory.step, cache=start, coverage=coverage, scored=True)
         found = super().find(recorded)
         nodes, done = memory.read(found[0], self.n_best, self.decoding.length_penalty)
         self.tree = BeamTree(tuple(nodes), tuple(done), self.rows, self.decoding.length_penalty)

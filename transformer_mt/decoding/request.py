@@ -58,7 +58,8 @@ class Request:
         return sum(max(map(len, one.patterns)) * one.times for one in self.constraints)
 
 
-class SearchResult(NamedTuple):
+@dataclass(frozen=True)
+class SearchResult:
     """A translation as ids.
 
     ids:             without the start token; the end token comes last, unless the translation was stopped

@@ -48,6 +48,6 @@ class Beam(Search):
         if self.rows == 1 and not beta and sentences.constraints is None:
             return [[found] for found in greedy_search(step, cache, limits, alpha, sentences.scored)]
         width = self.rows if sentences.constraints is None else self.constrained_rows
-        most = 1 if self.n_best == 1 and not sentences.every else None  # of several, some may have the same text
-        options = BeamOptions(width, self.n_best, alpha, beta, most=most)
+        only_best = self.n_best == 1 and type(self) is Beam and not sentences.every  # a subclass may choose among all
+        options = BeamOptions(width, self.n_best, alpha, beta, most=1 if only_best else None)
         return beam_search(step, cache, limits, options, sentences.coverage, sentences.constraints)

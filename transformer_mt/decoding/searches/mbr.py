@@ -9,6 +9,7 @@ import math
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +77,7 @@ class MinimumBayesRisk(Search):
         texts = [decode(one.ids) for one in found]
         first = dict(zip(reversed(texts), reversed(found), strict=True))  # the first result of each text
         ranked = consensus(texts, self.decoding.utility, logits)
-        return [first[text]._replace(score=score) for text, score in ranked][: self.decoding.n_best]
+        return [replace(first[text], score=score) for text, score in ranked][: self.decoding.n_best]
 
     def total(self, scores: Sequence[float]) -> float:
         """The mean, because a similarity is at most 100."""
