@@ -9,6 +9,7 @@ import ast
 import functools
 import importlib.util
 import json
+import os
 import re
 import subprocess
 import sys
@@ -343,6 +344,20 @@ def test_help_of_all_commands_loads_nothing_heavy() -> None:
     heavy = {"torch", "numpy", "pydantic", "yaml", "spacy", "rich", "tqdm", "sacrebleu", "requests", "matplotlib"}
     assert "typer" in loaded
     assert not heavy & loaded
+
+
+def test_prepared_data_are_found_without_torch(tmp_path: Path) -> None:
+    """Importing it takes three times as long as everything else that a second `tmt prepare` does."""
+    corpus = "{kind: phrasebook, train: 60, validation: 20, test: 20}"
+    config = f"name: light\ndata: {{source: ko, target: en, corpus: {corpus}}}\ntokenizer: {{kind: whitespace}}\n"
+    (tmp_path / "light.yaml").write_text(config + "training: {max_epochs: 1}\n", encoding="utf-8")
+    code = "import sys, transformer_mt as tmt; tmt.prepare('light.yaml'); print('torch' in sys.modules)"
+    here = {**os.environ, "PYTHONPATH": str(ROOT)}
+    tries = [
+        subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=here, capture_output=True, text=True)
+        for _ in range(2)
+    ]
+    assert tries[1].stdout.splitlines()[-1:] == ["False"], tries[1].stderr  # the first builds torchtext's vocabulary
 
 
 def test_torchtext_is_imported_in_one_module() -> None:

@@ -20,7 +20,6 @@ from transformer_mt.data.prepare import prepare as prepare_data
 from transformer_mt.data.prepared import Prepared
 from transformer_mt.reporting.bars import bar
 from transformer_mt.reporting.distributions import plot_lengths
-from transformer_mt.workflows.parents import parent_of
 
 
 def prepare(config: ConfigLike, force: bool = False, cluster: str | None = None) -> Prepared:
@@ -31,7 +30,7 @@ def prepare(config: ConfigLike, force: bool = False, cluster: str | None = None)
     Raises TmtError for wrong data (with file and line) and if writing fails; earlier prepared data is then unchanged.
     """
     settings = config_of(config)
-    return prepare_with(settings, parent_of(settings, RUNS / settings.name), force, cluster)
+    return prepare_with(settings, _parent_of(settings), force, cluster)
 
 
 def prepare_with(config: Config, parent: Parent | None, force: bool = False, cluster: str | None = None) -> Prepared:
@@ -45,8 +44,12 @@ def prepare_with(config: Config, parent: Parent | None, force: bool = False, clu
     return prepared
 
 
-def _say(message: str) -> None:
-    tqdm.write(message, sys.stderr)
+def _parent_of(config: Config) -> Parent | None:
+    if config.training.start_from is None:
+        return None
+    from transformer_mt.workflows.parents import parent_of  # imports torch: most of the time that a second call takes
+
+    return parent_of(config, RUNS / config.name)
 
 
 @contextmanager
