@@ -1,16 +1,18 @@
 """Measures how long a training step waits for its batch, with a step that is a stub.
 
-    python scripts/bench_loader.py [--batch-tokens 25000] [--rate 200] [--updates 2000] [--packing] [--sampling 50]
+    python scripts/bench_loader.py [--batch-tokens 25000] [--rate 200] [--updates 2000] [--packing]
+    python scripts/bench_loader.py --config configs/multi30k-en-de-dropout.yaml --workers 2
 
 A stub takes 1 / --rate seconds: `sleep` leaves Python free, as a step that waits for its GPU does; `launch` keeps
 Python busy with small tensor operations, as a step that launches kernels does. Batches come without a thread, from
 the loader's thread (`data/loader.py`), or from a process of PyTorch's DataLoader, which has a Python of its own, but
 has to hand over its tensors. With a GPU they are pinned and copied to it, as in training. Printed are the mean, the
 99th percentile and the longest wait for a batch with its copy, in milliseconds; by how much the stub itself takes
-longer than alone; updates a second; and the processor time of all threads and processes for an update. The first
-epoch is not measured.
+longer than alone; updates and pairs a second; and the processor time of all threads and processes for an update. The
+first epoch is not measured.
 
---sampling: draws segmentations, each in so many microseconds of Python, as BPE-dropout does
+--config:  the prepared data of a config instead of random ids; with its tokenizer.sampling, segmentations are drawn
+--workers: processes that draw them
 """
 
 from __future__ import annotations
@@ -21,7 +23,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -30,9 +31,13 @@ from bench_epoch import write_store
 from flops import wait_for
 from torch.utils.data import DataLoader, IterableDataset
 
+from transformer_mt import load_config, prepare
 from transformer_mt.data.batching import Batches, Update
 from transformer_mt.data.loader import Loader
+from transformer_mt.data.parallel import Workers
 from transformer_mt.data.planning import BatchSize, Cursor
+from transformer_mt.data.prepare import samples_segmentations
+from transformer_mt.data.sampling import Segmentations
 from transformer_mt.data.store import Store
 from transformer_mt.training.trainer import PREFETCH
 
@@ -46,7 +51,7 @@ def main() -> None:
     print(f"{options.batch_tokens:,} tokens a batch, {options.updates:,} updates, {device}, {options.ahead} ahead")
     print(
         f"{'stub':<7} {'batches':<8} {'mean ms':>8} {'p99 ms':>8} {'longest':>8} {'stub':>7} {'updates/s':>10}"
-        f" {'processor ms':>13}",
+        f" {'pairs/s':>9} {'processor ms':>13}",
         flush=True,
     )
     with tempfile.TemporaryDirectory() as name:
@@ -66,7 +71,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, default=1_000_000, help="of the corpus")
     parser.add_argument("--ahead", type=int, default=PREFETCH)
     parser.add_argument("--packing", action="store_true")
-    parser.add_argument("--sampling", type=float, default=0.0, metavar="MICROSECONDS")
+    parser.add_argument("--config")
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--stubs", nargs="+", choices=STUBS, default=list(STUBS))
     parser.add_argument("--hows", nargs="+", choices=HOWS, default=list(HOWS))
     return parser.parse_args()
@@ -118,8 +124,16 @@ def measure(
         stub()
     wait_for(device)
     started, used = time.perf_counter(), processor_seconds()
+    pairs = 0
+
+    def copy() -> None:
+        nonlocal pairs
+        for batch in next(updates).batches:
+            moved = batch.to(device)
+            pairs += len(moved.source_BS) if moved.layout is None else moved.layout.pairs
+
     for _ in range(options.updates):
-        waits.append(timed(lambda: [batch.to(device) for batch in next(updates).batches]))
+        waits.append(timed(copy))
         steps.append(timed(stub))
     wait_for(device)
     seconds = time.perf_counter() - started
@@ -129,22 +143,26 @@ def measure(
     longer = np.mean(steps) / alone - 1
     return (
         f"{mean:8.2f} {p99:8.2f} {longest:8.1f} {longer:+7.1%} {options.updates / seconds:10.1f}"
+        f" {pairs / seconds:9,.0f}"
         f" {1000 * used / options.updates:13.2f}"
     )
 
 
 def batches_of(options: argparse.Namespace, folder: Path) -> Batches:
-    store = Store(folder)
-
-    def sample(pair: int, _: Random) -> tuple[list[int], list[int]]:
-        until = time.perf_counter() + 2e-6 * options.sampling
-        while time.perf_counter() < until:
-            pass
-        return store.source[pair], store.target[pair]
-
     size = BatchSize(tokens=options.batch_tokens)
-    sampler = sample if options.sampling else None
-    return Batches(store, size, 1, packing=options.packing, sampler=sampler, max_length=128)
+    if options.config is None:
+        return Batches(Store(folder), size, 1, packing=options.packing, max_length=128)
+    config = load_config(options.config)
+    prepared = prepare(config)
+    return Batches(
+        prepared.store("train"),
+        size,
+        config.seed,
+        packing=options.packing,
+        sampler=Segmentations(prepared) if samples_segmentations(config) else None,
+        workers=Workers(options.workers),
+        max_length=config.data.max_length,
+    )
 
 
 class Stream(IterableDataset[Update]):

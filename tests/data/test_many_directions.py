@@ -23,7 +23,7 @@ from transformer_mt.data.parent import Parent
 from transformer_mt.data.passes import Origin
 from transformer_mt.data.prepare import prepare
 from transformer_mt.data.prepared import Prepared
-from transformer_mt.data.sampling import sampler_of
+from transformer_mt.data.sampling import Segmentations
 from transformer_mt.data.selection import DROPPED_LEAKS, OTHER
 from transformer_mt.data.weighing import weighted
 from transformer_mt.errors import TmtError
@@ -119,7 +119,7 @@ def test_random_segmentations_keep_the_tags(workshop: Workshop) -> None:
     tokenizer = {"kind": "sentencepiece", "vocab_size": 60, "sampling": 0.5, "shared": True}
     corpus = workshop.splits(workshop.numbered(30), languages=["de", "en"])
     prepared = workshop.prepare(corpus, tokenizer=tokenizer, **BOTH)
-    sample = sampler_of(prepared)
+    sample = Segmentations(prepared)
     to_english, to_german = prepared.codecs()[0].vocabulary.tag_ids(["<2en>", "<2de>"])
     drawn = [sample(pair, Random(pair)) for pair in range(60)]
     assert [source[0] for source, _ in drawn] == [to_english] * 30 + [to_german] * 30

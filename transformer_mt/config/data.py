@@ -60,7 +60,9 @@ class DataConfig(Section):
     prepared: str = Field(
         "data/prepared", description="folder of the prepared data; each run has a subfolder with its name"
     )
-    workers: NonNegative = Field(0, description="processes that prepare the data together; 0: one per CPU core")
+    workers: NonNegative = Field(
+        0, description="processes that prepare the data together, and draw segmentations for a GPU; 0: one per CPU core"
+    )
 
     @property
     def all_directions(self) -> tuple[Direction, ...]:

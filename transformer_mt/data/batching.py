@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-import random
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer_mt.data.packing import Layout, Sentences, StreamSize, halved, joined, moved_to
+from transformer_mt.data.parallel import Workers, chunks
 from transformer_mt.data.planning import BatchSize, Cursor, Lengths, Planner
+from transformer_mt.data.sampling import SampledPair, Sampler, draw
 from transformer_mt.data.store import Counts, Store
 from transformer_mt.data.windows import WINDOW_PAIRS
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
 GROWTH_PAIRS = 1000  # pairs that are segmented at random to estimate the lengths for the plans
-SampledPair = tuple[Sequence[int], Sequence[int]]  # ids of both sides, with end tokens
-Sampler = Callable[[int, random.Random], SampledPair]  # of a pair's number
+DRAWN_TOGETHER = 32  # pairs that a worker segments before it sends them: some milliseconds of work
 
 
 class Batch(NamedTuple):
@@ -143,6 +144,7 @@ class Batches:
     parts:      size and weight of each corpus in the store; default: one part of weight 1
     packing:    batches are streams of `size.tokens` tokens, of pairs in random order; else rows with padding
     sampler:    draws a segmentation for a pair; None: the stored ids are used
+    workers:    processes that draw; default: this one. The segmentations do not depend on their number
     max_length: longest segmentation that the sampler may give, in tokens
     window:     most pairs that are planned together
     """
@@ -160,10 +162,12 @@ class Batches:
         rank: int = 0,
         world: int = 1,
         sampler: Sampler | None = None,
+        workers: Workers | None = None,
         max_length: int = 1 << 30,
         window: int = WINDOW_PAIRS,
     ) -> None:
         self.store, self.seed, self.sampler, self.max_length = store, seed, sampler, max_length
+        self.workers = workers or Workers(1)
         self.rank, self.world, self.of_update = rank, world, world * accumulate
         self.planner = Planner(
             store,
@@ -182,9 +186,10 @@ class Batches:
         if self.sampler is None or not len(self.store):
             return None
         measured = np.arange(0, len(self.store), -(-len(self.store) // GROWTH_PAIRS))
-        drawn = np.array([[*map(len, self._sample(int(pair), f"first-{pair}"))] for pair in measured])
+        drawn = self._sampled((pair, f"first-{pair}") for pair in measured.tolist())
+        lengths = np.array([[*map(len, pair)] for pair in drawn])
         source, target = (
-            float(drawn[:, number].sum() / side.lengths_of(measured).sum())
+            float(lengths[:, number].sum() / side.lengths_of(measured).sum())
             for number, side in enumerate((self.store.source, self.store.target))
         )
         return source, target
@@ -230,16 +235,14 @@ class Batches:
             batches.append(pair.emptied())
         return Update(batches, self._size(cursor.epoch, taken), following)
 
-    def _batch(
-        self, epoch: int, window: int, number: int, part: slice = slice(None), drawn: int | None = None
-    ) -> Batch:
-        """A batch of the plan, or a part of it. drawn: seeds its segmentations instead of its number"""
+    def _batch(self, epoch: int, window: int, number: int, part: slice = slice(None), seed: int | None = None) -> Batch:
+        """A batch of the plan, or a part of it. seed: of its segmentations, instead of its number"""
         plan = self.plan(epoch, window)
         store, pairs, rows = plan.store, plan.batches[number][part], plan.rows[number][part]
         if self.sampler is not None:
-            drawn = number if drawn is None else drawn
-            place = f"{epoch}-{drawn}" if self.windows == 1 else f"{epoch}-{window}-{drawn}"
-            sampled = [self._sample(int(pair), f"{place}-{row}") for row, pair in enumerate(pairs)]
+            seed = number if seed is None else seed
+            place = f"{epoch}-{seed}" if self.windows == 1 else f"{epoch}-{window}-{seed}"
+            sampled = self._sampled((pair, f"{place}-{row}") for row, pair in enumerate(pairs.tolist()))
             if self.streams is None:
                 return batch_of(*zip(*sampled, strict=True))
             source, target = map(joined, zip(*self._fitting(pairs, sampled, self.streams), strict=True))
@@ -270,16 +273,19 @@ class Batches:
             sampled[row] = stored
         return sampled
 
-    def _sample(self, pair: int, place: str) -> SampledPair:
-        """A random segmentation of this pair; the stored one if that is too long.
+    def _sampled(self, pairs: Iterable[tuple[int, str]]) -> list[SampledPair]:
+        """Random segmentations of these pairs; the stored one of a pair whose drawn one is too long.
 
-        place: seeds the draw; a pair can be in several batches of an epoch, and in several rows of a batch
+        pairs: numbers, each with what seeds its draw; a pair can be in several batches of an epoch, and in several rows
         """
         assert self.sampler is not None
-        source, target = self.sampler(pair, random.Random(f"{self.seed}-{place}"))
-        if max(len(source), len(target)) > self.max_length:
-            return self.store.source[pair], self.store.target[pair]
-        return source, target
+        asked = [(pair, f"{self.seed}-{place}") for pair, place in pairs]
+        parts = self.workers.map(partial(draw, self.sampler), chunks(asked, DRAWN_TOGETHER))
+        sampled = [pair for part in parts for pair in part]
+        return [
+            new if max(map(len, new)) <= self.max_length else (self.store.source[pair], self.store.target[pair])
+            for (pair, _), new in zip(asked, sampled, strict=True)
+        ]
 
 
 def assemble(store: Store, pairs: Counts) -> Batch:

@@ -26,7 +26,7 @@ class Processes:
 
     def __init__(self, number: int) -> None:
         self.slots = number
-        self._pool = ProcessPoolExecutor(number, get_context("spawn"), initializer=_end_with_parent)
+        self._pool = ProcessPoolExecutor(number, get_context("spawn"), initializer=_begin)
 
     def starter(self, pickled: bytes) -> Callable[[Any], Callable[[], Any]]:
         def start(item: Any) -> Callable[[], Any]:
@@ -54,7 +54,7 @@ def _loss_told() -> Iterator[None]:
         yield
     except BrokenProcessPool:
         raise LostError(
-            "a worker process was killed while preparing data, often because memory ran out",
+            "a worker process was killed, often because memory ran out",
             remedy="Set data.workers: 1 or free some memory, and run the same command again.",
         ) from None
 
@@ -84,8 +84,9 @@ def _interruption_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _end_with_parent() -> None:
-    """End this worker when its parent is killed. It would wait for work forever."""
+def _begin() -> None:
+    """Leave Ctrl-C to the parent, also if a thread of it started this worker; end when the parent is killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     assert parent is not None
 

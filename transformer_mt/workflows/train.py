@@ -17,10 +17,7 @@ from transformer_mt.config.load import ConfigLike
 from transformer_mt.config.schema import Config
 from transformer_mt.data.batching import Batches
 from transformer_mt.data.parent import Parent, hashes_for_model
-from transformer_mt.data.planning import BatchSize
-from transformer_mt.data.prepare import samples_segmentations
 from transformer_mt.data.prepared import Prepared
-from transformer_mt.data.sampling import sampler_of
 from transformer_mt.decoding.finding import RUNS
 from transformer_mt.decoding.model_directory import save_model_directory
 from transformer_mt.decoding.searches.base import search_name
@@ -44,6 +41,7 @@ from transformer_mt.training.starting import freeze
 from transformer_mt.training.state import TrainState
 from transformer_mt.training.supervisor import Supervisor
 from transformer_mt.training.trainer import Trainer
+from transformer_mt.workflows.batches import batches_of
 from transformer_mt.workflows.candidates import Scorer
 from transformer_mt.workflows.data_report import short_report
 from transformer_mt.workflows.evaluate import evaluate_splits
@@ -239,7 +237,7 @@ class TrainingJob:
         return self.machine.world.tensors_from_main(load, "the weights of the parent")
 
     def batches(self) -> Batches:
-        return batches_of(self.config, self.prepared, self.machine.world)
+        return batches_of(self.config, self.prepared, self.machine)
 
     def _introduce(self, model: Transformer, batches: Batches) -> None:
         """Print the run, data, model, machine and memory before training starts."""
@@ -379,21 +377,3 @@ class TrainingJob:
             reached = state.latest_epoch if end == "max_epochs" else state.step
             return f"the learning rate has not come to its end; start again with --fresh --set training.{end}={reached}"
         return f"to train on, repeat the command with {more}"
-
-
-def batches_of(config: Config, prepared: Prepared, world: World) -> Batches:
-    """The batches of a training for one of its processes."""
-    settings = config.training
-    return Batches(
-        prepared.store("train"),
-        BatchSize(settings.token_budget, settings.batch_sentences),
-        config.seed,
-        parts=prepared.parts,
-        bucket_by_length=settings.bucket_by_length,
-        packing=settings.packing,
-        accumulate=settings.accumulate,
-        rank=world.rank,
-        world=world.size,
-        sampler=sampler_of(prepared) if samples_segmentations(config) else None,
-        max_length=config.data.max_length,
-    )

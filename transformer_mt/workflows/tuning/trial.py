@@ -18,10 +18,11 @@ from transformer_mt.reporting.events import Events
 from transformer_mt.runtime.device import Machine, set_up
 from transformer_mt.training.run_directory import RunDirectory, facts_of
 from transformer_mt.training.supervisor import Supervisor
+from transformer_mt.workflows.batches import batches_of
 from transformer_mt.workflows.parents import parent_of
 from transformer_mt.workflows.prepare import prepare_with
 from transformer_mt.workflows.starting import require_trainable
-from transformer_mt.workflows.train import TrainingJob, batches_of
+from transformer_mt.workflows.train import TrainingJob
 from transformer_mt.workflows.tuning.study import Trial
 
 TRIALS, DATA = "trials", "data"  # in the folder of a search
@@ -62,7 +63,7 @@ class Bench:
 
     def updates_per_epoch(self) -> int:
         """Updates in an epoch with the values of the config."""
-        return batches_of(self.config, self.prepared(self.config), self.machine.world).updates(1)
+        return batches_of(self.config, self.prepared(self.config), self.machine).updates(1)
 
     def train(self, trial: Trial, supervisor: Supervisor) -> None:
         """Train a trial, or continue it. Raises TmtError as a training does; exit code 130 if it was interrupted."""
