@@ -8,11 +8,11 @@ Python busy with small tensor operations, as a step that launches kernels does. 
 the loader's thread (`data/loader.py`), or from a process of PyTorch's DataLoader, which has a Python of its own, but
 has to hand over its tensors. With a GPU they are pinned and copied to it, as in training. Printed are the mean, the
 99th percentile and the longest wait for a batch with its copy, in milliseconds; by how much the stub itself takes
-longer than alone; updates and pairs a second; and the processor time of all threads and processes for an update. The
-first epoch is not measured.
+longer than alone; updates and pairs a second; and the processor time for an update, of all threads and DataLoader's
+process, without the processes that draw segmentations. The first epoch is not measured.
 
 --config:  the prepared data of a config instead of random ids; with its tokenizer.sampling, segmentations are drawn
---workers: processes that draw them
+--workers: processes that draw them; without `process`, whose copy of this process has no pool of its own
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ from torch.utils.data import DataLoader, IterableDataset
 from transformer_mt import load_config, prepare
 from transformer_mt.data.batching import Batches, Update
 from transformer_mt.data.loader import Loader
-from transformer_mt.data.parallel import Workers
 from transformer_mt.data.planning import BatchSize, Cursor
 from transformer_mt.data.prepare import samples_segmentations
-from transformer_mt.data.sampling import Segmentations
+from transformer_mt.data.sampling import SegmentationSampler
 from transformer_mt.data.store import Store
 from transformer_mt.training.trainer import PREFETCH
 
@@ -55,7 +54,8 @@ def main() -> None:
         flush=True,
     )
     with tempfile.TemporaryDirectory() as name:
-        write_store(Path(name), options.pairs)
+        if options.config is None:
+            write_store(Path(name), options.pairs)
         for kind in options.stubs:
             stub = STUBS[kind](1 / options.rate)
             alone = seconds_alone(stub, options.updates // 4)
@@ -75,7 +75,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--stubs", nargs="+", choices=STUBS, default=list(STUBS))
     parser.add_argument("--hows", nargs="+", choices=HOWS, default=list(HOWS))
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.workers > 1:
+        options.hows = [how for how in options.hows if how != "process"]
+    return options
 
 
 def sleeping(seconds: float) -> Callable[[], object]:
@@ -129,8 +132,7 @@ def measure(
     def copy() -> None:
         nonlocal pairs
         for batch in next(updates).batches:
-            moved = batch.to(device)
-            pairs += len(moved.source_BS) if moved.layout is None else moved.layout.pairs
+            pairs += batch.to(device).pairs
 
     for _ in range(options.updates):
         waits.append(timed(copy))
@@ -139,6 +141,7 @@ def measure(
     seconds = time.perf_counter() - started
     close()
     used = processor_seconds() - used
+    batches.close()
     mean, p99, longest = (1000 * value for value in (np.mean(waits), np.percentile(waits, 99), max(waits)))
     longer = np.mean(steps) / alone - 1
     return (
@@ -159,8 +162,7 @@ def batches_of(options: argparse.Namespace, folder: Path) -> Batches:
         size,
         config.seed,
         packing=options.packing,
-        sampler=Segmentations(prepared) if samples_segmentations(config) else None,
-        workers=Workers(options.workers),
+        sampler=SegmentationSampler(prepared, options.workers) if samples_segmentations(config) else None,
         max_length=config.data.max_length,
     )
 

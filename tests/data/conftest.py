@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,8 +13,22 @@ import pytest
 from transformer_mt.config.schema import Config
 from transformer_mt.data.prepare import prepare
 from transformer_mt.data.prepared import MANIFEST, Prepared
+from transformer_mt.data.sampling import SampledPair
 
 Pairs = Iterable[tuple[str, str]]
+
+
+class Each:
+    """A `Sampler` that calls a function for each pair."""
+
+    def __init__(self, draw: Callable[[int, Random], SampledPair]) -> None:
+        self.draw = draw
+
+    def __call__(self, pairs: Sequence[tuple[int, str]]) -> list[SampledPair]:
+        return [self.draw(pair, Random(seed)) for pair, seed in pairs]
+
+    def close(self) -> None:
+        pass
 
 
 class Workshop:

@@ -13,6 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.data.conftest import Each
 from transformer_mt.data.batching import Batches, batch_of
 from transformer_mt.data.planning import BatchSize, by_length, cut
 from transformer_mt.data.store import Store, StoreWriter
@@ -126,7 +127,9 @@ def test_weights_repeat_a_corpus_or_draw_a_part_of_it(store: Store):
     assert first != second  # the part is drawn again in each epoch
 
 
-@pytest.mark.parametrize("options", [{}, {"packing": True}, {"sampler": lambda pair, random: ([4, EOS], [9, EOS])}])
+@pytest.mark.parametrize(
+    "options", [{}, {"packing": True}, {"sampler": Each(lambda pair, random: ([4, EOS], [9, EOS]))}]
+)
 def test_ids_of_all_kinds_of_batches_have_the_type_of_indices(store: Store, options: dict[str, Any]):
     """A GPU would convert others again and again, and torch.compile would make other graphs."""
     batch = Batches(store, BatchSize(tokens=300), 1, **options).update(1, 0)[0]
@@ -151,7 +154,7 @@ def drawn(pair: int, random: random.Random) -> tuple[list[int], list[int]]:
 
 def test_segmentations_differ_between_epochs_and_repeat_with_the_seed(store: Store):
     def sources(seed: int, epoch: int) -> dict[int, list[int]]:
-        batches = Batches(store, BatchSize(tokens=300), seed, sampler=drawn, max_length=64)
+        batches = Batches(store, BatchSize(tokens=300), seed, sampler=Each(drawn), max_length=64)
         rows = [row for u in range(batches.updates(epoch)) for b in batches.update(epoch, u) for row in b.source_BS]
         return {int(row[0]) - 4: row[row != PAD].tolist() for row in rows}
 
@@ -163,7 +166,7 @@ def test_segmentations_differ_between_epochs_and_repeat_with_the_seed(store: Sto
 
 
 def test_a_pair_repeated_in_an_epoch_is_segmented_differently(store: Store):
-    batches = Batches(store, BatchSize(sentences=16), 1, sampler=drawn, max_length=64, parts=[(501, 6.0)])
+    batches = Batches(store, BatchSize(sentences=16), 1, sampler=Each(drawn), max_length=64, parts=[(501, 6.0)])
     rows: dict[int, set[int]] = {}
     for update in range(batches.updates(1)):
         for row in batches.update(1, update)[0].source_BS:
@@ -178,7 +181,7 @@ def test_the_plan_counts_drawn_tokens(store: Store):
     def twice(pair: int, _: random.Random) -> tuple[list[int], list[int]]:
         return [7] * (2 * int(store.source.lengths[pair])), [8] * (2 * int(store.target.lengths[pair]))
 
-    batches = Batches(store, BatchSize(tokens=600), 1, sampler=twice)
+    batches = Batches(store, BatchSize(tokens=600), 1, sampler=Each(twice))
     for update, shape in enumerate(batches.shapes(1)):
         (batch,) = batches.update(1, update)
         assert (len(batch.source_BS), batch.source_BS.shape[1], batch.target_out_BT.shape[1]) == shape
@@ -186,12 +189,12 @@ def test_the_plan_counts_drawn_tokens(store: Store):
 
 
 def test_the_plan_counts_at_most_max_length_tokens(store: Store):
-    batches = Batches(store, BatchSize(sentences=50), 1, sampler=drawn, max_length=12)
+    batches = Batches(store, BatchSize(sentences=50), 1, sampler=Each(drawn), max_length=12)
     assert max(max(source, target) for _, source, target in batches.shapes(1)) == 12
 
 
 def test_a_drawn_segmentation_that_is_too_long_is_not_used(store: Store):
-    batches = Batches(store, BatchSize(sentences=50), 1, sampler=drawn, max_length=12)
+    batches = Batches(store, BatchSize(sentences=50), 1, sampler=Each(drawn), max_length=12)
     for update in range(batches.updates(1)):
         for row in batches.update(1, update)[0].source_BS:
             length, pair = int((row != PAD).sum()), int(row[0]) - 4

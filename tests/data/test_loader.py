@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.data.conftest import Each
 from transformer_mt.data.batching import Batch, Batches, Update
 from transformer_mt.data.loader import Loader
 from transformer_mt.data.planning import BatchSize, Cursor
@@ -102,7 +103,7 @@ def test_an_error_comes_out_with_its_message(store: Store) -> None:
         return [4 + pair, EOS], [9, EOS]
 
     armed = False
-    batches = Batches(store, BatchSize(sentences=20), 1, sampler=sample)
+    batches = Batches(store, BatchSize(sentences=20), 1, sampler=Each(sample))
     bad, armed = int(batches.plan(1).batches[2][0]), True
     loader, cursor = Loader(batches, 4), Cursor()
     for _ in range(2):

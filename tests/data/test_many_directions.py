@@ -6,7 +6,6 @@ import json
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from transformer_mt.data.parent import Parent
 from transformer_mt.data.passes import Origin
 from transformer_mt.data.prepare import prepare
 from transformer_mt.data.prepared import Prepared
-from transformer_mt.data.sampling import Segmentations
+from transformer_mt.data.sampling import SegmentationSampler
 from transformer_mt.data.selection import DROPPED_LEAKS, OTHER
 from transformer_mt.data.weighing import weighted
 from transformer_mt.errors import TmtError
@@ -119,9 +118,9 @@ def test_random_segmentations_keep_the_tags(workshop: Workshop) -> None:
     tokenizer = {"kind": "sentencepiece", "vocab_size": 60, "sampling": 0.5, "shared": True}
     corpus = workshop.splits(workshop.numbered(30), languages=["de", "en"])
     prepared = workshop.prepare(corpus, tokenizer=tokenizer, **BOTH)
-    sample = Segmentations(prepared)
+    sample = SegmentationSampler(prepared)
     to_english, to_german = prepared.codecs()[0].vocabulary.tag_ids(["<2en>", "<2de>"])
-    drawn = [sample(pair, Random(pair)) for pair in range(60)]
+    drawn = sample([(pair, str(pair)) for pair in range(60)])
     assert [source[0] for source, _ in drawn] == [to_english] * 30 + [to_german] * 30
     stored = ids(prepared, "train")
     assert any(source != stored[pair] for pair, (source, _) in enumerate(drawn))

@@ -13,6 +13,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.data.conftest import Each
 from transformer_mt.data.batching import Batch, Batches
 from transformer_mt.data.packing import StreamSize, balanced, joined
 from transformer_mt.data.planning import BatchSize
@@ -135,7 +136,7 @@ def test_drawn_segmentations_never_overflow_a_stream(store: Store) -> None:
         more = generator.choice([1, 2])
         return [source[0], *[8] * (more * len(source) - 2), EOS], [8] * (more * len(target) - 1) + [EOS]
 
-    batches, new = batches_of(store, sampler=drawn, max_length=80), 0
+    batches, new = batches_of(store, sampler=Each(drawn), max_length=80), 0
     assert sorted(pairs_of(batches, 1)) == list(range(PAIRS))
     for update in range(batches.updates(1)):
         for source, _, predicted in sentences(batches.update(1, update)[0]):

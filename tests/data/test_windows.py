@@ -14,6 +14,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.data.conftest import Each
 from transformer_mt.data import store as storing
 from transformer_mt.data.batching import Batch, Batches
 from transformer_mt.data.planning import BatchSize, Cursor, best_width, by_length, cut
@@ -165,7 +166,7 @@ def test_segmentations_are_drawn_for_each_place_of_a_pair(store: Store) -> None:
         return [100 + pair, *[7] * pieces, EOS], [9] * pieces + [EOS]
 
     def lengths(epoch: int, **options: Any) -> dict[int, list[int]]:
-        batches, cursor = batches_of(store, sampler=drawn, max_length=64, **options), Cursor(epoch)
+        batches, cursor = batches_of(store, sampler=Each(drawn), max_length=64, **options), Cursor(epoch)
         found: dict[int, list[int]] = {}
         while cursor.epoch == epoch:
             update = batches.at(cursor)

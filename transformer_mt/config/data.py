@@ -61,7 +61,9 @@ class DataConfig(Section):
         "data/prepared", description="folder of the prepared data; each run has a subfolder with its name"
     )
     workers: NonNegative = Field(
-        0, description="processes that prepare the data together, and draw segmentations for a GPU; 0: one per CPU core"
+        0,
+        description="processes of a machine that prepare the data, and that draw random segmentations for its GPUs;"
+        " 0: one per CPU core; 1: no other process",
     )
 
     @property

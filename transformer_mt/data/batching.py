@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -13,15 +12,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from transformer_mt.data.packing import Layout, Sentences, StreamSize, halved, joined, moved_to
-from transformer_mt.data.parallel import Workers, chunks
 from transformer_mt.data.planning import BatchSize, Cursor, Lengths, Planner
-from transformer_mt.data.sampling import SampledPair, Sampler, draw
+from transformer_mt.data.sampling import SampledPair, Sampler
 from transformer_mt.data.store import Counts, Store
 from transformer_mt.data.windows import WINDOW_PAIRS
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
 GROWTH_PAIRS = 1000  # pairs that are segmented at random to estimate the lengths for the plans
-DRAWN_TOGETHER = 32  # pairs that a worker segments before it sends them: some milliseconds of work
 
 
 class Batch(NamedTuple):
@@ -143,8 +140,7 @@ class Batches:
 
     parts:      size and weight of each corpus in the store; default: one part of weight 1
     packing:    batches are streams of `size.tokens` tokens, of pairs in random order; else rows with padding
-    sampler:    draws a segmentation for a pair; None: the stored ids are used
-    workers:    processes that draw; default: this one. The segmentations do not depend on their number
+    sampler:    draws segmentations of pairs; None: the stored ids are used
     max_length: longest segmentation that the sampler may give, in tokens
     window:     most pairs that are planned together
     """
@@ -162,12 +158,10 @@ class Batches:
         rank: int = 0,
         world: int = 1,
         sampler: Sampler | None = None,
-        workers: Workers | None = None,
         max_length: int = 1 << 30,
         window: int = WINDOW_PAIRS,
     ) -> None:
         self.store, self.seed, self.sampler, self.max_length = store, seed, sampler, max_length
-        self.workers = workers or Workers(1)
         self.rank, self.world, self.of_update = rank, world, world * accumulate
         self.planner = Planner(
             store,
@@ -193,6 +187,11 @@ class Batches:
             for number, side in enumerate((self.store.source, self.store.target))
         )
         return source, target
+
+    def close(self) -> None:
+        """End the processes of the sampler. It starts new ones if it is asked again."""
+        if self.sampler is not None:
+            self.sampler.close()
 
     def updates(self, epoch: int) -> int:
         """Optimizer steps in an epoch; estimated if it has several windows."""
@@ -280,11 +279,9 @@ class Batches:
         """
         assert self.sampler is not None
         asked = [(pair, f"{self.seed}-{place}") for pair, place in pairs]
-        parts = self.workers.map(partial(draw, self.sampler), chunks(asked, DRAWN_TOGETHER))
-        sampled = [pair for part in parts for pair in part]
         return [
             new if max(map(len, new)) <= self.max_length else (self.store.source[pair], self.store.target[pair])
-            for (pair, _), new in zip(asked, sampled, strict=True)
+            for (pair, _), new in zip(asked, self.sampler(asked), strict=True)
         ]
 
 

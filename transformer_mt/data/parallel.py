@@ -60,7 +60,7 @@ class Executor(Protocol):
 
 
 class Workers:
-    """Worker processes, as a context. They start at the first map of more than one item, and end with the context.
+    """Worker processes, as a context. They start at the first map of more than one item, and end with it or by `close`.
 
     With one worker and without a cluster, all work is done in this process.
     """
@@ -114,8 +114,13 @@ class Workers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the processes. The next map starts new ones."""
         if self._executor is not None:
             self._executor.close()
+            self._executor = None
 
 
 _cached_work: tuple[bytes, Callable[[Any], Any]] | None = None  # of this worker process: pickled, and as a function

@@ -20,6 +20,8 @@ from typing import Any
 
 from transformer_mt.data.parallel import LostError, do_pickled
 
+_HIDING = threading.Lock()  # a second thread would take what the first one has hidden for what was there
+
 
 class Processes:
     """An `Executor` of processes, which start when they are needed."""
@@ -62,13 +64,14 @@ def _loss_told() -> Iterator[None]:
 @contextmanager
 def _main_hidden() -> Iterator[None]:
     """Hide the main module. New processes would import it, and a script without a main guard would run again."""
-    main = sys.modules["__main__"]
-    hidden: dict[str, Any] = {name: vars(main)[name] for name in ("__file__", "__spec__") if name in vars(main)}
-    vars(main).update(dict.fromkeys(hidden))
-    try:
-        yield
-    finally:
-        vars(main).update(hidden)
+    with _HIDING:
+        main = sys.modules["__main__"]
+        hidden: dict[str, Any] = {name: vars(main)[name] for name in ("__file__", "__spec__") if name in vars(main)}
+        vars(main).update(dict.fromkeys(hidden))
+        try:
+            yield
+        finally:
+            vars(main).update(hidden)
 
 
 @contextmanager
@@ -85,7 +88,7 @@ def _interruption_ignored() -> Iterator[None]:
 
 
 def _begin() -> None:
-    """Leave Ctrl-C to the parent, also if a thread of it started this worker; end when the parent is killed."""
+    """Leave Ctrl-C to the parent, which a thread cannot arrange for a worker; end when the parent is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     assert parent is not None

@@ -1,43 +1,88 @@
-"""Random segmentations of the training pairs. Without torch, so that other processes which draw them start at once."""
+"""Random segmentations of the training pairs. Without torch, so that other processes which draw them start fast."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from random import Random
+from typing import Protocol
 
+from transformer_mt.data.parallel import LostError, Workers, chunks
 from transformer_mt.data.prepared import Prepared
+from transformer_mt.errors import TmtError
+from transformer_mt.text.codec import Codec, load_codecs, tokenizers_digest
 
+DRAWN_TOGETHER = 32  # pairs that a worker segments before it sends them: some milliseconds of work
 SampledPair = tuple[Sequence[int], Sequence[int]]  # ids of both sides, with end tokens
-Sampler = Callable[[int, Random], SampledPair]  # of a pair's number
+SeededText = tuple[str, str, Sequence[str], str]  # source, target, tags of the source, and what seeds the draw
 
 
-class Segmentations:
-    """A `Sampler`: draws a new segmentation of a training pair for each batch it is in; the tags stay."""
+class Sampler(Protocol):
+    """Draws segmentations of training pairs."""
 
-    def __init__(self, prepared: Prepared) -> None:
-        self.prepared = prepared
-        self.codecs = prepared.codecs()
-        self.sources, self.targets = prepared.training_text()
-        self.runs = prepared.runs("train")
-        self.ends = list(accumulate(run.pairs for run in self.runs))
+    def __call__(self, pairs: Sequence[tuple[int, str]]) -> list[SampledPair]:
+        """Of these pairs: numbers, each with what seeds its draw. No draw depends on another."""
 
-    def __reduce__(self) -> tuple[Callable[[Path], Segmentations], tuple[Path]]:
-        """For other processes, which open the prepared data themselves: it would be sent with every batch."""
-        return _opened, (self.prepared.folder,)
-
-    def __call__(self, pair: int, random: Random) -> SampledPair:
-        source, target = self.codecs
-        tags = self.runs[bisect_right(self.ends, pair)].tags
-        return source.sample(self.sources[pair], random, tags), target.sample(self.targets[pair], random)
+    def close(self) -> None:
+        """End its processes. The next call starts new ones."""
 
 
-def _opened(folder: Path) -> Segmentations:
-    return Segmentations(Prepared.open(folder))
+class SegmentationSampler:
+    """A `Sampler` of prepared data: each call draws anew; the tags stay.
+
+    processes: that draw; 1: this one does. Segmentations do not depend on their number
+    say:       is told if one of them was lost. This process then draws all, and nothing changes but the speed
+    """
+
+    def __init__(self, prepared: Prepared, processes: int = 1, say: Callable[[str], None] = print) -> None:
+        self.workers, self._say = Workers(processes), say
+        self._sources, self._targets = prepared.training_text()
+        self._tags = [run.tags for run in prepared.runs("train")]
+        self._ends = list(accumulate(run.pairs for run in prepared.runs("train")))
+        self._draw = _Draw(prepared.folder.absolute(), prepared.manifest.tokenizers, prepared.codecs())
+
+    def __call__(self, pairs: Sequence[tuple[int, str]]) -> list[SampledPair]:
+        texts = [(self._sources[pair], self._targets[pair], self._tags_of(pair), seed) for pair, seed in pairs]
+        try:
+            return [*chain.from_iterable(self.workers.map(self._draw, chunks(texts, DRAWN_TOGETHER)))]
+        except LostError:
+            self.close()
+            self.workers = Workers(1)
+            self._say("note       a process that draws segmentations was killed; this one draws them now, more slowly")
+            return self._draw(texts)
+
+    def _tags_of(self, pair: int) -> Sequence[str]:
+        return self._tags[bisect_right(self._ends, pair)]
+
+    def close(self) -> None:
+        self.workers.close()
 
 
-def draw(sampler: Sampler, pairs: Sequence[tuple[int, str]]) -> list[SampledPair]:
-    """A segmentation of each of these pairs: numbers, each with what seeds its draw. No draw depends on another."""
-    return [sampler(pair, Random(seed)) for pair, seed in pairs]
+class _Draw:
+    """What a worker does. It loads the tokenizers itself: not all of them can be sent.
+
+    folder: of the prepared data; digest: of its tokenizers
+    """
+
+    def __init__(self, folder: Path, digest: str, codecs: tuple[Codec, Codec] | None = None) -> None:
+        self.folder, self.digest, self.codecs = folder, digest, codecs
+
+    def __reduce__(self) -> tuple[type[_Draw], tuple[Path, str]]:
+        return _Draw, (self.folder, self.digest)
+
+    def __call__(self, texts: Sequence[SeededText]) -> list[SampledPair]:
+        source_codec, target_codec = self.codecs = self.codecs or self._load()
+        drawn: list[SampledPair] = []
+        for source, target, tags, seed in texts:
+            random = Random(seed)
+            drawn.append((source_codec.sample(source, random, tags), target_codec.sample(target, random)))
+        return drawn
+
+    def _load(self) -> tuple[Codec, Codec]:
+        if self.digest not in ("", tokenizers_digest(self.folder)):
+            problem = "this data was prepared again while a training uses it, with other tokenizers"
+            remedy = "Give one of the two configs another name, and repeat the command of the training."
+            raise TmtError(problem, place=self.folder, remedy=remedy)
+        return load_codecs(self.folder)

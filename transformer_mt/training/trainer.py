@@ -118,6 +118,7 @@ class Trainer:
             raise failed_compilation(error) or error from None
         finally:
             self.loader.close()
+            self.batches.close()
             self.gradients.release()
             self.events.end_epoch()
         return self.state

@@ -41,7 +41,7 @@ from transformer_mt.training.starting import freeze
 from transformer_mt.training.state import TrainState
 from transformer_mt.training.supervisor import Supervisor
 from transformer_mt.training.trainer import Trainer
-from transformer_mt.workflows.batches import batches_of
+from transformer_mt.workflows.batches import batches_of, sampling_processes
 from transformer_mt.workflows.candidates import Scorer
 from transformer_mt.workflows.data_report import short_report
 from transformer_mt.workflows.evaluate import evaluate_splits
@@ -237,7 +237,7 @@ class TrainingJob:
         return self.machine.world.tensors_from_main(load, "the weights of the parent")
 
     def batches(self) -> Batches:
-        return batches_of(self.config, self.prepared, self.machine)
+        return batches_of(self.config, self.prepared, self.machine, self.events.say)
 
     def _introduce(self, model: Transformer, batches: Batches) -> None:
         """Print the run, data, model, machine and memory before training starts."""
@@ -257,6 +257,9 @@ class TrainingJob:
             new = ", with the new tokens" if self.config.extends_vocabulary else ""
             events.say(f"parent     weights and tokenizers of {self.parent.name}; step 0 is this model{new}")
         events.say(f"machine    {machine.describe()}; a step needs about {-(-needed // 2**20):,} MiB")
+        processes = sampling_processes(config, machine)
+        if batches.sampler is not None and processes > 1:
+            events.say(f"sampling   {processes} processes draw segmentations")
         if batches.streams is not None:
             source, target = batches.streams.source, batches.streams.target
             padding = f"{batches.padding(1):.1%} of them padding"

@@ -63,7 +63,8 @@ class Bench:
 
     def updates_per_epoch(self) -> int:
         """Updates in an epoch with the values of the config."""
-        return batches_of(self.config, self.prepared(self.config), self.machine).updates(1)
+        with closing(batches_of(self.config, self.prepared(self.config), self.machine)) as batches:
+            return batches.updates(1)
 
     def train(self, trial: Trial, supervisor: Supervisor) -> None:
         """Train a trial, or continue it. Raises TmtError as a training does; exit code 130 if it was interrupted."""
