@@ -56,7 +56,7 @@ def _loss_told() -> Iterator[None]:
         yield
     except BrokenProcessPool:
         raise LostError(
-            "a worker process was killed, often because memory ran out",
+            "a worker process was killed while preparing data, often because memory ran out",
             remedy="Set data.workers: 1 or free some memory, and run the same command again.",
         ) from None
 
