@@ -16,7 +16,7 @@ from torch import Tensor
 from transformer_mt.data.batching import Batches
 from transformer_mt.errors import TmtError
 from transformer_mt.training.state import TrainState
-from transformer_mt.workflows import train as training
+from transformer_mt.workflows import batches
 
 pytestmark = pytest.mark.slow
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def windowed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The 400 pairs of the corpus in five windows."""
-    monkeypatch.setattr(training, "Batches", functools.partial(Batches, window=80))
+    monkeypatch.setattr(batches, "Batches", functools.partial(Batches, window=80))
 
 
 def weights(trainer: Any) -> dict[str, Tensor]:
@@ -182,7 +182,7 @@ def test_a_large_corpus_of_an_older_version_goes_on_after_the_same_share_of_the_
     with pytest.raises(TmtError, match="interrupted"):
         older.train()
     monkeypatch.undo()
-    monkeypatch.setattr(training, "Batches", functools.partial(Batches, window=80))
+    monkeypatch.setattr(batches, "Batches", functools.partial(Batches, window=80))
     resumed = numbers.trainer(tmp_path, batch_tokens=64, max_epochs=3)
     assert resumed._resume()
     assert resumed.state.cursor[:2] == (2, 2), "in the middle of the second epoch"

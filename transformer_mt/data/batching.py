@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -13,10 +13,12 @@ from torch import Tensor
 
 from transformer_mt.data.packing import Layout, Sentences, StreamSize, halved, joined, moved_to
 from transformer_mt.data.planning import BatchSize, Cursor, Lengths, Planner
-from transformer_mt.data.sampling import SampledPair, Sampler
 from transformer_mt.data.store import Counts, Store
 from transformer_mt.data.windows import WINDOW_PAIRS
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
+
+if TYPE_CHECKING:  # batches need only torch and NumPy
+    from transformer_mt.data.sampling import SampledPair, Sampler
 
 GROWTH_PAIRS = 1000  # pairs that are segmented at random to estimate the lengths for the plans
 
