@@ -50,7 +50,7 @@ class SegmentationSampler:
         except LostError:
             self.close()
             self.workers = Workers(1)
-            self._say("note       a process that draws segmentations was killed; this one draws them now, more slowly")
+            self._say("a process that draws segmentations was killed; this one draws them now, more slowly")
             return self._draw(texts)
 
     def _tags_of(self, pair: int) -> Sequence[str]:

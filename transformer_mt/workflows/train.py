@@ -237,7 +237,10 @@ class TrainingJob:
         return self.machine.world.tensors_from_main(load, "the weights of the parent")
 
     def batches(self) -> Batches:
-        return batches_of(self.config, self.prepared, self.machine, self.events.say)
+        def note(text: str) -> None:
+            self.events.say(f"note       {text}")
+
+        return batches_of(self.config, self.prepared, self.machine, note)
 
     def _introduce(self, model: Transformer, batches: Batches) -> None:
         """Print the run, data, model, machine and memory before training starts."""
