@@ -238,7 +238,46 @@ def test_the_languages_must_be_those_of_the_parent(work: Path) -> None:
     values["data"].update(source="de", target="en")
     with pytest.raises(TmtError, match=r"data\.source +en +de") as error:
         tmt.prepare(_written(config, values))
-    assert "translates en-de: choose a model for de-en" in error.value.remedy
+    assert "translates en-de: choose a model for de-en, or one of the opposite direction" in error.value.remedy
+    with pytest.raises(TmtError, match=r"data\.source +en +fr"):
+        tmt.prepare(child("runs/pieces", data={**values["data"], "source": "fr", "target": "de"}))
+
+
+def _opposite(parent: str, **changes: Any) -> Path:
+    corpus = {"kind": "tsv", "files": "new.tsv", "split": {"validation": 30, "test": 20}}
+    exchanged = {**corpus, "source_column": 1, "target_column": 0}
+    data = {"source": "de", "target": "en", "corpus": exchanged, "workers": 1, "prepared": "prepared", **changes}
+    return child(parent, data={key: value for key, value in data.items() if value is not None})
+
+
+def test_with_a_shared_tokenizer_a_model_starts_the_opposite_direction(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = tmt.prepare(_opposite("runs/pieces")).report
+    assert report.parent is not None
+    assert report.parent.seen["validation"]["source"] == 0, "the new sentences end with new words"
+    tmt.train(_opposite("runs/pieces"))
+    told = capsys.readouterr().err
+    assert "weights and tokenizers of runs/pieces, which translates en-de; step 0 is this model\n" in told
+    parent, start = weights("runs/pieces/model"), weights("runs/child/checkpoints/step-0000000")
+    assert parent.keys() == start.keys()
+    assert all(same_bytes(parent[name], start[name]) for name in parent)
+    # what was read as a source is written now
+    sources, references = ["fünf sechs"], ["five six"]
+    before, after = (tmt.load(run).reference_loss(sources, references) for run in ("runs/pieces", "runs/child"))
+    assert after.nats < before.nats
+    told = tmt.train(_opposite("runs/pieces")).run  # a finished run is opened again
+    assert tmt.load(told).config.data.direction == "de-en"
+
+
+def test_a_tokenizer_does_not_read_the_language_of_the_other_side(work: Path) -> None:
+    corpus = {"kind": "tsv", "files": "new.tsv", "split": {"validation": 30, "test": 20}, "languages": ["en", "de"]}
+    for directions in (["de-en"], ["en-de", "de-en"]):
+        config = _opposite("runs/words", source=None, target=None, corpus=corpus, directions=directions)
+        with pytest.raises(TmtError, match="the source tokenizer of runs/words has learned en, not de"):
+            tmt.prepare(config)
+    assert not Path("prepared/child").exists()
+    tmt.prepare(_opposite("runs/pieces", source=None, target=None, corpus=corpus, directions=["de-en", "en-de"]))
 
 
 def test_a_begun_run_does_not_take_another_parent(work: Path) -> None:

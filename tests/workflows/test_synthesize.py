@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from transformer_mt import TmtError, Translator, load_config, synthesize, train
 from transformer_mt.config.load import dump_config
@@ -403,6 +405,24 @@ def test_another_model_to_start_from_is_noticed_until_it_is_not_read_again(numbe
     older = {key: value for key, value in before.items() if not key.startswith("model ")}
     plan.write_text(json.dumps(older), encoding="utf-8")
     assert synthesize(config, "distill").train is not None
+
+
+def test_with_a_shared_tokenizer_teachers_of_both_directions_start_from_one_model(numbers: Any, here: Path):
+    values = values_of(numbers, here)
+    shared = {"kind": "sentencepiece", "vocab_size": 60, "shared": True}
+    for name, tokenizer in (("one", shared), ("two", values["tokenizer"])):
+        train(Config.model_validate({**values, "name": name, "tokenizer": tokenizer}), here / name)
+    child = {**values, "name": "child", "tokenizer": shared, "training": {**values["training"], "start_from": "one"}}
+    report = synthesize(Config.model_validate(child), "diversify")
+    assert report.train is not None
+    for run in ("child-teacher-en-de-2", "child-teacher-de-en-2", "child-diversify"):
+        assert load_config(here / "runs" / run / "config.yaml").training.start_from == "one"
+        start = load_file(here / "runs" / run / "checkpoints" / "step-0000000" / "model.safetensors")
+        parent = load_file(here / "one" / "model" / "model.safetensors")
+        assert all(torch.equal(start[name], parent[name]) for name in parent)
+    two = {**child, "tokenizer": values["tokenizer"], "training": {**values["training"], "start_from": "two"}}
+    with pytest.raises(TmtError, match="no model of the opposite direction can start from it"):
+        plan_of(Config.model_validate(two), "diversify")
 
 
 def test_a_model_to_start_from_without_weights_is_one_message(numbers: Any, here: Path):

@@ -200,6 +200,9 @@ def test_a_model_to_start_from_decides_what_can_be_searched_and_stays_the_same(
         with pytest.raises(tmt.TmtError, match=rf"with training.start_from, .* searched: {key}"):
             tmt.tune(config, {key: choices}, LONG, run_dir="search")
     space = {"model.dropout": [0.0, 0.1], "training.learning_rate": [0.001, 0.003]}
+    with pytest.raises(tmt.TmtError, match="no part 'encodr'"):
+        tmt.tune(config, space, LONG, trials=1, run_dir="wrong", overrides=["training.freeze=[encodr]"])
+    assert not list(Path("wrong").glob("trials/*")), "a name that no trial can have is found before the first"
     assert len(tmt.tune(config, space, LONG, trials=1, run_dir="search").trials) == 1
     tmt.train(tmt.Config.model_validate(values), "runs/parent", overrides=["training.max_epochs=2"])
     with pytest.raises(tmt.TmtError, match="runs/parent is not that with which this search began"):

@@ -14,11 +14,12 @@ _OTHER = {**_SWAPPED, **{other: one for one, other in _SWAPPED.items()}}
 def reversed_config(config: Config) -> Config:
     """The same corpora, splits, sizes and training with languages, files, columns and tokenizers exchanged.
 
-    Raises TmtError if the training starts from a model, which translates in one direction.
+    Raises TmtError if the training starts from a model with a tokenizer for each language.
     """
-    if config.training.start_from is not None:
+    if config.training.start_from is not None and not config.has_shared_tokenizer:
         raise TmtError(
-            f"the model {config.training.start_from} cannot become a model of the opposite direction",
+            f"{config.training.start_from} has a tokenizer for each language, so no model of the opposite direction can"
+            " start from it",
             place="training.start_from",
             remedy="Name trained models of the opposite direction in synthesis.models, or remove training.start_from."
             " If only teachers shall not start from it:  --set 'synthesis.teacher=[training.start_from=null]'",

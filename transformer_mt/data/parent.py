@@ -40,14 +40,18 @@ class ParentFigures:
 
 @dataclass(frozen=True)
 class Parent:
-    """name: as the config names it; folder: of the model, or of the copy of its tokenizers in the run."""
+    """name: as the config names it; direction: that it translates, such as `de-en`
+
+    folder: of the model, or of the copy of its tokenizers in the run
+    """
 
     name: str
     folder: Path
+    direction: str
 
-    def __reduce__(self) -> tuple[type[Parent], tuple[str, Path]]:
+    def __reduce__(self) -> tuple[type[Parent], tuple[str, Path, str]]:
         """For other processes, which read the tokenizers themselves: not all of them can be sent."""
-        return Parent, (self.name, self.folder)
+        return Parent, (self.name, self.folder, self.direction)
 
     @cached_property
     def codecs(self) -> tuple[Codec, Codec]:

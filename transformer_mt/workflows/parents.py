@@ -45,8 +45,9 @@ def parent_of(config: Config, run: Path, fresh: bool = False) -> Parent | None:
     of_parent = load_config(folder / CONFIG)
     if folder != kept:  # a run of an older version that has begun without them goes on
         _require_tags(config, of_parent)
+        _require_sides(config, of_parent)
     require_fit(config, of_parent)
-    parent = Parent(start, folder)
+    parent = Parent(start, folder, of_parent.data.direction)
     if (folder / WEIGHTS).exists():  # a stranger's config may claim any size, and a model of that size is built next
         require_weights_fit(folder, of_parent, *map(len, parent.codecs))
     return parent
@@ -70,6 +71,23 @@ def _require_tags(config: Config, parent: Config) -> None:
         )
 
 
+def _require_sides(config: Config, parent: Config) -> None:
+    """Raises TmtError if one of its tokenizers would read a language that only the other one has learned."""
+    if config.data.directions is None or parent.has_shared_tokenizer:
+        return
+    asked, known = config.data.all_directions, parent.data.all_directions
+    for side in ("source", "target"):
+        own = {getattr(one, side) for one in known}
+        other = {getattr(one.reversed, side) for one in known} - own
+        if wrong := sorted(other & {getattr(one, side) for one in asked}):
+            raise TmtError(
+                f"the {side} tokenizer of {config.training.start_from} has learned {', '.join(sorted(own))}, not"
+                f" {', '.join(wrong)}",
+                place="data.directions",
+                remedy="Start from a model with a shared tokenizer (tokenizer.shared), or train without start_from.",
+            )
+
+
 def find_parent(config: Config) -> Path:
     """The model folder that training.start_from names. Raises TmtError if it has no model."""
     folder = find_model(path_of(config.training.start_from or ""))
@@ -89,7 +107,10 @@ def require_fit(config: Config, parent: Config) -> None:
     table = "\n  ".join(aligned([["  key", "model", "config"], *rows], "<<<"))
     keys = [row[0].strip() for row in rows]
     if any(key.startswith("data.") for key in keys):
-        remedy = f"This model translates {parent.data.direction}: choose a model for {config.data.direction}."
+        remedy = (
+            f"This model translates {parent.data.direction}: choose a model for {config.data.direction}, or one of the"
+            " opposite direction with a shared tokenizer (tokenizer.shared)."
+        )
     else:
         remedy = "Remove these keys from the config, which then takes them from the model, or choose another model."
     problem = f"the model in {config.training.start_from} does not fit this config:\n  {table}"
@@ -103,13 +124,20 @@ def _misfits(config: Config, parent: Config) -> list[tuple[str, str]]:
         key, _, values = line.partition(": ")
         section, _, name = key.partition(".")
         free = name in FREE_OF_MODELS if section == "model" else name.rpartition(".")[2] in FREE_OF_TOKENIZERS
-        if key in ("data.source", "data.target") and config.data.directions:
-            continue  # tags are added to the vocabulary
+        if key in ("data.source", "data.target") and (config.data.directions or _is_opposite(config, parent)):
+            continue  # tags are added to the vocabulary; one tokenizer knows both languages of the opposite direction
         if key == "model.max_positions":
             continue  # compared as it takes effect
         if key.startswith(FITTING) and not free:
             found.append((key, values))
     return found
+
+
+def _is_opposite(config: Config, parent: Config) -> bool:
+    """Whether a model of one direction starts from one of the opposite direction that has the same tokenizer."""
+    if parent.data.directions is not None or not parent.has_shared_tokenizer:
+        return False
+    return config.data.one_direction == parent.data.one_direction.reversed
 
 
 def keep_parent(parent: Parent, run: Path) -> None:

@@ -256,9 +256,10 @@ class TrainingJob:
         fixed = f", {frozen:,} of them frozen" if frozen else ""
         parameters = sum(p.numel() for p in model.parameters())
         events.say(f"model      {parameters:,} parameters{fixed}; vocabulary {vocabulary}")
-        if self.parent is not None and not self.run.checkpoints.steps():
-            new = ", with the new tokens" if self.config.extends_vocabulary else ""
-            events.say(f"parent     weights and tokenizers of {self.parent.name}; step 0 is this model{new}")
+        if (parent := self.parent) is not None and not self.run.checkpoints.steps():
+            other = "" if parent.direction == config.data.direction else f", which translates {parent.direction}"
+            new = ", with the new tokens" if config.extends_vocabulary else ""
+            events.say(f"parent     weights and tokenizers of {parent.name}{other}; step 0 is this model{new}")
         events.say(f"machine    {machine.describe()}; a step needs about {-(-needed // 2**20):,} MiB")
         processes = sampling_processes(config, machine)
         if batches.sampler is not None and processes > 1:

@@ -27,6 +27,7 @@ from transformer_mt.training.supervisor import Supervisor
 from transformer_mt.workflows.data_report import short_report
 from transformer_mt.workflows.interruption import interrupted_error
 from transformer_mt.workflows.parents import checksum_of_parent
+from transformer_mt.workflows.starting import require_trainable
 from transformer_mt.workflows.tuning.halving import REDUCTION, first_rung, why_stopped
 from transformer_mt.workflows.tuning.results import BEST, HEADINGS, PICTURE, as_json, draw, table, write_best
 from transformer_mt.workflows.tuning.study import Measure, State, Study, Trial, ranked
@@ -191,7 +192,8 @@ class _Search:
         self._introduce()
         if not self.is_over():
             self._require_same_parent()
-            prepared = self.bench.prepared(self.config)  # mistakes in the corpus are not those of a trial
+            require_trainable(self.config)
+            prepared = self.bench.prepared(self.config)  # these mistakes are not those of a trial
             if prepared.is_new:
                 _say("\n".join(short_report(prepared.report)))
             self._require_same_corpus(prepared)
