@@ -188,7 +188,8 @@ class Numbers:
         from transformer_mt.data.prepare import prepare
         from transformer_mt.reporting.events import Events
         from transformer_mt.runtime.device import set_up
-        from transformer_mt.training.run_directory import RunDirectory, facts_of
+        from transformer_mt.training.run_directory import RunDirectory
+        from transformer_mt.training.run_facts import facts_of
         from transformer_mt.workflows.train import TrainingJob
 
         values = self.values(**training)

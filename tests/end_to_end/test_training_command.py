@@ -226,6 +226,29 @@ def test_the_best_candidate_is_shipped_and_all_are_recorded(numbers: Any, tmp_pa
     assert (tmp_path / "run" / "run.json").read_text() == record, "how the model was chosen stays on record"
 
 
+def test_a_finished_run_keeps_its_model_if_a_setting_is_forgotten(numbers: Any, tmp_path: Path, capfd):
+    """Repeating its command without `--set training.average=last` compares both, and removes no checkpoint."""
+    file = numbers.file(tmp_path, max_epochs=3, keep_last=3, bleu_sentences=0)
+    first = transformer_mt.train(file, tmp_path / "run", overrides=["training.average=last"])
+    saved = sorted(one.name for one in (tmp_path / "run" / "checkpoints").iterdir())
+    (mean,) = [one for one in first.compared if len(one.steps) > 1]
+    capfd.readouterr()
+    again = transformer_mt.train(file, tmp_path / "run", overrides=["training.keep_last=1"])
+    assert sorted(one.name for one in (tmp_path / "run" / "checkpoints").iterdir()) == saved
+    assert again.shipped == first.shipped, "the better one stays"
+    if first.shipped == mean.steps:
+        assert "model so far of 3" in capfd.readouterr().err
+
+
+def test_a_model_whose_weights_are_lost_is_written_again(numbers: Any, tmp_path: Path):
+    file = numbers.file(tmp_path, max_epochs=1)
+    weights = transformer_mt.train(file, tmp_path / "run").model / WEIGHTS
+    before = weights.read_bytes()
+    weights.unlink()
+    train(file, None, tmp_path / "run")
+    assert weights.read_bytes() == before
+
+
 def test_a_changed_data_key_is_refused_before_anything_is_prepared(finished: Path, run: Path, tmp_path: Path):
     changed = ["data.max_length=50", f"data.prepared={tmp_path / 'elsewhere'}"]
     with pytest.raises(TmtError, match=r"data\.max_length"):

@@ -411,6 +411,25 @@ def test_mistakes_give_one_message_and_exit_code_2(tmt, model, write, tmp_path, 
     assert message.format(**places) in err
 
 
+def test_what_nobody_can_see_costs_no_score(tmt, model, write):
+    """References and translations of others may have another Unicode form and invisible characters."""
+    sources, plain = ["a b", "c"], ["A B\u00e9 C D E", "C"]
+    odd = ["A B\u0065\u0301 C\u200b D E", "\u200eC"]
+    asked = "--model", model, "--source", write("sources", sources), "--json"
+    expected, others = write("plain", plain), write("others", odd)
+    code, out, err = tmt(*asked, "--reference", expected, "--baseline", others)
+    assert (code, "invisible" in err) == (0, False)
+    assert json.loads(out)["comparison"]["bleu"]["baseline"] == pytest.approx(100)
+    code, again, err = tmt(*asked, "--reference", others, "--baseline", expected)
+    assert code == 0
+    assert "2 of 2 references of" in err
+    assert "invisible characters or another Unicode form than the model writes" in err
+    assert json.loads(again)["comparison"]["bleu"]["baseline"] == pytest.approx(100)
+    assert json.loads(again)["bleu"] == json.loads(out)["bleu"]
+    code, out, _ = tmt("--hypothesis", others, "--reference", expected, "--json")
+    assert json.loads(out)["bleu"] < 100, "without a model, as sacreBLEU scores"
+
+
 def test_files_to_compare_with_are_read_before_the_test_set_is_translated(tmt, model, tmp_path, monkeypatch):
     monkeypatch.setattr(
         "transformer_mt.workflows.evaluate.translated", lambda *_, **__: pytest.fail("translated for nothing")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.text.cleaning import (
+    as_written,
     clean_text,
     fault_of_lengths,
     fault_of_pair,
@@ -71,6 +72,17 @@ def test_clean_text_is_one_line_and_stays_clean(text: str, unicode: str, spaces:
     assert len(clean.splitlines()) <= 1
     assert "\t" not in clean
     assert clean_text(clean, config, "en") == clean
+
+
+@pytest.mark.parametrize("unicode", ["NFC", "NFKC", "off"])
+def test_a_reference_as_written_differs_only_in_what_nobody_sees(unicode: str) -> None:
+    umlaut = "o\u0308" if unicode == "off" else "\u00f6"
+    config = rules(unicode=unicode, whitespace="collapse", max_repeats=2)
+    assert (
+        as_written("Ko\u0308ln\u200b  \u00bd \u200eㅋㅋㅋㅋㅋ\u200f", config, "ko") == f"K{umlaut}ln  \u00bd ㅋㅋㅋㅋㅋ"
+    )
+    assert as_written("می\u200cخواهم", config, "fa") == "می\u200cخواهم"
+    assert as_written("a\u200bb", rules(control_characters=False), "en") == "a\u200bb"
 
 
 @given(text=texts)

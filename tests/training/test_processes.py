@@ -33,7 +33,8 @@ from transformer_mt.errors import TmtError
 from transformer_mt.reporting.events import Events
 from transformer_mt.runtime.device import set_up
 from transformer_mt.runtime.distributed import World, join_world
-from transformer_mt.training.run_directory import RunDirectory, facts_of
+from transformer_mt.training.run_directory import RunDirectory
+from transformer_mt.training.run_facts import facts_of
 from transformer_mt.workflows.train import TrainingJob
 
 folder = Path(sys.argv[1])

@@ -16,7 +16,8 @@ from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
 from transformer_mt.training import run_directory
 from transformer_mt.training.ending import Candidate
-from transformer_mt.training.run_directory import CHANGEABLE, FinalModel, RunDirectory, facts_of
+from transformer_mt.training.run_directory import CHANGEABLE, FinalModel, RunDirectory
+from transformer_mt.training.run_facts import facts_of
 
 FILES = [{"path": "pairs.tsv", "size": 3, "sha256": "abc"}]
 
@@ -276,6 +277,22 @@ def test_a_model_that_was_chosen_stays_while_candidates_and_criterion_are_the_sa
     assert found.compared == [last, mean]
     assert run.final_model(again, {"decides": "loss"}) is None
     assert run.final_model([*again, Candidate(["best"], [10])], {"decides": "bleu"}) is None
+
+
+def test_a_damaged_record_of_a_run_with_checkpoints_is_not_written_over(run: RunDirectory):
+    """It says what the checkpoints were trained on."""
+    run.open(config_of(), facts_of(FILES))
+    file = run.folder / "run.json"
+    for damaged in ("[", "{}", "[]"):
+        file.write_text(damaged, encoding="utf-8")
+        run.open(config_of(), facts_of(FILES))  # nothing was trained yet
+    run.checkpoints.path(7).mkdir(parents=True)
+    file.write_text("[", encoding="utf-8")
+    with pytest.raises(TmtError, match="the file is damaged") as error:
+        run.open(config_of(), facts_of(FILES))
+    assert error.value.place == str(file)
+    assert "--fresh" in error.value.remedy
+    assert file.read_text(encoding="utf-8") == "["
 
 
 def test_the_finish_is_recorded_once_for_each_step(run: RunDirectory, monkeypatch):

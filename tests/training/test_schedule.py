@@ -138,6 +138,23 @@ def test_a_schedule_that_does_not_come_to_its_end_is_noted():
     assert "the schedule with update 2,001" in note
 
 
+def test_updates_with_the_learning_rate_0_are_noted():
+    config = TrainingConfig(schedule="cosine", warmup_steps=10, max_epochs=4, decay_steps=150)
+    (note,) = schedule_notes(config, 100)
+    assert note.startswith("the schedule ends with update 150, and the 250 updates after it have the learning rate 0")
+    assert schedule_notes(config.model_copy(update={"min_learning_rate": 1e-5}), 100) == []
+    (note,) = schedule_notes(config.model_copy(update={"max_epochs": None, "max_minutes": 5, "max_steps": None}), 100)
+    assert "all updates after it" in note
+
+
+def test_the_warmup_of_a_plateau_begins_below_the_least_learning_rate():
+    settings = {"schedule": "plateau", "warmup_steps": 10, "learning_rate": 0.01, "min_learning_rate": 0.005}
+    settings["max_epochs"] = 3
+    schedule = make_schedule(TrainingConfig.model_validate(settings), 64, epoch_updates=100)
+    assert [schedule.rate(step) for step in (1, 4, 10)] == pytest.approx([0.001, 0.004, 0.01])
+    assert schedule.rate(11, reduction=0.1) == 0.005
+
+
 @pytest.mark.parametrize(
     ("schedule", "key", "value"),
     [

@@ -19,6 +19,7 @@ from transformer_mt.errors import TmtError
 from transformer_mt.runtime.device import Machine
 from transformer_mt.runtime.distributed import World
 from transformer_mt.text.vocabulary import BOS
+from transformer_mt.training.ending import candidates
 from transformer_mt.training.optimizer import Optimizer
 from transformer_mt.training.schedules.cosine import cosine
 from transformer_mt.training.state import TrainState
@@ -461,6 +462,28 @@ def test_an_interrupted_and_resumed_run_equals_an_uninterrupted_one(
         {r["step"]: r["loss"] for r in records(tmp_path / name, "validation")} for name in ("whole", "interrupted")
     ]
     assert curves[0] == curves[1]
+
+
+def test_a_run_that_a_limit_ends_where_it_was_interrupted_validates_its_last_updates(numbers: Any, tmp_path: Path):
+    interrupted = numbers.trainer(tmp_path, max_epochs=3)
+    interrupt_at(interrupted, 15, signal.SIGINT)
+    with pytest.raises(TmtError, match="interrupted at step 15;"):
+        interrupted.train()
+    ended = numbers.trainer(tmp_path, max_epochs=3, max_steps=15)
+    state = ended.train()
+    assert (state.stopped, state.validated, state.interrupted) == ("max_steps 15 reached", 15, [])
+    assert candidates(state, ended.settings, ended.run.checkpoints.steps())[0].steps == [15]
+    assert [record["step"] for record in records(tmp_path, "validation")] == [11, 15]
+    again = numbers.trainer(tmp_path, max_epochs=3, max_steps=15)
+    assert again.train().step == 15
+    assert len(records(tmp_path, "validation")) == 2
+
+
+def test_a_finished_run_with_a_smaller_limit_keeps_its_checkpoints(numbers: Any, tmp_path: Path):
+    numbers.trainer(tmp_path, max_epochs=3, keep_last=3).train()
+    again = numbers.trainer(tmp_path, max_epochs=3, keep_last=1)
+    again.train()
+    assert again.run.checkpoints.steps() == [11, 22, 33]
 
 
 def test_a_checkpoint_of_an_interruption_is_never_one_of_the_last(numbers: Any, tmp_path: Path):

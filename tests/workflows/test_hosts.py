@@ -11,7 +11,8 @@ import pytest
 from transformer_mt.config.schema import Config
 from transformer_mt.data.contents import contents_of, different_parts
 from transformer_mt.data.prepare import prepare
-from transformer_mt.training.run_directory import Found, RunDirectory, facts_of, launcher
+from transformer_mt.training.run_directory import Found, RunDirectory
+from transformer_mt.training.run_facts import facts_of, launcher
 from transformer_mt.workflows.hosts import (
     Program,
     another_version,

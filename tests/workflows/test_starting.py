@@ -266,8 +266,19 @@ def test_with_a_shared_tokenizer_a_model_starts_the_opposite_direction(
     sources, references = ["fünf sechs"], ["five six"]
     before, after = (tmt.load(run).reference_loss(sources, references) for run in ("runs/pieces", "runs/child"))
     assert after.nats < before.nats
-    told = tmt.train(_opposite("runs/pieces")).run  # a finished run is opened again
-    assert tmt.load(told).config.data.direction == "de-en"
+    again = tmt.train(_opposite("runs/pieces"))  # a finished run is opened again
+    assert tmt.load(again.run).config.data.direction == "de-en"
+
+
+def test_a_parent_that_translates_nothing_of_it_does_not_become_the_model(work: Path) -> None:
+    """It would win by copied names and numbers over a model that has hardly learned anything."""
+    nothing = {"learning_rate": 1e-9, "max_steps": 2, "bleu_sentences": 5}
+    config = _opposite("runs/pieces")
+    report = tmt.train(config, overrides=[f"training.{key}={value}" for key, value in nothing.items()])
+    assert [0] not in [one.steps for one in report.compared]
+    assert report.shipped == [2]
+    same = tmt.train(child("runs/pieces", "same", training=nothing))
+    assert [0] in [one.steps for one in same.compared], "a parent of the same languages is a candidate"
 
 
 def test_a_tokenizer_does_not_read_the_language_of_the_other_side(work: Path) -> None:

@@ -14,12 +14,12 @@ class Section(BaseModel):
 
 
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
-Positive = Annotated[int, Field(ge=1)]
+Positive = Annotated[int, Field(ge=1, lt=2**63)]
 Width = Annotated[int, Field(ge=1, le=1_048_576)]  # of a layer; a larger number is a typing error
 Depth = Annotated[int, Field(ge=1, le=1_000)]  # layers
 SEEDS = 2**63  # a seed is less
 Seed = Annotated[int, Field(ge=0, lt=SEEDS)]
-NonNegative = Annotated[int, Field(ge=0)]
+NonNegative = Annotated[int, Field(ge=0, lt=2**63)]
 Item = TypeVar("Item")
 Many = Annotated[tuple[Item, ...], Field(strict=False)]  # a list in YAML; its items are strict
 LANGUAGE = r"^[a-z]{2,3}$"

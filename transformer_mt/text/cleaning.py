@@ -61,6 +61,15 @@ def clean_text(
     return shortened
 
 
+def as_written(text: str, rules: CleaningConfig, language: str) -> str:
+    """A reference as a model can write it: what looks the same is the same, and nothing else changes.
+
+    A model that learns from NFC writes no NFD, and none of the invisible characters that cleaning removes.
+    """
+    unseen = {"unicode": "off" if rules.unicode == "off" else "NFC", "whitespace": "off", "max_repeats": 0}
+    return clean_text(text, rules.model_copy(update=unseen), language)
+
+
 def _shortened(run: str, longest: int) -> str:
     """A run of one letter, cut to `longest`. soynlp's rule would lengthen a run that is shorter than that."""
     from soynlp.normalizer import repeat_normalize

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from transformer_mt.config.training import TrainingConfig
 from transformer_mt.reporting.table import duration
 from transformer_mt.training.running_loss import Totals
+from transformer_mt.training.schedules.base import ends_with
 from transformer_mt.training.state import TrainState
 
 PARENT = "parent"  # a candidate: the model that training started from
@@ -118,3 +120,21 @@ def reason(measured: Sequence[Candidate]) -> str:
     if any(one.loss == best.loss for one in equal):
         return "no other is better"
     return "lowest validation loss" if best.bleu is None else "equal validation BLEU, lower loss"
+
+
+def how_to_train_on(state: TrainState, settings: TrainingConfig) -> str:
+    """What to do for a longer training, when this one has reached a limit."""
+    limit, end = state.stopped.split(" ")[0], ends_with(settings)
+    reached = {"max_steps": state.step, "max_epochs": state.latest_epoch}
+    limits = [limit, *(key for key, done in reached.items() if done >= (getattr(settings, key) or math.inf))]
+    if settings.decay_steps is not None and state.step >= settings.decay_steps:
+        end = limit
+        limits.append("decay_steps")
+    longer = {key: 2 * max(getattr(settings, key), reached.get(key, 0)) for key in limits}
+    more = " ".join(f"--set training.{key}={value}" for key, value in longer.items())
+    if limit == end:  # its learning rate has come to its end
+        return f"for a longer run, start again with --fresh {more}"
+    if limit == "max_minutes" and end:
+        shorter = f"--set training.{end}={reached[end]}"
+        return f"the learning rate has not come to its end; start again with --fresh {shorter}"
+    return f"to train on, repeat the command with {more}"

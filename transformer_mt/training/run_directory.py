@@ -4,31 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import platform
-import subprocess
-import sys
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from transformer_mt.config.load import CONFIG, differences, dump_config, load_config
 from transformer_mt.config.schema import Config
-from transformer_mt.errors import TmtError, from_os_error, without_credentials
+from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.lock import HeldError, lock
 from transformer_mt.files.replace import recover_all, replace_text
 from transformer_mt.files.system import IS_WINDOWS
 from transformer_mt.training.checkpoint import Checkpoints
 from transformer_mt.training.ending import Candidate
+from transformer_mt.training.run_facts import changed_files
 
 FACTS, MODEL, STEPS = "run.json", "model", ".steps"
 IN_PYTHON, FRESH = " (in Python: run_dir)", "--fresh (in Python: fresh=True)"
-PACKAGES = ("torch", "numpy", "sentencepiece", "spacy", "soynlp", "torchtext", "sacrebleu", "safetensors")
 # Keys that may change when a run continues: when it ends, what it saves and shows, and where it runs.
 CHANGEABLE = (
     "training.max_epochs",
@@ -130,6 +124,15 @@ class RunDirectory:
         """Write what the model is made of, for `final_model`."""
         replace_text(self.model / STEPS, json.dumps(final.to_json()))
 
+    @property
+    def finished_step(self) -> int | None:
+        """With which update the run ended the last time; None if it never has."""
+        return next((one.get("step") for one in reversed(self._ends(self._history()))), None)
+
+    @staticmethod
+    def _ends(history: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        return [one["finished"] for one in history if isinstance(one.get("finished"), dict)]
+
     def record_finish(self, step: int, final: FinalModel) -> None:
         """Write to run.json when the training ended at this step, and which model it made.
 
@@ -137,8 +140,7 @@ class RunDirectory:
         of the run that finished last (`decoding.finding`).
         """
         history = self._history()
-        earlier = [one["finished"] for one in history if isinstance(one.get("finished"), dict)]
-        known = [one["time"] for one in earlier if one.get("step") == step]
+        known = [one["time"] for one in self._ends(history) if one.get("step") == step]
         when = known[-1] if known else round(time.time(), 2)
         finished = {"time": when, "step": step, "run": self.folder.resolve().name, "model": final.to_json()}
         history = history or [{}]
@@ -189,6 +191,9 @@ class RunDirectory:
             self._require_run()
             self.lock()
             history = self._history()
+            if not history and self.checkpoints.steps():  # it says what the checkpoints were trained on
+                remedy = f"Bring the old file back, or start again with {FRESH} (the previous run is moved to NAME.1)."
+                raise TmtError("the file is damaged", place=self.folder / FACTS, remedy=remedy)
             changed = self.require_same(config)
             if (self.folder / CONFIG).exists():
                 self.require_same_corpus(facts)
@@ -300,35 +305,6 @@ class RunDirectory:
         return changed
 
 
-def changed_files(old: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]:
-    """The files of a corpus that have other contents, are new, are gone, or are read in another order.
-
-    old, facts: with the key `corpus` of `Prepared.identity`. Files may have moved. Empty if `old` is damaged
-    """
-    before, now = _contents(old), _contents(facts)
-    if not before or [one for _, one in before] == [one for _, one in now]:
-        return []
-    counts_before, counts_now = (Counter(one for _, one in files) for files in (before, now))
-    new, gone = counts_now - counts_before, counts_before - counts_now
-    changed = [one[0] for one in now if one[1] in new and one not in before]
-    changed += [one[0] for one in before if one[1] in gone and one not in now]
-    return list(dict.fromkeys(changed)) or ["the same files, in another order or number"]
-
-
-def _contents(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Path and contents of each corpus file, in the order in which they are read; empty if the facts are damaged.
-
-    The contents are a checksum, or of a file at an address without one, what is known of it.
-    """
-    try:
-        return [
-            (str(file["path"]), str(file["sha256"] or f"{file['path']} {file.get('version')} {file.get('size')}"))
-            for file in facts["corpus"]
-        ]
-    except (TypeError, KeyError):
-        return []
-
-
 class Found(NamedTuple):
     """What a machine has on its disk of a run: the identity of the run and the step of its newest checkpoint.
 
@@ -340,58 +316,3 @@ class Found(NamedTuple):
     run: str = ""
     step: int = -1
     is_another: bool = False
-
-
-def facts_of(
-    corpus: list[dict[str, Any]], tokenizers: str = "", processes: int = 1, launchers: Sequence[str] = ()
-) -> dict[str, Any]:
-    """What is needed to repeat a run, besides its config: versions, git state, machine, command, corpus checksums.
-
-    corpus:    its files, each with `path` and `sha256`
-    tokenizers: their checksum
-    processes: number of training processes
-    launchers: see `launcher`
-    """
-    packages = dict.fromkeys(("transformer_mt", *PACKAGES), "not installed")
-    for name in packages:
-        with suppress(PackageNotFoundError):
-            packages[name] = version(name)
-    return {
-        "started": time.strftime("%Y-%m-%d %H:%M:%S"),
-        "command": [without_credentials(argument) for argument in sys.argv],
-        "processes": processes,
-        **({"launchers": list(launchers)} if launchers else {}),
-        "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}",
-        "packages": packages,
-        "git": _git_state(),
-        "corpus": corpus,
-        "tokenizers": tokenizers,
-    }
-
-
-def launcher() -> str:
-    """Identifies the `torchrun` that started this process; empty without one.
-
-    It stays the same if `torchrun` starts its processes again.
-    """
-    if "TORCHELASTIC_RUN_ID" not in os.environ:
-        return ""
-    parent = os.getppid()
-    try:  # field 22 is the time when it started; the name in field 2 may have spaces
-        started = Path(f"/proc/{parent}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
-    except (OSError, IndexError):  # no Linux
-        started = ""
-    return f"{platform.node()} {parent} {started}".strip()
-
-
-def _git_state() -> str:
-    """The commit of the code, with `+changes` if files differ from it; `none` outside of a repository."""
-    here = Path(__file__).parent
-    try:
-        described = subprocess.run(
-            ["git", "describe", "--always", "--dirty=+changes"], cwd=here, capture_output=True, text=True, timeout=10
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return "none"
-    return described.stdout.strip() or "none"

@@ -107,7 +107,10 @@ class Trainer:
                 self.state.start_from_parent()
                 self._validate()
             self.state.stopped = reason_to_stop(self.state, self.settings)
-            if self.state.stopped:
+            if self.state.stopped and self.state.validated != self.state.step:  # interrupted, and ends there by a limit
+                self.state.interrupted = [step for step in self.state.interrupted if step != self.state.step]
+                self._validate()
+            elif self.state.stopped:
                 self.events.say("training is already complete")
             with StopSignal(NOTICE if self.world.is_main else "", alone=self.world.size == 1) as stop:
                 while not self.state.stopped:
@@ -345,7 +348,8 @@ class Trainer:
         if checkpoint is None:
             return False
         self._load(checkpoint)
-        if not self.damaged:  # a killed process may have written the last checkpoint, and not removed old ones
+        complete = reason_to_stop(self.state, self.settings)  # then its model may need any of them
+        if not self.damaged and not complete:  # a killed process may have saved the last one, and not removed old ones
             self.world.from_main(self._remove_old)
         self._restore_place()
         state, size = self.state, self.world.size

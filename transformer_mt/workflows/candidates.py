@@ -23,6 +23,7 @@ from transformer_mt.evaluation.scores import score
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import Machine
 from transformer_mt.runtime.weights import load_weights
+from transformer_mt.text.cleaning import as_written
 from transformer_mt.text.codec import Codec
 from transformer_mt.training.ending import Candidate
 from transformer_mt.training.validation import BleuOf, BleuResult, Sample, Validation
@@ -144,16 +145,12 @@ class Scorer:
         world, places = self.machine.world, [place for some in of.values() for place in some]
         count = len(places)
 
+        def bleu(translated: Mapping[int, str], some: Sequence[int], language: str) -> float:
+            expected = [as_written(references[place], self.config.data.cleaning, language) for place in some]
+            return score([translated[place] for place in some], expected, language, ["bleu"])["bleu"].value
+
         def scores(translated: Mapping[int, str]) -> dict[str, float]:
-            return {
-                name: score(
-                    [translated[place] for place in some],
-                    [references[place] for place in some],
-                    Direction.of(name).target,
-                    ["bleu"],
-                )["bleu"].value
-                for name, some in of.items()
-            }
+            return {name: bleu(translated, some, Direction.of(name).target) for name, some in of.items()}
 
         def bleu_of(model: Transformer) -> BleuResult:
             translated = dict(zip(places, world.split_work(places, lambda own: translate(model, own)), strict=True))

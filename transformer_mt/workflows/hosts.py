@@ -30,7 +30,8 @@ from transformer_mt.errors import TmtError
 from transformer_mt.files.checksum import sha256_of
 from transformer_mt.runtime.distributed import World, host_name
 from transformer_mt.runtime.transfer import copy_folder
-from transformer_mt.training.run_directory import PACKAGES, Found, RunDirectory, launcher
+from transformer_mt.training.run_directory import Found, RunDirectory
+from transformer_mt.training.run_facts import PACKAGES, launcher
 from transformer_mt.workflows.parents import parent_of
 from transformer_mt.workflows.prepare import prepare_with
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from transformer_mt.errors import TmtError
 from transformer_mt.evaluation.scores import check_parallel
 from transformer_mt.files.lines import lines_of, path_of, printable
 from transformer_mt.reporting.notes import note
+from transformer_mt.text.cleaning import as_written
 
 File = Path | None
 
@@ -41,14 +42,17 @@ class TestFiles:
 class TestSet:
     """Sentences and their references.
 
-    key:     name in scores.json; empty for a pipe, which is not stored there
-    sources: empty if they are not known
+    key:        name in scores.json; empty for a pipe, which is not stored there
+    sources:    empty if they are not known
+    references: as the model can write them (`cleaning.as_written`)
+    written:    makes translations by other programs comparable with these
     """
 
     name: str
     key: str
     sources: list[str]
     references: list[str]
+    written: Callable[[str], str] = str
 
 
 def check_files(split: str | None, files: TestFiles) -> None:
@@ -66,12 +70,14 @@ def check_files(split: str | None, files: TestFiles) -> None:
 def test_set_of(config: Config | None, split: str | None, files: TestFiles, direction: Direction | None) -> TestSet:
     """The test set in the files, or a split of the model's data; of several directions, the pairs of this one."""
     source, reference = files.source, files.reference
+    written = _writing(config, direction)
     if reference is not None:
         key = printable(reference.resolve()) if reference.is_file() else ""
         if key and config is not None and config.data.directions is not None:
             key += f" {direction}"
         places = printable(reference), key
-        test_set = TestSet(*places, _sentences(source) if source else [], _sentences(reference))
+        references = _comparable(_sentences(reference), written, printable(reference))
+        test_set = TestSet(*places, _sentences(source) if source else [], references, written)
         if source is not None:
             check_parallel(test_set.sources, str(source), test_set.references, str(reference))
         return test_set
@@ -79,14 +85,33 @@ def test_set_of(config: Config | None, split: str | None, files: TestFiles, dire
     prepared, name = _split_of(config, split)
     texts = prepared.raw(name)
     if config.data.directions is None:
-        return TestSet(name, name, *texts)
+        return TestSet(name, name, texts[0], _comparable(texts[1], written, name), written)
     own = prepared.places(name).get(str(direction), [])
     if not own:
         remedy = "Choose another split, or name files:  --source FILE --reference FILE"
         raise TmtError(f"{name} has no pairs of {direction}", place=prepared_folder(config), remedy=remedy)
     name = f"{name} {direction}"
     sources, references = ([side[place] for place in own] for side in texts)
-    return TestSet(name, name, sources, references)
+    return TestSet(name, name, sources, _comparable(references, written, name), written)
+
+
+def _writing(config: Config | None, direction: Direction | None) -> Callable[[str], str]:
+    """`as_written` with the rules of a model; without one, texts are compared as they are."""
+    if config is None:
+        return str
+    target = (direction or config.data.one_direction).target
+    return lambda text: as_written(text, config.data.cleaning, target)
+
+
+def _comparable(references: list[str], written: Callable[[str], str], name: str) -> list[str]:
+    """The references as the model can write them, with a note if that changes any."""
+    found = list(map(written, references))
+    if changed := sum(one != other for one, other in zip(found, references, strict=True)):
+        note(
+            f"{changed:,} of {len(found):,} references of {name} have invisible characters or another Unicode form than"
+            " the model writes: scored without these differences"
+        )
+    return found
 
 
 def _sentences(file: Path) -> list[str]:
@@ -137,6 +162,6 @@ def _split_of(config: Config, split: str | None) -> tuple[Prepared, str]:
 
 def beside(test_set: TestSet, file: Path) -> list[str]:
     """The lines of a file. Raises TmtError if their number is not that of the references."""
-    lines = _sentences(file)
+    lines = list(map(test_set.written, _sentences(file)))
     check_parallel(lines, str(file), test_set.references, f"the test set {test_set.name}")
     return lines

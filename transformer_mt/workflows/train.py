@@ -19,7 +19,7 @@ from transformer_mt.data.batching import Batches
 from transformer_mt.data.parent import Parent, hashes_for_model
 from transformer_mt.data.prepared import Prepared
 from transformer_mt.decoding.finding import RUNS
-from transformer_mt.decoding.model_directory import save_model_directory
+from transformer_mt.decoding.model_directory import WEIGHTS, save_model_directory
 from transformer_mt.decoding.searches.base import search_name
 from transformer_mt.errors import TmtError, is_out_of_memory
 from transformer_mt.evaluation.report import Report
@@ -33,9 +33,10 @@ from transformer_mt.reporting.table import duration
 from transformer_mt.runtime.device import Machine, process_unchanged, seed_everything, set_up
 from transformer_mt.runtime.distributed import ALONE, World, host_name, join_world
 from transformer_mt.runtime.weights import load_weights, named_weights
-from transformer_mt.training.ending import Candidate, best_of, candidates, reason
+from transformer_mt.training.ending import Candidate, best_of, candidates, how_to_train_on, reason
 from transformer_mt.training.memory import step_bytes
-from transformer_mt.training.run_directory import FinalModel, RunDirectory, facts_of
+from transformer_mt.training.run_directory import FinalModel, RunDirectory
+from transformer_mt.training.run_facts import facts_of
 from transformer_mt.training.schedules.base import ends_with, schedule_notes
 from transformer_mt.training.starting import freeze
 from transformer_mt.training.state import TrainState
@@ -329,8 +330,22 @@ class TrainingJob:
         undamaged, problems = self.run.checkpoints.undamaged()
         for problem in problems:
             self.events.say(f"{problem}: not used for the final model")
+        if not self._parent_translates and undamaged != [0]:
+            undamaged = [step for step in undamaged if step]  # its BLEU is that of copied names and numbers
         among = candidates(state, self.config.training, undamaged)
+        if not (self.run.model / WEIGHTS).exists():  # lost: it is written again
+            return None, among
+        so_far = self.run.recorded_model() if self.run.finished_step == state.step else None
+        steps = so_far.steps if so_far is not None else []
+        if steps and set(steps) <= set(undamaged) and steps not in [one.steps for one in among]:
+            among.append(Candidate(["model so far"], steps))  # chosen with other settings
         return self.run.final_model(among, self._scorer.criterion), among
+
+    @property
+    def _parent_translates(self) -> bool:
+        """Whether the parent translates what this model learns to translate, at least in part."""
+        learned = set(map(str, self.config.data.all_directions))
+        return self.parent is None or not learned.isdisjoint(self.parent.direction.split(", "))
 
     def _write_model(self, final: FinalModel) -> None:
         weights = self.run.checkpoints.mean_weights(final.steps)
@@ -348,7 +363,7 @@ class TrainingJob:
         events.say(f"model      {run.model} ({final.made_of}{kept}{why})")
         events.say(f"plots      {run.folder / PLOTS}")
         events.say(f"next       {program_name()} translate --model {quoted(run.folder)}")
-        events.say(f"           {self._how_to_train_on(state)}")
+        events.say(f"           {how_to_train_on(state, self.config.training)}")
         events.draw()
         reached = {"step": state.step, "reason": state.stopped, "seconds": round(state.seconds, 1)}
         events.record("finished", **reached, averaged=final.steps, shipped=final.to_json())
@@ -374,13 +389,3 @@ class TrainingJob:
         return (
             f"{spent}, best valid {f'BLEU {-state.best:.2f} (greedy search)' if by_bleu else f'loss {state.best:.3f}'}"
         )
-
-    def _how_to_train_on(self, state: TrainState) -> str:
-        limit, end = state.stopped.split(" ")[0], ends_with(self.config.training)
-        more = f"--set training.{limit}={2 * getattr(self.config.training, limit)}"
-        if limit == end:  # its learning rate has come to its end
-            return f"for a longer run, start again with --fresh {more}"
-        if limit == "max_minutes" and end:
-            reached = state.latest_epoch if end == "max_epochs" else state.step
-            return f"the learning rate has not come to its end; start again with --fresh --set training.{end}={reached}"
-        return f"to train on, repeat the command with {more}"

@@ -22,7 +22,7 @@ from transformer_mt.files.lines import path_of
 from transformer_mt.files.lock import HeldError, lock
 from transformer_mt.files.replace import replace_text
 from transformer_mt.reporting.table import duration
-from transformer_mt.training.run_directory import changed_files
+from transformer_mt.training.run_facts import changed_files
 from transformer_mt.training.supervisor import Supervisor
 from transformer_mt.workflows.data_report import short_report
 from transformer_mt.workflows.interruption import interrupted_error

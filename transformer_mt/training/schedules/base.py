@@ -91,6 +91,12 @@ def schedule_notes(training: TrainingConfig, epoch_updates: int) -> list[str]:
             f"training ends with update {int(last):,} and the schedule with update {end_of_schedule:,}, so the learning"
             " rate does not come to its end, which costs BLEU; let both end together"
         )
+    if end_of_schedule is not None and end_of_schedule < last and not training.min_learning_rate:
+        more = "all updates" if last == math.inf else f"the {int(last) - end_of_schedule:,} updates"
+        notes.append(
+            f"the schedule ends with update {end_of_schedule:,}, and {more} after it have the learning rate 0, so they"
+            " change nothing; let both end together, or set training.min_learning_rate"
+        )
     if training.max_minutes is not None and (end := cls.ends_with(training)):
         notes.append(
             f"if training.max_minutes {training.max_minutes:g} ends the training before training.{end}, the learning"

@@ -15,7 +15,8 @@ class Plateau(Schedule):
     keys = ("min_learning_rate", "plateau_factor", "plateau_patience")
 
     def rate(self, step: int, reduction: float = 1.0) -> float:
-        return max(self.training.min_learning_rate, reduction * constant(step, self.peak, self.warmup))
+        least = self.training.min_learning_rate if step > self.warmup else 0.0  # the warmup begins below it
+        return max(least, reduction * constant(step, self.peak, self.warmup))
 
 
 def plateau_after(

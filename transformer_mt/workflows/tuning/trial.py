@@ -16,7 +16,8 @@ from transformer_mt.data.prepared import Prepared, settings_of
 from transformer_mt.errors import MachineError, TmtError
 from transformer_mt.reporting.events import Events
 from transformer_mt.runtime.device import Machine, set_up
-from transformer_mt.training.run_directory import RunDirectory, facts_of
+from transformer_mt.training.run_directory import RunDirectory
+from transformer_mt.training.run_facts import facts_of
 from transformer_mt.training.supervisor import Supervisor
 from transformer_mt.workflows.batches import batches_of
 from transformer_mt.workflows.parents import parent_of

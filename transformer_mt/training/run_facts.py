@@ -1,0 +1,103 @@
+"""What a run records of each of its starts: versions, machine and corpus; and whether the corpus is still the same."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from transformer_mt.errors import without_credentials
+
+PACKAGES = ("torch", "numpy", "sentencepiece", "spacy", "soynlp", "torchtext", "sacrebleu", "safetensors")
+
+
+def changed_files(old: Mapping[str, Any], facts: Mapping[str, Any]) -> list[str]:
+    """The files of a corpus that have other contents, are new, are gone, or are read in another order.
+
+    old, facts: with the key `corpus` of `Prepared.identity`. Files may have moved. Empty if `old` is damaged
+    """
+    before, now = _contents(old), _contents(facts)
+    if not before or [one for _, one in before] == [one for _, one in now]:
+        return []
+    counts_before, counts_now = (Counter(one for _, one in files) for files in (before, now))
+    new, gone = counts_now - counts_before, counts_before - counts_now
+    changed = [one[0] for one in now if one[1] in new and one not in before]
+    changed += [one[0] for one in before if one[1] in gone and one not in now]
+    return list(dict.fromkeys(changed)) or ["the same files, in another order or number"]
+
+
+def _contents(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Path and contents of each corpus file, in the order in which they are read; empty if the facts are damaged.
+
+    The contents are a checksum, or of a file at an address without one, what is known of it.
+    """
+    try:
+        return [
+            (str(file["path"]), str(file["sha256"] or f"{file['path']} {file.get('version')} {file.get('size')}"))
+            for file in facts["corpus"]
+        ]
+    except (TypeError, KeyError):
+        return []
+
+
+def facts_of(
+    corpus: list[dict[str, Any]], tokenizers: str = "", processes: int = 1, launchers: Sequence[str] = ()
+) -> dict[str, Any]:
+    """What is needed to repeat a run, besides its config: versions, git state, machine, command, corpus checksums.
+
+    corpus:    its files, each with `path` and `sha256`
+    tokenizers: their checksum
+    processes: number of training processes
+    launchers: see `launcher`
+    """
+    packages = dict.fromkeys(("transformer_mt", *PACKAGES), "not installed")
+    for name in packages:
+        with suppress(PackageNotFoundError):
+            packages[name] = version(name)
+    return {
+        "started": time.strftime("%Y-%m-%d %H:%M:%S"),
+        "command": [without_credentials(argument) for argument in sys.argv],
+        "processes": processes,
+        **({"launchers": list(launchers)} if launchers else {}),
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "packages": packages,
+        "git": _git_state(),
+        "corpus": corpus,
+        "tokenizers": tokenizers,
+    }
+
+
+def launcher() -> str:
+    """Identifies the `torchrun` that started this process; empty without one.
+
+    It stays the same if `torchrun` starts its processes again.
+    """
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        return ""
+    parent = os.getppid()
+    try:  # field 22 is the time when it started; the name in field 2 may have spaces
+        started = Path(f"/proc/{parent}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
+    except (OSError, IndexError):  # no Linux
+        started = ""
+    return f"{platform.node()} {parent} {started}".strip()
+
+
+def _git_state() -> str:
+    """The commit of the code, with `+changes` if files differ from it; `none` outside of a repository."""
+    here = Path(__file__).parent
+    try:
+        described = subprocess.run(
+            ["git", "describe", "--always", "--dirty=+changes"], cwd=here, capture_output=True, text=True, timeout=10
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return "none"
+    return described.stdout.strip() or "none"
