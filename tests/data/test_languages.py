@@ -97,6 +97,19 @@ def test_wrong_pairs_are_reported_and_dropped_on_request(workshop: Any, tmp_path
     assert dropped.foreign[0].checked == len(pairs)
 
 
+def test_a_test_set_with_its_sources_as_references_is_reported(workshop: Any, tmp_path: Path, sentences: Pairs) -> None:
+    """Its score would say how well a model copies."""
+    copied = [(source, source) for source, _ in sentences[-20:]]
+    report = _report(workshop, _splits(tmp_path, train=sentences[:50], validation=sentences[-40:-20], test=copied))
+    (found,) = (one for one in report.foreign if one.wrong)
+    assert found.others["target"] == {"de": 20}
+    intended = {"identical": False}
+    report = _report(
+        workshop, _splits(tmp_path, train=sentences[:50], validation=sentences[-40:-20], test=copied), cleaning=intended
+    )
+    assert not any(one.wrong for one in report.foreign)
+
+
 def test_true_pairs_are_not_reported(workshop: Any, tmp_path: Path, sentences: Pairs) -> None:
     corpus = {"kind": "tsv", "files": _table(tmp_path / "a.tsv", sentences)}
     report = _report(workshop, corpus, cleaning={"language": "drop"})

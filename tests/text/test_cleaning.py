@@ -62,6 +62,8 @@ def test_a_language_may_have_three_letters(short: str, long: str) -> None:
 
 def test_joiners_stay_in_languages_that_spell_with_them() -> None:
     assert clean_text("می\u200cخواهم", DEFAULT, "fa") == "می\u200cخواهم"
+    for language in ("as", "or", "sa", "ku", "ug"):
+        assert clean_text("ক\u09cd\u200dষ\u200b", DEFAULT, language) == "ক\u09cd\u200dষ"
     assert clean_text("a\u200cb\u200b", DEFAULT, "en") == "ab"
 
 
