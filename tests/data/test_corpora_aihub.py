@@ -140,6 +140,27 @@ def test_a_folder_is_read_in_name_order_without_temporary_files(tmp_path: Path) 
     assert [file.name for file in corpus.files()] == ["1(1).xlsx", "1(2).xlsx", "3.json"]
 
 
+def test_links_to_folders_are_followed_and_hidden_folders_are_not_read(tmp_path: Path) -> None:
+    folder, elsewhere = tmp_path / "corpus", tmp_path / "elsewhere"
+    for place in (folder / ".hidden", elsewhere):
+        place.mkdir(parents=True)
+        _workbook(place / "1.xlsx", [HEADER, *ROWS])
+    (folder / "Training").symlink_to(elsewhere)
+    assert _sides(_corpus(folder)) == PAIRS
+
+
+def test_files_of_a_folder_that_are_not_read_are_reported(tmp_path: Path) -> None:
+    _workbook(tmp_path / "1.xlsx", [HEADER, *ROWS])
+    for name in ("2.zip", "3.tsv", "terms.pdf"):
+        (tmp_path / name).write_bytes(b"PK")
+    corpus = _corpus(tmp_path)
+    assert _sides(corpus) == PAIRS
+    (skipped,) = corpus.skipped()
+    assert (skipped.place, skipped.rows, skipped.what) == (str(tmp_path), 2, "file")
+    assert skipped.reason == "kind: aihub does not read 2.zip | 3.tsv"
+    assert "Unpack" in skipped.remedy
+
+
 @pytest.mark.parametrize("suffix", ["xlsx", "csv", "json"])
 def test_missing_columns_are_reported_with_the_columns_found(tmp_path: Path, suffix: str) -> None:
     file = tmp_path / f"a.{suffix}"

@@ -254,6 +254,56 @@ def test_files_of_two_regions_of_a_language_are_both_read(tmp_path: Path) -> Non
     assert all(name in error.message for name in ("news.de_AT", "news.en_GB")), "nothing is left out in silence"
 
 
+@pytest.mark.parametrize(("first", "second"), [("a.de", "a.de.gz"), ("a.DE", "a.de"), ("a.de_AT", "a.de_AT.xz")])
+def test_two_files_of_one_name_are_refused(tmp_path: Path, first: str, second: str) -> None:
+    """One of them would replace the other, and its lines may be others."""
+    _lines(tmp_path / "a.en", "one")
+    for name in (first, second, "note.md", "note.md.gz"):
+        _lines(tmp_path / name, "eins")
+    if len(list(tmp_path.iterdir())) < 5:
+        pytest.skip("this file system takes both names for one")
+    error = _error(_corpus(kind="text", files=str(tmp_path)))
+    assert "two files for a.de" in error.message
+    assert f"{tmp_path / first}, {tmp_path / second}" in error.message
+
+
+def test_files_in_hidden_folders_are_not_read(tmp_path: Path) -> None:
+    visible = tmp_path / ".cache" / "corpus"
+    _parallel(visible)
+    for language in ("de", "en"):
+        _lines(visible / ".ipynb_checkpoints" / f"a-checkpoint.{language}", "alt")
+    assert _sides(_corpus(kind="text", files=str(visible))) == PAIRS
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as opened:
+        for file in visible.rglob("*.*"):
+            opened.write(file, file.relative_to(visible))
+    assert _sides(_corpus(kind="text", files=str(tmp_path / "a.zip"))) == PAIRS
+
+
+def test_links_to_folders_are_followed_once(tmp_path: Path) -> None:
+    _parallel(tmp_path / "elsewhere")
+    folder = tmp_path / "corpus"
+    _lines(folder / "c.de", "vier")
+    _lines(folder / "c.en", "four")
+    (folder / "here").symlink_to(tmp_path / "elsewhere")
+    (folder / "again").symlink_to(tmp_path / "elsewhere" / "more")
+    (tmp_path / "elsewhere" / "loop").symlink_to(folder)
+    assert sorted(_sides(_corpus(kind="text", files=str(folder)))) == sorted([*PAIRS, ("vier", "four")])
+
+
+def test_files_in_another_compression_are_reported(tmp_path: Path) -> None:
+    _parallel(tmp_path)
+    for name in ("c.de.bz2", "c.en.bz2", "a.de.zip", "c.fr.bz2"):
+        _lines(tmp_path / name, "packed")
+    corpus = _corpus(kind="text", files=str(tmp_path))
+    assert _sides(corpus) == PAIRS
+    (skipped,) = corpus.skipped()
+    assert (skipped.place, skipped.rows, skipped.what) == (str(tmp_path), 2, "file")
+    assert "c.de.bz2 | c.en.bz2" in skipped.reason
+    for name in ("a.de", "a.en", "more/b.de-en.de_DE", "more/b.de-en.en"):
+        (tmp_path / name).unlink()
+    assert "Unpack files such as a.de.zip" in _error(_corpus(kind="text", files=str(tmp_path))).remedy
+
+
 def test_names_with_brackets_and_sets_of_characters(tmp_path: Path) -> None:
     for number, (source, target) in enumerate(PAIRS):
         _lines(tmp_path / f"news[{number}].de", source)

@@ -119,6 +119,8 @@ def test_references_that_stand_in_training_are_reported(rule: str, outcome: str,
 def test_skipped_rows_are_reported() -> None:
     passed = [{"place": "a.tsv", "rows": 2, "reason": "too many columns", "remedy": "Quote.", "first": ["a.tsv:3"]}]
     assert _only(passed=passed) == ("a.tsv: 2 rows not read: too many columns", "Quote.", ("a.tsv:3",))
+    files = [{"place": "folder", "rows": 1, "reason": "packed: a.bz2", "what": "file"}]
+    assert _only(passed=files) == ("folder: 1 file not read: packed: a.bz2", "", ())
 
 
 def test_pairs_are_shown_whole_in_the_width_of_the_terminal() -> None:

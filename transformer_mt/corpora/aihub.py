@@ -17,13 +17,16 @@ from pydantic import Field, field_validator
 
 from transformer_mt.config.corpus import CorpusConfig, SplitConfig
 from transformer_mt.config.section import Many
-from transformer_mt.corpora.base import WHOLE, Corpus, Pair
+from transformer_mt.corpora.base import WHOLE, Corpus, Pair, SkippedRows
 from transformer_mt.corpora.tables import Skip, csv_rows, listed, of_one_width, parse_json
 from transformer_mt.corpora.workbook import HEADER_ROWS, Header, Row, pair_of, titles, workbook_pairs
 from transformer_mt.errors import TmtError, at
+from transformer_mt.files.folder import files_below
 from transformer_mt.files.lines import check_exists, check_head, path_of, read_lines
 
 SUFFIXES = (".xlsx", ".json", ".csv")
+_PACKED = (".zip", ".7z", ".rar", ".tar", ".tgz", ".gz", ".alz", ".egg")
+_OTHERS = (*_PACKED, ".xls", ".tsv", ".jsonl")  # that may contain pairs
 _LONGEST = 1 << 28  # bytes; a JSON file may be a single line
 _TRANSLATION = ("번역문", "최종번역문")
 _NAMES = {  # that the column of a language can have, most likely name first
@@ -74,6 +77,11 @@ class AihubCorpus(Corpus):
     def read(self, split: str) -> Iterator[Pair]:
         source, target = (_NAMES.get(code, (*_TRANSLATION, code)) for code in (self.source, self.target))
         names = source, target
+        for folder in filter(Path.is_dir, map(path_of, self.options.files)):
+            if others := [file for file in _inside(folder) if file.suffix.lower() in _OTHERS]:
+                reason = f"kind: aihub does not read {listed([file.name for file in others])}"
+                remedy = "Unpack archives if their files are not here yet; save tables as .xlsx or .csv."
+                self.skip(SkippedRows(str(folder), len(others), reason, remedy, what="file"))
         for file in self.sources():
             check_head(file)
             if file.suffix.lower() == ".xlsx":
@@ -92,13 +100,18 @@ def _files_at(given: Path) -> list[Path]:
             remedy = "Save an .xls workbook as .xlsx; unpack a .zip; for other formats use kind: tsv or text."
             raise TmtError(f"not a file from AI Hub: it must end in {', '.join(SUFFIXES)}", place=given, remedy=remedy)
         return [given]
-    inside = [file for file in given.rglob("*") if file.is_file() and not file.name.startswith(("~$", "."))]
+    inside = _inside(given)
     found = [file for file in inside if file.suffix.lower() in SUFFIXES]
     if not found:
-        packed = any(file.suffix.lower() == ".zip" for file in inside)
-        remedy = "Unpack the .zip files there." if packed else "Put AI Hub's files there, as data/README.md describes."
+        packed = next((f"Unpack the {one.suffix} files there." for one in inside if one.suffix.lower() in _PACKED), "")
+        remedy = packed or "Put AI Hub's files there, as data/README.md describes."
         raise TmtError(f"the folder contains no {', '.join(SUFFIXES)} files", place=given, remedy=remedy)
     return sorted(found, key=lambda file: unicodedata.normalize("NFC", str(file)))
+
+
+def _inside(folder: Path) -> list[Path]:
+    """The files in a folder, without those of an open Excel."""
+    return [file for file in files_below(folder) if not file.name.startswith("~$")]
 
 
 def _workbook_pairs(file: Path, names: Names, skip: Skip) -> Iterator[Pair]:

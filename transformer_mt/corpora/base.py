@@ -42,12 +42,13 @@ class Pair(NamedTuple):
 
 
 class SkippedRows(NamedTuple):
-    """Rows that are not pairs and were skipped.
+    """Rows that are not pairs and were skipped, or files of a folder.
 
-    place:  the file, or the sheet of a workbook
+    place:  the file, the sheet of a workbook, or the folder
     reason: why they were skipped
     remedy: what to do if they are pairs
     first:  the places of the first ones
+    what:   `row` or `file`
     """
 
     place: str
@@ -55,6 +56,7 @@ class SkippedRows(NamedTuple):
     reason: str = ""
     remedy: str = ""
     first: tuple[str, ...] = ()
+    what: str = "row"
 
 
 class Corpus(ABC):

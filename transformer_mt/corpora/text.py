@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
 from transformer_mt.config.section import Many, Section
-from transformer_mt.corpora.base import EncodedOptions, FilesCorpus, Pair, files_like
+from transformer_mt.corpora.base import EncodedOptions, FilesCorpus, Pair, SkippedRows, files_like
 from transformer_mt.corpora.parts import Part, Texts, cut_lines, lines_in
+from transformer_mt.corpora.tables import listed
 from transformer_mt.errors import TmtError, at
 from transformer_mt.files.address import Address, is_address, is_pattern, names_in
+from transformer_mt.files.folder import files_below, is_hidden
 from transformer_mt.files.lines import check_exists, path_of, read_lines
 from transformer_mt.files.opening import COMPRESSED, members
+
+_UNREAD = (".bz2", ".lzma", ".lz", ".lz4", ".br", ".z", ".7z", ".rar", ".zip")  # compressions that nothing here reads
 
 
 def read_parallel(source: Path, target: Path, encoding: str = "utf-8") -> Iterator[Pair]:
@@ -76,17 +80,27 @@ class TextCorpus(FilesCorpus):
             yield from _matched(part.source, part.target)
             return
         for place in files_like(part):
-            inside = parallel_files(place)
+            names = _names_inside(place)
+            inside = _by_language(names, place, (self.source, self.target))
             pairs = _paired(inside.get(self.source, {}), inside.get(self.target, {}), place)
             if not pairs:
+                packed = _packed(names, (self.source, self.target), {})
                 found = ", ".join(sorted(inside)) or "none"
                 raise TmtError(
                     f"no files NAME.{self.source} and NAME.{self.target} in it",
                     place=place,
-                    remedy=f"Endings found that can be languages: {found}. Or name two files:  files: {{source: FILE,"
+                    remedy=(f"Unpack files such as {packed[0]}. " if packed else "")
+                    + f"Endings found that can be languages: {found}. Or name two files:  files: {{source: FILE,"
                     " target: FILE}",
                 )
+            self._skip_packed(_packed(names, (self.source, self.target), inside), place)
             yield from pairs
+
+    def _skip_packed(self, names: Sequence[str], place: Path) -> None:
+        if names:
+            reason = f"their compression is not supported: {listed(names)}"
+            remedy = "Unpack them, or pack them with gzip, xz or zstd."
+            self.skip(SkippedRows(str(place), len(names), reason, remedy, what="file"))
 
     def read_files(self, *files: Path) -> Iterator[Pair]:
         source, target = files
@@ -110,31 +124,57 @@ def parallel_files(place: Path) -> dict[str, dict[str, Path]]:
     A region counts for its language: `NAME.de_AT` is German. If there is a `NAME.de` too, its key is `NAME.*_AT`.
     Raises TmtError if `place` is neither.
     """
+    return _by_language(_names_inside(place), place)
+
+
+def _names_inside(place: Path) -> list[str]:
+    """The files in a folder or .zip archive, relative to it, without hidden ones."""
     if isinstance(place, Address):
-        names = names_in(place)
-    elif place.is_dir():
-        hidden = (one for one in place.rglob("*") if not one.name.startswith("."))
-        names = sorted(one.relative_to(place).as_posix() for one in hidden if one.is_file())
-    elif zipfile.is_zipfile(place):
-        names = [name for name in members(place) if not name.startswith("__MACOSX/")]
-    else:
-        check_exists(place)
-        remedy = "Give a folder or a .zip, or two files:  files: {source: FILE, target: FILE}"
-        raise TmtError("not a folder, and not a .zip archive", place=place, remedy=remedy)
-    found: dict[str, dict[str, Path]] = {}
-    regional: list[tuple[str, str, str, Path]] = []
+        return names_in(place)
+    if place.is_dir():
+        return [file.relative_to(place).as_posix() for file in files_below(place)]
+    if zipfile.is_zipfile(place):
+        names = dict.fromkeys(name for name in members(place) if not name.startswith("__MACOSX/"))
+        return [name for name in names if not is_hidden(PurePath(name))]
+    check_exists(place)
+    remedy = "Give a folder or a .zip, or two files:  files: {source: FILE, target: FILE}"
+    raise TmtError("not a folder, and not a .zip archive", place=place, remedy=remedy)
+
+
+def _by_language(names: Sequence[str], place: Path, wanted: Sequence[str] = ()) -> dict[str, dict[str, Path]]:
+    """As `parallel_files`. Raises TmtError if two files have the same name in one of the `wanted` languages."""
+    same: dict[tuple[str, str, str], list[Path]] = {}
     for name in names:
         plain = Path(name).with_suffix("") if Path(name).suffix.lower() in COMPRESSED else Path(name)
-        if re.fullmatch(r"\.[a-z]{2,3}([-_]\w+)?", plain.suffix, re.IGNORECASE):
-            language = re.split("[-_]", plain.suffix[1:].lower())[0]
-            stem, region = plain.with_suffix("").as_posix(), plain.suffix[1 + len(language) :]
-            if region:
-                regional.append((language, stem, region, place / name))
-            else:
-                found.setdefault(language, {})[stem] = place / name
-    for language, stem, region, path in regional:
+        if parts := _language_of(plain):
+            same.setdefault((parts[0], plain.with_suffix("").as_posix(), parts[1]), []).append(place / name)
+    found: dict[str, dict[str, Path]] = {}
+    for (language, stem, region), paths in sorted(same.items(), key=lambda one: one[0][2] != ""):
+        if len(paths) > 1 and language in wanted:
+            remedy = "Only one of them can be the partner of the other language: move the others out of the folder."
+            two = ", ".join(map(str, paths[:2]))
+            raise TmtError(f"two files for {stem}.{language}{region}: {two}", place=place, remedy=remedy)
         files = found.setdefault(language, {})
-        files[f"{stem}.*{region}" if stem in files else stem] = path
+        files[f"{stem}.*{region}" if region and stem in files else stem] = paths[-1]
+    return found
+
+
+def _language_of(name: PurePath) -> tuple[str, str] | None:
+    """The language in which a name ends, and its region with the character before it: `de` and `_AT`; else None."""
+    if not re.fullmatch(r"\.[a-z]{2,3}([-_]\w+)?", name.suffix, re.IGNORECASE):
+        return None
+    language = re.split("[-_]", name.suffix[1:].lower())[0]
+    return language, name.suffix[1 + len(language) :]
+
+
+def _packed(names: Sequence[str], wanted: Sequence[str], read: dict[str, dict[str, Path]]) -> list[str]:
+    """Files `NAME.de.bz2` whose compression is not supported, unless `NAME.de` is read."""
+    found = []
+    for name in names:
+        plain = PurePath(name).with_suffix("")
+        language = _language_of(plain) if PurePath(name).suffix.lower() in _UNREAD else None
+        if language and language[0] in wanted and plain.with_suffix("").as_posix() not in read.get(language[0], {}):
+            found.append(name)
     return found
 
 

@@ -145,7 +145,11 @@ class DataReport:
 
     def to_json(self) -> dict[str, Any]:
         drops = {rule: [pair._asdict() for pair in pairs] for rule, pairs in self.drops.items()}
-        values = {**asdict(self), "passed": [rows._asdict() for rows in self.passed], "drops": drops}
+        passed = [rows._asdict() for rows in self.passed]
+        for rows in passed:
+            if rows["what"] == "row":  # as older versions wrote it
+                del rows["what"]
+        values = {**asdict(self), "passed": passed, "drops": drops}
         if not self.directions:  # as older versions wrote it
             del values["directions"], values["of_examples"]
         return values

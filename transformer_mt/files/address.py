@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from transformer_mt.errors import TmtError, reason, without_credentials
+from transformer_mt.files.folder import is_hidden
 from transformer_mt.files.receiving import DEFAULT_RETRIES, RetryPolicy
 
 Result = TypeVar("Result")
@@ -208,7 +209,7 @@ def names_in(folder: Address) -> list[str]:
         system, path = filesystem(folder.address)
         system.invalidate_cache()
         inside = (str(PurePosixPath(name).relative_to(path)) for name in system.find(path))
-        return sorted(name for name in inside if not PurePosixPath(name).name.startswith("."))
+        return sorted(name for name in inside if not is_hidden(PurePosixPath(name)))
 
     return patiently(folder, listed)
 

@@ -177,7 +177,7 @@ def remarks(report: DataReport) -> Iterator[Remark]:
     """What is unusual in the data, the most serious first."""
     yield from _mistaken(report)
     for passed in report.passed:
-        text = f"{passed.place}: {counted(passed.rows, 'row')} not read: {passed.reason}"
+        text = f"{passed.place}: {counted(passed.rows, passed.what)} not read: {passed.reason}"
         yield Remark(text, passed.remedy, passed.first)
     for figures in report.foreign:
         yield from _foreign(figures, report.language)

@@ -142,14 +142,14 @@ def _count(entry: dict[str, Any], source: str, target: str, seen: set[int]) -> C
             break
     read, different, more = counted.pairs, len(seen) - before, ""
     if last is not None:
-        share = read / (read + empty + sum(rows.rows for rows in corpus.skipped()))
+        share = read / (read + empty + sum(rows.rows for rows in corpus.skipped() if rows.what == "row"))
         counted.pairs, counted.about = _estimate(corpus, last, read, share), entry["kind"] != "parquet" or share < 1
         more = f", looking at the first {read:,} pairs; `tmt prepare` reads all"
     counted.different = round(different * counted.pairs / max(1, read))
     if empty:
         note(f"{', '.join(map(str, corpus.sources()))}: {empty:,} pairs with an empty side are not counted{more}")
     for rows in corpus.skipped():
-        skipped = f"{rows.rows:,} row{'s' * (rows.rows != 1)} skipped{more}: {rows.reason}. {rows.remedy}"
+        skipped = f"{rows.rows:,} {rows.what}{'s' * (rows.rows != 1)} skipped{more}: {rows.reason}. {rows.remedy}"
         note(f"{rows.place}: {skipped}".rstrip())
     return counted
 
