@@ -502,6 +502,37 @@ def test_files_of_a_folder_that_are_not_read_are_named(capsys: pytest.CaptureFix
     assert "folder: only the tables in it are read, not b.de | b.en" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("README.txt", "These pairs were made by hand.\nLicence: CC0\n"),
+        ("meta.json", '{"name": "our pairs", "licence": "ask the author"}\n'),
+        ("dataset_info.json", '{\n "features": {\n  "de": "string"\n }\n}\n'),
+    ],
+)
+def test_a_folder_may_have_notes_about_its_tables(name: str, content: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for folder in ("tables", "parallel", "empty"):
+        Path(folder).mkdir()
+        Path(folder, name).write_text(content, encoding="utf-8")
+    _table("tables/a.tsv", PAIRS["de", "en"])
+    assert propose_config("tables").pairs == 300
+    assert f"tables/{name}: not read, because" in capsys.readouterr().err
+    for language, side in (("de", 0), ("en", 1)):
+        lines = "".join(f"{pair[side]}\n" for pair in PAIRS["de", "en"])
+        Path(f"parallel/b.{language}").write_text(lines, encoding="utf-8")
+    proposal = propose_config("parallel")
+    assert (_corpus(proposal), proposal.pairs) == ({"kind": "text"}, 300)
+    assert f"parallel: only the parallel files in it are read, not {name}" in capsys.readouterr().err
+    assert _error("empty").place.startswith(f"empty/{name}")
+
+
+def test_a_broken_table_in_a_folder_is_not_left_out() -> None:
+    Path("folder").mkdir()
+    _table("folder/a.tsv", PAIRS["de", "en"])
+    Path("folder/b.tsv").write_text("just one column\n" * 9, encoding="utf-8")
+    assert _error("folder").place == "folder/b.tsv"
+
+
 def test_lines_that_end_with_cr_only() -> None:
     for name, separator in (("a.tsv", "\t"), ("a.csv", ",")):
         Path(name).write_text("".join(f'"{de}"{separator}"{en}"\r' for de, en in PAIRS["de", "en"]), encoding="utf-8")

@@ -68,6 +68,12 @@ def sides_of(contents: Contents, file: Path, source: str | None, target: str | N
     return (second, first) if swapped else (first, second)
 
 
+def is_table(contents: Contents) -> bool:
+    """Whether two columns have sentences or words in several rows, as no description of a corpus has."""
+    cells = contents.columns
+    return sum(len(cells[name]) > 1 and _not_text(contents, name) in ("", _SHORT) for name in cells) > 1
+
+
 def with_true_languages(contents: Contents, file: Path) -> Contents:
     """The contents with the languages of their cells if the names of two columns are exchanged, and a reason.
 

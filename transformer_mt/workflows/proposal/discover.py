@@ -18,11 +18,18 @@ from transformer_mt.errors import TmtError
 from transformer_mt.files.opening import COMPRESSED, open_bytes
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.batches import one_line
-from transformer_mt.workflows.proposal.columns import Side, note_other_languages, sides_of, with_true_languages
+from transformer_mt.workflows.proposal.columns import (
+    Side,
+    is_table,
+    note_other_languages,
+    sides_of,
+    with_true_languages,
+)
 
 MOST_READ = 100_000  # pairs of a file; the number of pairs in a larger one is estimated
 MOST_KEPT = 10_000  # pairs, to measure lengths
 TABLES = (".tsv", ".csv", ".txt", ".jsonl", ".tmx", ".parquet", *SUFFIXES)
+NOTES = (".txt", ".json")  # these may be about the tables, such as README.txt
 
 
 @dataclass
@@ -53,7 +60,7 @@ class Found:
 
 def discover(paths: Sequence[Path], source: str | None, target: str | None) -> Found:
     """The corpora in files and folders. Raises TmtError if they cannot be read, or if it is not clear what they are."""
-    looked = [(path, contents_of(path)) for path in _expanded(paths)]
+    looked = _looked(paths)
     texts = [path for path, found in looked if found.kind == "text" and len(found.columns) == 1]
     if texts:
         looked = [_two_texts(looked, texts)]
@@ -77,19 +84,50 @@ def discover(paths: Sequence[Path], source: str | None, target: str | None) -> F
     return Found(entries, [_count(entry, source, target, seen) for entry in entries], (source, target), reasons)
 
 
-def _expanded(paths: Sequence[Path]) -> list[Path]:
-    """The paths, each once; instead of a folder that has tables, these."""
-    found: dict[Path, Path] = {}
+def _looked(paths: Sequence[Path]) -> list[tuple[Path, Contents]]:
+    """The paths, each once, and what they contain; instead of a folder that has tables, these."""
+    found: dict[Path, tuple[Path, Contents]] = {}
     for path in paths:
-        inside = [one for one in path.iterdir() if not one.name.startswith(("~$", "."))] if path.is_dir() else []
-        tables = sorted(one for one in inside if one.suffix.lower() in TABLES)
-        if tables and (others := sorted(one.name for one in inside if one not in tables)):
-            note(f"{path}: only the tables in it are read, not {listed(others)}")
-        for one in tables or [path]:
+        for one in (_tables_in(path) if path.is_dir() else []) or [path]:
             if one.resolve() in found:
                 note(f"{one}: given twice, and read once")
-            found.setdefault(one.resolve(), one)
+            else:
+                found[one.resolve()] = one, contents_of(one)
     return list(found.values())
+
+
+def _tables_in(folder: Path) -> list[Path]:
+    """The tables in a folder; none if it has parallel files instead."""
+    inside = sorted(one for one in folder.iterdir() if not one.name.startswith(("~$", ".")))
+    named = [one for one in inside if one.suffix.lower() in TABLES]
+    notes = {one: why for one in named if one.suffix.lower() in NOTES and (why := _why_no_table(one))}
+    tables = [one for one in named if one not in notes]
+    if not tables and notes and _is_parallel(folder):
+        note(f"{folder}: only the parallel files in it are read, not {listed([one.name for one in notes])}")
+        return []
+    if not tables:
+        tables, notes = named, {}
+    for one, why in notes.items():
+        note(f"{one}: not read, because other files of this folder can be: {why}")
+    if tables and (others := [one.name for one in inside if one not in named]):
+        note(f"{folder}: only the tables in it are read, not {listed(others)}")
+    return tables
+
+
+def _why_no_table(file: Path) -> str:
+    """Why a file is no table of pairs; "" if it may be one."""
+    try:
+        found = contents_of(file)
+    except TmtError as error:
+        return error.message
+    return "" if is_table(found) else "it is no table of sentence pairs"
+
+
+def _is_parallel(folder: Path) -> bool:
+    try:
+        return bool(contents_of(folder).columns)
+    except TmtError:
+        return False
 
 
 def _two_texts(looked: list[tuple[Path, Contents]], texts: list[Path]) -> tuple[Path, Contents]:
