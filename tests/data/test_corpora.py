@@ -219,6 +219,30 @@ def test_a_sentence_with_unquoted_commas_is_reported(tmp_path: Path, row: str, f
     assert f"the row has {found} columns, but the first row has 2" in error.message
 
 
+def test_csv_as_excel_and_others_write_it(tmp_path: Path) -> None:
+    names = {"kind": "csv", "source_column": "de", "target_column": "en"}
+    file = _file(tmp_path, "sep.csv", "sep=;\r\nde;en\r\neins\rund;one\r\nzwei;two\r\n")
+    corpus = _corpus(files=file, delimiter=";", **names)
+    assert list(corpus.read("all")) == [Pair("eins und", "one", f"{file}:3"), Pair("zwei", "two", f"{file}:4")]
+    for head in ("de, en", '"de", "en"'):
+        file = _file(tmp_path, "space.csv", f'{head}\n"eins, zwei", "one, two"\n')
+        assert _sides(_corpus(files=file, **names)) == [("eins, zwei", "one, two")]
+    file = _file(tmp_path, "plain.csv", 'de,en\neins, "one"\n')
+    assert _sides(_corpus(files=file, **names)) == [("eins", ' "one"')]
+    error = _error(_corpus(files=_file(tmp_path, "b.csv", 'sep=,\nde,en\n"eins,one\n'), **names))
+    assert error.place.endswith("b.csv:3")
+
+
+@pytest.mark.parametrize(("kind", "mark"), [("tsv", "\t"), ("csv", ",")])
+def test_empty_names_at_the_end_of_a_header_do_not_count(tmp_path: Path, kind: str, mark: str) -> None:
+    text = f"de{mark}en{mark}{mark}\neins{mark}one\nzwei{mark}two{mark}note\n"
+    named = _corpus(kind=kind, files=_file(tmp_path, "a", text), source_column="de", target_column="en")
+    assert _sides(named) == PAIRS[:2]
+    text = f"note{mark}de{mark}en\n{mark}eins{mark}one\nzwei{mark}two\n"
+    error = _error(_corpus(kind=kind, files=_file(tmp_path, "b", text), source_column="de", target_column="en"))
+    assert (error.place, "write their separators" in error.remedy) == (str(tmp_path / "b:3"), True)
+
+
 @pytest.mark.parametrize(("kind", "mark"), [("tsv", "\t"), ("csv", ",")])
 def test_rows_with_another_number_of_columns_are_skipped_and_reported(tmp_path: Path, kind: str, mark: str) -> None:
     """A separator inside a sentence would cut the pair in its middle; a line break inside it leaves too few columns."""
@@ -311,8 +335,8 @@ def test_jsonl_prefers_a_key_with_a_dot_in_its_name(tmp_path: Path) -> None:
 
 
 def test_jsonl_null_is_an_empty_side(tmp_path: Path) -> None:
-    file = _file(tmp_path, "a.jsonl", _jsonl([{"source": None, "target": "x"}]))
-    assert _sides(_corpus(kind="jsonl", files=file)) == [("", "x")]
+    file = _file(tmp_path, "a.jsonl", _jsonl([{"source": None, "target": "x"}, {"source": float("nan"), "target": 1}]))
+    assert _sides(_corpus(kind="jsonl", files=file)) == [("", "x"), ("", "1")]
 
 
 @pytest.mark.parametrize(

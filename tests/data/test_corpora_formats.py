@@ -350,6 +350,18 @@ def test_a_zip_with_one_side_or_strange_names(tmp_path: Path) -> None:
     assert sorted(tmp_path.parent.iterdir()) == before
 
 
+def test_a_workbook_or_parquet_file_inside_a_zip_must_be_unpacked(tmp_path: Path) -> None:
+    book = Path(_workbook(tmp_path / "a.xlsx", A=[["eins", "one"]]))
+    parquet_file = Path(_parquet(tmp_path / "a.parquet", source=["eins"], target=["one"]))
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as opened:
+        for file in (book, parquet_file):
+            opened.write(file, file.name)
+    for kind in ("xlsx", "parquet"):
+        error = _error(_corpus(kind=kind, files=f"{tmp_path}/a.zip/a.{kind}"))
+        assert "inside an archive" in error.message
+        assert f"Unpack {tmp_path}/a.zip" in error.remedy
+
+
 def test_a_damaged_zip(tmp_path: Path) -> None:
     text = "\n".join(str(number) for number in range(20_000))
     whole = _zip(tmp_path / "a.zip", o__de=text, o__en=text).read_bytes()

@@ -176,6 +176,58 @@ def test_unicode_text_of_excel() -> None:
     assert _pairs_read(proposal)[0][0].endswith('"!')
 
 
+def _quoted(cell: str) -> str:
+    return '"' + cell.replace('"', '""') + '"'
+
+
+@pytest.mark.parametrize("quotes_all", [True, False])
+def test_quotes_of_programs_in_a_table_with_tabs(quotes_all: bool) -> None:
+    """pandas can quote every cell; Excel quotes those with a comma."""
+    rows = [("de", "en"), *((f"Nun, {de}" if n % 9 == 0 else de, en) for n, (de, en) in enumerate(PAIRS["de", "en"]))]
+    cells = [[_quoted(cell) if quotes_all or "," in cell else cell for cell in row] for row in rows]
+    proposal = propose_config(_table("a.tsv", cells))
+    assert _corpus(proposal)["kind"] == "csv"
+    assert _pairs_read(proposal) == rows[1:]
+
+
+def test_sentences_that_are_quotations_are_no_quoted_cells() -> None:
+    pairs = [(de.replace(",", ""), en.replace(",", "")) for de, en in PAIRS["de", "en"]]
+    speech = [(f'"Ja, {de}"', f'"Yes, {en}"') for de, en in pairs[:100]]
+    for rest in (
+        pairs[100:],
+        [(f"Nun, {de}", en) for de, en in pairs[100:]],
+        [(f'"{de}', en) for de, en in pairs[100:]],
+    ):
+        calls = [(f'"{de}"', en) for de, en in pairs[:1]]
+        assert _pairs_read(propose_config(_table("a.tsv", [*speech, *calls, *rest])))[0] == speech[0]
+
+
+def test_a_line_for_excel_and_an_old_line_break_in_a_csv() -> None:
+    rows = "".join(f"{de[:5]}\r{de[5:]};{en}\r\n" for de, en in PAIRS["de", "en"])
+    Path("a.csv").write_bytes(f"sep=;\r\nSatz;Übersetzung\r\n{rows}".encode())
+    proposal = propose_config("a.csv")
+    names = {"source_column": "Satz", "target_column": "Übersetzung"}
+    assert _corpus(proposal) == {"kind": "csv", "delimiter": ";", **names}
+    assert (proposal.pairs, len(_pairs_read(proposal))) == (300, 300)
+
+
+def test_a_header_with_an_empty_cell_and_rows_of_two_widths() -> None:
+    pairs = PAIRS["de", "en"]
+    proposal = propose_config(_table("a.tsv", [("de", "en", ""), *pairs]))
+    assert (_corpus(proposal)["source_column"], _pairs_read(proposal)) == ("de", pairs)
+    error = _error(_table("b.tsv", [(*pair, "note")[: 2 + n % 2] for n, pair in enumerate(pairs)]))
+    assert "2 in 150, 3 in 150 rows" in error.message
+
+
+def test_a_workbook_inside_an_archive_is_not_proposed() -> None:
+    Workbook().save("a.xlsx")
+    with zipfile.ZipFile("a.zip", "w") as archive:
+        archive.write("a.xlsx")
+        archive.write(_table("b.tsv", PAIRS["de", "en"]))
+    assert "Give one of them:  --data a.zip/b.tsv   Files in it: b.tsv" in _error("a.zip").remedy
+    assert "Unpack a.zip first" in _error("a.zip/a.xlsx").remedy
+
+
 def test_attributions_and_categories_are_not_sentences() -> None:
     rows = [
         (

@@ -18,7 +18,8 @@ from pydantic import Field, field_validator
 from transformer_mt.config.corpus import CorpusConfig, SplitConfig
 from transformer_mt.config.section import Many
 from transformer_mt.corpora.base import WHOLE, Corpus, Pair, SkippedRows
-from transformer_mt.corpora.tables import Skip, csv_rows, listed, of_one_width, parse_json
+from transformer_mt.corpora.quoting import csv_rows
+from transformer_mt.corpora.tables import Skip, listed, of_one_width, parse_json
 from transformer_mt.corpora.workbook import HEADER_ROWS, Header, Row, pair_of, titles, workbook_pairs
 from transformer_mt.errors import TmtError, at
 from transformer_mt.files.folder import files_below
@@ -133,7 +134,7 @@ def _csv_pairs(file: Path, names: Names, skip: Skip) -> Iterator[Pair]:
     header = _find_header(first, names)
     if header is None:
         raise _no_columns(file, names, titles(first))
-    table = of_one_width(chain(first[header.end - 1 :], rows), file, skip)
+    table = of_one_width(chain(first[header.end - 1 :], rows), file, skip, named=True)
     for line, row in islice(table, 1, None):
         yield pair_of(row, header, at(file, line))
 

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from transformer_mt.corpora.parquet import batches, open_parquet, text_columns
-from transformer_mt.corpora.tables import csv_rows, is_header, listed, parse_json
+from transformer_mt.corpora.quoting import csv_rows, is_quoted, is_separator_line, parse_csv
+from transformer_mt.corpora.tables import cell_text, is_header, listed, parse_json
 from transformer_mt.corpora.text import parallel_files
 from transformer_mt.corpora.tmx import read_units
 from transformer_mt.corpora.workbook import HEADER_ROWS, open_sheets
 from transformer_mt.errors import TmtError, at
 from transformer_mt.files.lines import check_exists, check_head, guessed_encoding, is_utf_8, read_lines
-from transformer_mt.files.opening import DAMAGED, damaged, members, open_bytes
+from transformer_mt.files.opening import DAMAGED, damaged, members, open_bytes, require_unpacked
 from transformer_mt.text.language import is_known, language_of
 
 SAMPLE_ROWS = 1_000
@@ -29,6 +30,7 @@ SAMPLE_BYTES = 1 << 17
 TELLING_ROWS = 100  # of each file in a folder, to find a common encoding
 MIXED_LINES, MIXED_CELLS = 0.02, 0.2  # of those of a file in another encoding may look like UTF-8 by chance
 _CP1250 = {"pl", "cs", "sk", "hu", "sl", "hr", "ro"}  # languages that Windows writes in cp1250 and not in cp1252
+_NEVER_IN_PLACE = (".md", ".xml", ".xlsx", ".parquet", ".zip")  # in an archive: no text, or no corpus
 _CONTROL = bytes({*range(32)} - {*b"\t\n\r\f\x1a\x1b"})  # bytes that no text has
 _MARKS = ((codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 HEADER = "the first row is a header"
@@ -65,6 +67,7 @@ def contents_of(file: Path) -> Contents:
     except DAMAGED as error:
         raise damaged(error, file, file) from None
     if head.startswith(b"PK\x03\x04"):
+        require_unpacked(file)
         if any(name.startswith("xl/") for name in members(file)):
             return _workbook(file)
         return _archive(file)
@@ -155,17 +158,21 @@ def _table(file: Path, text: str, encoding: str, options: dict[str, Any], reason
     lines = lines[:-1] if len(text) >= SAMPLE_BYTES // 2 and len(lines) > 1 else lines
     if not lines:
         raise TmtError("the file has only empty lines", place=file, remedy="Download or copy it again.")
-    delimiter = _delimiter(lines)
+    named = is_separator_line(lines[0])
+    delimiter = _delimiter(lines[named:])
     if delimiter is None:
+        _require_one_column(lines, file)
         rows: list[Sequence[str]] = [[line] for line in lines]
         return Contents("text", options, _columns(rows, False), {}, reasons)
-    if delimiter == "\t" and not _is_quoted(lines):
+    if delimiter == "\t" and not named and not is_quoted(lines):
         rows, kind = [line.split("\t") for line in lines], "tsv"
     else:
         rows, kind = [row for _, row in islice(csv_rows(file, delimiter, encoding), SAMPLE_ROWS)], "csv"
         options = {**options, "delimiter": delimiter} if delimiter != "," else options
         reasons = {**reasons, "delimiter": f"{_NAMES[delimiter]} between the columns"}
     width = Counter(map(len, rows)).most_common(1)[0][0]
+    if not any(rows[0][width:]):
+        rows[0] = rows[0][:width]
     rows = [row for row in rows if len(row) == width]
     header = _has_header(rows)
     return Contents(kind, options, _columns(rows, header), {}, {**reasons, "header": _header_note(rows, header)})
@@ -180,7 +187,7 @@ def _delimiter(lines: list[str]) -> str | None:
             widths = Counter(line.count("\t") + 1 for line in lines)
         else:
             try:
-                widths = Counter(len(row) for row in csv.reader(lines, delimiter=delimiter) if row)
+                widths = Counter(len(row) for _, row in parse_csv(lines, delimiter) if row)
             except csv.Error:
                 continue
         if not widths:
@@ -192,13 +199,13 @@ def _delimiter(lines: list[str]) -> str | None:
     return best if best is not None and shares[best] >= 0.8 else None
 
 
-def _is_quoted(lines: list[str]) -> bool:
-    """Whether a table with tabs has quoted cells, as Excel's "Unicode text": then they are doubled inside."""
-    cells = [cell for line in lines for cell in line.split("\t")]
-    quoted = [cell for cell in cells if len(cell) > 1 and cell[0] == cell[-1] == '"']
-    return any('""' in cell[1:-1] for cell in quoted) and all(
-        '"' not in cell[1:-1].replace('""', "") for cell in quoted
-    )
+def _require_one_column(lines: Sequence[str], file: Path) -> None:
+    """Raises TmtError if nearly all lines have several columns, but not the same number of them."""
+    widths = Counter(line.count("\t") + 1 for line in lines)
+    if widths[1] <= 0.2 * len(lines):
+        seen = ", ".join(f"{width} in {rows:,}" for width, rows in widths.most_common(3))
+        remedy = "Give every row the same number of columns: write the tabs of empty cells at the end of a row too."
+        raise TmtError(f"the rows have different numbers of columns: {seen} rows", place=file, remedy=remedy)
 
 
 def _has_header(rows: Sequence[Sequence[str]]) -> bool:
@@ -255,7 +262,7 @@ def _fields(records: Iterable[Any]) -> dict[str | int, list[str]]:
             for key, inside in value.items():
                 add(inside, f"{path}.{key}" if path else str(key))
         elif path and not isinstance(value, list):
-            found.setdefault(path, []).append("" if value is None else str(value))
+            found.setdefault(path, []).append(cell_text(value, path, ""))
 
     for record in records:
         add(record, "")
@@ -317,7 +324,7 @@ def _archive(file: Path) -> Contents:
     names = [name for name in members(file) if not name.startswith("__MACOSX/")]
     if zipfile.is_zipfile(file) and len(_files_by_language(file)) > 1:
         return _parallel(file)
-    plain = [name for name in names if not name.lower().endswith((".md", ".xml", "license", "readme"))]
+    plain = [name for name in names if not name.lower().endswith((*_NEVER_IN_PLACE, "license", "readme"))]
     if not zipfile.is_zipfile(file) or not plain:
         raise TmtError("this archive contains no corpus", place=file, remedy="Unpack it, and give a file inside it.")
     remedy = f"Give one of them:  --data {file}/{plain[0]}   Files in it: {listed(plain)}"

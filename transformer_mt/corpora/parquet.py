@@ -13,6 +13,7 @@ from transformer_mt.corpora.tables import NamedColumnsOptions, TableOptions, mis
 from transformer_mt.errors import TmtError, at, from_os_error, reason
 from transformer_mt.files.address import Address
 from transformer_mt.files.lines import check_head
+from transformer_mt.files.opening import require_unpacked
 from transformer_mt.files.remote import open_address
 
 BATCH = 2_000  # rows
@@ -84,6 +85,7 @@ def open_parquet(file: Path) -> Iterator[Any]:
         remedy = "Run  pip install pyarrow"
         raise TmtError("reading Parquet files needs the package pyarrow", place=file, remedy=remedy) from None
     check_head(file)
+    require_unpacked(file)
     with ExitStack() as stack:
         try:
             source = stack.enter_context(open_address(file)) if isinstance(file, Address) else file

@@ -5,7 +5,6 @@ In TSV a tab separates columns, and quotes are text. In CSV a quoted cell can co
 
 from __future__ import annotations
 
-import csv
 import difflib
 import json
 import re
@@ -22,7 +21,8 @@ from transformer_mt.config.languages import COLUMN_NAMES, code_of
 from transformer_mt.config.section import Many, NonNegative, Section
 from transformer_mt.corpora.base import EncodedOptions, FilesCorpus, FilesOptions, Pair, SkippedRows
 from transformer_mt.corpora.parts import Part, Texts, cut_lines, numbered_lines
-from transformer_mt.errors import TmtError, at, reason
+from transformer_mt.corpora.quoting import csv_rows
+from transformer_mt.errors import TmtError, at
 from transformer_mt.files.lines import read_lines
 
 Row = tuple[int, Sequence[str]]  # the first line of the row, and the cells
@@ -34,29 +34,15 @@ _NAME_PARTS = re.compile(r"[^\W_]+")
 _SEPARATORS = (("\t", "kind: tsv"), (";", 'kind: csv and delimiter: ";"'), (",", "kind: csv"))
 
 
-def csv_rows(file: Path, delimiter: str = ",", encoding: str = "utf-8") -> Iterator[Row]:
-    """The rows of a CSV file without empty lines. Raises TmtError at a row with wrong quoting."""
-    reader = csv.reader((f"{line}\n" for _, line in read_lines(file, encoding)), delimiter=delimiter, strict=True)
-    while True:
-        begin = reader.line_num + 1
-        try:
-            row = next(reader, None)
-        except csv.Error as error:
-            remedy = 'Write a quote inside a quoted cell twice: "". For files without quoting use kind: tsv.'
-            raise TmtError(f"wrong quoting: {reason(error)}", place=at(file, begin), remedy=remedy) from None
-        if row is None:
-            return
-        if row:
-            yield begin, row
-
-
-def of_one_width(rows: Iterable[Row], file: Path, skip: Skip) -> Iterator[Row]:
+def of_one_width(rows: Iterable[Row], file: Path, skip: Skip, named: bool) -> Iterator[Row]:
     """The rows with the number of columns of the first row; empty cells at the end of a row do not count.
+
+    named: whether the first row has names; then its empty cells at the end do not count either
 
     Other rows are skipped, because a separator or a line break may stand inside a sentence; `skip` gets their number so
     far. Raises TmtError at the first of them if they are more than WRONG_SHARE of all rows.
     """
-    widths = Widths()
+    widths = Widths(named=named)
     yield from widths.passing(rows, file, skip)
     widths.require_few_wrong(file)
 
@@ -65,21 +51,31 @@ def of_one_width(rows: Iterable[Row], file: Path, skip: Skip) -> Iterator[Row]:
 class Widths:
     """Counts the rows of a file, or of a range of it, that have another number of columns than its first row.
 
-    width: of the first row, 0 before it is read; first: the first wrong rows
+    width: of the first row, 0 before it is read; least: the same, in a header without empty cells at its end
+    first: the first wrong rows; named: whether the first row is a header
     """
 
     width: int = 0
     total: int = 0
     wrong: int = 0
     first: list[tuple[int, list[str]]] = field(default_factory=list)
+    least: int = 0
+    named: bool = False
+
+    def begin(self, row: Sequence[str]) -> None:
+        """Take the width of the first row."""
+        self.width = self.least = len(row)
+        while self.named and self.least > 1 and not row[self.least - 1].strip():
+            self.least -= 1
 
     def passing(self, rows: Iterable[Row], file: Path, skip: Skip) -> Iterator[Row]:
         """The rows with the right number of columns."""
         for line, row in rows:
             self.total += 1
-            self.width = self.width or len(row)
-            if len(row) == self.width or (len(row) > self.width and not any(row[self.width :])):
-                yield line, row[: self.width]
+            if not self.width:
+                self.begin(row)
+            if len(row) >= self.least and not any(row[self.width :]):
+                yield line, [*row[: self.width], *[""] * (self.width - len(row))]
             else:
                 self.wrong += 1
                 self.first += [(line, list(row))] if len(self.first) < FIRST_PLACES else []
@@ -87,7 +83,7 @@ class Widths:
 
     def add(self, other: Widths) -> None:
         """Add those of the next range of the same file."""
-        self.width = other.width
+        self.width, self.least = other.width, other.least
         self.total += other.total
         self.wrong += other.wrong
         self.first = [*self.first, *other.first][:FIRST_PLACES]
@@ -102,11 +98,13 @@ class Widths:
         if self.wrong > WRONG_SHARE * self.total:
             line, row = self.first[0]
             others = f"; {self.wrong:,} of {self.total:,} rows have another number of columns" if self.wrong > 1 else ""
+            how = "Quote cells that contain the separator (kind: csv), and give every row the same number of columns."
+            if len(row) < self.width:
+                how = f"If only empty cells at its end are missing, write their separators too. Otherwise: {how}"
             raise TmtError(
                 f"the row has {_columns(len(row))}, but the first row has {self.width}{others}",
                 place=at(file, line),
-                remedy="Quote cells that contain the separator (kind: csv), and give every row the same number of"
-                f" columns. Cells found: {listed(row)}",
+                remedy=f"{how} Cells found: {listed(row)}",
             )
 
 
@@ -251,6 +249,11 @@ class ColumnsOptions(_TwoColumns):
     source_column: Column = Field(0, description="column of the source: its number from 0, or its name in the header")
     target_column: Column = Field(1, description="column of the target: its number from 0, or its name in the header")
 
+    @property
+    def named(self) -> bool:
+        """Whether a column has a name, so that the first row is a header."""
+        return isinstance(self.source_column, str) or isinstance(self.target_column, str)
+
 
 class NamedColumnsOptions(_TwoColumns):
     source_column: str = Field("source", description="column or key of the source; a.b is the field b inside a")
@@ -269,8 +272,7 @@ class TsvCorpus(FilesCorpus):
 
     def read_files(self, *files: Path) -> Iterator[Pair]:
         (file,) = files
-        lines = read_lines(file, self.options.encoding)
-        rows = of_one_width(_cells(lines), file, self.skip)
+        rows = of_one_width(_cells(read_lines(file, self.options.encoding)), file, self.skip, self.options.named)
         return pick_columns(rows, self.options.source_column, self.options.target_column, file, self.skip)
 
     def cut(self, *files: Path) -> list[Part] | None:
@@ -280,7 +282,8 @@ class TsvCorpus(FilesCorpus):
         (file,), columns = part.files, (self.options.source_column, self.options.target_column)
         begins = part.first == 1
         line, head = next(_cells(read_lines(file, self.options.encoding)))
-        widths = self._widths[str(file)] = Widths(len(head))
+        widths = self._widths[str(file)] = Widths(named=self.options.named)
+        widths.begin(head)
         rows = widths.passing(_cells(numbered_lines(part, self.options.encoding)), file, lambda skipped: None)
         if not begins:
             source, target = (find_column(head, column, at(file, line)) for column in columns)
@@ -318,7 +321,8 @@ class CsvCorpus(FilesCorpus):
 
     def read_files(self, *files: Path) -> Iterator[Pair]:
         (file,) = files
-        rows = of_one_width(csv_rows(file, self.options.delimiter, self.options.encoding), file, self.skip)
+        read = csv_rows(file, self.options.delimiter, self.options.encoding)
+        rows = of_one_width(read, file, self.skip, self.options.named)
         return pick_columns(rows, self.options.source_column, self.options.target_column, file, self.skip)
 
 
@@ -386,8 +390,8 @@ def _paths(value: dict[str, Any]) -> list[str]:
 
 
 def cell_text(value: Any, column: str, place: str) -> str:
-    """The text of a cell: a number as text, "" for None. Raises TmtError for a list or an object."""
-    if value is None:
+    """The text of a cell: a number as text, "" for None and NaN. Raises TmtError for a list or an object."""
+    if value is None or value != value:  # pandas writes NaN for an empty cell
         return ""
     if isinstance(value, (list, dict)):
         kind = "an object" if isinstance(value, dict) else "a list"

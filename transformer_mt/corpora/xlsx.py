@@ -44,18 +44,14 @@ class XlsxCorpus(FilesCorpus):
         n_read = yield from workbook_pairs(file, find, self.skip, self.options.sheet)
         if not n_read:
             raise self._not_found(file, [title for some in headers for title in some])
-        if n_read > 1 and not self._named:
+        if n_read > 1 and not self.options.named:
             remedy = f"Name one, such as  sheet: {next(open_sheets(file))[0]}  or give the names of the columns."
             raise TmtError("several sheets have rows, and the columns have only numbers", place=file, remedy=remedy)
-
-    @property
-    def _named(self) -> bool:
-        return isinstance(self.options.source_column, str) or isinstance(self.options.target_column, str)
 
     def _header(self, rows: Sequence[Row], file: Path) -> Header | None:
         """Both columns of a sheet: a header in its first rows, or numbers, which need none; one there is skipped."""
         columns = (self.options.source_column, self.options.target_column)
-        if not self._named:
+        if not self.options.named:
             source, target = int(columns[0]), int(columns[1])
             pairs = ((number, pair_of(row, Header(0, source, target), at(file, number))) for number, row in rows)
             number, first = next(((number, one) for number, one in pairs if one.source and one.target), (0, None))

@@ -81,9 +81,17 @@ def open_stored(path: Path) -> Iterator[BinaryIO]:
         yield cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, member), buffer_size=_BUFFER))
 
 
+def require_unpacked(path: Path) -> None:
+    """Raises TmtError for a file inside an archive, if it has a format that is read at several places."""
+    if archive := archive_of(path):
+        remedy = f"Unpack {archive} first, and give the file that was inside it."
+        raise TmtError("this is inside an archive, where only text can be read in place", place=path, remedy=remedy)
+
+
 @contextmanager
 def open_seekable(path: Path) -> Iterator[BinaryIO]:
-    """A file of a format that is read at several places, such as a workbook. Raises OSError."""
+    """A file of a format that is read at several places, such as a workbook. Raises OSError, and TmtError as below."""
+    require_unpacked(path)
     with open_address(path) if isinstance(path, Address) else path.open("rb") as stream:
         yield stream
 

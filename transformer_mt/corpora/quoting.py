@@ -1,0 +1,77 @@
+"""Rows of cells in quotes (CSV), and whether a table with tabs has such cells."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from pathlib import Path
+
+from transformer_mt.errors import TmtError, at, reason
+from transformer_mt.files.lines import read_lines
+from transformer_mt.text.language import is_number
+
+_SEPARATOR = re.compile("sep=.", re.IGNORECASE)  # the first line, by which Excel is told the character between columns
+_ENOUGH = 10  # cells in quotes: fewer may be sentences that are quotations
+
+
+def is_separator_line(line: str) -> bool:
+    """Whether the first line of a CSV file is none of its rows, but names the character between columns."""
+    return bool(_SEPARATOR.fullmatch(line))
+
+
+def parse_csv(lines: Iterable[str], delimiter: str, strict: bool = False) -> Iterator[tuple[int, list[str]]]:
+    """The line with which a row ends, counted from 1, and its cells. A CR in a line is a space, as in other tables.
+
+    If the first rows have a space before their quotes, as in `"a", "b"`, spaces before cells are left out.
+    Raises csv.Error.
+    """
+    remaining = iter(lines)
+    head = list(islice(remaining, 2))
+    spaced = [re.match(rf'"[^"]*"{re.escape(delimiter)} +"', line) is not None for line in head]
+    skips = any(spaced) and (spaced[0] or head[0].count(delimiter) == head[0].count(f"{delimiter} "))
+    texts = (line.replace("\r", " ") + "\n" for line in chain(head, remaining))
+    reader = csv.reader(texts, delimiter=delimiter, strict=strict, skipinitialspace=skips)
+    for row in reader:
+        yield reader.line_num, row
+
+
+def csv_rows(file: Path, delimiter: str = ",", encoding: str = "utf-8") -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV file without empty lines, each with its first line.
+
+    Raises TmtError at a row with wrong quoting.
+    """
+    lines = (line for _, line in read_lines(file, encoding))
+    first = next(lines, "")
+    offset = int(is_separator_line(first))
+    rows = parse_csv(lines if offset else chain([first], lines), delimiter, strict=True)
+    begin = offset + 1
+    while True:
+        try:
+            end, row = next(rows, (0, None))
+        except csv.Error as error:
+            remedy = 'Write a quote inside a quoted cell twice: "". For files without quoting use kind: tsv.'
+            raise TmtError(f"wrong quoting: {reason(error)}", place=at(file, begin), remedy=remedy) from None
+        if row is None:
+            return
+        if row:
+            yield begin, row
+        begin = offset + end + 1
+
+
+def is_quoted(lines: Sequence[str]) -> bool:
+    """Whether a table with tabs has quoted cells, as programs write it, and not sentences that are quotations.
+
+    Quotes inside such cells are doubled. Excel quotes the cells with a comma or a quote and no others; pandas can quote
+    all cells, or all that are not numbers.
+    """
+    cells = [cell for line in lines for cell in line.split("\t") if cell]
+    quoted = [cell for cell in cells if len(cell) > 1 and cell[0] == cell[-1] == '"']
+    if any('"' in cell[1:-1].replace('""', "") for cell in quoted):
+        return False
+    if any('""' in cell[1:-1] for cell in quoted):
+        return True
+    others = [cell for cell in cells if not (len(cell) > 1 and cell[0] == cell[-1] == '"')]
+    by_commas = all("," in cell for cell in quoted) and not any("," in cell or '"' in cell for cell in others)
+    return len(quoted) >= _ENOUGH and (by_commas or all(map(is_number, others)))
