@@ -104,8 +104,8 @@ def _files_at(given: Path) -> list[Path]:
     inside = _inside(given)
     found = [file for file in inside if file.suffix.lower() in SUFFIXES]
     if not found:
-        packed = next((f"Unpack the {one.suffix} files there." for one in inside if one.suffix.lower() in _PACKED), "")
-        remedy = packed or "Put AI Hub's files there, as data/README.md describes."
+        packed = any(file.suffix.lower() in _PACKED for file in inside)
+        remedy = "Unpack the archives there." if packed else "Put AI Hub's files there, as data/README.md describes."
         raise TmtError(f"the folder contains no {', '.join(SUFFIXES)} files", place=given, remedy=remedy)
     return sorted(found, key=lambda file: unicodedata.normalize("NFC", str(file)))
 
