@@ -14,6 +14,13 @@ from transformer_mt.errors import TmtError
 BASE = Path(__file__).parents[2] / "configs" / "quickstart.yaml"
 
 
+def test_a_number_that_no_computer_counts_to_is_refused(tmp_path: Path) -> None:
+    for number in (2**63, 10**400):
+        said = problem(tmp_path, "", f"training.max_steps={number}")
+        assert "training.max_steps: the number is too large" in said
+    load_config(BASE, [f"training.max_steps={2**63 - 1}"])
+
+
 def problem(place: Path, text: str = "", *overrides: str) -> str:
     """What is said about a config: quickstart's and this text."""
     file = place / "my.yaml"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 
 class Section(BaseModel):
@@ -13,13 +13,19 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
+def _countable(number: int) -> int:
+    if number >= 2**63:  # no computer counts so far, and some functions refuse such numbers
+        raise ValueError("the number is too large")
+    return number
+
+
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
-Positive = Annotated[int, Field(ge=1, lt=2**63)]
+Positive = Annotated[int, Field(ge=1), AfterValidator(_countable)]
 Width = Annotated[int, Field(ge=1, le=1_048_576)]  # of a layer; a larger number is a typing error
 Depth = Annotated[int, Field(ge=1, le=1_000)]  # layers
 SEEDS = 2**63  # a seed is less
 Seed = Annotated[int, Field(ge=0, lt=SEEDS)]
-NonNegative = Annotated[int, Field(ge=0, lt=2**63)]
+NonNegative = Annotated[int, Field(ge=0), AfterValidator(_countable)]
 Item = TypeVar("Item")
 Many = Annotated[tuple[Item, ...], Field(strict=False)]  # a list in YAML; its items are strict
 LANGUAGE = r"^[a-z]{2,3}$"

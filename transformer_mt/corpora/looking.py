@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_mt.corpora.parquet import batches, open_parquet, text_columns
-from transformer_mt.corpora.quoting import csv_rows, is_quoted, is_separator_line, parse_csv
+from transformer_mt.corpora.quoting import csv_rows, is_separator_line, parse_csv
 from transformer_mt.corpora.tables import cell_text, is_header, listed, parse_json
 from transformer_mt.corpora.text import parallel_files
 from transformer_mt.corpora.tmx import read_units
@@ -23,12 +23,13 @@ from transformer_mt.corpora.workbook import HEADER_ROWS, open_sheets
 from transformer_mt.errors import TmtError, at
 from transformer_mt.files.lines import check_exists, check_head, guessed_encoding, is_utf_8, read_lines
 from transformer_mt.files.opening import DAMAGED, damaged, members, open_bytes, require_unpacked
-from transformer_mt.text.language import is_known, language_of
+from transformer_mt.text.language import is_known, is_number, language_of
 
 SAMPLE_ROWS = 1_000
 SAMPLE_BYTES = 1 << 17
 TELLING_ROWS = 100  # of each file in a folder, to find a common encoding
 MIXED_LINES, MIXED_CELLS = 0.02, 0.2  # of those of a file in another encoding may look like UTF-8 by chance
+_ENOUGH_QUOTED = 10  # cells of a table with tabs: fewer may be sentences that are quotations
 _CP1250 = {"pl", "cs", "sk", "hu", "sl", "hr", "ro"}  # languages that Windows writes in cp1250 and not in cp1252
 _NEVER_IN_PLACE = (".md", ".xml", ".xlsx", ".parquet", ".zip")  # in an archive: no text, or no corpus
 _CONTROL = bytes({*range(32)} - {*b"\t\n\r\f\x1a\x1b"})  # bytes that no text has
@@ -164,7 +165,7 @@ def _table(file: Path, text: str, encoding: str, options: dict[str, Any], reason
         _require_one_column(lines, file)
         rows: list[Sequence[str]] = [[line] for line in lines]
         return Contents("text", options, _columns(rows, False), {}, reasons)
-    if delimiter == "\t" and not named and not is_quoted(lines):
+    if delimiter == "\t" and not named and not _is_quoted(lines):
         rows, kind = [line.split("\t") for line in lines], "tsv"
     else:
         rows, kind = [row for _, row in islice(csv_rows(file, delimiter, encoding), SAMPLE_ROWS)], "csv"
@@ -197,6 +198,23 @@ def _delimiter(lines: list[str]) -> str | None:
             shares[delimiter] = rows / widths.total()
     best = max(shares, key=lambda one: shares[one], default=None)
     return best if best is not None and shares[best] >= 0.8 else None
+
+
+def _is_quoted(lines: Sequence[str]) -> bool:
+    """Whether a table with tabs has quoted cells, as programs write it, and not sentences that are quotations.
+
+    Quotes inside such cells are doubled. Excel quotes the cells with a comma or a quote and no others; pandas can quote
+    all cells, or all that are not numbers.
+    """
+    cells = [cell for line in lines for cell in line.split("\t") if cell]
+    quoted = [cell for cell in cells if len(cell) > 1 and cell[0] == cell[-1] == '"']
+    if any('"' in cell[1:-1].replace('""', "") for cell in quoted):
+        return False
+    if any('""' in cell[1:-1] for cell in quoted):
+        return True
+    others = [cell for cell in cells if not (len(cell) > 1 and cell[0] == cell[-1] == '"')]
+    by_commas = all("," in cell for cell in quoted) and not any("," in cell or '"' in cell for cell in others)
+    return len(quoted) >= _ENOUGH_QUOTED and (by_commas or all(map(is_number, others)))
 
 
 def _require_one_column(lines: Sequence[str], file: Path) -> None:

@@ -1,19 +1,17 @@
-"""Rows of cells in quotes (CSV), and whether a table with tabs has such cells."""
+"""Rows of cells that may be in quotes (CSV)."""
 
 from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
 
 from transformer_mt.errors import TmtError, at, reason
 from transformer_mt.files.lines import read_lines
-from transformer_mt.text.language import is_number
 
 _SEPARATOR = re.compile("sep=.", re.IGNORECASE)  # the first line, by which Excel is told the character between columns
-_ENOUGH = 10  # cells in quotes: fewer may be sentences that are quotations
 
 
 def is_separator_line(line: str) -> bool:
@@ -58,20 +56,3 @@ def csv_rows(file: Path, delimiter: str = ",", encoding: str = "utf-8") -> Itera
         if row:
             yield begin, row
         begin = offset + end + 1
-
-
-def is_quoted(lines: Sequence[str]) -> bool:
-    """Whether a table with tabs has quoted cells, as programs write it, and not sentences that are quotations.
-
-    Quotes inside such cells are doubled. Excel quotes the cells with a comma or a quote and no others; pandas can quote
-    all cells, or all that are not numbers.
-    """
-    cells = [cell for line in lines for cell in line.split("\t") if cell]
-    quoted = [cell for cell in cells if len(cell) > 1 and cell[0] == cell[-1] == '"']
-    if any('"' in cell[1:-1].replace('""', "") for cell in quoted):
-        return False
-    if any('""' in cell[1:-1] for cell in quoted):
-        return True
-    others = [cell for cell in cells if not (len(cell) > 1 and cell[0] == cell[-1] == '"')]
-    by_commas = all("," in cell for cell in quoted) and not any("," in cell or '"' in cell for cell in others)
-    return len(quoted) >= _ENOUGH and (by_commas or all(map(is_number, others)))

@@ -37,10 +37,9 @@ _SEPARATORS = (("\t", "kind: tsv"), (";", 'kind: csv and delimiter: ";"'), (",",
 def of_one_width(rows: Iterable[Row], file: Path, skip: Skip, named: bool) -> Iterator[Row]:
     """The rows with the number of columns of the first row; empty cells at the end of a row do not count.
 
-    named: whether the first row has names; then its empty cells at the end do not count either
-
     Other rows are skipped, because a separator or a line break may stand inside a sentence; `skip` gets their number so
     far. Raises TmtError at the first of them if they are more than WRONG_SHARE of all rows.
+    named: whether the first row has names; then its empty cells at the end do not count either
     """
     widths = Widths(named=named)
     yield from widths.passing(rows, file, skip)
@@ -74,8 +73,9 @@ class Widths:
             self.total += 1
             if not self.width:
                 self.begin(row)
-            if len(row) >= self.least and not any(row[self.width :]):
-                yield line, [*row[: self.width], *[""] * (self.width - len(row))]
+            fits = len(row) == self.width
+            if fits or (len(row) >= self.least and not any(row[self.width :])):
+                yield line, row if fits else [*row[: self.width], *[""] * (self.width - len(row))]
             else:
                 self.wrong += 1
                 self.first += [(line, list(row))] if len(self.first) < FIRST_PLACES else []
