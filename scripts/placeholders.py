@@ -46,6 +46,8 @@ READABLE = {
     "at": "FILE:LINE",
     "whose": "WHO",
     "direction": "LANGUAGES",
+    "counted": "N ROWS",
+    "two": "FILE, FILE",
     "netloc": "HOST",
     "address": "ADDRESS",
     **dict.fromkeys(("names", "machine", "host_name"), "HOST"),

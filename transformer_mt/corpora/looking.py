@@ -221,9 +221,9 @@ def _require_one_column(lines: Sequence[str], file: Path) -> None:
     """Raises TmtError if nearly all lines have several columns, but not the same number of them."""
     widths = Counter(line.count("\t") + 1 for line in lines)
     if widths[1] <= 0.2 * len(lines):
-        seen = ", ".join(f"{width} in {rows:,}" for width, rows in widths.most_common(3))
+        counts = ", ".join(f"{width} in {rows:,}" for width, rows in widths.most_common(3))
         remedy = "Give every row the same number of columns: write the tabs of empty cells at the end of a row too."
-        raise TmtError(f"the rows have different numbers of columns: {seen} rows", place=file, remedy=remedy)
+        raise TmtError(f"the rows have different numbers of columns: {counts} rows", place=file, remedy=remedy)
 
 
 def _has_header(rows: Sequence[Sequence[str]]) -> bool:

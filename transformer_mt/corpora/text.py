@@ -152,8 +152,8 @@ def _by_language(names: Sequence[str], place: Path, wanted: Sequence[str] = ()) 
     for (language, stem, region), paths in sorted(same.items(), key=lambda one: one[0][2] != ""):
         if len(paths) > 1 and language in wanted:
             remedy = "Only one of them can be the partner of the other language: move the others out of the folder."
-            two = ", ".join(map(str, paths[:2]))
-            raise TmtError(f"two files for {stem}.{language}{region}: {two}", place=place, remedy=remedy)
+            name, two = f"{stem}.{language}{region}", ", ".join(map(str, paths[:2]))
+            raise TmtError(f"two files for {name}: {two}", place=place, remedy=remedy)
         files = found.setdefault(language, {})
         files[f"{stem}.*{region}" if region and stem in files else stem] = paths[-1]
     return found

@@ -106,9 +106,9 @@ def _writing(config: Config | None, direction: Direction | None) -> Callable[[st
 def _comparable(references: list[str], written: Callable[[str], str], name: str) -> list[str]:
     """The references as the model can write them, with a note if that changes any."""
     found = list(map(written, references))
-    if changed := sum(one != other for one, other in zip(found, references, strict=True)):
+    if count := sum(one != other for one, other in zip(found, references, strict=True)):
         note(
-            f"{changed:,} of {len(found):,} references of {name} have invisible characters or another Unicode form than"
+            f"{count:,} of {len(found):,} references of {name} have invisible characters or another Unicode form than"
             " the model writes: scored without these differences"
         )
     return found
