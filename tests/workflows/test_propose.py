@@ -136,6 +136,14 @@ def test_half_a_surrogate_pair_is_replaced() -> None:
     assert propose_config("a.jsonl").pairs == 300
 
 
+def test_files_with_names_of_other_letters_do_not_share_a_run() -> None:
+    """The second one would replace the prepared data of the first."""
+    for number, place in enumerate(("data/prepared", "runs", "runs"), 1):
+        found = propose_config(_table(f"자료{number}.tsv", PAIRS["de", "en"]))
+        assert found.config.name == ("my-translator" if number == 1 else f"my-translator-{number}")
+        Path(place, found.config.name).mkdir(parents=True)
+
+
 def test_commands_in_a_config_quote_its_name() -> None:
     text = propose_config(_table("a.tsv", PAIRS["de", "en"]), file="my conf.yaml").text
     assert "tmt train --config 'my conf.yaml'" in text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from transformer_mt.config.data import DataConfig
 from transformer_mt.config.languages import code_of, name_of
+from transformer_mt.config.runs import RUNS
 from transformer_mt.config.schema import Config
 from transformer_mt.config.section import LANGUAGE, NAME
 from transformer_mt.config.training import RuntimeConfig
@@ -19,7 +22,7 @@ from transformer_mt.corpora.looking import HEADER
 from transformer_mt.data.planning import BatchSize, by_length, cut
 from transformer_mt.data.store import Counts
 from transformer_mt.errors import TmtError
-from transformer_mt.files.lines import paths_of
+from transformer_mt.files.lines import path_of, paths_of
 from transformer_mt.reporting.program import quoted
 from transformer_mt.runtime.device import Machine, set_up
 from transformer_mt.text.script import same_script
@@ -100,9 +103,13 @@ def _checked_code(option: str, code: str | None) -> str | None:
 
 
 def _name(path: Path) -> str:
-    """A name for the run, from the name of the file."""
+    """A name for the run, from the name of the file; if that has no letters for it, one that is free here."""
     stem = re.sub(r"[^A-Za-z0-9_-]+", "-", path.name.split(".")[0])[:_LONGEST_NAME].strip("-_")
-    return stem if re.fullmatch(NAME, stem) else "my-translator"
+    if re.fullmatch(NAME, stem):
+        return stem
+    places = RUNS, path_of(DataConfig.model_fields["prepared"].default)
+    names = ("my-translator" + f"-{number}" * (number > 1) for number in itertools.count(1))
+    return next(name for name in names if not any((place / name).exists() for place in places))
 
 
 _LONGEST_NAME = 60  # characters; a name may have 100, with what is added for teachers and trials
