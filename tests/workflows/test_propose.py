@@ -138,8 +138,8 @@ def test_half_a_surrogate_pair_is_replaced() -> None:
 
 def test_files_with_names_of_other_letters_do_not_share_a_run() -> None:
     """The second one would replace the prepared data of the first."""
-    for number, place in enumerate(("data/prepared", "runs", "runs"), 1):
-        found = propose_config(_table(f"자료{number}.tsv", PAIRS["de", "en"]))
+    for number, (name, place) in enumerate((("자료", "data/prepared"), ("문장", "runs"), ("말뭉치", "runs")), 1):
+        found = propose_config(_table(f"{name}.tsv", PAIRS["de", "en"]))
         assert found.config.name == ("my-translator" if number == 1 else f"my-translator-{number}")
         Path(place, found.config.name).mkdir(parents=True)
 
@@ -704,3 +704,24 @@ def test_the_sizes_are_those_of_the_shipped_config() -> None:
     assert (model.encoder_layers, model.decoder_layers, model.dropout) == (sizes.layers, sizes.layers, sizes.dropout)
     assert (training.batch_tokens, training.learning_rate) == (sizes.batch_tokens, sizes.learning_rate)
     assert training.warmup_steps == sizes.warmup
+
+
+def test_quotations_in_a_table_with_tabs_are_text() -> None:
+    """Not cells that a program has put in quotes: they are quotations on both sides."""
+    spoken = [(f'"Ja, sagte er {number}."', f'"Yes, he said {number}."') for number in range(20)]
+    short = [(f"Gut {number}.", f"Good {number}.") for number in range(180)]
+    proposal = propose_config(_table("a.tsv", [*spoken, *short]), source="de", target="en")
+    assert _corpus(proposal)["kind"] == "tsv"
+    assert ('"Ja, sagte er 3."', '"Yes, he said 3."') in _pairs_read(proposal)
+
+
+def test_a_file_of_pairs_that_cannot_be_read_is_not_left_out_of_a_folder() -> None:
+    Path("data").mkdir()
+    Path(_table("a.tsv", PAIRS["de", "en"])).rename("data/a.tsv")
+    Path("data/b.json").write_text(json.dumps([{"de": "eins", "en": "one"}]), encoding="utf-8")
+    assert _error("data").place.startswith("data/b.json")
+    Path("data/b.json").unlink()
+    Path("data/c.txt").write_text("eins\tone\nzwei\ttwo\tII\n" * 20, encoding="utf-8")
+    assert "different numbers of columns" in _error("data").message
+    Path("data/c.txt").rename("data/README.txt")
+    assert propose_config("data").pairs == len(PAIRS["de", "en"])

@@ -31,9 +31,8 @@ class SynthesisConfig(Section):
         description="back, forward: files with sentences to translate, one per line, or patterns; back: in the target"
         " language; forward: in the source language",
     )
-    teachers: Positive | None = Field(
+    teachers: Annotated[int, Field(ge=1, le=100)] | None = Field(
         None,
-        le=100,
         description="models to train for each direction (and each round), with the seeds seed + 1, seed + 2, ...;"
         " null: 1 for back and forward, 3 for diversify and distill",
     )

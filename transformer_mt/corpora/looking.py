@@ -206,7 +206,8 @@ def _is_quoted(lines: Sequence[str]) -> bool:
     Quotes inside such cells are doubled. Excel quotes the cells with a comma or a quote and no others; pandas can quote
     all cells, or all that are not numbers.
     """
-    cells = [cell for line in lines for cell in line.split("\t") if cell]
+    rows = [line.split("\t") for line in lines]
+    cells = [cell for row in rows for cell in row if cell]
     quoted = [cell for cell in cells if len(cell) > 1 and cell[0] == cell[-1] == '"']
     if any('"' in cell[1:-1].replace('""', "") for cell in quoted):
         return False
@@ -214,7 +215,8 @@ def _is_quoted(lines: Sequence[str]) -> bool:
         return True
     others = [cell for cell in cells if not (len(cell) > 1 and cell[0] == cell[-1] == '"')]
     by_commas = all("," in cell for cell in quoted) and not any("," in cell or '"' in cell for cell in others)
-    return len(quoted) >= _ENOUGH_QUOTED and (by_commas or all(map(is_number, others)))
+    one_side = any(len({"," in cell for cell in row}) > 1 for row in rows)  # a quotation would be one on both sides
+    return len(quoted) >= _ENOUGH_QUOTED and ((by_commas and one_side) or all(map(is_number, others)))
 
 
 def _require_one_column(lines: Sequence[str], file: Path) -> None:

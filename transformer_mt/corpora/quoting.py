@@ -27,7 +27,8 @@ def parse_csv(lines: Iterable[str], delimiter: str, strict: bool = False) -> Ite
     """
     remaining = iter(lines)
     head = list(islice(remaining, 2))
-    spaced = [re.match(rf'"[^"]*"{re.escape(delimiter)} +"', line) is not None for line in head]
+    mark = re.escape(delimiter)
+    spaced = [re.match(rf'"[^"]*"{mark} +"[^"]*"({mark}|$)', line) is not None for line in head]
     skips = any(spaced) and (spaced[0] or head[0].count(delimiter) == head[0].count(f"{delimiter} "))
     texts = (line.replace("\r", " ") + "\n" for line in chain(head, remaining))
     reader = csv.reader(texts, delimiter=delimiter, strict=strict, skipinitialspace=skips)

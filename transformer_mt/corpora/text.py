@@ -25,7 +25,7 @@ from transformer_mt.files.folder import files_below, is_hidden
 from transformer_mt.files.lines import check_exists, path_of, read_lines
 from transformer_mt.files.opening import COMPRESSED, members
 
-_UNREAD = (".bz2", ".lzma", ".lz", ".lz4", ".br", ".z", ".7z", ".rar", ".zip")  # compressions that nothing here reads
+_UNREAD = (".bz2", ".lzma", ".lz", ".lz4", ".z", ".7z", ".rar", ".zip")  # compressions that nothing here reads
 
 
 def read_parallel(source: Path, target: Path, encoding: str = "utf-8") -> Iterator[Pair]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from transformer_mt.config.choices import chosen
 from transformer_mt.config.training import TrainingConfig
 from transformer_mt.reporting.table import duration
 from transformer_mt.training.running_loss import Totals
@@ -127,7 +128,8 @@ def how_to_train_on(state: TrainState, settings: TrainingConfig) -> str:
     limit, end = state.stopped.split(" ")[0], ends_with(settings)
     reached = {"max_steps": state.step, "max_epochs": state.latest_epoch}
     limits = [limit, *(key for key, done in reached.items() if done >= (getattr(settings, key) or math.inf))]
-    if settings.decay_steps is not None and state.step >= settings.decay_steps:
+    decays = "decay_steps" in chosen("schedule", settings.schedule)[0].keys and settings.decay_steps
+    if decays and state.step >= decays:
         end = limit
         limits.append("decay_steps")
     longer = {key: 2 * max(getattr(settings, key), reached.get(key, 0)) for key in limits}

@@ -108,6 +108,7 @@ class Trainer:
                 self._validate()
             self.state.stopped = reason_to_stop(self.state, self.settings)
             if self.state.stopped and self.state.validated != self.state.step:  # interrupted, and ends there by a limit
+                self.learning_rate = self.schedule.rate(self._scheduled_step() - 1, self.state.plateau)
                 self.state.interrupted = [step for step in self.state.interrupted if step != self.state.step]
                 self._validate()
             elif self.state.stopped:

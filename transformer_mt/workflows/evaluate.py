@@ -270,7 +270,7 @@ class Evaluation:
         translator = self._other.translator
         if direction is not None and translator.config.data.directions is not None:
             translator = translator.turned(direction)
-        return translated(translator, test_set, model="the baseline").lines
+        return list(map(test_set.written, translated(translator, test_set, model="the baseline").lines))
 
     @cached_property
     def _other(self) -> Translators:

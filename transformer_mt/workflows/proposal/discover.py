@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +32,7 @@ MOST_READ = 100_000  # pairs of a file; the number of pairs in a larger one is e
 MOST_KEPT = 10_000  # pairs, to measure lengths
 TABLES = (".tsv", ".csv", ".txt", ".jsonl", ".tmx", ".parquet", *SUFFIXES)
 NOTES = (".txt", ".json")  # these may be about the tables, such as README.txt
+_LONGEST_NOTE = 1 << 20  # bytes
 
 
 @dataclass
@@ -119,8 +122,20 @@ def _why_no_table(file: Path) -> str:
     try:
         found = contents_of(file)
     except TmtError as error:
-        return error.message
+        if _is_about_others(file):
+            return error.message
+        raise
     return "" if is_table(found) else "it is no table of sentence pairs"
+
+
+def _is_about_others(file: Path) -> bool:
+    """Whether a file that is no table is by its name or form about other files, so that no pair is lost without it."""
+    if file.suffix.lower() != ".json":
+        return re.match("readme|licen[cs]e|copying|notice|citation|about|info", file.name, re.IGNORECASE) is not None
+    try:
+        return file.stat().st_size <= _LONGEST_NOTE and isinstance(json.loads(file.read_bytes()), dict)
+    except (OSError, ValueError):
+        return False
 
 
 def _is_parallel(folder: Path) -> bool:
