@@ -21,6 +21,7 @@ from transformer_mt.runtime.distributed import World
 from transformer_mt.text.vocabulary import BOS
 from transformer_mt.training.ending import candidates
 from transformer_mt.training.optimizer import Optimizer
+from transformer_mt.training.run_directory import FinalModel
 from transformer_mt.training.schedules.cosine import cosine
 from transformer_mt.training.state import TrainState
 from transformer_mt.training.validation import BleuResult, Sample, ValidationResult, mean_nll
@@ -480,10 +481,16 @@ def test_a_run_that_a_limit_ends_where_it_was_interrupted_validates_its_last_upd
 
 
 def test_a_finished_run_with_a_smaller_limit_keeps_its_checkpoints(numbers: Any, tmp_path: Path):
+    """Its model may be their mean. A run that was killed before it finished removes what it would have removed."""
     numbers.trainer(tmp_path, max_epochs=3, keep_last=3).train()
     again = numbers.trainer(tmp_path, max_epochs=3, keep_last=1)
+    again.run.record_finish(33, FinalModel([11, 22, 33], "train"))
     again.train()
     assert again.run.checkpoints.steps() == [11, 22, 33]
+    again.run.record_finish(22, FinalModel([11, 22], "train"))
+    killed = numbers.trainer(tmp_path, max_epochs=3, keep_last=1, keep_best=1)
+    killed.train()
+    assert killed.run.checkpoints.steps() == [33]
 
 
 def test_a_checkpoint_of_an_interruption_is_never_one_of_the_last(numbers: Any, tmp_path: Path):

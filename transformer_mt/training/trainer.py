@@ -349,8 +349,8 @@ class Trainer:
         if checkpoint is None:
             return False
         self._load(checkpoint)
-        complete = reason_to_stop(self.state, self.settings)  # then its model may need any of them
-        if not self.damaged and not complete:  # a killed process may have saved the last one, and not removed old ones
+        finished = self.world.from_main(lambda: self.run.finished_step)  # its model may be made of any checkpoint
+        if not self.damaged and finished != self.state.step:  # a killed process may not have removed the old ones
             self.world.from_main(self._remove_old)
         self._restore_place()
         state, size = self.state, self.world.size
