@@ -90,7 +90,10 @@ def require_unpacked(path: Path) -> None:
 
 @contextmanager
 def open_seekable(path: Path) -> Iterator[BinaryIO]:
-    """A file of a format that is read at several places, such as a workbook. Raises OSError, and TmtError as below."""
+    """A file of a format that is read at several places, such as a workbook.
+
+    Raises OSError, and TmtError if it is inside an archive.
+    """
     require_unpacked(path)
     with open_address(path) if isinstance(path, Address) else path.open("rb") as stream:
         yield stream

@@ -145,12 +145,16 @@ class Scorer:
         world, places = self.machine.world, [place for some in of.values() for place in some]
         count = len(places)
 
-        def bleu(translated: Mapping[int, str], some: Sequence[int], language: str) -> float:
-            expected = [as_written(references[place], self.config.data.cleaning, language) for place in some]
-            return score([translated[place] for place in some], expected, language, ["bleu"])["bleu"].value
+        rules, languages = self.config.data.cleaning, {name: Direction.of(name).target for name in of}
+        expected = {  # the same in all validations
+            name: [as_written(references[place], rules, languages[name]) for place in some] for name, some in of.items()
+        }
+
+        def bleu(name: str, hypotheses: list[str]) -> float:
+            return score(hypotheses, expected[name], languages[name], ["bleu"])["bleu"].value
 
         def scores(translated: Mapping[int, str]) -> dict[str, float]:
-            return {name: bleu(translated, some, Direction.of(name).target) for name, some in of.items()}
+            return {name: bleu(name, [translated[place] for place in some]) for name, some in of.items()}
 
         def bleu_of(model: Transformer) -> BleuResult:
             translated = dict(zip(places, world.split_work(places, lambda own: translate(model, own)), strict=True))
