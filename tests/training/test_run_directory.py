@@ -60,6 +60,19 @@ def test_another_config_is_refused_with_the_changed_keys(run: RunDirectory):
     assert load_config(run.folder / "config.yaml") == config_of()
 
 
+def test_the_file_of_the_run_may_be_edited_only_where_a_config_may_change(run: RunDirectory):
+    run.open(config_of(), facts_of(FILES))
+    file = run.folder / "config.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("warmup_steps: 4000", "warmup_steps: 9"), encoding="utf-8")
+    with pytest.raises(TmtError, match=r"training.warmup_steps: 4000 \| 9"):
+        run.open(load_config(file), facts_of(FILES))
+    run.open(config_of(), facts_of(FILES))
+    assert load_config(file) == config_of()
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("max_epochs: 3", "max_epochs: 4"), encoding="utf-8")
+    assert run.open(load_config(file), facts_of(FILES)) == ["training.max_epochs: 3 | 4"]
+
+
 def test_limits_and_numbers_of_checkpoints_may_change(run: RunDirectory):
     run.open(config_of(), facts_of(FILES))
     later = config_of(max_epochs=9, max_steps=5, patience=2, keep_last=7, average="last")

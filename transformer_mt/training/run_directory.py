@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from transformer_mt.config.credentials import without_credentials_in
 from transformer_mt.config.load import CONFIG, differences, dump_config, load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError, from_os_error
@@ -22,6 +23,7 @@ from transformer_mt.training.ending import Candidate
 from transformer_mt.training.run_facts import changed_files
 
 FACTS, MODEL, STEPS = "run.json", "model", ".steps"
+SETTINGS = "config"  # in run.json
 IN_PYTHON, FRESH = " (in Python: run_dir)", "--fresh (in Python: fresh=True)"
 # Keys that may change when a run continues: when it ends, what it saves and shows, and where it runs.
 CHANGEABLE = (
@@ -197,6 +199,7 @@ class RunDirectory:
             changed = self.require_same(config)
             if (self.folder / CONFIG).exists():
                 self.require_same_corpus(facts)
+            facts = {**facts, SETTINGS: without_credentials_in(config.model_dump(mode="json"))}
             # run.json first: it marks the folder as a run directory
             replace_text(self.folder / FACTS, json.dumps([*history, facts], indent=1))
             replace_text(self.folder / CONFIG, dump_config(config))
@@ -231,6 +234,15 @@ class RunDirectory:
             recorded = json.loads((self.folder / FACTS).read_text(encoding="utf-8"))
             return [one for one in recorded if isinstance(one, dict)] if isinstance(recorded, list) else []
         return []
+
+    def _config(self) -> Config:
+        """The config of the last start. run.json has it: config.yaml may have been edited since, and be the new config.
+
+        Older versions, and later ones with other keys, are read from config.yaml.
+        """
+        with suppress(KeyError, ValueError):
+            return Config.model_validate(self._last_start()[SETTINGS])
+        return load_config(self.folder / CONFIG)
 
     def _last_start(self) -> dict[str, Any]:
         """Facts about the last start of this run; empty if there was none."""
@@ -289,7 +301,7 @@ class RunDirectory:
         """The keys that differ from the run's config. Raises TmtError if one of them may not change."""
         if not (self.folder / CONFIG).exists():
             return []
-        changed = differences(load_config(self.folder / CONFIG), config)
+        changed = differences(self._config(), config)
         fixed = BLEU_KEYS if config.training.monitor == "bleu" else ()
         refused = [line for line in changed if line.startswith(fixed) or not line.startswith(CHANGEABLE)]
         if refused:
