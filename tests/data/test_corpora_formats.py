@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import zipfile
 from itertools import islice
 from pathlib import Path
@@ -288,6 +290,22 @@ def test_links_to_folders_are_followed_once(tmp_path: Path) -> None:
     (folder / "again").symlink_to(tmp_path / "elsewhere" / "more")
     (tmp_path / "elsewhere" / "loop").symlink_to(folder)
     assert sorted(_sides(_corpus(kind="text", files=str(folder)))) == sorted([*PAIRS, ("vier", "four")])
+
+
+def test_a_folder_that_cannot_be_read_is_not_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _parallel(tmp_path)
+    closed = tmp_path / "closed"
+    closed.mkdir()
+    scandir = os.scandir
+
+    def refuse(folder: str) -> Any:  # the administrator could read it
+        if str(folder) == str(closed):
+            raise PermissionError(errno.EACCES, "Permission denied", folder)
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    error = _error(_corpus(kind="text", files=str(tmp_path)))
+    assert (error.message, error.place) == ("no permission while reading a folder", str(closed))
 
 
 def test_files_in_another_compression_are_reported(tmp_path: Path) -> None:
