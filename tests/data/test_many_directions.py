@@ -244,14 +244,16 @@ def test_a_message_about_columns_fits_a_file_that_is_read_in_reverse(workshop: W
 def test_a_parent_without_tags_keeps_its_vocabulary_and_one_with_tags_gets_no_words(workshop: Workshop) -> None:
     one = workshop.prepare(workshop.splits(workshop.numbered(5)), prepared=str(workshop.folder / "one"))
     corpus = workshop.splits(workshop.numbered(4, 50), languages=["de", "en"])
-    parent = Parent("runs/one", one.folder, "de-en")
+    parent = Parent("runs/one", one.folder, (Direction("de", "en"),))
     many = prepare(workshop.config(corpus, tokenizer={"kind": "whitespace", "min_frequency": 1}, **BOTH), parent=parent)
     known, tokens = one.codecs()[0].vocabulary.tokens, many.codecs()[0].vocabulary.tokens
     assert tokens == [*known, "<2en>", "<2de>"]
     values = workshop.config(corpus, **BOTH).model_dump(mode="json")
     values["tokenizer"]["extend"], values["training"]["start_from"] = 3, "runs/many"
     with pytest.raises(TmtError, match="a model with tags cannot get new words"):
-        Parent("runs/many", many.folder, "en-de, de-en").with_tags(Config.model_validate(values))
+        Parent("runs/many", many.folder, (Direction("en", "de"), Direction("de", "en"))).with_tags(
+            Config.model_validate(values)
+        )
 
 
 @pytest.mark.parametrize(
@@ -270,7 +272,7 @@ def test_sentences_that_a_parent_of_another_direction_was_trained_on_are_reporte
         test = [(target, source) for source, target in test]
     corpus = workshop.splits(workshop.numbered(4, 50), test=test, name="child", **languages)
     config = workshop.config(corpus, tokenizer={"kind": "whitespace", "min_frequency": 1}, **data)
-    report = prepare(config, parent=Parent("runs/one", one.folder, "de-en")).report
+    report = prepare(config, parent=Parent("runs/one", one.folder, (Direction("de", "en"),))).report
     assert report.parent is not None
     count = 2 * len(config.data.all_directions)
     assert report.parent.seen["test"] == {"source": count, "target": count}

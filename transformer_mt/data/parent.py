@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from transformer_mt.config.direction import Direction
 from transformer_mt.config.schema import Config
 from transformer_mt.data.parallel import Workers
 from transformer_mt.data.selection import Selection
@@ -40,18 +41,18 @@ class ParentFigures:
 
 @dataclass(frozen=True)
 class Parent:
-    """name: as the config names it; direction: that it translates, such as `de-en`
+    """name: as the config names it; directions: that it translates
 
     folder: of the model, or of the copy of its tokenizers in the run
     """
 
     name: str
     folder: Path
-    direction: str
+    directions: tuple[Direction, ...]
 
-    def __reduce__(self) -> tuple[type[Parent], tuple[str, Path, str]]:
+    def __reduce__(self) -> tuple[type[Parent], tuple[str, Path, tuple[Direction, ...]]]:
         """For other processes, which read the tokenizers themselves: not all of them can be sent."""
-        return Parent, (self.name, self.folder, self.direction)
+        return Parent, (self.name, self.folder, self.directions)
 
     @cached_property
     def codecs(self) -> tuple[Codec, Codec]:

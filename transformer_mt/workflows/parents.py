@@ -47,7 +47,7 @@ def parent_of(config: Config, run: Path, fresh: bool = False) -> Parent | None:
         _require_tags(config, of_parent)
         _require_sides(config, of_parent)
     require_fit(config, of_parent)
-    parent = Parent(start, folder, of_parent.data.direction)
+    parent = Parent(start, folder, of_parent.data.all_directions)
     if (folder / WEIGHTS).exists():  # a stranger's config may claim any size, and a model of that size is built next
         require_weights_fit(folder, of_parent, *map(len, parent.codecs))
     return parent

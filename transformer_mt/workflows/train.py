@@ -258,7 +258,8 @@ class TrainingJob:
         parameters = sum(p.numel() for p in model.parameters())
         events.say(f"model      {parameters:,} parameters{fixed}; vocabulary {vocabulary}")
         if (parent := self.parent) is not None and not self.run.checkpoints.steps():
-            other = "" if parent.direction == config.data.direction else f", which translates {parent.direction}"
+            is_same = parent.directions == config.data.all_directions
+            other = "" if is_same else f", which translates {', '.join(map(str, parent.directions))}"
             new = ", with the new tokens" if config.extends_vocabulary else ""
             events.say(f"parent     weights and tokenizers of {parent.name}{other}; step 0 is this model{new}")
         events.say(f"machine    {machine.describe()}; a step needs about {-(-needed // 2**20):,} MiB")
@@ -344,8 +345,7 @@ class TrainingJob:
     @property
     def _parent_translates(self) -> bool:
         """Whether the parent translates what this model learns to translate, at least in part."""
-        learned = set(map(str, self.config.data.all_directions))
-        return self.parent is None or not learned.isdisjoint(self.parent.direction.split(", "))
+        return self.parent is None or not {*self.config.data.all_directions}.isdisjoint(self.parent.directions)
 
     def _write_model(self, final: FinalModel) -> None:
         weights = self.run.checkpoints.mean_weights(final.steps)
