@@ -1,4 +1,4 @@
-# Sourced by scripts/quickstart, scripts/test and scripts/mutation: creates the virtual environment of each.
+# Sourced by the scripts quickstart, test, mutation, fuzz, soak and torture: creates the virtual environment of each.
 #
 #   begin SCRIPT "$@"            strict mode, the repository root, the message if a step fails; handles --help
 #   environment FOLDER EXTRAS    creates or updates FOLDER with this package and its EXTRAS ("", "[test]");

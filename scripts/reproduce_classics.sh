@@ -8,7 +8,7 @@
 # revisited-de-en       loss, perplexity and BLEU over lower-cased spaCy words (published: 1.671, 5.316, 36.52)
 # replication-multi30k  validation loss (published: 2.039 with PyTorch's layers, 2.825 with handmade ones)
 # annotated             its copy task
-# handmade-ko-en        AI Hub workbooks in data/aihub (published: 2.390 and 15.31 with 115,000 pairs)
+# handmade-ko-en        AI Hub workbooks in data/aihub (published: 2.390 and 15.31 on 92,000 training pairs, of 115,000)
 # hyunwoongko-en-de     base size, takes days on a CPU; -- --set training.max_minutes=40 stops it early (published:
 #                       validation loss 3.205 after 1,000 epochs)
 source "$(dirname "${BASH_SOURCE[0]}")/names.sh"

@@ -77,6 +77,18 @@ def named(value: object) -> str:
     return "None" if value is None else f"a value of type {type(value).__name__}"
 
 
+def check_type(value: object, kind: type, name: str, example: str) -> None:
+    """Raises TmtError if the value has another type: callers in Python may give any.
+
+    kind: such as `Mapping`; example: what may be given as `name`
+    """
+    if not isinstance(value, kind):
+        kinds = {"Real": "a number", "Mapping": "a dict", "Iterable": "a list", "str": "text"}
+        wanted = kinds.get(kind.__name__, kind.__name__)
+        problem = f"{named(value)} was given, but {wanted} is needed"
+        raise TmtError(problem, place=name, remedy=f"For example:  {name}={example}")
+
+
 def checked_number(value: object, name: str, least: int = 1) -> int:
     """The whole number. Raises TmtError for another value: callers in Python may give any."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:

@@ -24,10 +24,19 @@ def ask(client: Client, **given: Any) -> Any:
 
 
 def test_a_text_and_a_list_of_texts(client: Client, models: Models) -> None:
-    own = [one.text for one in models.served[0].translator.translate(["a cat", "a dog"])]
-    assert ask(client, q="a cat") == {"translatedText": own[0]}
-    assert ask(client, q=["a cat", "a dog"]) == {"translatedText": own}
+    found = list(models.served[0].translator.translate(["a cat", "a dog"]))
+    texts, notes = [one.text for one in found], [list(one.notes) for one in found]
+    assert ask(client, q="a cat") == {"translatedText": texts[0], "notes": notes[0]}
+    assert ask(client, q=["a cat", "a dog"]) == {"translatedText": texts, "notes": notes}
     assert ask(client, q=[]) == {"translatedText": []}
+
+
+@pytest.mark.parametrize("form", ["text", "html"])
+def test_what_is_lost_of_a_text_is_told(client: Client, form: str) -> None:
+    long = "a cat and a dog " * 5  # the model reads 24 tokens
+    found = ask(client, q=[long, "a cat"], format=form)
+    assert [[note.startswith("cut to 23") for note in notes].count(True) for notes in found["notes"]] == [1, 0]
+    assert ask(client, q=long, format=form)["notes"][0].startswith("cut to 23 of ")
 
 
 def test_one_page_of_html_is_read_at_a_time_even_if_clients_go_away(

@@ -181,6 +181,10 @@ def test_what_cannot_be_served_has_a_message(
     assert "is unknown" in problem(capsys, *port, *model, "--host", "no.such.host.invalid")
     assert "does not have the address" in problem(capsys, *port, *model, "--host", "192.0.2.1")
     assert "65535" in problem(capsys, *model, "--port", "70000")
+    assert "'https://a.de/b' is not an origin" in problem(capsys, *port, *model, "--allow-origin", "https://a.de/b")
+    assert "'a.de' is not an origin" in problem(capsys, *port, *model, "--allow-origin", "a.de")
+    assert "'http://a.de' is not the name" in problem(capsys, *port, *model, "--allow-host", "http://a.de")
+    assert "'a.de:80' is not the name" in problem(capsys, *port, *model, "--allow-host", "a.de:80")
     assert "--max-queue" in problem(capsys, *port, *model, "--max-queue", "10")
     assert "no such" in problem(capsys, *port, *model, "--api-key-file", str(tmp_path / "none"))
     keys = tmp_path / "keys"

@@ -87,6 +87,15 @@ def test_a_head_without_an_end_is_refused(port: int) -> None:
         assert b"431" in everything(connection)[:20]
 
 
+def test_a_long_head_is_refused_even_if_it_comes_at_once_and_a_long_body_is_not(port: int) -> None:
+    long = b"GET /health HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 2_000 + b"\r\nConnection: close\r\n\r\n"
+    assert b"431" in answer(port, long)[:20]
+    body = b'{"text": "a"}' + b" " * 15_000
+    head = b"POST /v1/translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    head += b"X: " + b"a" * 1_800 + b"\r\nContent-Length: %d\r\n\r\n" % len(body)
+    assert b"200" in answer(port, head + body)[:20]
+
+
 def test_what_is_not_http_is_refused(port: int) -> None:
     for data in (b"\x16\x03\x01\x00\xa5 TLS", b"HELLO\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n"):
         assert b"400" in answer(port, data)[:20]

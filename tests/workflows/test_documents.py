@@ -26,12 +26,45 @@ from transformer_mt.workflows.documents import translate_document
 WORDS = ["Hund", "Katze", "Haus", "läuft", "schläft", "groß", "klein", "und", "im", "Park", "über", "Straße", "Ärger"]
 CODE = ["x", "a_b", "pip install x", "f(*a)", "1 < 2", "**no**"]
 URLS = ["https://example.com/a_b?c=1", "http://x.org/(y)", "www.example.com", "me@example.com"]
+TOUCHING = [  # code at the end of a word or sentence: every word is translated, and the code still touches its word
+    ("{% if x %}zwei Hunde im Schnee.{% endif %}", "{% if x %}ZWEI HUNDE IM SCHNEE.{% endif %}"),
+    ("ein Hund <code>x</code>läuft", "EIN HUND <code>x</code>LÄUFT"),
+    ("ein <b>Hund</b><code>x</code><b>läuft</b>", "EIN <b>HUND</b><code>x</code><b>LÄUFT</b>"),
+    ("zwei Hunde.{{ x }}Zwei Katzen", "ZWEI HUNDE.{{ x }}ZWEI KATZEN"),
+    ("ein Hund {n}mal", "EIN HUND {n}MAL"),
+    ("{name}님이 {name}.txt", "{name}님이 {name}.TXT"),
+]
+UNFINISHED = [  # a browser shows none of the comments and tags at the end
+    ("<p>Hund</p><!-- Katze", "<p>HUND</p><!-- Katze"),
+    ("<p>Hund <!-- Katze --!>Haus", "<p>HUND <!-- Katze --!> HAUS"),
+    ("<p>Hund <!-- <b>x</b> </p><p>Katze</p>", "<p>HUND <!-- <b>x</b> </p><p>Katze</p>"),
+    ("<p>Hund</p\n", "<p>HUND</p\n"),
+    ('<p>Hund <b class="x', '<p>HUND <b class="x'),
+    ("<script>let a = '--!>'; // <!--</script>Hund", "<script>let a = '--!>'; // <!--</script>HUND"),
+    ("Hund &amp", "HUND &amp;"),
+]
+IMAGES = [
+    ("![Hund *und* Katze](a.png)", "![HUND UND KATZE](a.png)"),
+    ("![Hund_und Katze](a.png)", "![HUND\\_UND KATZE](a.png)"),
+    ("![Hund [und] Katze](a.png)", "![HUND \\[UND\\] KATZE](a.png)"),
+    ("![Hund <b>und</b> Katze][a]\n\n[a]: a.png", "![HUND UND KATZE][a]\n\n[a]: a.png"),
+    ("![Hund &amp; *Katze*](a.png)", "![HUND & KATZE](a.png)"),
+    ("![Hund `und` Katze](a.png)", "![Hund `und` Katze](a.png)"),
+    ("![Hund](a.png)", "![HUND](a.png)"),
+]
 LETTER = "Mit freundlichen Grüßen\nMax Mustermann\nHauptstr. 5\n"
 COMPANY = "Firma\nVereinigte Unternehmen für Hunde und Katzen\nPostfach 3\n12345 Ort\n"
 MAIL = "Max schrieb:\n> Ein Hund läuft über die Brücke und eine\n> Katze schläft.\n>\n> > Hallo Max,\n> > Deine Katze\n"
 NOTE = "[^1]: Hund\n\n    Katze\n\n        code\n\nund\n"
 KEPT = 'translate="no"'
 TEMPLATE = "{{ a.b }} {% if x %}gut{% end %} <% x %> ${y}"
+
+
+def loud(text: str, form: str) -> str:
+    """The document in capital letters."""
+    done = translate_document(text, Fake(louder, True), form)
+    assert done.notes == ()
+    return done.text
 
 
 class Fake:
@@ -538,3 +571,36 @@ def test_attributes_inside_code_are_code(code: str) -> None:
     for form in (Html(), Markdown()):
         found = [text[block.pieces[0].start : block.pieces[-1].end] for block in form.blocks(text)]
         assert found == ["Eins.", "Zwei.", "Drei"], form
+
+
+@pytest.mark.parametrize(("text", "translated"), TOUCHING)
+def test_words_that_touch_code_are_translated(text: str, translated: str) -> None:
+    assert loud(f"<p>{text}</p>", "html") == f"<p>{translated}</p>"
+    if "<" not in text:
+        assert loud(f"{text}\n", "markdown") == f"{translated}\n"
+
+
+def test_code_does_not_touch_another_word_than_in_the_source() -> None:
+    done = translate_document("<p>zwei <code>x</code>Hunde laufen", Fake(backwards, True), "html")
+    assert done.text == "<p>LAUFEN HUNDE <code>x</code> ZWEI"
+
+
+@pytest.mark.parametrize(("text", "translated"), UNFINISHED)
+def test_what_is_unfinished_at_the_end_of_a_page_is_no_text(text: str, translated: str) -> None:
+    assert loud(text, "html") == translated
+
+
+@pytest.mark.parametrize(("text", "translated"), IMAGES)
+def test_the_text_of_an_image_is_translated_as_a_page_shows_it(text: str, translated: str) -> None:
+    assert loud(f"{text}\n", "markdown") == f"{translated}\n"
+
+
+def test_values_without_quotes_get_them() -> None:
+    assert loud("<img alt=Hund><input placeholder=Katze title=https://a.de/b>", "html") == (
+        '<img alt="HUND"><input placeholder="KATZE" title=https://a.de/b>'
+    )
+
+
+def test_only_line_breaks_count_for_the_width_of_a_paragraph() -> None:
+    text = "Hund und Katze im Haus.\x0bHund\x0c und Katze.\nKatze im Haus.\n"
+    assert loud(text, "markdown") == "HUND UND KATZE IM HAUS. HUND UND KATZE.\nKATZE IM HAUS.\n"

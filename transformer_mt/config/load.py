@@ -28,7 +28,7 @@ from transformer_mt.config.yaml_source import (
     shown_problems,
     write_yaml,
 )
-from transformer_mt.errors import TmtError, named
+from transformer_mt.errors import TmtError, check_type, named
 
 ConfigLike = Config | str | Path
 SCORES = "scores.json"  # in the folder of a model: its scores
@@ -144,6 +144,7 @@ def _apply(source: YamlSource, overrides: Iterable[str]) -> YamlSource:
 
 
 def _parse(override: str) -> tuple[KeyPath, Any]:
+    check_type(override, str, "overrides", '["training.max_epochs=3"]')
     name, separator, text = override.partition("=")
     if not separator or not all(part.strip() for part in name.split(".")):
         raise TmtError(

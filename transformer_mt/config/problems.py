@@ -184,7 +184,7 @@ def plain(value: Any) -> Any:
         return {key: plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
         return [plain(one) for one in value]
-    is_numpys = isinstance(value, Number) and hasattr(value, "item")
+    is_numpys = hasattr(value, "item") and (isinstance(value, Number) or type(value).__name__ in ("bool", "bool_"))
     return value.item() if is_numpys else value
 
 

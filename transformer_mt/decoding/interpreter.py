@@ -117,7 +117,8 @@ class Interpreter(LineReader, ABC):
         terms:      what translations must contain: a glossary or its entries, or the terms of each line, in their order
         to, source, zero_shot: the direction, for a model of several; see `towards`
         Raises TmtError if `lines` is not text, if `chunk_size` is less than 1, if a prefix is too long, if a term is
-        not in its line, or if there are fewer or more prefixes or lists of terms than lines.
+        not in its line, or if there are fewer prefixes or lists of terms than lines; of sequences, also if there are
+        more.
         """
         if (chosen := self._chosen(to, source, zero_shot)) is not self:
             return chosen.translate(lines, prefixes, chunk_size, align, split=split, terms=terms)

@@ -21,6 +21,7 @@ from transformer_mt.decoding.computing import BFLOAT16
 from transformer_mt.decoding.ensemble import mean_log_probability
 from transformer_mt.decoding.finding import find_model
 from transformer_mt.decoding.forced import Forced
+from transformer_mt.decoding.given import checked_text
 from transformer_mt.decoding.interpreter import Computing, Interpreter
 from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
 from transformer_mt.decoding.request import Request, SearchResult, batched
@@ -125,7 +126,7 @@ class Translator(Interpreter):
             raise TmtError(
                 "the target is one str", place="target", remedy="Give the tokens of a translation, as a list."
             )
-        source = self._read(line, prefix)
+        source = self._read(checked_text(line), checked_text(prefix))
         produced: Sequence[int] = (*self.target.vocabulary.encode(target or ()), EOS)
         if target is None and source.tokens:
             (found,) = self._search([Request(source.ids, source.prefix)])
@@ -144,7 +145,7 @@ class Translator(Interpreter):
 
     def read(self, line: str) -> Source:
         """What the model reads of a line: its tokens, their ids and the end token, and notes of what is lost."""
-        return self._read(line, "")
+        return self._read(checked_text(line), "")
 
     def beam_tree(self, line: str, beam: int | None = None) -> BeamTree:
         """What a beam search considers while it translates `line`, which is not split into sentences.

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice, repeat
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import ConfigDict, Field
 from starlette.requests import Request
@@ -63,11 +63,23 @@ class Detected(TypedDict):
 
 
 class LibreTranslateAnswer(TypedDict):
-    """The translation; for a list of texts, every value is a list."""
+    """The translation; for a list of texts, every value is a list.
+
+    notes: what a reader must know of each text, such as that it was cut; left out if there is nothing. LibreTranslate
+        has no such key, so its clients ignore it
+    """
 
     translatedText: str | list[str]
     alternatives: NotRequired[list[str] | list[list[str]]]
+    notes: NotRequired[list[str] | list[list[str]]]
     detectedLanguage: NotRequired[Detected | list[Detected]]
+
+
+class TextResult(NamedTuple):
+    """Different translations of a text, the best first, and what a reader must know of the best one."""
+
+    texts: Sequence[str]
+    notes: Sequence[str] = ()
 
 
 class LanguageAnswer(TypedDict):
@@ -159,7 +171,7 @@ async def _translated(wanted: LibreTranslateRequest, models: Models, limits: Lim
     if wanted.source == AUTO:
         detected = [(await _detected(text, models))[0] for text in texts]
         sources = [one["language"] for one in detected]
-    results = [[text] for text in texts]  # what is in the target language already stays as it is
+    results = [TextResult([text]) for text in texts]  # what is in the target language already stays as it is
     for source in dict.fromkeys(sources):
         if source == wanted.target and any(source in (one.source, one.target) for one in models.served):
             continue
@@ -173,8 +185,10 @@ async def _translated(wanted: LibreTranslateRequest, models: Models, limits: Lim
         for place, result in zip(places, await work, strict=True):
             results[place] = result
     is_one = isinstance(wanted.q, str)
-    best, others = [result[0] for result in results], [result[1:] for result in results]
+    best, others = [result.texts[0] for result in results], [list(result.texts[1:]) for result in results]
     answer = LibreTranslateAnswer(translatedText=best[0] if is_one else best)
+    if any(notes := [list(dict.fromkeys(result.notes)) for result in results]):
+        answer["notes"] = notes[0] if is_one else notes
     if wanted.alternatives:
         answer["alternatives"] = others[0] if is_one else others
     if detected:
@@ -182,18 +196,18 @@ async def _translated(wanted: LibreTranslateRequest, models: Models, limits: Lim
     return answer
 
 
-async def _text_translated(texts: Sequence[str], model: ServedModel, limits: Limits, n_best: int) -> list[list[str]]:
-    """Different translations of each text, the best first."""
+async def _text_translated(texts: Sequence[str], model: ServedModel, limits: Limits, n_best: int) -> list[TextResult]:
     parted = await lines_of(texts, model, limits)
     results = []
     for lines, found in zip(parted, await translate_lines(model, parted, Settings(n_best=n_best)), strict=True):
         most = max((len(one.n_best) for one in found), default=1)
         ranked = [[one.n_best[min(n, len(one.n_best) - 1)].text for one in found] for n in range(most)]
-        results.append(list(dict.fromkeys(joined(lines, some) for some in ranked)))
+        different = list(dict.fromkeys(joined(lines, some) for some in ranked))
+        results.append(TextResult(different, [note for one in found for note in one.notes]))
     return results
 
 
-async def _html_translated(texts: Sequence[str], model: ServedModel, limits: Limits) -> list[list[str]]:
+async def _html_translated(texts: Sequence[str], model: ServedModel, limits: Limits) -> list[TextResult]:
     """The translation of each page, with its tags as they are, byte for byte."""
 
     def opened() -> tuple[list[OpenDocument], int]:
@@ -205,7 +219,8 @@ async def _html_translated(texts: Sequence[str], model: ServedModel, limits: Lim
     items = [Item(*one) for page in pages for one in zip(page.texts, page.terms or repeat(()), strict=False)]
     found = iter(await model.translate(items, Settings(align=True, split=True)))
     answers = [(page, list(islice(found, len(page.texts)))) for page in pages]
-    return await asyncio.to_thread(lambda: [[page.translated(some).text] for page, some in answers])
+    done = await asyncio.to_thread(lambda: [page.translated(some) for page, some in answers])
+    return [TextResult([one.text], [text for _, text in one.notes]) for one in done]
 
 
 async def _detected(text: str, models: Models) -> list[Detected]:

@@ -8,6 +8,7 @@ import errno
 import gc
 import logging
 import os
+import re
 import socket
 from typing import Any
 
@@ -24,6 +25,7 @@ BODY_SECONDS = 60.0
 IDLE_SECONDS, WRITE_SECONDS = 15, 30.0  # of a connection between two requests; of a client that does not read
 CONNECTIONS = 900  # at once; more are answered with 503. Many systems allow 1,024 open files
 _BACKLOG = 1_024
+_HEAD_END = re.compile(rb"\r?\n\r?\n")
 
 
 def _refusal(status: str, message: str) -> bytes:
@@ -92,6 +94,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     _timer: asyncio.TimerHandle | None = None
     _head = 0  # bytes that have come since the last request had come with all its headers
+    _last = b""  # of them the last ones
     _is_head = True
 
     def connection_made(self, transport: Any) -> None:
@@ -106,8 +109,9 @@ class PatientProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if self._is_head:
-            self._head += len(data)
-            if self._head > max(HEAD_BYTES, len(data)):
+            end = _HEAD_END.search(self._last + data)
+            self._head, self._last = self._head + (len(data) if end is None else end.start()), data[-3:]
+            if self._head > HEAD_BYTES:
                 self._refuse(_LONG_HEAD)
                 return
         super().data_received(data)
@@ -122,7 +126,7 @@ class PatientProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._stop_timer()
-        self._is_head, self._head = False, 0
+        self._is_head, self._head, self._last = False, 0, b""
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:

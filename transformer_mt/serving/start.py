@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from transformer_mt.decoding.computing import Computing
 from transformer_mt.errors import TmtError
@@ -36,6 +37,14 @@ _SAMPLES = {  # a sentence for the first try
 }
 
 
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
 @dataclass(frozen=True)
 class Loading:
     """The models, and how they compute. models: folders; empty: of the run that finished last."""
@@ -61,19 +70,35 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        try:
+        if _is_address(self.host):
             return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return self.host == "localhost"
+        return self.host == "localhost"
 
     def known_hosts(self) -> set[str] | None:
-        """The names in the header Host that are answered; None: all.
+        """The names in the header Host that are answered; None: all. Raises TmtError if a host is no name.
 
         On loopback, only names of this machine are: a page of another site could lead its own name here, and its
         scripts could then read the answers.
         """
+        for host in self.hosts:
+            if "/" in host or (":" in host and not _is_address(host)):
+                remedy = "Give the name alone, such as translate.example.com."
+                raise TmtError(f"'{host}' is not the name of a machine", place="--allow-host", remedy=remedy)
         named = (host.lower() for host in (self.host, *self.hosts))
         return {"localhost", "127.0.0.1", "::1", *named} if self.is_loopback else None
+
+    def known_origins(self) -> list[str]:
+        """The origins as a browser sends them. Raises TmtError if one is none: it would never be the same."""
+        found = []
+        for origin in self.origins:
+            parts = urlsplit(origin.lower())
+            if origin != "*" and (
+                not parts.scheme or not parts.netloc or f"{parts.path}{parts.query}" not in ("", "/")
+            ):
+                remedy = "Give its scheme, name and port, without a path, such as https://example.com."
+                raise TmtError(f"'{origin}' is not an origin", place="--allow-origin", remedy=remedy)
+            found.append(origin if origin == "*" else f"{parts.scheme}://{parts.netloc}")
+        return found
 
 
 def require_packages() -> None:
@@ -98,12 +123,12 @@ def serve(loading: Loading, address: Address, limits: Limits, key_file: Path | N
     from transformer_mt.serving.models import load_models
     from transformer_mt.serving.run import open_socket, run
 
-    keys = read_keys(key_file)
+    keys, hosts, origins = read_keys(key_file), address.known_hosts(), address.known_origins()
     with open_socket(address.host, address.port) as listening:  # before the models, which take seconds
         models = load_models(loading.models, limits, Computing(loading.device, loading.threads), loading.engine)
         for one in models.served:
             one.translator.translate(sample_of(one))  # what is loaded at the first sentence
-        app = make_app(models, limits, keys, address.known_hosts(), address.origins)
+        app = make_app(models, limits, keys, hosts, origins)
         if not address.is_loopback and not keys:
             note(f"{address.host} can be reached from other machines, and there is no --api-key-file: all may use it")
         print(greeting(models, address.host, listening.getsockname()[1], key_file), flush=True)

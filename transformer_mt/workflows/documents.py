@@ -13,7 +13,7 @@ from transformer_mt.decoding.glossary import Glossary, GlossaryCount
 from transformer_mt.decoding.interpreter import Interpreter
 from transformer_mt.decoding.terms import Span, Term
 from transformer_mt.decoding.translation import Translation
-from transformer_mt.errors import TmtError, from_os_error
+from transformer_mt.errors import TmtError, from_os_error, named
 from transformer_mt.files.lines import check_exists, guessed_encoding, path_of
 from transformer_mt.files.opening import open_stored
 from transformer_mt.reporting.notes import note
@@ -65,6 +65,10 @@ def translate_document(
     form = format_of(document, format)
     if isinstance(translator, (str, Path)):
         translator = load_model(find_models([path_of(translator)]))
+    elif not callable(getattr(translator, "translate", None)):
+        raise TmtError(
+            f"{named(translator)} is no translator", place="translator", remedy='Give  tmt.load("runs/NAME").'
+        )
     opened = OpenDocument(whole, form, translator, glossary)
     return opened.translated(translator.translate(opened.texts, align=True, terms=opened.terms))
 
@@ -93,10 +97,11 @@ class OpenDocument:
         """translator: for which it is opened. Raises TmtError if its search does not support a glossary."""
         self._glossary = None if glossary is None else translator.glossary(glossary)
         self._count = GlossaryCount()
+        _require_no_zero("\0" in whole, "document")
         self._text = whole.removeprefix(_BOM)
         self._mark = whole[: len(whole) - len(self._text)]
         signs = translator.terms is not None if self._glossary is not None else _has_terms(translator)
-        self._blocks = [PlainBlock(block, signs) for block in form.blocks(self._text)]
+        self._blocks = [PlainBlock(block, signs, self._text) for block in form.blocks(self._text)]
         self.texts = [one.text for one in self._blocks]
         self.terms = [_terms(one, self._glossary, self._count) for one in self._blocks] if signs else None
 
@@ -126,6 +131,8 @@ def format_of(document: str | Path, name: str | None) -> Format:
     document: its text, or its file
     name:     None: by the suffix of the file
     """
+    if name is not None and not isinstance(name, str):
+        raise TmtError(f"{named(name)} is no format", place="format", remedy=f"Use {', '.join(FORMATS)}.")
     if name is None and isinstance(document, str):
         raise TmtError("the format of the document is not known", remedy='Name it, for example:  format="markdown"')
     name = name.lower() if name is not None else None
@@ -158,10 +165,7 @@ def decoded(data: bytes, place: str | Path) -> str:
     """The text of a document. Raises TmtError if it is not text in UTF-8."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise TmtError("the document is UTF-16", place=place, remedy="Convert it:  iconv -f UTF-16 -t UTF-8 OLD > NEW")
-    if b"\0" in data:
-        raise TmtError(
-            "this is not a text file", place=place, remedy="Documents are plain text, Markdown or HTML, in UTF-8."
-        )
+    _require_no_zero(b"\0" in data, place)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -172,6 +176,15 @@ def decoded(data: bytes, place: str | Path) -> str:
             place=f"{place}:{line}",
             remedy=f"Convert it from its encoding:  iconv -f {guess.upper()} -t UTF-8 OLD > NEW",
         ) from None
+
+
+def _require_no_zero(has_zero: bool, place: str | Path) -> None:
+    if has_zero:
+        raise TmtError(
+            "this is not a text file" if place != "document" else "this is not text",
+            place=place,
+            remedy="Documents are plain text, Markdown or HTML, in UTF-8.",
+        )
 
 
 def _has_terms(translator: Interpreter) -> bool:

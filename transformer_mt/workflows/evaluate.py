@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property
@@ -21,7 +21,7 @@ from transformer_mt.decoding.choosing import Wanted as Wanted
 from transformer_mt.decoding.computing import Computing
 from transformer_mt.decoding.finding import find_model
 from transformer_mt.decoding.searches.base import option_of
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, check_type
 from transformer_mt.evaluation.examine import System, examine
 from transformer_mt.evaluation.metrics import METRICS, notice_of
 from transformer_mt.evaluation.record import store_scores
@@ -151,7 +151,10 @@ class Evaluation:
         computing: Computing,
     ) -> Evaluation:
         """Raises TmtError if files or settings do not fit together."""
-        files, changes = files or TestFiles(), search or {}
+        files, changes = TestFiles() if files is None else files, {} if search is None else search
+        check_type(files, TestFiles, "files", 'TestFiles(reference="test.en", hypothesis="translated.en")')
+        check_type(changes, Mapping, "search", '{"beam": 5}')
+        check_type(metrics, Iterable, "metrics", '["bleu"]')
         baseline = path_of(baseline) if baseline is not None else None
         metrics = [metrics] if isinstance(metrics, str) else list(metrics)
         if not metrics:

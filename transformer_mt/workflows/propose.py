@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from transformer_mt.config.training import RuntimeConfig
 from transformer_mt.corpora.looking import HEADER
 from transformer_mt.data.planning import BatchSize, by_length, cut
 from transformer_mt.data.store import Counts
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, check_type
 from transformer_mt.files.lines import path_of, paths_of
 from transformer_mt.reporting.program import quoted
 from transformer_mt.runtime.device import Machine, set_up
@@ -73,6 +74,8 @@ def propose_config(
     given = paths_of(data)
     if not given:
         raise TmtError("no file is given", place="data", remedy="Give a table, a folder, or two parallel files.")
+    if minutes is not None:
+        check_type(minutes, Real, "minutes", "60")
     if minutes is not None and not (math.isfinite(minutes) and minutes > 0):
         raise TmtError(f"the training has {minutes} minutes", place="--minutes", remedy="Give more than 0 minutes.")
     for path in given:
@@ -95,6 +98,8 @@ def propose_config(
 
 def _checked_code(option: str, code: str | None) -> str | None:
     """The code of a language that is given as `de`, `DE`, `de-DE` or `German`. Raises TmtError if it is none."""
+    if code is not None:
+        check_type(code, str, option.removeprefix("--"), '"de"')
     if not code or re.fullmatch(LANGUAGE, code):
         return code
     if (found := code_of(code)) is None:

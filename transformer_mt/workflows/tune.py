@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from transformer_mt.config.runs import RUNS
 from transformer_mt.config.schema import Config
 from transformer_mt.config.space import Space, read_space, shown
 from transformer_mt.data.prepared import Prepared
-from transformer_mt.errors import INTERRUPTED, TmtError, checked_number, from_os_error
+from transformer_mt.errors import INTERRUPTED, TmtError, check_type, checked_number, from_os_error
 from transformer_mt.files.lines import path_of
 from transformer_mt.files.lock import HeldError, lock
 from transformer_mt.files.replace import replace_text
@@ -102,6 +103,7 @@ def tune(
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise TmtError("a search runs in one process", remedy="Run tmt tune without torchrun.")
     settings = config_of(config, overrides)
+    check_type(minutes, Real, "minutes", "60")
     if not minutes > 0:
         raise TmtError(f"the search has {minutes:g} minutes", place="--minutes", remedy="Give more than 0 minutes.")
     trials = None if trials is None else checked_number(trials, "trials")

@@ -29,7 +29,7 @@ Part = tuple[str, str]  # the kind of a piece, and text
 Write = Callable[[Sequence[Part]], "list[str] | None"]
 ADDRESS = copied(in_markup=True)
 DEEPEST = 100  # levels of markup in a block: only broken pages have more, and are cut there
-_LINE_END = regex.compile(r"\r\n|\r|\n")
+LINE_END = regex.compile(r"\r\n|\r|\n")
 _LETTER = regex.compile(r"\p{L}")
 
 
@@ -152,7 +152,7 @@ def with_addresses(piece: Piece, source: str) -> Iterator[Piece]:
 
 def line_numbers(text: str) -> Callable[[int], int]:
     """A function that returns the number of the line of a character, counted from 1."""
-    starts = [match.end() for match in _LINE_END.finditer(text)]
+    starts = [match.end() for match in LINE_END.finditer(text)]
     return lambda place: bisect_right(starts, place) + 1
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from html import escape, unescape
 from html.parser import HTMLParser
 
@@ -13,8 +14,10 @@ from transformer_mt.text.documents.base import (
     CODE,
     DEEPEST,
     INLINE,
+    LINE_END,
     Block,
     Format,
+    Part,
     Piece,
     Wrap,
     blocks_of,
@@ -52,6 +55,7 @@ _READ = frozenset({"alt", "title", "placeholder", "aria-label"})
 _ATTRIBUTE = re.compile(r"""([^\s=>/"'<]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s>"']+))?""")
 _TAG_END = re.compile(r"""(?:[^"'>]|"[^"]*"|'[^']*')*>""")
 _TEMPLATE = re.compile(TEMPLATE)
+_UNFINISHED = re.compile("<!--|</?[a-zA-Z]")
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w:.-]*)")
 
 
@@ -98,9 +102,20 @@ def attribute_blocks(text: str, tag: Piece, line: int) -> Iterator[Block]:
     if any(_is_kept(match[1], (match[2] or "").strip("\"'")) for match in found):
         return
     for match in found:
-        if match[1].lower() in _READ and (match[2] or "")[:1] in ("'", '"'):
-            value = Piece("text", tag.start + match.start(2) + 1, tag.start + match.end(2) - 1)
-            yield from blocks_of(list(_texts(value, text)), lambda _: line, writer(escape))
+        if match[1].lower() in _READ and match[2]:
+            quoted = match[2][0] in "'\""
+            value = Piece("text", tag.start + match.start(2) + quoted, tag.start + match.end(2) - quoted)
+            for block in blocks_of(list(_texts(value, text)), lambda _: line, writer(escape)):
+                if quoted:
+                    yield block
+                elif (block.start, block.end) == (value.start, value.end):
+                    yield replace(block, write=_in_quotes)
+
+
+def _in_quotes(parts: Sequence[Part]) -> list[str]:
+    """The value of an attribute that has no quotes in the source: a translation may have several words."""
+    first, *others = [escape(text) if kind == "text" else text for kind, text in parts]
+    return [f'"{first}', *others, '"']
 
 
 def _is_kept(name: str, value: str) -> bool:
@@ -202,8 +217,11 @@ class _Scanner(HTMLParser):
         super().__init__(convert_charrefs=False)
         self.events: list[tuple[str, str, int, int]] = []
         self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
-        self.feed(text)
-        self.close()
+        self.feed(text.replace("--!>", "!-->"))  # which also ends a comment; the library does not know it everywhere
+        if self.cdata_elem is None and _UNFINISHED.match(self.rawdata):
+            self._add("other")  # up to the end of the page, as in a browser
+        else:
+            self.close()
         if not self.events or self.events[0][2] > 0:
             self.events.insert(0, ("other", "", 0, 0))
         ends = [*(event[2] for event in self.events[1:]), len(text)]
@@ -260,7 +278,7 @@ def _wrapped(block: Block, text: str) -> Block:
     ]
     if not breaks:
         return block
-    width = max(columns(line.strip()) for line in text[block.start : block.end].splitlines())
+    width = max(columns(line.strip()) for line in LINE_END.split(text[block.start : block.end]))
     return Block(block.pieces, block.line, block.write, Wrap(width, breaks[0]))
 
 

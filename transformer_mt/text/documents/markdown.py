@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from markdown_it import MarkdownIt
+import regex
 from markdown_it.common.utils import unescapeAll
-from markdown_it.rules_inline import StateInline
-from markdown_it.rules_inline import text as read_text
 from markdown_it.token import Token
 
 from transformer_mt.text.documents.base import (
-    ADDRESS,
     CODE,
     INLINE,
+    LINE_END,
     Block,
     Format,
-    Kind,
     Part,
     Piece,
     Wrap,
@@ -31,7 +27,7 @@ from transformer_mt.text.documents.base import (
     writer,
 )
 from transformer_mt.text.documents.html import attribute_blocks, html_blocks
-from transformer_mt.text.documents.markdown_blocks import SIGN_OF_BLOCK, add_block_rules
+from transformer_mt.text.documents.markdown_parser import PARSER
 
 _END = r"(?:\r\n|\r|\n)"
 _FRONT_MATTER = re.compile(  # a page may also begin with a rule, so YAML must begin with a key
@@ -40,12 +36,9 @@ _FRONT_MATTER = re.compile(  # a page may also begin with a rule, so YAML must b
     re.S,
 )
 _LINES = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|$)")
-_FORMULA = re.compile(  # limited, because many may have no end
-    r"\$\$.+?\$\$|\$(?=\S)(?:\\.|[^$\\])*?(?<=\S)\$(?!\d)|\\\(.{1,1000}?\\\)|\\\[.{1,1000}?\\\]", re.S
-)
-_SIGN = re.compile(r"\[\^[^\]\s]+\]:?|\{[#:.].*?\}")  # footnotes; attributes of site generators
-_START = re.compile(rf"\[[ xX]\](?=\s)|{SIGN_OF_BLOCK}")
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w-]*)")
+_IMAGE = regex.compile(r"!(\[(?:[^\[\]\\`<]++|\\.|`[^`]*`|<[^<>]*>|(?1))*+\])(?=[\[(])", regex.S)
+_MARKUP = frozenset("`<*_[]\\")
 _TITLE = re.compile(r"""\s("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\((?:[^()\\]|\\.)*\))\s*\)$""", re.S)
 _SPECIAL = re.compile(r"([\\`*_\[\]<>$~|]|&(?=#?\w+;))")
 _BLOCK_START = re.compile(r"^(\s*)(?:([-+*#>=~`|:])|(\d+)([.)]))")
@@ -58,96 +51,6 @@ class Markdown(Format):
 
     def blocks(self, text: str) -> list[Block]:
         return sorted(_Reader(text).blocks(), key=lambda block: (block.start, -block.end))
-
-
-def _recording(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
-    """The rule, which also writes into `meta` of each new token which characters it has read."""
-
-    def read(state: StateInline, silent: bool) -> bool:
-        start, known = state.pos, len(state.tokens)
-        if not rule(state, silent):
-            return False
-        for token in state.tokens[known:] if not silent else ():
-            token.meta.setdefault("span", (start, state.pos))
-        return True
-
-    return read
-
-
-def _delimiters(rule: Callable[[StateInline, bool], bool]) -> Callable[[StateInline, bool], bool]:
-    """As `_recording`, for the marks of emphasis: one token for each, after the text before them."""
-
-    def read(state: StateInline, silent: bool) -> bool:
-        start = state.pos
-        if not rule(state, silent):
-            return False
-        end = state.pos
-        for token in reversed(state.tokens if not silent else ()):
-            if end <= start:
-                break
-            token.meta["span"] = end - len(token.content), end
-            token.meta["mark"] = True
-            end -= len(token.content)
-        return True
-
-    return read
-
-
-def _taken(pattern: Any, kind: Kind, first: bool = False) -> Callable[[StateInline, bool], bool]:
-    """A rule that reads what the pattern matches as one token. first: only at the beginning of a block."""
-
-    def read(state: StateInline, silent: bool) -> bool:
-        match = None if first and state.pos else pattern.match(state.src, state.pos, state.posMax)
-        if match is None or match.end() == match.start():
-            return False
-        if not silent:
-            state.push(f"tmt_{kind}", "", 0)
-        state.pos = match.end()
-        return True
-
-    return read
-
-
-def _up_to_address(state: StateInline, silent: bool) -> bool:
-    """The rule `text`, which ends before an address."""
-    start, pending = state.pos, len(state.pending)
-    if not read_text(state, silent):
-        return False
-    addresses = _addresses(state.src)
-    index = bisect_right(addresses, start)
-    if index < len(addresses) and addresses[index] < state.pos:
-        if not silent:
-            state.pending = state.pending[: pending + addresses[index] - start]
-        state.pos = addresses[index]
-    return True
-
-
-@lru_cache(maxsize=8)
-def _addresses(source: str) -> list[int]:
-    """Where the addresses of a paragraph begin: found once, as the parser asks at each piece of text."""
-    return [match.start() for match in ADDRESS.finditer(source, overlapped=True)]
-
-
-def _parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
-    parser.inline.ruler2.disable("fragments_join")
-    parser.core.ruler.disable("text_join")
-    for name, pattern, kind, first in (
-        ("tmt_start", _START, "mark", True),
-        ("tmt_formula", _FORMULA, "code", False),
-        ("tmt_sign", _SIGN, "mark", False),
-    ):
-        parser.inline.ruler.before("escape", name, _taken(pattern, kind, first))  # type: ignore[arg-type]
-    parser.inline.ruler.before("text", "tmt_address", _taken(ADDRESS, "code"))
-    parser.inline.ruler.at("text", _up_to_address)
-    for rule in parser.inline.ruler.__rules__:
-        wrap = _delimiters if rule.name in ("emphasis", "strikethrough") else _recording
-        parser.inline.ruler.at(rule.name, wrap(rule.fn))
-    add_block_rules(parser)
-    return parser
-
-
-_PARSER = _parser()
 
 
 class _Reader:
@@ -163,7 +66,7 @@ class _Reader:
 
     def blocks(self) -> Iterator[Block]:
         row, column = -1, 0  # of a table: the line, and where the next cell begins
-        for token in _PARSER.parse(self.text[self.first :], self.env):
+        for token in PARSER.parse(self.text[self.first :], self.env):
             if token.type == "tr_open" and token.map is not None:
                 row, column = token.map[0], 0
             elif token.type == "html_block" and token.map is not None:
@@ -258,7 +161,7 @@ class _Reader:
 
     def _reads(self, source: str, parts: Sequence[Part], is_part: bool) -> bool:
         """Whether a source is a paragraph of these parts, and nothing else."""
-        tokens = _PARSER.parse(source, dict(self.env))
+        tokens = PARSER.parse(source, dict(self.env))
         if [token.type for token in tokens] != ["paragraph_open", "inline", "paragraph_close"] and not is_part:
             return False
         wanted = [
@@ -269,7 +172,7 @@ class _Reader:
         return _normal(self._parts(source)) == _normal(wanted)
 
     def _parts(self, source: str) -> list[Part]:
-        (inline,) = _PARSER.parseInline(source, self.env)
+        (inline,) = PARSER.parseInline(source, self.env)
         found = pieces_of(source, inline.children or [])
         return [(one.kind, one.text if one.kind == "text" else source[one.start : one.end]) for one in found]
 
@@ -284,16 +187,33 @@ class _Reader:
         title = _TITLE.search(source) if piece.kind != "text" and source.endswith(")") else None
         if title is not None and (piece.kind == "close" or source.startswith("![")):
             yield from self._plain(content, piece.start + title.start(1) + 1, piece.start + title.end(1) - 1, where)
-        alt = re.match(r"!\[([^\[\]\\`<*_]*)\](?=[\[(])", source)
+        alt = _IMAGE.match(source)
         if alt is not None and not source.endswith("[]"):
-            yield from self._plain(content, piece.start + alt.start(1), piece.start + alt.end(1), where)
+            shown, start, end = self._shown(alt[1][1:-1]), piece.start + alt.start(1) + 1, piece.start + alt.end(1) - 1
+            if shown is not None or _MARKUP.isdisjoint(alt[1][1:-1]):
+                yield from self._plain(content, start, end, where, shown)
 
-    def _plain(self, content: str, start: int, end: int, where: list[int]) -> Iterator[Block]:
-        if "\n" in content[start:end]:
+    def _shown(self, alt: str) -> str | None:
+        """The text of an image as a page shows it, where emphasis means nothing; None if it has code or an address."""
+        (inline,) = PARSER.parseInline(alt, self.env)
+        pieces = list(pieces_of(alt, inline.children or []))
+        if not all(one.kind in ("text", "open", "close") for one in pieces):
+            return None
+        return "".join(one.text for one in pieces if one.kind == "text")
+
+    def _plain(self, content: str, start: int, end: int, where: list[int], shown: str | None = None) -> Iterator[Block]:
+        """shown: the text, if it is not what is written in the document without its escapes"""
+        if "\n" in content[start:end] or start == end:
             return
+        written = with_addresses(Piece("text", start, end, content[start:end]), content)
+        found = [Piece("text", start, end, shown)] if shown is not None else written
         pieces = [
-            piece._replace(start=where[piece.start], end=where[piece.end - 1] + 1, text=unescapeAll(piece.text))
-            for piece in with_addresses(Piece("text", start, end, content[start:end]), content)
+            one._replace(
+                start=where[one.start],
+                end=where[one.end - 1] + 1,
+                text=one.text if shown is not None else unescapeAll(one.text),
+            )
+            for one in found
         ]
         yield from blocks_of(pieces, self.line, writer(_escaped_title))
 
@@ -305,7 +225,7 @@ class _Reader:
         second = self.lines[bisect_right(self.starts, block.start + found.end() - 1)]
         rest = self.text[second[0] : second[1]]
         prefix = re.match(r"[ \t>]*", rest)
-        width = max(map(columns, source.splitlines()))
+        width = max(map(columns, LINE_END.split(source)))
         return Block(block.pieces, block.line, block.write, Wrap(width, found[1] + (prefix[0] if prefix else "")))
 
 

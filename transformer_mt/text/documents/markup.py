@@ -22,6 +22,11 @@ _ENTITY = regex.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z\d]{1
 _STATEMENT = regex.compile(r"\{%|<%(?!=)|\{\{(?:[#/^]|else\b)")  # of a template
 _SPACELESS = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
 _STUCK = tuple(".,;:!?)")
+# Letters of words that end at white space: code that touches one would be copied together with the word.
+_SPACED = regex.compile(
+    r"[\p{L}\p{M}--[\p{Hangul}\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]", regex.V1
+)
+_SENTENCE_ENDS = frozenset(".!?…")
 
 
 class PlainBlock:
@@ -29,14 +34,20 @@ class PlainBlock:
 
     text:  one line
     signs: the characters in it that stand for code, with the indices of their pieces
+    touch: the signs that touch the word before them, and those that touch the word behind; `text` has a space there
     """
 
-    def __init__(self, block: Block, with_signs: bool) -> None:
+    def __init__(self, block: Block, with_signs: bool, document: str) -> None:
         """with_signs: whether code has signs in the text; otherwise it is left out."""
         self.block, self.signs = block, dict[str, int]()
+        self.touch = set[str](), set[str]()
         self.first_word = list[int]()  # of each piece: the number of words before it, without the one it is in
         parts, count = list[str](), WordCount()
         for index, piece in enumerate(block.pieces):
+            sign = chr(_FIRST_SIGN + len(self.signs)) if piece.kind == "code" and with_signs else ""
+            if sign and self._touches_word_before(sign, "".join(parts[-3:])[-1:], index, document):
+                parts.append(" ")
+                count.add(" ")
             self.first_word.append(count.before)
             text = ""
             if piece.kind == "text":
@@ -47,14 +58,28 @@ class PlainBlock:
                         pass
                     parts += [kept] if count.total else []
                     count.strip()
-            elif piece.kind == "code" and with_signs:
-                text = chr(_FIRST_SIGN + len(self.signs))
-                self.signs[text] = index
+            elif sign:
+                self.signs[sign] = index
+                text = sign + " " * (sign in self.touch[1])
             parts.append(text)
             count.add(text)
         self.first_word.append(count.total)
         self.text = " ".join("".join(parts).split())
         self._has_entities = _character(self.text) != self.text
+
+    def _touches_word_before(self, sign: str, before: str, index: int, document: str) -> bool:
+        """Whether code touches the end of a word or of a sentence. It is noted in `touch`, as is a word behind it."""
+        behind = next((one for one in self.block.pieces[index + 1 :] if one.kind in ("text", "code")), None)
+        after = behind.text[:1] if behind is not None and behind.kind == "text" else ""
+        ends = before in _SENTENCE_ENDS and (
+            after.isupper() or _STATEMENT.match(document, self.block.pieces[index].start)
+        )
+        touches = ends or _SPACED.match(before) is not None
+        if touches:
+            self.touch[0].add(sign)
+        if _SPACED.match(after):
+            self.touch[1].add(sign)
+        return bool(touches)
 
     def words(self, translation: str) -> list[str]:
         """The words of a translation. Each sign is in it at most once, and characters are not written as entities.
@@ -89,15 +114,27 @@ def place(
     n_source = max(len(plain.text.split()), 1)
     if _SPACELESS.search(translation) and len(words) < n_source:
         words, links = _characters(" ".join(words), n_source)
-        joint = ""
+        joints = [""] * (len(words) + 1)
     else:
-        joint = " "
+        joints = _joints(words, plain, links)
     found = ((n, _SIGNS.findall(word)) for n, word in enumerate(words))
     codes = {n: [plain.signs[sign] for sign in signs] for n, signs in found if signs}
     root = _tree(plain, set(plain.signs.values()).difference(*codes.values()))
     root.span = (0, len(words))
     find_spans(root, Translated(len(words), links, codes), n_source)
-    return list(_written(root, words, joint, plain, whole_words))
+    return list(_written(root, words, joints, plain, whole_words))
+
+
+def _joints(words: Sequence[str], plain: PlainBlock, links: Sequence[tuple[int, int]]) -> list[str]:
+    """What stands before each word, and behind the last: nothing where code touches the same word as in the source."""
+    joints, linked = [" "] * (len(words) + 1), set(links)
+    places = {sign: n for n, word in enumerate(plain.text.split()) for sign in _SIGNS.findall(word)}
+    for n, word in enumerate(words):
+        if word[0] in plain.touch[0] and (places[word[0]] - 1, n - 1) in linked:
+            joints[n] = ""
+        if word[-1] in plain.touch[1] and (places[word[-1]] + 1, n + 1) in linked:
+            joints[n + 1] = ""
+    return joints
 
 
 def _characters(text: str, n_source: int) -> tuple[list[str], list[tuple[int, int]]]:
@@ -149,17 +186,17 @@ def _glued(pieces: Sequence[Piece]) -> list[bool]:
 
 
 def _written(
-    element: Element, words: Sequence[str], joint: str, plain: PlainBlock, whole_words: bool
+    element: Element, words: Sequence[str], joints: Sequence[str], plain: PlainBlock, whole_words: bool
 ) -> Iterator[Part]:
-    """The parts of the span of an element, without its own markup."""
+    """The parts of the span of an element, without its own markup. joints: before each word, and behind the last"""
     place, pieces = element.span[0], plain.block.pieces
     after = False  # whether the next word follows a word
 
     def spaced(until: int) -> Iterator[Part]:
         nonlocal place, after
         while place < until:
-            if after:
-                yield "text", joint
+            if after and joints[place]:
+                yield "text", joints[place]
             yield from _word(words[place], plain)
             place, after = place + 1, True
 
@@ -167,14 +204,14 @@ def _written(
         yield from spaced(child.span[0])
         if child.close is None:
             if after and pieces[child.piece - 1].text[-1:].isspace():
-                yield "text", joint
+                yield "text", joints[place]
             yield pieces[child.piece].kind, str(child.piece)
             following = pieces[child.piece + 1] if child.piece + 1 < len(pieces) else None
             after = after or (following is not None and following.text[:1].isspace())
             continue
         if after and child.span[0] < child.span[1]:
-            yield "text", joint
-        inside = list(_written(child, words, joint, plain, whole_words))
+            yield "text", joints[place]
+        inside = list(_written(child, words, joints, plain, whole_words))
         lead, inside, tail = ("", inside, "") if whole_words else _outside(child, inside, plain)
         yield from (("text", one) for one in (lead,) if one)
         yield "open", str(child.piece)
