@@ -62,12 +62,12 @@ class ModelConfig(Section):
     output_bias: bool = Field(True, description="bias of the output layer")
     attention: Literal["handmade", "fused"] = Field(
         "fused",
-        description="handmade: attention as the paper writes it; fused: the same numbers by PyTorch's kernel, faster"
+        description="handmade: as in the paper; fused: by PyTorch's kernel, the same up to rounding, faster"
         " except for decoding on a CPU, which uses handmade",
     )
     norm_kernel: Literal["handmade", "fused"] = Field(
         "fused",
-        description="handmade: normalisation as a formula; fused: the same numbers by PyTorch's kernel, faster",
+        description="handmade: normalisation as a formula; fused: the same up to rounding by PyTorch's kernel, faster",
     )
     embedding_init: Literal["normal", "xavier"] = Field(
         "normal",

@@ -220,6 +220,7 @@ class IncrementalDecoder:
     def start(self, source_BS: Tensor) -> DecoderCache:
         """Encode sources [B, S] and compute the keys and values of the memory; returns the cache of an empty target.
 
+        Each source must have at least one token that is no padding, as all have with their end token.
         A CPU encodes chunks of sentences that fit its own cache, each without padding that no sentence of it needs.
         """
         n_sources, width = source_BS.shape

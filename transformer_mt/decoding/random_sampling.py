@@ -62,7 +62,10 @@ def seed_of(source: Sequence[int], seed: int) -> int:
 
 
 def restrict(logits_NV: Tensor, top_k: int = 0, top_p: float = 1.0) -> Tensor:
-    """Logits [N, V] with minus infinity at all tokens but the k likeliest, then at all but the fewest that reach p."""
+    """Logits [N, V] with minus infinity at all tokens but the k likeliest, then at all but the fewest that reach p.
+
+    Tokens as likely as the last of the k stay too.
+    """
     if 0 < top_k < logits_NV.shape[-1]:
         least_N1 = logits_NV.topk(top_k, dim=-1).values[:, -1:]
         logits_NV = logits_NV.masked_fill(logits_NV < least_N1, -math.inf)

@@ -18,7 +18,7 @@ class Residual(nn.Module):
     """The residual connection around a sub-layer, with normalisation and dropout.
 
     post-norm, the paper's:  LayerNorm(x + Dropout(Sublayer(x)))   (sections 3.1 and 5.4)
-    pre-norm:                x + Dropout(Sublayer(LayerNorm(x)))   (Xiong et al. 2020, arXiv:2002.04745)
+    pre-norm:                x + Dropout(Sublayer(LayerNorm(x)))   (analysed by Xiong et al. 2020, arXiv:2002.04745)
     """
 
     def __init__(self, norm: nn.Module, dropout: float, pre: bool, parts: Parts = READABLE) -> None:
