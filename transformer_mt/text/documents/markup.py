@@ -45,7 +45,8 @@ class PlainBlock:
         parts, count = list[str](), WordCount()
         for index, piece in enumerate(block.pieces):
             sign = chr(_FIRST_SIGN + len(self.signs)) if piece.kind == "code" and with_signs else ""
-            if sign and self._touches_word_before(sign, "".join(parts[-3:])[-1:], index, document):
+            before = next((part[-1] for part in reversed(parts) if part), "") if sign else ""
+            if sign and self._note_touch(sign, index, before, document):
                 parts.append(" ")
                 count.add(" ")
             self.first_word.append(count.before)
@@ -67,19 +68,21 @@ class PlainBlock:
         self.text = " ".join("".join(parts).split())
         self._has_entities = _character(self.text) != self.text
 
-    def _touches_word_before(self, sign: str, before: str, index: int, document: str) -> bool:
-        """Whether code touches the end of a word or of a sentence. It is noted in `touch`, as is a word behind it."""
+    def _note_touch(self, sign: str, index: int, before: str, document: str) -> bool:
+        """Note in `touch` what the code of a piece touches; whether it touches the end of a word or of a sentence.
+
+        before: the last character of the text before it
+        """
         behind = next((one for one in self.block.pieces[index + 1 :] if one.kind in ("text", "code")), None)
         after = behind.text[:1] if behind is not None and behind.kind == "text" else ""
-        ends = before in _SENTENCE_ENDS and (
-            after.isupper() or _STATEMENT.match(document, self.block.pieces[index].start)
-        )
-        touches = ends or _SPACED.match(before) is not None
+        is_statement = _STATEMENT.match(document, self.block.pieces[index].start) is not None
+        is_end = before in _SENTENCE_ENDS and (after.isupper() or is_statement)
+        touches = is_end or _SPACED.match(before) is not None
         if touches:
             self.touch[0].add(sign)
         if _SPACED.match(after):
             self.touch[1].add(sign)
-        return bool(touches)
+        return touches
 
     def words(self, translation: str) -> list[str]:
         """The words of a translation. Each sign is in it at most once, and characters are not written as entities.
