@@ -90,6 +90,7 @@ training.optimizer: [adam, adma]
         ("model.dropout: {low: 0.1, high: 0.35, step: 0.1}", "the last value is 0.3"),
         ("model.dropout: {low: 0.1, high: 0.3, step: 0.1, log: true}", "cannot have both"),
         ("model.dropout: []", "has no values"),
+        ("training.betas.0: [0.8, 0.9]", "give whole lists:  training.betas: [[...], [...]]"),
         ("model.dropout: [0.1, 0.1]", "the same value twice"),
         ("training.warmup_steps: {low: 0, high: 4, step: 0.5}", "must be a whole number"),
     ],
@@ -98,6 +99,12 @@ def test_what_cannot_be_searched_is_refused(tmp_path: Path, config: Config, line
     (problem,) = _problems(tmp_path, config, line + "\n")
     assert problem.startswith("space.yaml:1: ")
     assert said in problem
+
+
+def test_a_part_of_a_searched_key_is_refused(tmp_path: Path, config: Config) -> None:
+    text = "tokenizer: [{kind: character}, {kind: whitespace}]\ntokenizer.kind: [character, whitespace]\n"
+    said = "space.yaml:2: 'tokenizer.kind' is part of 'tokenizer', which is searched too"
+    assert said in _problems(tmp_path, config, text)
 
 
 def test_an_empty_space_is_refused(tmp_path: Path, config: Config) -> None:

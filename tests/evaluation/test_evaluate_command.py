@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -51,6 +52,10 @@ def tmt(monkeypatch, capsys):
 def files(systems, write):
     """Arguments that score the good system's file."""
     return "--hypothesis", write("good", systems.good), "--reference", write("references", systems.references)
+
+
+def note_of_empty(files):
+    return f"tmt: {files[1]}: 1 of 80 translations is empty, the first on line 8\n"
 
 
 def _codec(language, letters):
@@ -102,7 +107,7 @@ class TestFiles:
     def test_json_is_one_object_with_the_contracts_keys(self, tmt, files, systems):
         code, out, err = tmt(*files, "--json")
         values = json.loads(out)
-        assert (code, err) == (0, "")
+        assert (code, err) == (0, note_of_empty(files))
         expected = score(systems.good, systems.references)
         assert {name: values[name] for name in expected} == {name: one.value for name, one in expected.items()}
         assert values["signature"] == expected["bleu"].signature
@@ -112,7 +117,7 @@ class TestFiles:
     def test_scores_by_length_are_drawn(self, tmt, files, tmp_path):
         picture = tmp_path / "scores.svg"
         code, out, err = tmt(*files, "--plot", picture, "--theme", "dark")
-        assert (code, out, err) == (0, tmt(*files)[1], f"tmt: wrote {picture}\n")
+        assert (code, out, err) == (0, tmt(*files)[1], f"{note_of_empty(files)}tmt: wrote {picture}\n")
         assert picture.read_text(encoding="utf-8").count("<svg") == 1
 
     def test_a_picture_that_fails_does_not_cost_the_scores(self, tmt, files, tmp_path, monkeypatch):
@@ -124,11 +129,11 @@ class TestFiles:
         monkeypatch.setattr("matplotlib.figure.Figure.savefig", failing)
         code, out, err = tmt(*files, "--plot", tmp_path / "scores.png")
         assert (code, out) == (2, expected)
-        assert err.startswith(f"tmt: {tmp_path / 'scores.png'}: the disk is full")
+        assert f"tmt: {tmp_path / 'scores.png'}: the disk is full" in err
 
     def test_people_get_text_that_begins_with_the_scores(self, tmt, files, systems):
         code, out, err = tmt(*files)
-        assert (code, err) == (0, "")
+        assert (code, err) == (0, note_of_empty(files))
         lines = [one.line for one in score(systems.good, systems.references).values()]
         assert out.split("\n")[:3] == lines
 
@@ -170,6 +175,29 @@ class TestFiles:
         assert set(comparison) == {"chrf"}
         assert comparison["chrf"]["significant"]
         assert comparison["chrf"]["verdict"] == "better"
+
+    def test_a_few_sentences_give_no_verdict(self, tmt, systems, write):
+        best = write("best", systems.references[:5]), "--baseline", write("worst", systems.bad[:5])
+        _, out, err = tmt("--hypothesis", *best, "--reference", write("few", systems.references[:5]), "--json")
+        assert [one["verdict"] for one in json.loads(out)["comparison"].values()] == [None] * 3
+        assert "5 sentences are too few to tell a better system from chance" in err
+
+    def test_a_picture_does_not_replace_the_baseline(self, tmt, files, systems, write):
+        bad = write("bad.png", systems.bad)
+        code, _, err = tmt(*files, "--baseline", bad, "--plot", bad)
+        assert code == 2
+        assert "bad.png" in err
+        assert Path(bad).read_text(encoding="utf-8").splitlines() == list(systems.bad)
+
+    def test_empty_translations_and_capitals_in_tokens_are_told(self, tmt, write):
+        texts = (
+            write("some", ["A cat.", "", "A dog."]),
+            "--reference",
+            write("right", ["A cat.", "Two cats.", "A dog."]),
+        )
+        _, _, err = tmt("--hypothesis", *texts, "--bleu", "--tokenized-reference", write("tok", ["A cat .", "b", "c"]))
+        assert "some: 1 of 3 translations is empty, the first on line 2" in err
+        assert "tok: has capital letters" in err
 
     def test_worse_than_the_baseline_is_said(self, tmt, write, systems):
         bad, good, references = (

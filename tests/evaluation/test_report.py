@@ -119,8 +119,16 @@ class TestRecord:
         assert read_scores(file)["t"] == {"bleu": 12.0, "decoding": 2}
 
     @pytest.mark.parametrize("damage", ["", "{", "[1]", "\x00"])
-    def test_a_damaged_file_is_overwritten(self, tmp_path, damage):
+    def test_an_empty_file_is_written_anew(self, tmp_path, damage):
         file = tmp_path / "scores.json"
         file.write_text(damage)
-        store_scores(file, "t", {}, {"bleu": 1.0})
+        assert store_scores(file, "t", {}, {"bleu": 1.0}) is None
+        assert read_scores(file) == {"t": {"bleu": 1.0}}
+
+    def test_a_damaged_file_is_kept_under_another_name(self, tmp_path):
+        file = tmp_path / "scores.json"
+        file.write_text('{"other": {"bleu": 2.0}')
+        kept = store_scores(file, "t", {}, {"bleu": 1.0})
+        assert kept == tmp_path / "scores.json.damaged"
+        assert kept.read_text() == '{"other": {"bleu": 2.0}'
         assert read_scores(file) == {"t": {"bleu": 1.0}}

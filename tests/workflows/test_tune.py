@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import signal
 import subprocess
 import sys
@@ -233,11 +234,43 @@ def test_different_tokenizers_are_compared_by_bleu(numbers: Any, tmp_path: Path)
     assert len(list((report.folder / "data").iterdir())) == 1, "the data of the config is used again"
 
 
+def test_a_damaged_record_of_the_space_is_an_error(numbers: Any, copied: Path) -> None:
+    (copied / "space.json").write_bytes(b"\xff\xfe")
+    with pytest.raises(tmt.TmtError, match="another space"):
+        tmt.tune(_config(numbers), SPACE, LONG, trials=TRIALS, run_dir=copied)
+
+
 def test_another_space_or_config_is_refused(searched: TuneReport, numbers: Any) -> None:
     for config, space in ((_config(numbers), {"model.dropout": [0.1]}), (_config(numbers, max_epochs=4), SPACE)):
         with pytest.raises(tmt.TmtError, match="this folder contains a search"):
             tmt.tune(config, space, LONG, trials=1, run_dir=searched.folder)
     assert len(tmt.tune(_config(numbers), SPACE, LONG, trials=1, run_dir=searched.folder).trials) == TRIALS
+
+
+@pytest.fixture
+def copied(searched: TuneReport, tmp_path: Path) -> Path:
+    """A copy of the search."""
+    return Path(shutil.copytree(searched.folder, tmp_path / "search"))
+
+
+def test_a_search_that_has_lost_its_record_is_not_begun_again(numbers: Any, copied: Path) -> None:
+    (copied / "journal.log").unlink()
+    before = (copied / "best.yaml").read_bytes()
+    with pytest.raises(tmt.TmtError, match="trials, but not the file that says how they ended"):
+        tmt.tune(_config(numbers), SPACE, LONG, trials=TRIALS, run_dir=copied)
+    assert (copied / "best.yaml").read_bytes() == before
+
+
+def test_a_best_config_that_was_edited_is_kept(
+    searched: TuneReport, numbers: Any, copied: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tmt.tune(_config(numbers), SPACE, LONG, trials=TRIALS, run_dir=copied)
+    assert "by hand" not in capsys.readouterr().err
+    (copied / "best.yaml").write_text("name: mine\n", encoding="utf-8")
+    tmt.tune(_config(numbers), SPACE, LONG, trials=TRIALS, run_dir=copied)
+    assert "best.yaml was changed by hand: it is now best.old.yaml" in capsys.readouterr().err
+    assert (copied / "best.old.yaml").read_text(encoding="utf-8") == "name: mine\n"
+    assert load_config(copied / "best.yaml").training == load_config(searched.folder / "best.yaml").training
 
 
 @pytest.mark.parametrize("name", ["mine.txt", "config.yaml"])

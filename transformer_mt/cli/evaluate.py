@@ -73,7 +73,7 @@ def evaluate(
     from transformer_mt.evaluation.report import as_json, as_text, directions_as_json, directions_as_text
     from transformer_mt.workflows.plot import check_picture, plot_report
 
-    check_picture(plot, theme, (source, reference, hypothesis, tokenized_reference))
+    check_picture(plot, theme, (source, reference, hypothesis, tokenized_reference, baseline))
     wanted = [name for name, is_wanted in (("bleu", bleu), ("chrf", chrf), ("ter", ter)) if is_wanted]
     search = {"beam": beam, "length_penalty": length_penalty, "samples": samples, "utility": utility}
     search["method"] = "mbr" if mbr else None

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import copy
 import difflib
+import itertools
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -141,6 +143,11 @@ def read_space(space: str | Path | Mapping[str, Any], config: Config) -> Space:
         except _ProblemError as error:
             for sentence, path in error.args[0]:
                 problems[f"{source.place(path)}: {sentence}"] = source.line(path)
+    for key, other in itertools.permutations(ranges, 2):
+        if other.startswith(f"{key}."):
+            problems[f"{source.place((other,))}: '{other}' is part of '{key}', which is searched too"] = source.line(
+                (other,)
+            )
     if problems:
         keys = "this key" if len(problems) == 1 else f"these {len(problems)} problems"
         lines = sorted(problems, key=lambda sentence: problems[sentence])
@@ -189,6 +196,9 @@ class _Key:
     base: dict[str, Any]
 
     def read(self) -> Range | Choices:
+        if number := re.search(r"\.\d+(?:\.|$)", self.key):
+            whole = self.key[: number.start()]
+            raise self._problem(f"'{self.key}' is one value of a list; give whole lists:  {whole}: [[...], [...]]")
         if any(key.startswith(f"{self.key}.") and key != f"{self.key}." for key in FIXED):
             raise self._problem(f"'{self.key}' is a section; name its keys, such as {self.key}.KEY")
         reason = next((why for key, why in FIXED.items() if self._is(key)), None)

@@ -11,6 +11,7 @@ from transformer_mt.evaluation.scores import check_parallel
 
 SAMPLES = 1000
 SIGNIFICANT = 0.05
+FEWEST = 30  # sentences: samples of fewer are too much alike to show chance
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Comparison:
 
     p_value:   probability of a difference at least this large between systems of equal quality
     signature: sacreBLEU's signature, with the number of samples and the seed
+    sentences: their number
     """
 
     metric: str
@@ -28,11 +30,12 @@ class Comparison:
     system_interval: float
     p_value: float
     signature: str
+    sentences: int
 
     @property
     def significant(self) -> bool:
-        """Whether p < 0.05."""
-        return self.p_value < SIGNIFICANT
+        """Whether p < 0.05, of enough sentences."""
+        return self.p_value < SIGNIFICANT and self.sentences >= FEWEST
 
     @property
     def verdict(self) -> str:
@@ -70,12 +73,12 @@ def compare(
     signatures, results = test()
     names = [name for name in results if name != "System"]  # sacreBLEU's names, in the order of `metrics`
     return {
-        metric: _comparison(name, results[name], str(signatures[name]))
+        metric: _comparison(name, results[name], str(signatures[name]), len(references))
         for metric, name in zip(metrics, names, strict=True)
     }
 
 
-def _comparison(name: str, results: Sequence[Any], signature: str) -> Comparison:
+def _comparison(name: str, results: Sequence[Any], signature: str, sentences: int) -> Comparison:
     """sacreBLEU's results of the baseline and of the system, as plain floats (chrF's intervals are numpy's float32)."""
     baseline, system = results
     return Comparison(
@@ -86,4 +89,5 @@ def _comparison(name: str, results: Sequence[Any], signature: str) -> Comparison
         system_interval=float(system.ci),
         p_value=1.0 if system.score == baseline.score else float(system.p_value),  # sacreBLEU gives the smallest
         signature=signature,
+        sentences=sentences,
     )

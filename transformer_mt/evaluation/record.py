@@ -10,16 +10,19 @@ from transformer_mt.files.lock import lock
 from transformer_mt.files.replace import replace_text
 
 
-def store_scores(file: Path, test_set: str, settings: dict[str, Any], measured: dict[str, Any]) -> None:
-    """Replace the entry of one test set in the file; the other entries stay. A damaged file is overwritten.
+def store_scores(file: Path, test_set: str, settings: dict[str, Any], measured: dict[str, Any]) -> Path | None:
+    """Replace the entry of one test set in the file; the other entries stay.
 
     settings: what was translated, and how
     measured: figures by name; None: not measured. An earlier figure stays then, if the settings are the same
-    Raises OSError if the file cannot be written.
+    Returns the new name of the old file if it was damaged, or else None. Raises OSError if a file cannot be written.
     """
     new = {**{key: value for key, value in measured.items() if value is not None}, **settings}
     with lock(file.with_name(f".{file.name}.lock"), lambda: None):  # another test set may be evaluated at the same time
         scores = read_scores(file)
+        damaged = None
+        if not scores and file.exists() and file.stat().st_size > len("{}\n"):
+            damaged = file.replace(file.with_name(f"{file.name}.damaged"))
         before = scores.get(test_set)
         if isinstance(before, dict) and all(before.get(key) == value for key, value in settings.items()):
             new = {**before, **new}
@@ -27,6 +30,7 @@ def store_scores(file: Path, test_set: str, settings: dict[str, Any], measured: 
                 new["signatures"] = {**(before.get("signatures") or {}), **new["signatures"]}
         scores[test_set] = new
         replace_text(file, json.dumps(scores, ensure_ascii=False, indent=1) + "\n")
+    return damaged
 
 
 def read_scores(file: Path) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from transformer_mt.decoding.computing import Computing
 from transformer_mt.decoding.finding import find_model
 from transformer_mt.decoding.searches.base import option_of
 from transformer_mt.errors import TmtError, check_type
+from transformer_mt.evaluation.comparison import FEWEST
 from transformer_mt.evaluation.examine import System, examine
 from transformer_mt.evaluation.metrics import METRICS, notice_of
 from transformer_mt.evaluation.record import store_scores
@@ -225,10 +226,15 @@ class Evaluation:
         others = self._of_baseline(test_set, direction)
         if files.tokenized is not None:
             published = beside(test_set, files.tokenized)
+            if any(line != line.lower() for line in published):
+                note(
+                    f"{files.tokenized}: has capital letters, but what papers compare with is in lower case: BLEU falls"
+                )
         else:
             published = moses_tokenized(test_set.references, target) if self.tokenized else []
         if files.hypothesis:
             output = Output(beside(test_set, files.hypothesis))
+            _note_empty(output.lines, files.hypothesis)
         else:
             assert direction is not None
             translator = self.translators.translator.turned(direction)
@@ -236,6 +242,8 @@ class Evaluation:
         if notice := notice_of(target, test_set.references):
             note(notice)
         report = _examine(test_set, output, target, self.metrics, others, published)
+        if report.comparison and len(output.lines) < FEWEST:
+            note(f"{len(output.lines)} sentences are too few to tell a better system from chance: {FEWEST} are needed")
         if len(self.folders) == 1 and files.hypothesis is None:
             _store(self.folders[0], test_set.key, report, output.settings)
         return report
@@ -337,13 +345,21 @@ def _check_code(code: str, option: str) -> None:
         raise TmtError(f"'{code}' is not an ISO 639 code", place=option, remedy=remedy)
 
 
+def _note_empty(lines: Sequence[str], place: Path) -> None:
+    if empty := [number for number, line in enumerate(lines, start=1) if not line.strip()]:
+        verb = "is" if len(empty) == 1 else "are"
+        note(f"{place}: {len(empty):,} of {len(lines):,} translations {verb} empty, the first on line {empty[0]:,}")
+
+
 def _store(folder: Path, key: str, report: Report, settings: dict[str, Any]) -> None:
     """Store the scores in the folder of the model, or print a note if that fails. key: empty to store nothing."""
     not_stored = ("test_set", "buckets", "best", "worst", "comparison", "signature")
     figures = {name: value for name, value in as_json(report).items() if name not in not_stored}
     figures["date"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
     try:
-        if key:
-            store_scores(folder / SCORES, key, settings, figures)
+        if key and (damaged := store_scores(folder / SCORES, key, settings, figures)) is not None:
+            note(
+                f"{folder / SCORES} was damaged: it is now {damaged.name}, and the scores of other test sets are in it"
+            )
     except OSError as error:
         note(f"could not store the scores in the folder of the model: {error}")

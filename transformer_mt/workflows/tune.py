@@ -32,7 +32,7 @@ from transformer_mt.workflows.starting import require_trainable
 from transformer_mt.workflows.tuning.halving import REDUCTION, first_rung, why_stopped
 from transformer_mt.workflows.tuning.results import BEST, HEADINGS, PICTURE, as_json, draw, table, write_best
 from transformer_mt.workflows.tuning.study import Measure, State, Study, Trial, ranked
-from transformer_mt.workflows.tuning.trial import Bench, is_of_machine
+from transformer_mt.workflows.tuning.trial import TRIALS, Bench, is_of_machine
 
 # in the folder of a search
 SPACE, JOURNAL, PARENT, CORPUS = "space.json", "journal.log", "parent.sha256", "corpus.json"
@@ -151,7 +151,14 @@ def _open(folder: Path, config: Config, space: Space) -> None:
                 f"this folder contains files ({names}) but no search", place=folder, remedy="Choose another --run-dir."
             )
         replace_text(folder / SPACE, new)
-    if (folder / SPACE).read_text(encoding="utf-8") != new:
+    if not (folder / JOURNAL).exists() and any((folder / TRIALS).glob("*")):
+        remedy = f"Bring it back. {elsewhere}"
+        raise TmtError(
+            "this folder contains trials, but not the file that says how they ended",
+            place=folder / JOURNAL,
+            remedy=remedy,
+        )
+    if (folder / SPACE).read_bytes() != new.encode():
         raise TmtError("this folder contains a search in another space", place=folder / SPACE, remedy=elsewhere)
     if not (folder / CONFIG).exists():
         replace_text(folder / CONFIG, dump_config(config))

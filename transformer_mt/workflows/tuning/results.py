@@ -12,8 +12,10 @@ from transformer_mt.config.load import put_value
 from transformer_mt.config.schema import Config
 from transformer_mt.config.space import Space, key_path, shown
 from transformer_mt.config.yaml_source import read_yaml, write_yaml
-from transformer_mt.files.replace import replaced_file
+from transformer_mt.files.checksum import sha256_of
+from transformer_mt.files.replace import replace_text, replaced_file
 from transformer_mt.reporting.canvas import Theme
+from transformer_mt.reporting.notes import note
 from transformer_mt.reporting.table import aligned, duration
 from transformer_mt.reporting.trials import TrialCurve, draw_trials
 from transformer_mt.workflows.tuning.study import Measure, Trial, ranked
@@ -69,13 +71,16 @@ def write_best(base: Config, best: Config, trials: Sequence[Trial], space: Space
     values["name"] = f"{base.name}-best"
     values["data"]["prepared"] = best.data.prepared
     text = write_yaml(without_credentials_in(values))
-    head = _head(order, len(trials), measure)
+    head, written = _head(order, len(trials), measure), file.with_name(f".{file.name}.sha256")
+    if file.exists() and (not written.exists() or written.read_text(encoding="utf-8") != sha256_of(file)):
+        note(f"{file} was changed by hand: it is now {file.replace(file.with_suffix('.old.yaml')).name}")
     with replaced_file(file) as aside:
         aside.write_text(text, encoding="utf-8")
         lines, places = text.splitlines(), read_yaml(aside).lines
         for key in winner.values:
             lines[places[key_path(key)] - 1] += f"  # searched: {space.ranges[key]}"
         aside.write_text("\n".join([*head, *lines]) + "\n", encoding="utf-8")
+        replace_text(written, sha256_of(aside))
 
 
 def _head(order: Sequence[Trial], tried: int, measure: Measure) -> list[str]:
