@@ -190,7 +190,7 @@ class Evaluation:
         if self.config and len(found) > 1 and several and not self._of_one_direction:
             return list(with_pairs(self.config, self.split, found))
         if len(found) > 1:
-            one, to, source = self._of_one_direction or "this", found[0].target, found[0].source
+            one, to, source = self._of_one_direction or "one report or picture", found[0].target, found[0].source
             raise TmtError(
                 f"{one} needs one direction, and several fit: {', '.join(map(str, found))}",
                 place="--to",
