@@ -118,7 +118,7 @@ class TestRecord:
         store_scores(file, "t", {"decoding": 2}, {"bleu": 12.0, "chrf": None})
         assert read_scores(file)["t"] == {"bleu": 12.0, "decoding": 2}
 
-    @pytest.mark.parametrize("damage", ["", "{", "[1]", "\x00"])
+    @pytest.mark.parametrize("damage", ["", "{", "{ }\n", "[]"])
     def test_an_empty_file_is_written_anew(self, tmp_path, damage):
         file = tmp_path / "scores.json"
         file.write_text(damage)
@@ -129,6 +129,8 @@ class TestRecord:
         file = tmp_path / "scores.json"
         file.write_text('{"other": {"bleu": 2.0}')
         kept = store_scores(file, "t", {}, {"bleu": 1.0})
-        assert kept == tmp_path / "scores.json.damaged"
+        assert kept == tmp_path / "scores.json.damaged1"
         assert kept.read_text() == '{"other": {"bleu": 2.0}'
+        file.write_text("\x00")
+        assert store_scores(file, "t", {}, {"bleu": 1.0}) == tmp_path / "scores.json.damaged2"
         assert read_scores(file) == {"t": {"bleu": 1.0}}

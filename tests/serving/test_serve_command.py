@@ -182,7 +182,8 @@ def test_what_cannot_be_served_has_a_message(
     assert "does not have the address" in problem(capsys, *port, *model, "--host", "192.0.2.1")
     assert "65535" in problem(capsys, *model, "--port", "70000")
     assert "'https://a.de/b' is not an origin" in problem(capsys, *port, *model, "--allow-origin", "https://a.de/b")
-    assert "'a.de' is not an origin" in problem(capsys, *port, *model, "--allow-origin", "a.de")
+    for wrong in ("a.de", "http://[::1", "https://*.a.de", "https://a.de:x", "https://a.de#x"):
+        assert f"'{wrong}' is not an origin" in problem(capsys, *port, *model, "--allow-origin", wrong)
     assert "'http://a.de' is not the name" in problem(capsys, *port, *model, "--allow-host", "http://a.de")
     assert "'a.de:80' is not the name" in problem(capsys, *port, *model, "--allow-host", "a.de:80")
     assert "--max-queue" in problem(capsys, *port, *model, "--max-queue", "10")
@@ -208,3 +209,9 @@ def test_a_missing_package_has_the_command_that_installs_it(monkeypatch: pytest.
     with pytest.raises(TmtError, match="no_such_package") as missing:
         start.serve(start.Loading(), start.Address(), start.Limits())
     assert "pip install starlette uvicorn httptools prometheus-client" in missing.value.remedy
+
+
+def test_origins_are_as_browsers_write_them() -> None:
+    given = "https://A.de/", "http://a.de:80", "https://a.de:443", "https://a.de:8443", "http://[::1]:3000", "*", "null"
+    written = ["https://a.de", "http://a.de", "https://a.de", "https://a.de:8443", "http://[::1]:3000", "*", "null"]
+    assert start.Address(origins=given).known_origins() == written

@@ -73,6 +73,16 @@ def test_the_file_of_the_run_may_be_edited_only_where_a_config_may_change(run: R
     assert run.open(load_config(file), facts_of(FILES)) == ["training.max_epochs: 3 | 4"]
 
 
+def test_a_run_without_its_config_file_still_knows_its_config_and_corpus(run: RunDirectory):
+    run.open(config_of(), facts_of(FILES))
+    (run.folder / "config.yaml").unlink()
+    with pytest.raises(TmtError, match=r"training.warmup_steps: 4000 \| 9"):
+        run.open(config_of(warmup_steps=9), facts_of(FILES))
+    with pytest.raises(TmtError, match="the corpus has changed"):
+        run.open(config_of(), facts_of([{**FILES[0], "sha256": "other"}]))
+    assert run.open(config_of(), facts_of(FILES)) == []
+
+
 def test_limits_and_numbers_of_checkpoints_may_change(run: RunDirectory):
     run.open(config_of(), facts_of(FILES))
     later = config_of(max_epochs=9, max_steps=5, patience=2, keep_last=7, average="last")

@@ -33,6 +33,8 @@ TOUCHING = [  # code at the end of a word or sentence: every word is translated,
     ("zwei Hunde.{{ x }}Zwei Katzen", "ZWEI HUNDE.{{ x }}ZWEI KATZEN"),
     ("ein Hund {n}mal", "EIN HUND {n}MAL"),
     ("{name}님이 {name}.txt", "{name}님이 {name}.TXT"),
+    ("die <b><code>x</code></b>s im Haus", "DIE <b><code>x</code></b>S IM HAUS"),
+    ("ein Hund<b><code>x</code> Katze</b>", "EIN HUND<b><code>x</code> KATZE</b>"),
 ]
 UNFINISHED = [  # a browser shows none of the comments and tags at the end
     ("<p>Hund</p><!-- Katze", "<p>HUND</p><!-- Katze"),
@@ -42,6 +44,9 @@ UNFINISHED = [  # a browser shows none of the comments and tags at the end
     ('<p>Hund <b class="x', '<p>HUND <b class="x'),
     ("<script>let a = '--!>'; // <!--</script>Hund", "<script>let a = '--!>'; // <!--</script>HUND"),
     ("Hund &amp", "HUND &amp;"),
+    ("<!--!> Hund --><p>Katze", "<!--!> Hund --><p>KATZE"),
+    ("<p>Hund <?php Katze", "<p>HUND <?php Katze"),
+    ("<p>Hund <![CDATA[ Katze", "<p>HUND <![CDATA[ Katze"),
 ]
 IMAGES = [
     ("![Hund *und* Katze](a.png)", "![HUND UND KATZE](a.png)"),
@@ -604,3 +609,11 @@ def test_values_without_quotes_get_them() -> None:
 def test_only_line_breaks_count_for_the_width_of_a_paragraph() -> None:
     text = "Hund und Katze im Haus.\x0bHund\x0c und Katze.\nKatze im Haus.\n"
     assert loud(text, "markdown") == "HUND UND KATZE IM HAUS. HUND UND KATZE.\nKATZE IM HAUS.\n"
+
+
+@pytest.mark.parametrize("more", ["\uf000", "\ue000"])
+def test_signs_that_the_model_makes_up_are_left_out(more: str) -> None:
+    done = translate_document(
+        "<p>ein Hund<code>x</code> im Haus", Fake(lambda words: same([*words, more]), True), "html"
+    )
+    assert done.text.rstrip() == "<p>ein Hund<code>x</code> im Haus"

@@ -268,8 +268,8 @@ def test_a_best_config_that_was_edited_is_kept(
     assert "by hand" not in capsys.readouterr().err
     (copied / "best.yaml").write_text("name: mine\n", encoding="utf-8")
     tmt.tune(_config(numbers), SPACE, LONG, trials=TRIALS, run_dir=copied)
-    assert "best.yaml was changed by hand: it is now best.old.yaml" in capsys.readouterr().err
-    assert (copied / "best.old.yaml").read_text(encoding="utf-8") == "name: mine\n"
+    assert "best.yaml was changed by hand: it is now best.old1.yaml" in capsys.readouterr().err
+    assert (copied / "best.old1.yaml").read_text(encoding="utf-8") == "name: mine\n"
     assert load_config(copied / "best.yaml").training == load_config(searched.folder / "best.yaml").training
 
 

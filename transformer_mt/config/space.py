@@ -11,7 +11,6 @@ import difflib
 import itertools
 import json
 import math
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -186,6 +185,12 @@ class _ProblemError(Exception):
     """Problems of a key: pairs of a sentence and the place in the file."""
 
 
+def _value_at(values: Any, path: KeyPath) -> Any:
+    for part in path:
+        values = values.get(part) if isinstance(values, dict) else None
+    return values
+
+
 @dataclass(frozen=True)
 class _Key:
     """One line of the space. base: the values of the config"""
@@ -196,14 +201,14 @@ class _Key:
     base: dict[str, Any]
 
     def read(self) -> Range | Choices:
-        if number := re.search(r"\.\d+(?:\.|$)", self.key):
-            whole = self.key[: number.start()]
-            raise self._problem(f"'{self.key}' is one value of a list; give whole lists:  {whole}: [[...], [...]]")
         if any(key.startswith(f"{self.key}.") and key != f"{self.key}." for key in FIXED):
             raise self._problem(f"'{self.key}' is a section; name its keys, such as {self.key}.KEY")
         reason = next((why for key, why in FIXED.items() if self._is(key)), None)
         if reason is not None:
             raise self._problem(f"'{self.key}' cannot be searched: {reason}")
+        whole = self.key.rpartition(".")[0]
+        if isinstance(_value_at(self.base, key_path(whole)), list):
+            raise self._problem(f"'{self.key}' is one value of a list; give whole lists:  {whole}: [[...], [...]]")
         if isinstance(self.spec, list):
             return self._choices(self.spec)
         if isinstance(self.spec, Mapping):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,9 @@ def store_scores(file: Path, test_set: str, settings: dict[str, Any], measured: 
     with lock(file.with_name(f".{file.name}.lock"), lambda: None):  # another test set may be evaluated at the same time
         scores = read_scores(file)
         damaged = None
-        if not scores and file.exists() and file.stat().st_size > len("{}\n"):
-            damaged = file.replace(file.with_name(f"{file.name}.damaged"))
+        if not scores and file.exists() and file.read_bytes().strip(b" \r\n{}[]"):
+            names = (file.with_name(f"{file.name}.damaged{number}") for number in itertools.count(1))
+            damaged = file.replace(next(name for name in names if not name.exists()))
         before = scores.get(test_set)
         if isinstance(before, dict) and all(before.get(key) == value for key, value in settings.items()):
             new = {**before, **new}

@@ -25,7 +25,7 @@ BODY_SECONDS = 60.0
 IDLE_SECONDS, WRITE_SECONDS = 15, 30.0  # of a connection between two requests; of a client that does not read
 CONNECTIONS = 900  # at once; more are answered with 503. Many systems allow 1,024 open files
 _BACKLOG = 1_024
-_HEAD_END = re.compile(rb"\r?\n\r?\n")
+_HEAD_END = re.compile(rb"[^\r\n]\r?\n\r?\n")
 
 
 def _refusal(status: str, message: str) -> bytes:
@@ -110,7 +110,7 @@ class PatientProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._is_head:
             end = _HEAD_END.search(self._last + data)
-            self._head, self._last = self._head + (len(data) if end is None else end.start()), data[-3:]
+            self._head, self._last = self._head + (len(data) if end is None else end.start()), (self._last + data)[-4:]
             if self._head > HEAD_BYTES:
                 self._refuse(_LONG_HEAD)
                 return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import ipaddress
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +82,7 @@ class Address:
         scripts could then read the answers.
         """
         for host in self.hosts:
-            if "/" in host or (":" in host and not _is_address(host)):
+            if not _is_address(host) and not re.fullmatch(r"[\w.-]+", host):
                 remedy = "Give the name alone, such as translate.example.com."
                 raise TmtError(f"'{host}' is not the name of a machine", place="--allow-host", remedy=remedy)
         named = (host.lower() for host in (self.host, *self.hosts))
@@ -89,16 +90,21 @@ class Address:
 
     def known_origins(self) -> list[str]:
         """The origins as a browser sends them. Raises TmtError if one is none: it would never be the same."""
-        found = []
-        for origin in self.origins:
-            parts = urlsplit(origin.lower())
-            if origin != "*" and (
-                not parts.scheme or not parts.netloc or f"{parts.path}{parts.query}" not in ("", "/")
-            ):
-                remedy = "Give its scheme, name and port, without a path, such as https://example.com."
-                raise TmtError(f"'{origin}' is not an origin", place="--allow-origin", remedy=remedy)
-            found.append(origin if origin == "*" else f"{parts.scheme}://{parts.netloc}")
-        return found
+        return [origin if origin in ("*", "null") else _checked_origin(origin) for origin in self.origins]
+
+
+def _checked_origin(origin: str) -> str:
+    """An origin as a browser writes it: in small letters, without a path and without the usual port of its scheme."""
+    try:
+        parts = urlsplit(origin.lower())
+        port = parts.port
+    except ValueError:
+        parts, port = urlsplit(""), None
+    rest, usual = f"{parts.path}{parts.query}{parts.fragment}", {"http": 80, "https": 443}.get(parts.scheme)
+    if not parts.scheme or not re.fullmatch(r"[a-z0-9.:\[\]-]+", parts.netloc) or rest not in ("", "/"):
+        remedy = "Give its scheme, name and port, without a path, such as https://example.com."
+        raise TmtError(f"'{origin}' is not an origin", place="--allow-origin", remedy=remedy)
+    return f"{parts.scheme}://{parts.netloc.removesuffix(f':{port}') if port == usual else parts.netloc}"
 
 
 def require_packages() -> None:

@@ -197,7 +197,7 @@ class RunDirectory:
                 remedy = f"Bring the old file back, or start again with {FRESH} (the previous run is moved to NAME.1)."
                 raise TmtError("the file is damaged", place=self.folder / FACTS, remedy=remedy)
             changed = self.require_same(config)
-            if (self.folder / CONFIG).exists():
+            if history:
                 self.require_same_corpus(facts)
             facts = {**facts, SETTINGS: without_credentials_in(config.model_dump(mode="json"))}
             # run.json first: it marks the folder as a run directory
@@ -299,7 +299,7 @@ class RunDirectory:
 
     def require_same(self, config: Config) -> list[str]:
         """The keys that differ from the run's config. Raises TmtError if one of them may not change."""
-        if not (self.folder / CONFIG).exists():
+        if SETTINGS not in self._last_start() and not (self.folder / CONFIG).exists():
             return []
         changed = differences(self._config(), config)
         fixed = BLEU_KEYS if config.training.monitor == "bleu" else ()

@@ -55,7 +55,7 @@ _READ = frozenset({"alt", "title", "placeholder", "aria-label"})
 _ATTRIBUTE = re.compile(r"""([^\s=>/"'<]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s>"']+))?""")
 _TAG_END = re.compile(r"""(?:[^"'>]|"[^"]*"|'[^']*')*>""")
 _TEMPLATE = re.compile(TEMPLATE)
-_UNFINISHED = re.compile("<!--|</?[a-zA-Z]")
+_UNFINISHED = re.compile("<[!?]|</?[a-zA-Z]")
 _TAG = re.compile(r"<(/?)([a-zA-Z][\w:.-]*)")
 
 
@@ -217,7 +217,9 @@ class _Scanner(HTMLParser):
         super().__init__(convert_charrefs=False)
         self.events: list[tuple[str, str, int, int]] = []
         self._lines = [0, *(match.end() for match in re.finditer("\n", text))]
-        self.feed(text.replace("--!>", "!-->"))  # which also ends a comment; the library does not know it everywhere
+        self.feed(
+            re.sub("(?<!<!)(?<!<!-)--!>", "!-->", text)
+        )  # which also ends a comment; the library does not know it everywhere
         if self.cdata_elem is None and _UNFINISHED.match(self.rawdata):
             self._add("other")  # up to the end of the page, as in a browser
         else:

@@ -49,6 +49,10 @@ class PlainBlock:
             if sign and self._note_touch(sign, index, before, document):
                 parts.append(" ")
                 count.add(" ")
+                opened = index  # markup that opens directly before the code belongs to the code's word
+                while opened and block.pieces[opened - 1].kind == "open":
+                    opened -= 1
+                self.first_word[opened:] = [count.before] * (index - opened)
             self.first_word.append(count.before)
             text = ""
             if piece.kind == "text":
@@ -133,9 +137,9 @@ def _joints(words: Sequence[str], plain: PlainBlock, links: Sequence[tuple[int, 
     joints, linked = [" "] * (len(words) + 1), set(links)
     places = {sign: n for n, word in enumerate(plain.text.split()) for sign in _SIGNS.findall(word)}
     for n, word in enumerate(words):
-        if word[0] in plain.touch[0] and (places[word[0]] - 1, n - 1) in linked:
+        if word[:1] in plain.touch[0] and (places[word[:1]] - 1, n - 1) in linked:
             joints[n] = ""
-        if word[-1] in plain.touch[1] and (places[word[-1]] + 1, n + 1) in linked:
+        if word[-1:] in plain.touch[1] and (places[word[-1:]] + 1, n + 1) in linked:
             joints[n + 1] = ""
     return joints
 
@@ -150,13 +154,16 @@ def _tree(plain: PlainBlock, lost: set[int]) -> Element:
     pieces, pairs = plain.block.pieces, partners(plain.block.pieces)
     glued_to_word = _glued(pieces)
     root = Element(-1, len(pieces), (0, plain.first_word[-1]))
+    parted = {plain.signs[sign] for sign in plain.touch[1]}  # code with a space behind it
     stack = [root]
     for index, piece in enumerate(pieces):
         while stack[-1].close == index:
             stack.pop()
         if piece.kind == "open":
             first, last = plain.first_word[index], plain.first_word[pairs[index]]
-            glued = not pieces[pairs[index] - 1].text[-1:].isspace() and pieces[pairs[index] - 1].kind != "mark"
+            end_piece = pairs[index] - 1
+            glued = not pieces[end_piece].text[-1:].isspace() and pieces[end_piece].kind != "mark"
+            glued = glued and end_piece not in parted
             end = max(min(last + glued, plain.first_word[-1]), first + 1)
             element = Element(index, pairs[index], (first, end))
             stack[-1].children.append(element)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -72,15 +73,19 @@ def write_best(base: Config, best: Config, trials: Sequence[Trial], space: Space
     values["data"]["prepared"] = best.data.prepared
     text = write_yaml(without_credentials_in(values))
     head, written = _head(order, len(trials), measure), file.with_name(f".{file.name}.sha256")
-    if file.exists() and (not written.exists() or written.read_text(encoding="utf-8") != sha256_of(file)):
-        note(f"{file} was changed by hand: it is now {file.replace(file.with_suffix('.old.yaml')).name}")
+    known = written.read_text(encoding="utf-8", errors="replace").split() if written.exists() else []
+    before = sha256_of(file) if file.exists() else ""
+    if known and before and before not in known:
+        names = (file.with_suffix(f".old{number}.yaml") for number in itertools.count(1))
+        old = next(name for name in names if not name.exists())
+        note(f"{file} was changed by hand: it is now {file.replace(old).name}")
     with replaced_file(file) as aside:
         aside.write_text(text, encoding="utf-8")
         lines, places = text.splitlines(), read_yaml(aside).lines
         for key in winner.values:
             lines[places[key_path(key)] - 1] += f"  # searched: {space.ranges[key]}"
         aside.write_text("\n".join([*head, *lines]) + "\n", encoding="utf-8")
-        replace_text(written, sha256_of(aside))
+        replace_text(written, f"{before} {sha256_of(aside)}")  # both: the process may be killed before the next line
 
 
 def _head(order: Sequence[Trial], tried: int, measure: Measure) -> list[str]:
