@@ -33,6 +33,7 @@ TOUCHING = [  # code at the end of a word or sentence: every word is translated,
     ("zwei Hunde.{{ x }}Zwei Katzen", "ZWEI HUNDE.{{ x }}ZWEI KATZEN"),
     ("ein Hund {n}mal", "EIN HUND {n}MAL"),
     ("{name}님이 {name}.txt", "{name}님이 {name}.TXT"),
+    ("{% if x %}개가 Hund{% endif %}", "{% if x %}개가 HUND{% endif %}"),
     ("die <b><code>x</code></b>s im Haus", "DIE <b><code>x</code></b>S IM HAUS"),
     ("ein Hund<b><code>x</code> Katze</b>", "EIN HUND<b><code>x</code> KATZE</b>"),
 ]

@@ -26,6 +26,7 @@ _STUCK = tuple(".,;:!?)")
 _SPACED = regex.compile(
     r"[\p{L}\p{M}--[\p{Hangul}\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]", regex.V1
 )
+_HANGUL_TOO = regex.compile(rf"{_SPACED.pattern}|\p{{Hangul}}", regex.V1)
 _SENTENCE_ENDS = frozenset(".!?…")
 
 
@@ -81,10 +82,11 @@ class PlainBlock:
         after = behind.text[:1] if behind is not None and behind.kind == "text" else ""
         is_statement = _STATEMENT.match(document, self.block.pieces[index].start) is not None
         is_end = before in _SENTENCE_ENDS and (after.isupper() or is_statement)
-        touches = is_end or _SPACED.match(before) is not None
+        letters = _HANGUL_TOO if is_statement else _SPACED  # behind other code, Hangul is a particle
+        touches = is_end or letters.match(before) is not None
         if touches:
             self.touch[0].add(sign)
-        if _SPACED.match(after):
+        if letters.match(after):
             self.touch[1].add(sign)
         return touches
 
