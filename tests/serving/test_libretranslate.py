@@ -82,6 +82,10 @@ def test_tags_of_html_stay_byte_for_byte(client: Client) -> None:
     assert found == page.replace("a cat", text)
 
 
+def test_a_page_with_a_zero_is_answered(client: Client) -> None:
+    assert ask(client, q="<p>a\0cat</p>", format="html")["translatedText"].startswith("<p>")
+
+
 def test_the_source_can_be_detected(client: Client) -> None:
     english, german = "The weather is beautiful in the garden today.", "Das Wetter ist heute schön im Garten."
     found = ask(client, q=english, source="auto")

@@ -117,10 +117,14 @@ def key_values(config: Config, keys: Sequence[str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     whole = config.model_dump(mode="json")
     for key in keys:
-        found: Any = whole
-        for part in key.split("."):
-            found = found.get(part) if isinstance(found, dict) else None
-        values[key] = found
+        values[key] = value_at(whole, key.split("."))
+    return values
+
+
+def value_at(values: Any, path: Sequence[str | int]) -> Any:
+    """The value at a path of keys; None if there is none."""
+    for part in path:
+        values = values.get(part) if isinstance(values, dict) else None
     return values
 
 

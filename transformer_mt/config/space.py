@@ -19,7 +19,7 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from transformer_mt.config.inheritance import FREE_OF_MODELS
-from transformer_mt.config.load import put_value
+from transformer_mt.config.load import put_value, value_at
 from transformer_mt.config.problems import plain, problems_of_values, value_problem
 from transformer_mt.config.schema import Config
 from transformer_mt.config.section import Section
@@ -144,9 +144,8 @@ def read_space(space: str | Path | Mapping[str, Any], config: Config) -> Space:
                 problems[f"{source.place(path)}: {sentence}"] = source.line(path)
     for key, other in itertools.permutations(ranges, 2):
         if other.startswith(f"{key}."):
-            problems[f"{source.place((other,))}: '{other}' is part of '{key}', which is searched too"] = source.line(
-                (other,)
-            )
+            place = source.place((other,))
+            problems[f"{place}: '{other}' is part of '{key}', which is searched too"] = source.line((other,))
     if problems:
         keys = "this key" if len(problems) == 1 else f"these {len(problems)} problems"
         lines = sorted(problems, key=lambda sentence: problems[sentence])
@@ -185,12 +184,6 @@ class _ProblemError(Exception):
     """Problems of a key: pairs of a sentence and the place in the file."""
 
 
-def _value_at(values: Any, path: KeyPath) -> Any:
-    for part in path:
-        values = values.get(part) if isinstance(values, dict) else None
-    return values
-
-
 @dataclass(frozen=True)
 class _Key:
     """One line of the space. base: the values of the config"""
@@ -207,7 +200,7 @@ class _Key:
         if reason is not None:
             raise self._problem(f"'{self.key}' cannot be searched: {reason}")
         whole = self.key.rpartition(".")[0]
-        if isinstance(_value_at(self.base, key_path(whole)), list):
+        if isinstance(value_at(self.base, key_path(whole)), list):
             raise self._problem(f"'{self.key}' is one value of a list; give whole lists:  {whole}: [[...], [...]]")
         if isinstance(self.spec, list):
             return self._choices(self.spec)

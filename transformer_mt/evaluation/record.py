@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from pathlib import Path
 from typing import Any
 
 from transformer_mt.files.lock import lock
-from transformer_mt.files.replace import replace_text
+from transformer_mt.files.replace import first_free, replace_text
 
 
 def store_scores(file: Path, test_set: str, settings: dict[str, Any], measured: dict[str, Any]) -> Path | None:
@@ -23,8 +22,7 @@ def store_scores(file: Path, test_set: str, settings: dict[str, Any], measured: 
         scores = read_scores(file)
         damaged = None
         if not scores and file.exists() and file.read_bytes().strip(b" \r\n{}[]"):
-            names = (file.with_name(f"{file.name}.damaged{number}") for number in itertools.count(1))
-            damaged = file.replace(next(name for name in names if not name.exists()))
+            damaged = file.replace(first_free(lambda number: file.with_name(f"{file.name}.damaged{number}")))
         before = scores.get(test_set)
         if isinstance(before, dict) and all(before.get(key) == value for key, value in settings.items()):
             new = {**before, **new}

@@ -115,6 +115,11 @@ def replaced_folder(
         _in_use.discard(aside)
 
 
+def first_free(name: Callable[[int], Path]) -> Path:
+    """The first of the paths name(1), name(2), ... that does not exist."""
+    return next(path for path in map(name, count(1)) if not path.exists())
+
+
 def unfinished(folder: Path) -> list[Path]:
     """What killed or interrupted processes have written to replace this folder."""
     folder = Path(os.path.realpath(folder))

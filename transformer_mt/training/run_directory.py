@@ -16,7 +16,7 @@ from transformer_mt.config.load import CONFIG, differences, dump_config, load_co
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.lock import HeldError, lock
-from transformer_mt.files.replace import recover_all, replace_text
+from transformer_mt.files.replace import first_free, recover_all, replace_text
 from transformer_mt.files.system import IS_WINDOWS
 from transformer_mt.training.checkpoint import Checkpoints
 from transformer_mt.training.ending import Candidate
@@ -171,9 +171,7 @@ class RunDirectory:
                 remedy=f"Change to another folder, and give this one as --run-dir{IN_PYTHON}.",
             )
         self.lock()
-        number = 1
-        while (place := self.folder.with_name(f"{self.folder.name}.{number}")).exists():
-            number += 1
+        place = first_free(lambda number: self.folder.with_name(f"{self.folder.name}.{number}"))
         if IS_WINDOWS:
             self.close()  # a folder with an open file cannot be renamed there
         try:
@@ -235,14 +233,15 @@ class RunDirectory:
             return [one for one in recorded if isinstance(one, dict)] if isinstance(recorded, list) else []
         return []
 
-    def _config(self) -> Config:
-        """The config of the last start. run.json has it: config.yaml may have been edited since, and be the new config.
+    def _config(self) -> Config | None:
+        """The config of the last start; None if there was none.
 
-        Older versions, and later ones with other keys, are read from config.yaml.
+        run.json has it, since config.yaml may have been edited, and be the new config. Older versions, and later ones
+        with other keys, are read from config.yaml.
         """
         with suppress(KeyError, ValueError):
             return Config.model_validate(self._last_start()[SETTINGS])
-        return load_config(self.folder / CONFIG)
+        return load_config(self.folder / CONFIG) if (self.folder / CONFIG).exists() else None
 
     def _last_start(self) -> dict[str, Any]:
         """Facts about the last start of this run; empty if there was none."""
@@ -299,9 +298,10 @@ class RunDirectory:
 
     def require_same(self, config: Config) -> list[str]:
         """The keys that differ from the run's config. Raises TmtError if one of them may not change."""
-        if SETTINGS not in self._last_start() and not (self.folder / CONFIG).exists():
+        known = self._config()
+        if known is None:
             return []
-        changed = differences(self._config(), config)
+        changed = differences(known, config)
         fixed = BLEU_KEYS if config.training.monitor == "bleu" else ()
         refused = [line for line in changed if line.startswith(fixed) or not line.startswith(CHANGEABLE)]
         if refused:

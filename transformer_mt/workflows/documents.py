@@ -62,6 +62,7 @@ def translate_document(
     if isinstance(document, str) and "\n" not in document and _is_file(document):
         note(f'the text "{document}" is translated; for the file of this name give Path("{document}")')
     whole = _text_of(document) if isinstance(document, Path) else checked_text(document, "document", _NO_DOCUMENT)
+    _require_no_zero("\0" in whole, "text", "document")
     form = format_of(document, format)
     if isinstance(translator, (str, Path)):
         translator = load_model(find_models([path_of(translator)]))
@@ -97,7 +98,6 @@ class OpenDocument:
         """translator: for which it is opened. Raises TmtError if its search does not support a glossary."""
         self._glossary = None if glossary is None else translator.glossary(glossary)
         self._count = GlossaryCount()
-        _require_no_zero("\0" in whole, "document")
         self._text = whole.removeprefix(_BOM)
         self._mark = whole[: len(whole) - len(self._text)]
         signs = translator.terms is not None if self._glossary is not None else _has_terms(translator)
@@ -165,7 +165,7 @@ def decoded(data: bytes, place: str | Path) -> str:
     """The text of a document. Raises TmtError if it is not text in UTF-8."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise TmtError("the document is UTF-16", place=place, remedy="Convert it:  iconv -f UTF-16 -t UTF-8 OLD > NEW")
-    _require_no_zero(b"\0" in data, place)
+    _require_no_zero(b"\0" in data, "a text file", place)
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -178,13 +178,10 @@ def decoded(data: bytes, place: str | Path) -> str:
         ) from None
 
 
-def _require_no_zero(has_zero: bool, place: str | Path) -> None:
+def _require_no_zero(has_zero: bool, what: str, place: str | Path) -> None:
     if has_zero:
-        raise TmtError(
-            "this is not a text file" if place != "document" else "this is not text",
-            place=place,
-            remedy="Documents are plain text, Markdown or HTML, in UTF-8.",
-        )
+        remedy = "Documents are plain text, Markdown or HTML, in UTF-8."
+        raise TmtError(f"this is not {what}", place=place, remedy=remedy)
 
 
 def _has_terms(translator: Interpreter) -> bool:

@@ -114,7 +114,7 @@ def attribute_blocks(text: str, tag: Piece, line: int) -> Iterator[Block]:
 
 def _in_quotes(parts: Sequence[Part]) -> list[str]:
     """The value of an attribute that has no quotes in the source: a translation may have several words."""
-    first, *others = [escape(text) if kind == "text" else text for kind, text in parts]
+    first, *others = writer(escape)(parts) or []
     return [f'"{first}', *others, '"']
 
 

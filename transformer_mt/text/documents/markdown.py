@@ -189,8 +189,9 @@ class _Reader:
             yield from self._plain(content, piece.start + title.start(1) + 1, piece.start + title.end(1) - 1, where)
         alt = _IMAGE.match(source)
         if alt is not None and not source.endswith("[]"):
-            shown, start, end = self._shown(alt[1][1:-1]), piece.start + alt.start(1) + 1, piece.start + alt.end(1) - 1
-            if shown is not None or _MARKUP.isdisjoint(alt[1][1:-1]):
+            start, end = piece.start + alt.start(1) + 1, piece.start + alt.end(1) - 1
+            shown = self._shown(content[start:end])
+            if shown is not None or _MARKUP.isdisjoint(content[start:end]):
                 yield from self._plain(content, start, end, where, shown)
 
     def _shown(self, alt: str) -> str | None:
@@ -205,16 +206,12 @@ class _Reader:
         """shown: the text, if it is not what is written in the document without its escapes"""
         if "\n" in content[start:end] or start == end:
             return
-        written = with_addresses(Piece("text", start, end, content[start:end]), content)
-        found = [Piece("text", start, end, shown)] if shown is not None else written
-        pieces = [
-            one._replace(
-                start=where[one.start],
-                end=where[one.end - 1] + 1,
-                text=one.text if shown is not None else unescapeAll(one.text),
-            )
-            for one in found
-        ]
+        whole = Piece("text", start, end, content[start:end])
+        if shown is None:
+            found = [one._replace(text=unescapeAll(one.text)) for one in with_addresses(whole, content)]
+        else:
+            found = [whole._replace(text=shown)]
+        pieces = [one._replace(start=where[one.start], end=where[one.end - 1] + 1) for one in found]
         yield from blocks_of(pieces, self.line, writer(_escaped_title))
 
     def _wrapped(self, block: Block) -> Block:

@@ -78,9 +78,11 @@ class PlainBlock:
 
         before: the last character of the text before it
         """
-        behind = next((one for one in self.block.pieces[index + 1 :] if one.kind in ("text", "code")), None)
+        pieces = self.block.pieces
+        rest = (pieces[n] for n in range(index + 1, len(pieces)))
+        behind = next((one for one in rest if one.kind in ("text", "code")), None)
         after = behind.text[:1] if behind is not None and behind.kind == "text" else ""
-        is_statement = _STATEMENT.match(document, self.block.pieces[index].start) is not None
+        is_statement = _STATEMENT.match(document, pieces[index].start) is not None
         is_end = before in _SENTENCE_ENDS and (after.isupper() or is_statement)
         letters = _HANGUL_TOO if is_statement else _SPACED  # behind other code, Hangul is a particle
         touches = is_end or letters.match(before) is not None

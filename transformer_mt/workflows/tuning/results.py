@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.config.space import Space, key_path, shown
 from transformer_mt.config.yaml_source import read_yaml, write_yaml
 from transformer_mt.files.checksum import sha256_of
-from transformer_mt.files.replace import replace_text, replaced_file
+from transformer_mt.files.replace import first_free, replace_text, replaced_file
 from transformer_mt.reporting.canvas import Theme
 from transformer_mt.reporting.notes import note
 from transformer_mt.reporting.table import aligned, duration
@@ -76,8 +75,7 @@ def write_best(base: Config, best: Config, trials: Sequence[Trial], space: Space
     known = written.read_text(encoding="utf-8", errors="replace").split() if written.exists() else []
     before = sha256_of(file) if file.exists() else ""
     if known and before and before not in known:
-        names = (file.with_suffix(f".old{number}.yaml") for number in itertools.count(1))
-        old = next(name for name in names if not name.exists())
+        old = first_free(lambda number: file.with_suffix(f".old{number}.yaml"))
         note(f"{file} was changed by hand: it is now {file.replace(old).name}")
     with replaced_file(file) as aside:
         aside.write_text(text, encoding="utf-8")
