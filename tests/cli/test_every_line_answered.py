@@ -57,7 +57,7 @@ def piped(data: bytes) -> Iterable[list[str]]:
     os.write(writing, data)  # so few bytes fit into a pipe
     os.close(writing)
     try:
-        yield from pipe_batches(reading, warn=lambda number: None)
+        yield from pipe_batches(reading, 2048, warn=lambda number: None)
     finally:
         os.close(reading)
 
@@ -76,7 +76,7 @@ def test_as_many_lines_out_as_in(greedy: Translator, tmp_path: Path, data: bytes
     file = tmp_path / "in.txt"
     file.write_bytes(data)
     assert check_file(file) == lines
-    assert answers(greedy, file_batches(file)) == out
+    assert answers(greedy, file_batches(file, 2048)) == out
 
 
 def test_a_long_file_takes_no_more_memory_than_a_short_one(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_long_file_takes_no_more_memory_than_a_short_one(tmp_path: Path) -> No
     tracemalloc.start()
     try:
         with (tmp_path / "out.txt").open("wb") as stream_out:
-            write_answers(stream_out, Echo(), file_batches(file))
+            write_answers(stream_out, Echo(), file_batches(file, 2048))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -99,4 +99,4 @@ def test_a_compressed_file_of_another_system_is_read_as_its_text(tmp_path: Path)
     file = tmp_path / "in.txt.gz"
     file.write_bytes(gzip.compress(b"\xef\xbb\xbfeins\r\nzwei\r\n\r\ndrei"))
     assert check_file(file) == 4
-    assert [line for batch in file_batches(file) for line in batch] == ["eins", "zwei", "", "drei"]
+    assert [line for batch in file_batches(file, 2048) for line in batch] == ["eins", "zwei", "", "drei"]

@@ -160,10 +160,10 @@ def test_the_free_memory_of_a_gpu_includes_what_pytorch_keeps_for_reuse(monkeypa
     }
     for name, answer in seen.items():
         monkeypatch.setattr(torch.cuda, name, answer)
-    monkeypatch.setattr(budget, "gpu_budget", lambda models, decoding, rows, free: free)
+    monkeypatch.setattr(budget, "gpu_budget", lambda models, decoding, rows, free: Budget(1, free))
 
     class OnGpu:
         class generator:  # noqa: N801
             weight = type("Weight", (), {"device": torch.device("cuda")})
 
-    assert budget_for([OnGpu()], DecodingConfig(), 1) == 13 * GIB  # type: ignore[comparison-overlap, list-item]
+    assert budget_for([OnGpu()], DecodingConfig(), 1) == Budget(1, 13 * GIB)  # type: ignore[list-item]

@@ -29,8 +29,8 @@ from transformer_mt.files.system import BINARY, IS_WINDOWS
 if TYPE_CHECKING:
     from transformer_mt.workflows.translate import Glossary, Interpreter
 
-BATCH = 2048  # lines
 _PIECE = 1 << 16  # bytes read from a pipe at once
+_AHEAD = 64  # pieces
 _LEAVE = "Ctrl-Z and Enter" if IS_WINDOWS else "Ctrl-D"
 
 
@@ -98,16 +98,16 @@ def _batches(input_: Path | None, checked: bool, notes: Notes, translator: Inter
     """Sentences from a file, a pipe or a prompt."""
     warn = partial(notes.add, notes=("not UTF-8; invalid bytes were replaced by U+FFFD",))
     if input_ is not None and checked:
-        return file_batches(input_)
+        return file_batches(input_, translator.chunk)
     if input_ is not None:
-        return pipe_batches(os.open(input_, os.O_RDONLY | BINARY), warn)
+        return pipe_batches(os.open(input_, os.O_RDONLY | BINARY), translator.chunk, warn)
     if sys.stdin is None:
         return iter(())
     if sys.stdin.isatty():
         source, target = translator.direction
         print(f"tmt: one sentence per line; {_LEAVE} ends", file=sys.stderr)
         return prompt_batches(f"{'any' if source == SEVERAL else source} > {target}: ")
-    return pipe_batches(sys.stdin.fileno(), warn)
+    return pipe_batches(sys.stdin.fileno(), translator.chunk, warn)
 
 
 def check_file(file: Path) -> int:
@@ -115,22 +115,22 @@ def check_file(file: Path) -> int:
     return sum(1 for _ in read_lines(file, any_text=True))
 
 
-def file_batches(file: Path) -> Iterator[list[str]]:
-    """The lines of a checked file."""
+def file_batches(file: Path, most: int) -> Iterator[list[str]]:
+    """The lines of a checked file, `most` at once."""
     lines = (text for _, text in read_lines(file, any_text=True))
-    while batch := list(islice(lines, BATCH)):
+    while batch := list(islice(lines, most)):
         yield batch
 
 
-def pipe_batches(descriptor: int, warn: Callable[[int], None]) -> Iterator[list[str]]:
-    """Batches of the lines that have arrived; waits until there is at least one.
+def pipe_batches(descriptor: int, most: int, warn: Callable[[int], None]) -> Iterator[list[str]]:
+    """Batches of the lines that have arrived, `most` or a little more; waits until there is at least one.
 
     Bytes that are not UTF-8 become U+FFFD, and `warn` is called with the line number. A thread reads a little ahead.
     """
-    pieces: queue.Queue[list[bytes] | OSError | TmtError | None] = queue.Queue(maxsize=8)
+    pieces: queue.Queue[list[bytes] | OSError | TmtError | None] = queue.Queue(maxsize=_AHEAD)
     threading.Thread(target=_read_ahead, args=(descriptor, pieces), daemon=True).start()
     number = 0
-    for lines in _waiting(pieces):
+    for lines in _waiting(pieces, most):
         batch = []
         for line in lines:
             number += 1
@@ -214,12 +214,12 @@ def _read_ahead(descriptor: int, pieces: queue.Queue[list[bytes] | OSError | Tmt
         pieces.put(error)
 
 
-def _waiting(pieces: queue.Queue[list[bytes] | OSError | TmtError | None]) -> Iterator[list[bytes]]:
-    """Wait for lines, then also take those that have arrived in the meantime."""
+def _waiting(pieces: queue.Queue[list[bytes] | OSError | TmtError | None], most: int) -> Iterator[list[bytes]]:
+    """Wait for lines, then also take those that have arrived in the meantime, until there are `most`."""
     over = False
     while not over:
         lines: list[bytes] = []
-        while not over and len(lines) < BATCH and (not lines or not pieces.empty()):
+        while not over and len(lines) < most and (not lines or not pieces.empty()):
             piece = pieces.get()
             if isinstance(piece, (OSError, TmtError)):
                 raise piece

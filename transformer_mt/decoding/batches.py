@@ -5,8 +5,12 @@ This file knows models, ids and `DecodingConfig`, not text.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 
 import torch
@@ -23,8 +27,14 @@ from transformer_mt.decoding.searches.base import Search, Sentences, make_search
 from transformer_mt.decoding.step import Limits, pad
 from transformer_mt.errors import TmtError, is_out_of_memory
 from transformer_mt.model.transformer import Transformer
+from transformer_mt.runtime.device import second_stream
 from transformer_mt.runtime.graphs import give_back_memory
 from transformer_mt.text.vocabulary import PAD
+
+Batch = Sequence[int]  # indices of requests
+Find = Callable[[Batch], list[list[SearchResult]]]
+Found = tuple[Batch, list[list[SearchResult]]]
+Decoder = IncrementalDecoder | Ensemble
 
 
 def search(
@@ -44,47 +54,132 @@ def search(
     method: another search than the configured one
     first_tag: ids from here on are tags, which are never written; None: there are none
     """
-    method = method or make_search(decoding)
-    device = next(models[0].parameters()).device
-    positions = min((model.max_positions for model in models if model.max_positions is not None), default=None)
+    task = _Task(models, requests, decoding, method or make_search(decoding), seed, scored, first_tag)
+    waiting, at_once = task.batches()
     results: dict[int, list[SearchResult]] = {}
-    attention = attrgetter("attention_NS")
-    decoder, attentive = _decoder(models, method.needs_attention), _decoder(models, True)
-
-    def find(batch: Sequence[int]) -> list[list[SearchResult]]:
-        sources = [requests[index].source for index in batch]
-        prefixes = [requests[index].prefix for index in batch]
-        shortest, longest = zip(
-            *(allowed_lengths(requests[index], decoding, positions) for index in batch), strict=True
-        )
-        source_BS = pad(sources, device)
-        coverage = None
-        if method.needs_attention:
-            coverage = Coverage((source_BS == PAD).float(), attention)
-        limits = Limits.of(shortest, longest, prefixes, decoding.no_repeat_ngram, device, first_tag)
-        constraints, bound = None, requests[batch[0]]
-        if bound.constraints:
-            needed = [requests[index].constraints for index in batch]
-            constraints = Constraints.of(needed, bound.joining, source_BS.shape[1], attention, device)
-        chosen = decoder if constraints is None else attentive
-        cache, every = chosen.start(source_BS), any(requests[index].every for index in batch)
-        sentences = Sentences(chosen.step, cache, limits, sources, coverage, seed, scored, constraints, every)
-        return method.find(sentences)
-
-    own_device = torch.cuda.device(device) if device.type == "cuda" else nullcontext()  # of kernels in Triton
-    try:
-        with torch.inference_mode(), own_device:
-            for batch, found in _in_parts(_batches(models, requests, method, decoding, positions), find):
-                results.update(zip(batch, found, strict=True))
-    finally:
-        for one in (decoder, attentive):
-            one.release()
+    with task.finder() as find:
+        found_batches = _in_parts(_taken(waiting), find)
+        if len(waiting) > 1 and at_once > 1:
+            found_batches = _two_at_once(waiting, find, partial(task.finder, second_stream(task.device)))
+        for batch, found in found_batches:
+            results.update(zip(batch, found, strict=True))
     return [results[index] for index in range(len(requests))]
 
 
-def _in_parts(
-    batches: Iterable[Sequence[int]], find: Callable[[Sequence[int]], list[list[SearchResult]]]
-) -> Iterator[tuple[Sequence[int], list[list[SearchResult]]]]:
+@dataclass(frozen=True)
+class _Task:
+    """What `search` is given."""
+
+    models: Sequence[Transformer]
+    requests: Sequence[Request]
+    decoding: DecodingConfig
+    method: Search
+    seed: int
+    scored: bool
+    first_tag: int | None
+
+    @property
+    def device(self) -> torch.device:
+        return self.models[0].generator.weight.device
+
+    @property
+    def positions(self) -> int | None:
+        return min((model.max_positions for model in self.models if model.max_positions is not None), default=None)
+
+    def batches(self) -> tuple[deque[Batch], int]:
+        """First those of the requests without constraints, then of those with constraints; and how many at once."""
+        free = [index for index, request in enumerate(self.requests) if not request.constraints]
+        bound = [index for index, request in enumerate(self.requests) if request.constraints]
+        method = self.method
+        assert method.constrained_rows or not bound, "the caller refuses constraints that the method does not support"
+        found, at_once = deque[Batch](), 2
+        for indices, rows in ((free, method.rows), (bound, method.constrained_rows)):
+            if not indices:
+                continue
+            lengths = [len(self.requests[index].source) for index in indices]
+            budget = budget_for(self.models, self.decoding, rows)
+            some = batched(lengths, rows, budget.tokens, self.positions, budget.sentences)
+            found.extend([indices[place] for place in batch] for batch in some)
+            at_once = min(at_once, budget.at_once)
+        return found, at_once
+
+    @contextmanager
+    def finder(self, stream: torch.cuda.Stream | None = None) -> Iterator[Find]:
+        """What searches a batch, with decoders of its own, in the current thread. stream: None: the current one"""
+        decoder, attentive = _decoder(self.models, self.method.needs_attention), _decoder(self.models, True)
+        own_device = torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext()  # of Triton
+        try:
+            with torch.inference_mode(), own_device, nullcontext() if stream is None else torch.cuda.stream(stream):
+                yield partial(self._find, decoder, attentive)
+        finally:
+            for one in (decoder, attentive):
+                one.release()
+
+    def _find(self, decoder: Decoder, attentive: Decoder, batch: Batch) -> list[list[SearchResult]]:
+        """attentive: the decoder of sentences with constraints"""
+        requests, device = [self.requests[index] for index in batch], self.device
+        sources, attention = [one.source for one in requests], attrgetter("attention_NS")
+        shortest, longest = zip(*(allowed_lengths(one, self.decoding, self.positions) for one in requests), strict=True)
+        source_BS = pad(sources, device)
+        coverage = None
+        if self.method.needs_attention:
+            coverage = Coverage((source_BS == PAD).float(), attention)
+        prefixes, no_repeat = [one.prefix for one in requests], self.decoding.no_repeat_ngram
+        limits = Limits.of(shortest, longest, prefixes, no_repeat, device, self.first_tag)
+        constraints = None
+        if requests[0].constraints:
+            needed, joining = [one.constraints for one in requests], requests[0].joining
+            constraints = Constraints.of(needed, joining, source_BS.shape[1], attention, device)
+            decoder = attentive
+        cache, every = decoder.start(source_BS), any(one.every for one in requests)
+        scored = self.scored
+        sentences = Sentences(decoder.step, cache, limits, sources, coverage, self.seed, scored, constraints, every)
+        return self.method.find(sentences)
+
+
+def _two_at_once(
+    waiting: deque[Batch], find: Find, finder: Callable[[], AbstractContextManager[Find]]
+) -> Iterator[Found]:
+    """Each batch with what `find` finds, or what another thread finds, which takes batches too.
+
+    Where a search has few sentences left, it takes the program longer than the GPU, which then computes the other one.
+    If memory runs out in the other thread, it gives its batch back and ends.
+    """
+
+    def take_too() -> list[Found]:
+        done = list[Found]()
+        try:
+            with finder() as find_there:
+                for batch in _taken(waiting):
+                    if (found := _unless_memory_runs_out(find_there, batch)) is None:
+                        waiting.append(batch)
+                        break
+                    done.append((batch, found))
+        except BaseException:
+            waiting.clear()
+            raise
+        return done
+
+    with ThreadPoolExecutor(1, "search") as threads:
+        other = threads.submit(take_too)
+        try:
+            yield from _in_parts(_taken(waiting), find)
+            yield from other.result()
+            yield from _in_parts(_taken(waiting), find)
+        finally:
+            waiting.clear()
+
+
+def _taken(waiting: deque[Batch]) -> Iterator[Batch]:
+    """Batches from the start until there are none; several threads may take them."""
+    while True:
+        try:
+            yield waiting.popleft()
+        except IndexError:
+            return
+
+
+def _in_parts(batches: Iterable[Batch], find: Find) -> Iterator[Found]:
     """Each batch with what `find` finds; if memory runs out, the parts of it, and of the batches after it.
 
     Raises TmtError if memory runs out in a single sentence.
@@ -94,49 +189,35 @@ def _in_parts(
         size = -(-len(batch) // n_parts)
         waiting = [batch[start : start + size] for start in range(0, len(batch), size)]
         while waiting:
-            part, found = waiting.pop(0), None
-            try:
-                found = find(part)
-            except RuntimeError as error:
-                if not is_out_of_memory(error):
-                    raise
-            if found is not None:
+            part = waiting.pop(0)
+            if (found := _unless_memory_runs_out(find, part)) is not None:
                 yield part, found
             elif len(part) == 1:
                 raise TmtError(
                     "out of memory in a single sentence",
                     remedy="Use a smaller beam, fewer samples, shorter sentences, or another device: --device cpu.",
                 )
-            else:  # outside of `except`, where the error would keep the tensors of the failed search
+            else:
                 give_back_memory()
                 half = -(-len(part) // 2)
                 n_parts = max(n_parts, -(-len(batch) // half))
                 waiting = [part[:half], part[half:], *waiting]
 
 
-def _decoder(models: Sequence[Transformer], with_attention: bool) -> IncrementalDecoder | Ensemble:
+def _unless_memory_runs_out(find: Find, batch: Batch) -> list[list[SearchResult]] | None:
+    """What `find` finds; None if memory runs out. The error, which keeps the tensors of the search, is gone then."""
+    try:
+        return find(batch)
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+    return None
+
+
+def _decoder(models: Sequence[Transformer], with_attention: bool) -> Decoder:
     on_cuda = models[0].generator.weight.device.type == "cuda"
     decoders = [(GraphedDecoder if on_cuda else IncrementalDecoder)(model, with_attention) for model in models]
     return decoders[0] if len(decoders) == 1 else Ensemble(decoders)
-
-
-def _batches(
-    models: Sequence[Transformer],
-    requests: Sequence[Request],
-    method: Search,
-    decoding: DecodingConfig,
-    positions: int | None,
-) -> Iterator[list[int]]:
-    """Batches of indices, first of the requests without constraints, then of those with constraints."""
-    free = [index for index, request in enumerate(requests) if not request.constraints]
-    bound = [index for index, request in enumerate(requests) if request.constraints]
-    assert method.constrained_rows or not bound, "the caller refuses constraints that the method does not support"
-    for indices, rows in ((free, method.rows), (bound, method.constrained_rows)):
-        if not indices:
-            continue
-        lengths, budget = [len(requests[index].source) for index in indices], budget_for(models, decoding, rows)
-        for batch in batched(lengths, rows, budget.tokens, positions, budget.sentences):
-            yield [indices[place] for place in batch]
 
 
 def translate_ids(

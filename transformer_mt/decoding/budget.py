@@ -15,6 +15,7 @@ from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import free_memory
 
 GPU_ROWS, GPU_TOKENS = 16_384, 524_288  # rows are hypotheses; tokens are source tokens, with padding, times rows
+ENOUGH_ROWS, ENOUGH_TOKENS = 4096, 131_072  # of each of two batches: with fewer, one larger one is better
 SHARE = 0.8  # of the free memory; translations longer than expected need the rest
 TARGET = 4  # target tokens for each source token: translations are about as long, and moved cells exist twice
 LOGIT_BYTES = 40  # of a logit with all that sampling makes of it at once, for sorting; a beam needs 11
@@ -25,10 +26,12 @@ class Budget(NamedTuple):
 
     sentences: the most sentences
     tokens:    the most source tokens, with padding, times the rows of a sentence
+    at_once:   how many such batches there is memory for
     """
 
     sentences: int
     tokens: int
+    at_once: int = 1
 
 
 def budget_for(models: Sequence[Transformer], decoding: DecodingConfig, rows: int) -> Budget:
@@ -36,7 +39,10 @@ def budget_for(models: Sequence[Transformer], decoding: DecodingConfig, rows: in
     device = models[0].generator.weight.device
     if device.type != "cuda":
         return Budget(MOST_SENTENCES, decoding.token_budget)
-    return gpu_budget(models, decoding, rows, free_memory(device))
+    free = free_memory(device)
+    one, half = (gpu_budget(models, decoding, rows, room) for room in (free, free // 2))
+    keeps_busy = half.sentences * rows >= ENOUGH_ROWS and half.tokens >= min(one.tokens, ENOUGH_TOKENS)
+    return half._replace(at_once=2) if keeps_busy else one
 
 
 def gpu_budget(models: Sequence[Transformer], decoding: DecodingConfig, rows: int, free: int) -> Budget:

@@ -36,12 +36,18 @@ from transformer_mt.errors import TmtError, checked_number
 from transformer_mt.text.vocabulary import EOS, UNK
 from transformer_mt.text.words import words_of_tokens
 
-CHUNK = 2048  # lines that are read, sorted by length and translated together
+CHUNK = 2048  # lines that are read, sorted by length and translated together, on a CPU
+GPU_CHUNK = 32_768  # the same on a GPU
 Terms = Iterable[LineTerms] | Sequence[Term] | Glossary | Mapping[str, str] | None
 
 
 class Interpreter(LineReader, ABC):
-    """Text to text: codecs of both sides and search settings, around an engine that a subclass provides."""
+    """Text to text: codecs of both sides and search settings, around an engine that a subclass provides.
+
+    chunk: number of lines that are best translated together
+    """
+
+    chunk = CHUNK
 
     @abstractmethod
     def _search(self, requests: Sequence[Request]) -> list[list[SearchResult]]:
@@ -67,7 +73,7 @@ class Interpreter(LineReader, ABC):
         self,
         lines: str,
         prefixes: str | Iterable[str] | None = None,
-        chunk_size: int = CHUNK,
+        chunk_size: int | None = None,
         align: bool = False,
         *,
         split: bool = True,
@@ -82,7 +88,7 @@ class Interpreter(LineReader, ABC):
         self,
         lines: Iterable[str],
         prefixes: str | Iterable[str] | None = None,
-        chunk_size: int = CHUNK,
+        chunk_size: int | None = None,
         align: bool = False,
         *,
         split: bool = True,
@@ -96,7 +102,7 @@ class Interpreter(LineReader, ABC):
         self,
         lines: str | Iterable[str],
         prefixes: str | Iterable[str] | None = None,
-        chunk_size: int = CHUNK,
+        chunk_size: int | None = None,
         align: bool = False,
         *,
         split: bool = True,
@@ -111,7 +117,8 @@ class Interpreter(LineReader, ABC):
 
         lines:      one line as str, or an iterable of lines; of an iterable, the result is an iterator
         prefixes:   the text that every translation must begin with, or one for each line
-        chunk_size: number of lines that are read before the first translation is returned
+        chunk_size: number of lines that are read before the first translation is returned; None: 2,048, and 32,768 on
+                    a GPU
         align:      whether hypotheses have scores of their tokens, and alignments
         split:      whether a line may hold several sentences
         terms:      what translations must contain: a glossary or its entries, or the terms of each line, in their order
@@ -122,7 +129,8 @@ class Interpreter(LineReader, ABC):
         """
         if (chosen := self._chosen(to, source, zero_shot)) is not self:
             return chosen.translate(lines, prefixes, chunk_size, align, split=split, terms=terms)
-        chunk_size, one_line = checked_number(chunk_size, "chunk_size"), isinstance(lines, str)
+        chunk_size = self.chunk if chunk_size is None else checked_number(chunk_size, "chunk_size")
+        one_line = isinstance(lines, str)
         n_lines = 1 if one_line else len(lines) if isinstance(lines, Sized) else None
         given, starts = checked(lines), prefix_for_each_line(prefixes, n_lines)
         needed: Iterator[LineTerms] = repeat(())

@@ -22,7 +22,7 @@ from transformer_mt.decoding.ensemble import mean_log_probability
 from transformer_mt.decoding.finding import find_model
 from transformer_mt.decoding.forced import Forced
 from transformer_mt.decoding.given import checked_text
-from transformer_mt.decoding.interpreter import Computing, Interpreter
+from transformer_mt.decoding.interpreter import CHUNK, GPU_CHUNK, Computing, Interpreter
 from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
 from transformer_mt.decoding.request import Request, SearchResult, batched
 from transformer_mt.decoding.step import pad
@@ -75,6 +75,7 @@ class Translator(Interpreter):
         self.max_length = min(directory.config.data.max_length for directory in directories)
         self.models: list[Transformer] = [directory.model for directory in directories]
         self.device = next(self.models[0].parameters()).device
+        self.chunk = GPU_CHUNK if self.device.type == "cuda" else CHUNK
         self.seed, self.scored = computing.seed, computing.scored
         self.folders = [directory.folder for directory in directories]
 

@@ -215,6 +215,21 @@ def free_memory(device: torch.device) -> int:
     return torch.cuda.mem_get_info(device)[0] + reusable
 
 
+def second_stream(device: torch.device) -> torch.cuda.Stream:
+    """The stream of a CUDA GPU for work of a second thread, which begins after all that the current stream has to do.
+
+    There is one of a device, because PyTorch keeps freed memory for the stream that it was used on.
+    """
+    stream = _second_stream(device)
+    stream.wait_stream(torch.cuda.current_stream(device))
+    return stream
+
+
+@cache
+def _second_stream(device: torch.device) -> torch.cuda.Stream:
+    return torch.cuda.Stream(device)
+
+
 _peaks: dict[torch.device, int] = {}  # before `restart_peak`
 
 

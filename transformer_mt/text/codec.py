@@ -156,16 +156,20 @@ class Codec:
 
         unknown: words to write for the ids UNK, in order; `<unk>` is written when none is left
         """
-        tokens, words = [], iter(unknown)
+        known, first, end = self.vocabulary.tokens, len(MARKS), len(self) - len(self.tags)
+        tokens, given = [], iter(unknown)
         for index in ids:
-            if index == EOS:
+            if first <= index < end:
+                tokens.append(known[index])
+            elif index == EOS:
                 break
-            if index == UNK:
-                tokens.append(next(words, MARKS[UNK]))
-            elif len(MARKS) <= index < len(self) - len(self.tags):
-                tokens.append(self.vocabulary.tokens[index])
-        words = (CONTROLS.sub("", word) for word in self.segmenter.detokenize(tokens).split())
-        return " ".join(word for word in words if word)
+            elif index == UNK:
+                tokens.append(next(given, MARKS[UNK]))
+        text = self.segmenter.detokenize(tokens)
+        words = text.split()
+        if CONTROLS.search(text):  # rarely
+            words = [clean for word in words if (clean := CONTROLS.sub("", word))]
+        return " ".join(words)
 
     def save(self, folder: Path) -> None:
         self.segmenter.save(folder)
