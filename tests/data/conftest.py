@@ -21,8 +21,8 @@ Pairs = Iterable[tuple[str, str]]
 class Each:
     """A `Sampler` that calls a function for each pair."""
 
-    def __init__(self, draw: Callable[[int, Random], SampledPair]) -> None:
-        self.draw = draw
+    def __init__(self, draw: Callable[[int, Random], SampledPair], together: int = 1) -> None:
+        self.draw, self.together = draw, together
 
     def __call__(self, pairs: Sequence[tuple[int, str]]) -> list[SampledPair]:
         return [self.draw(pair, Random(seed)) for pair, seed in pairs]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import tracemalloc
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,42 @@ def test_segmentations_are_drawn_for_each_place_of_a_pair(store: Store) -> None:
     assert np.mean([one != other for one, other in twice.values()]) > 0.9
     packed = lengths(1, packing=True, size=BatchSize(tokens=512))
     assert sorted(packed) == list(range(PAIRS))
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("packing", [False, True])
+def test_a_sampler_with_processes_is_asked_for_several_updates_at_once(store: Store, packing: bool, rank: int) -> None:
+    def drawn(pair: int, generator: random.Random) -> tuple[list[int], list[int]]:
+        pieces = generator.randint(1, 30)
+        return [100 + pair, *[7] * pieces, EOS], [9] * pieces + [EOS]
+
+    asked = list[int]()
+
+    class Counted(Each):
+        def __call__(self, pairs: Sequence[tuple[int, str]]) -> list[Any]:
+            asked.append(len(pairs))
+            return super().__call__(pairs)
+
+    def read(together: int, cursors: list[Cursor] | None = None) -> tuple[list[Any], list[Cursor]]:
+        options: Any = {"packing": packing, "rank": rank, "world": 2, "accumulate": 2, "size": BatchSize(tokens=600)}
+        batches = batches_of(store, sampler=Counted(drawn, together), max_length=64, **options)
+        asked.clear()
+        places, cursor, found = list[Cursor](), Cursor(1), []
+        while cursor.epoch < 3 if cursors is None else len(places) < len(cursors):
+            places.append(cursor if cursors is None else cursors[len(places)])
+            update = batches.at(places[-1])
+            found.append([[tensor.tolist() for tensor in batch[:4]] for batch in update.batches])
+            cursor = update.next
+        return found, places
+
+    expected, places = read(1)
+    n_calls = len(asked)
+    assert read(200)[0] == expected
+    assert len(asked) < 0.4 * n_calls
+    assert max(asked) < 300, "no more than one update more than it was asked for"
+    for order in (places[7:] + places[:7], places[::-1], [*places[:5], places[2], *places[3:9]]):
+        of_place = dict(zip(places, expected, strict=True))
+        assert read(200, order)[0] == [of_place[place] for place in order]
 
 
 def reference_plan(store: Store, epoch: int, seed: int) -> list[list[int]]:

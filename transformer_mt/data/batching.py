@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -165,6 +166,7 @@ class Batches:
     ) -> None:
         self.store, self.seed, self.sampler, self.max_length = store, seed, sampler, max_length
         self.rank, self.world, self.of_update = rank, world, world * accumulate
+        self._drawn: dict[tuple[int, int, int], list[SampledPair]] = {}  # by epoch, window and number of the batch
         self.planner = Planner(
             store,
             size,
@@ -228,6 +230,7 @@ class Batches:
         """The update that begins with this batch of the plan."""
         taken, following = self.planner.take(cursor, self.of_update)
         assert taken, "the place is in the epoch"
+        self._draw_ahead(cursor)
         batches = [self._batch(cursor.epoch, *one) for one in taken[self.rank :: self.world]]
         if not batches:  # each process needs at least one batch in an update
             window, last = taken[-1]
@@ -241,9 +244,9 @@ class Batches:
         plan = self.plan(epoch, window)
         store, pairs, rows = plan.store, plan.batches[number][part], plan.rows[number][part]
         if self.sampler is not None:
-            seed = number if seed is None else seed
-            place = f"{epoch}-{seed}" if self.windows == 1 else f"{epoch}-{window}-{seed}"
-            sampled = self._sampled((pair, f"{place}-{row}") for row, pair in enumerate(pairs.tolist()))
+            sampled = self._drawn.pop((epoch, window, number), None) if seed is None else None
+            if sampled is None:
+                sampled = self._sampled(self._asked(epoch, window, number if seed is None else seed, pairs))
             if self.streams is None:
                 return batch_of(*zip(*sampled, strict=True))
             source, target = map(joined, zip(*self._fitting(pairs, sampled, self.streams), strict=True))
@@ -252,6 +255,30 @@ class Batches:
         else:
             source, target = (Sentences(one.joined(rows), one.lengths_of(rows)) for one in (store.source, store.target))
         return Batch.packed(source, target, self.streams)
+
+    def _draw_ahead(self, cursor: Cursor) -> None:
+        """Draw the segmentations of this update, unless that is done, and of the next ones of its epoch.
+
+        Together they keep all processes of the sampler busy; those of one small batch do not.
+        """
+        if self.sampler is None or self.sampler.together == 1:
+            return
+        epoch, asked, sizes = cursor.epoch, list[tuple[int, str]](), dict[tuple[int, int, int], int]()
+        while cursor.epoch == epoch and len(asked) < self.sampler.together:
+            taken, cursor = self.planner.take(cursor, self.of_update)
+            for window, number in taken[self.rank :: self.world]:
+                if not sizes and (epoch, window, number) in self._drawn:
+                    return
+                pairs = self.plan(epoch, window).batches[number]
+                asked += self._asked(epoch, window, number, pairs)
+                sizes[epoch, window, number] = len(pairs)
+        drawn = iter(self._sampled(asked))
+        self._drawn = {key: list(islice(drawn, size)) for key, size in sizes.items()}
+
+    def _asked(self, epoch: int, window: int, seed: int, pairs: Counts) -> list[tuple[int, str]]:
+        """Pairs of a batch, each with what seeds its draw."""
+        place = f"{epoch}-{seed}" if self.windows == 1 else f"{epoch}-{window}-{seed}"
+        return [(pair, f"{place}-{row}") for row, pair in enumerate(pairs.tolist())]
 
     def _size(self, epoch: int, taken: Sequence[tuple[int, int]]) -> UpdateSize:
         """The size of an update of these batches."""

@@ -15,12 +15,18 @@ from transformer_mt.errors import TmtError
 from transformer_mt.text.codec import Codec, load_codecs, tokenizers_digest
 
 DRAWN_TOGETHER = 32  # pairs that a worker segments before it sends them: some milliseconds of work
+TURNS = 2  # of each worker for the pairs that are asked for at once
 SampledPair = tuple[Sequence[int], Sequence[int]]  # ids of both sides, with end tokens
 SeededText = tuple[str, str, Sequence[str], str]  # source, target, tags of the source, and what seeds the draw
 
 
 class Sampler(Protocol):
-    """Draws segmentations of training pairs."""
+    """Draws segmentations of training pairs.
+
+    together: the number of pairs that it is best asked for at once
+    """
+
+    together: int
 
     def __call__(self, pairs: Sequence[tuple[int, str]]) -> list[SampledPair]:
         """Of these pairs: numbers, each with what seeds its draw. No draw depends on another."""
@@ -38,6 +44,7 @@ class SegmentationSampler:
 
     def __init__(self, prepared: Prepared, processes: int = 1, say: Callable[[str], None] = print) -> None:
         self.workers, self._say = Workers(processes), say
+        self.together = 1 if processes == 1 else TURNS * DRAWN_TOGETHER * processes
         self._sources, self._targets = prepared.training_text()
         self._tags = [run.tags for run in prepared.runs("train")]
         self._ends = list(accumulate(run.pairs for run in prepared.runs("train")))
@@ -49,7 +56,7 @@ class SegmentationSampler:
             return [*chain.from_iterable(self.workers.map(self._draw, chunks(texts, DRAWN_TOGETHER)))]
         except LostError:
             self.close()
-            self.workers = Workers(1)
+            self.workers, self.together = Workers(1), 1
             self._say("a process that draws segmentations was killed; this one draws them now, more slowly")
             return self._draw(texts)
 
