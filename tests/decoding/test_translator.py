@@ -58,16 +58,19 @@ def test_chunks_and_neighbours_change_nothing(translator: Translator) -> None:
     assert [one.text for one in translator.translate(lines, chunk_size=2)] == [one.text for one in together]
 
 
-def test_only_a_chunk_of_lines_is_read_before_the_first_answer(translator: Translator) -> None:
+@pytest.mark.parametrize(("given", "expected"), [(4, 4), (None, 2048)])
+def test_only_a_chunk_of_lines_is_read_before_the_first_answer(
+    given: int | None, expected: int, translator: Translator
+) -> None:
     read = []
 
     def lines() -> object:
-        for index in range(100):
+        for index in range(5000):
             read.append(index)
-            yield "ab"
+            yield "ab" if index == 0 else ""
 
-    next(iter(translator.translate(lines(), chunk_size=4)))
-    assert len(read) == 4
+    next(iter(translator.translate(lines(), chunk_size=given)))
+    assert len(read) == expected
 
 
 def test_what_is_lost_is_noted(translator: Translator) -> None:

@@ -15,7 +15,7 @@ from transformer_mt.config.model import ModelConfig
 from transformer_mt.config.training import RuntimeConfig
 from transformer_mt.decoding import batches, budget
 from transformer_mt.decoding.batches import search
-from transformer_mt.decoding.budget import GPU_ROWS, GPU_TOKENS, Budget, budget_for, gpu_budget
+from transformer_mt.decoding.budget import Budget, budget_for
 from transformer_mt.decoding.incremental import IncrementalDecoder
 from transformer_mt.decoding.request import Request
 from transformer_mt.errors import TmtError
@@ -131,18 +131,13 @@ class OfBaseSizeOnGpu:
         weight = weight()  # type: ignore[assignment, misc]
 
 
-@pytest.mark.parametrize(("rows", "memory", "at_once"), [(1, 160, 2), (5, 160, 2), (5, 70, 2), (5, 16, 1), (1, 16, 1)])
-def test_two_batches_have_the_memory_of_a_gpu_together(
+@pytest.mark.parametrize(("memory", "at_once"), [(160, 2), (140, 2), (24, 1)])
+@pytest.mark.parametrize("rows", [1, 5])
+def test_two_batches_need_memory_for_both(
     rows: int, memory: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    on_gpu: Any = OfBaseSizeOnGpu()
     monkeypatch.setattr(budget, "free_memory", lambda device: memory * GIB)
-    found = budget_for([on_gpu], DecodingConfig(), rows)
-    assert found.at_once == at_once
-    alone = gpu_budget([on_gpu], DecodingConfig(), rows, memory * GIB // at_once)
-    assert found == alone._replace(at_once=at_once)
-    assert found.sentences * rows <= GPU_ROWS
-    assert found.tokens <= GPU_TOKENS
+    assert budget_for([OfBaseSizeOnGpu()], DecodingConfig(), rows).at_once == at_once  # type: ignore[list-item]
 
 
 @pytest.mark.gpu

@@ -15,9 +15,9 @@ from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import free_memory
 
 GPU_ROWS, GPU_TOKENS = 16_384, 524_288  # rows are hypotheses; tokens are source tokens, with padding, times rows
-ENOUGH_ROWS, ENOUGH_TOKENS = 4096, 131_072  # of each of two batches: with fewer, one larger one is better
 SHARE = 0.8  # of the free memory; translations longer than expected need the rest
-TARGET = 4  # target tokens for each source token: translations are about as long, and moved cells exist twice
+TARGET = 4  # cells for each source token: translations of twice the length, and moved cells exist twice
+USUAL = 2  # the same for translations of the same length
 LOGIT_BYTES = 40  # of a logit with all that sampling makes of it at once, for sorting; a beam needs 11
 
 
@@ -26,7 +26,7 @@ class Budget(NamedTuple):
 
     sentences: the most sentences
     tokens:    the most source tokens, with padding, times the rows of a sentence
-    at_once:   how many such batches there is memory for
+    at_once:   how many such batches there is memory for, if translations are about as long as their sources
     """
 
     sentences: int
@@ -39,10 +39,7 @@ def budget_for(models: Sequence[Transformer], decoding: DecodingConfig, rows: in
     device = models[0].generator.weight.device
     if device.type != "cuda":
         return Budget(MOST_SENTENCES, decoding.token_budget)
-    free = free_memory(device)
-    one, half = (gpu_budget(models, decoding, rows, room) for room in (free, free // 2))
-    keeps_busy = half.sentences * rows >= ENOUGH_ROWS and half.tokens >= min(one.tokens, ENOUGH_TOKENS)
-    return half._replace(at_once=2) if keeps_busy else one
+    return gpu_budget(models, decoding, rows, free_memory(device))
 
 
 def gpu_budget(models: Sequence[Transformer], decoding: DecodingConfig, rows: int, free: int) -> Budget:
@@ -50,12 +47,13 @@ def gpu_budget(models: Sequence[Transformer], decoding: DecodingConfig, rows: in
 
     An estimate: if it is too high, the search splits the batch.
     """
-    room, of_token, of_row = SHARE * free / 2, 0.0, 0
+    room, pairs, of_row = SHARE * free / 2, 0, 0
     for model in models:
         sizes, weight = model.config, model.generator.weight
-        pair = 2 * sizes.decoder_layers * sizes.d_model * weight.itemsize  # a key and a value in each layer
-        of_token += pair * (1 / rows + TARGET)  # rows of a sentence share those of its source
+        pairs += 2 * sizes.decoder_layers * sizes.d_model * weight.itemsize  # a key and a value in each layer
         of_row += LOGIT_BYTES * len(weight)
-    sentences = min(GPU_ROWS, int(room / of_row)) // rows
-    tokens = decoding.batch_tokens or min(GPU_TOKENS, int(room / of_token))
-    return Budget(max(1, sentences), max(1, tokens))
+    most, usual = (pairs * (1 / rows + cells) for cells in (TARGET, USUAL))  # rows share the memory of their sentence
+    sentences = max(1, min(GPU_ROWS, int(room / of_row)) // rows)
+    tokens = max(1, decoding.batch_tokens or min(GPU_TOKENS, int(room / most)))
+    used = sentences * rows * of_row + tokens * usual
+    return Budget(sentences, tokens, at_once=2 if 2 * used <= free else 1)
