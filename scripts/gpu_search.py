@@ -86,7 +86,7 @@ def decode(
         batches.GraphedDecoder = IncrementalDecoder
     translate = RandomSearch.of(run, beam, narrow, batch_tokens)
     device, budget, most = translate.device, translate.budget, len(translate.requests)
-    count = 8 if run.toy else max(1024, budget.sentences)
+    count = 8 if run.toy else max(1024, budget.at_once * budget.sentences)
     translate(count)  # compiles kernels, which depend on the size of the batch
     while True:
         started = now(device)
@@ -101,7 +101,7 @@ def decode(
             "search": translate.name,
             "weights": translate.weights,
             "attention": translate.whose_attention,
-            "batch": f"{budget.sentences:,} sentences, {budget.tokens:,} tokens",
+            "batches": f"{budget.at_once} of {budget.sentences:,} sentences, {budget.tokens:,} tokens",
             "sentences/s": len(found) / seconds,
             "tokens/s": tokens / seconds,
             "sentences": len(found),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -66,7 +67,7 @@ class Starts:
             return start(decoder, source_BS)
 
         monkeypatch.setattr(IncrementalDecoder, "start", start_or_fail)
-        monkeypatch.setattr(batches, "second_stream", lambda _: None)
+        monkeypatch.setattr(batches, "second_stream", lambda _: None)  # there is one on a GPU only
         monkeypatch.setattr(batches, "budget_for", lambda *_: Budget(5, 10_000, at_once=2))
 
 
@@ -82,21 +83,57 @@ def test_two_threads_find_what_one_finds(
 
 
 @pytest.mark.parametrize("who", ["the other thread", "this thread", "both"])
-def test_a_batch_without_memory_beside_another_comes_later_or_in_parts(
+def test_if_memory_runs_out_beside_another_search_one_goes_on_alone(
     who: str, model: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A batch that has no memory beside another is not split: it has enough alone."""
+    failing = {"the other thread": [False], "this thread": [True], "both": [True, False]}[who]
+    n_failures = len(failing)
+
     def fail(mine: bool, size: int) -> Exception | None:
-        full = size > 3 and {"the other thread": not mine, "this thread": mine, "both": True}[who]
-        return torch.OutOfMemoryError("CUDA out of memory") if full else None
+        if mine not in failing:
+            return None
+        failing.remove(mine)
+        return torch.OutOfMemoryError("CUDA out of memory")
 
     transformer, decoding = model().double(), DecodingConfig(beam=3)
-    expected = ids(search([transformer], requests(33), decoding))
+    expected = ids(search([transformer], requests(43), decoding))
     starts = Starts(monkeypatch, fail)
+    assert ids(search([transformer], requests(43), decoding)) == expected
+    sizes = sorted(starts.mine + starts.others)
+    assert sizes == [3, *[5] * (8 + n_failures)], "those that failed come again, whole"
+    assert len(starts.others) < len(starts.mine)
+
+
+def test_a_batch_without_memory_when_alone_is_split(model: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    transformer, decoding = model().double(), DecodingConfig(beam=3)
+    expected = ids(search([transformer], requests(33), decoding))
+    starts = Starts(monkeypatch, lambda mine, size: torch.OutOfMemoryError("CUDA out of memory") if size > 3 else None)
     assert ids(search([transformer], requests(33), decoding)) == expected
-    if who == "this thread":
-        assert starts.mine[:3] == [5, 3, 2]
-    else:
-        assert starts.others == [5], "it does not try again"
+    assert starts.mine[:4] == [5, 5, 3, 2]
+    assert starts.others == [5]
+
+
+def test_ctrl_c_ends_the_other_search_at_its_next_step(
+    model: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step, main, steps, waits = IncrementalDecoder.step, threading.current_thread(), [0], threading.Event()
+
+    def step_or_interrupt(decoder: IncrementalDecoder, *given: Any) -> Any:
+        if threading.current_thread() is main:
+            waits.wait(60)
+            raise KeyboardInterrupt
+        steps[0] += 1
+        waits.set()
+        time.sleep(0.2)
+        return step(decoder, *given)
+
+    monkeypatch.setattr(IncrementalDecoder, "step", step_or_interrupt)
+    Starts(monkeypatch, lambda mine, size: None)
+    with pytest.raises(KeyboardInterrupt):
+        search([model()], requests(400), DecodingConfig(beam=3))
+    assert steps[0] < 4
+    assert not [one for one in threading.enumerate() if one.name.startswith("search")]
 
 
 @pytest.mark.parametrize("mine", [True, False])

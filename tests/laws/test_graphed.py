@@ -118,11 +118,14 @@ def test_without_memory_for_a_graph_a_search_goes_on(
 def test_large_batches_have_no_graph_and_hold_nothing(
     recorded: type[RecordedDecoder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """With several hypotheses of a sentence, larger ones have one."""
     monkeypatch.setattr(graphed, "MOST_WORK", 10 * 16**2)
-    decoder = recorded(model())
-    with torch.inference_mode():
-        cache = decoder.start(torch.full((4, 3), 5))
-        _, cache = decoder.step(torch.full((4,), 5), cache)
-        assert decoder._held is not None
-        _, cache = decoder.step(torch.full((12,), 5), cache.reorder(torch.arange(4).repeat_interleave(3)))
-        assert decoder._held is None
+    monkeypatch.setattr(graphed, "MOST_WORK_OF_BEAM", 20 * 16**2)
+    for sentences, width, held in ((4, 1, True), (12, 1, False), (4, 3, True), (8, 3, False)):
+        decoder = recorded(model())
+        with torch.inference_mode():
+            cache = decoder.start(torch.full((sentences, 3), 5))
+            for rows in (1, width):
+                cache = cache.reorder(torch.arange(sentences).repeat_interleave(rows))
+                _, cache = decoder.step(torch.full((sentences * rows,), 5), cache)
+        assert (decoder._held is not None) is held

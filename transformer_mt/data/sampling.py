@@ -44,7 +44,7 @@ class SegmentationSampler:
 
     def __init__(self, prepared: Prepared, processes: int = 1, say: Callable[[str], None] = print) -> None:
         self.workers, self._say = Workers(processes), say
-        self.together = 1 if processes == 1 else TURNS * DRAWN_TOGETHER * processes
+        self.together = 1 if processes == 1 else TURNS * DRAWN_TOGETHER * self.workers.number
         self._sources, self._targets = prepared.training_text()
         self._tags = [run.tags for run in prepared.runs("train")]
         self._ends = list(accumulate(run.pairs for run in prepared.runs("train")))

@@ -5,15 +5,18 @@ This file knows models, ids and `DecodingConfig`, not text.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.beam_search import Coverage
@@ -24,7 +27,7 @@ from transformer_mt.decoding.graphed import GraphedDecoder
 from transformer_mt.decoding.incremental import IncrementalDecoder
 from transformer_mt.decoding.request import Request, SearchResult, allowed_lengths, batched
 from transformer_mt.decoding.searches.base import Search, Sentences, make_search
-from transformer_mt.decoding.step import Limits, pad
+from transformer_mt.decoding.step import Limits, Step, pad
 from transformer_mt.errors import TmtError, is_out_of_memory
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import second_stream
@@ -57,10 +60,7 @@ def search(
     task = _Task(models, requests, decoding, method or make_search(decoding), seed, scored, first_tag)
     waiting, at_once = task.batches()
     results: dict[int, list[SearchResult]] = {}
-    with task.finder() as find:
-        found_batches = _in_parts(_taken(waiting), find)
-        if len(waiting) > 1 and at_once > 1:
-            found_batches = _two_at_once(waiting, find, partial(task.finder, second_stream(task.device)))
+    with task.finder() as find, closing(_found(waiting, find, task if at_once > 1 else None)) as found_batches:
         for batch, found in found_batches:
             results.update(zip(batch, found, strict=True))
     return [results[index] for index in range(len(requests))]
@@ -104,18 +104,25 @@ class _Task:
         return found, at_once
 
     @contextmanager
-    def finder(self, stream: torch.cuda.Stream | None = None) -> Iterator[Find]:
-        """What searches a batch, with decoders of its own, in the current thread. stream: None: the current one"""
+    def finder(self, stream: torch.cuda.Stream | None = None, stop: threading.Event | None = None) -> Iterator[Find]:
+        """What searches a batch, with decoders of its own, in the current thread.
+
+        stream: None: the current one. stop: makes a search end at its next step, with a CancelledError
+        """
         decoder, attentive = _decoder(self.models, self.method.needs_attention), _decoder(self.models, True)
         own_device = torch.cuda.device(self.device) if self.device.type == "cuda" else nullcontext()  # of Triton
         try:
             with torch.inference_mode(), own_device, nullcontext() if stream is None else torch.cuda.stream(stream):
-                yield partial(self._find, decoder, attentive)
+                yield partial(self._find, decoder, attentive, stop)
         finally:
+            if stream is not None:
+                stream.synchronize()  # a search that failed may still run, in memory that is given back now
             for one in (decoder, attentive):
                 one.release()
 
-    def _find(self, decoder: Decoder, attentive: Decoder, batch: Batch) -> list[list[SearchResult]]:
+    def _find(
+        self, decoder: Decoder, attentive: Decoder, stop: threading.Event | None, batch: Batch
+    ) -> list[list[SearchResult]]:
         """attentive: the decoder of sentences with constraints"""
         requests, device = [self.requests[index] for index in batch], self.device
         sources, attention = [one.source for one in requests], attrgetter("attention_NS")
@@ -132,42 +139,55 @@ class _Task:
             constraints = Constraints.of(needed, joining, source_BS.shape[1], attention, device)
             decoder = attentive
         cache, every = decoder.start(source_BS), any(one.every for one in requests)
-        scored = self.scored
-        sentences = Sentences(decoder.step, cache, limits, sources, coverage, self.seed, scored, constraints, every)
+        step, scored = decoder.step if stop is None else _until(stop, decoder.step), self.scored
+        sentences = Sentences(step, cache, limits, sources, coverage, self.seed, scored, constraints, every)
         return self.method.find(sentences)
 
 
-def _two_at_once(
-    waiting: deque[Batch], find: Find, finder: Callable[[], AbstractContextManager[Find]]
-) -> Iterator[Found]:
-    """Each batch with what `find` finds, or what another thread finds, which takes batches too.
+def _found(waiting: deque[Batch], find: Find, task: _Task | None) -> Generator[Found, None, None]:
+    """Each batch with what `find` finds, or of a task with what another thread finds, which takes batches too.
 
     Where a search has few sentences left, it takes the program longer than the GPU, which then computes the other one.
-    If memory runs out in the other thread, it gives its batch back and ends.
+    If memory runs out in either thread, what is left is searched by this one alone.
     """
+    left, stop = deque[Batch](), threading.Event()
 
-    def take_too() -> list[Found]:
-        done = list[Found]()
+    def take(find: Find) -> Iterator[Found]:
+        for batch in _taken(waiting):
+            if (found := _unless_memory_runs_out(find, batch)) is None:
+                left.extend((batch, *_taken(waiting)))
+                return
+            yield batch, found
+
+    def take_too(finder: AbstractContextManager[Find]) -> list[Found]:
         try:
-            with finder() as find_there:
-                for batch in _taken(waiting):
-                    if (found := _unless_memory_runs_out(find_there, batch)) is None:
-                        waiting.append(batch)
-                        break
-                    done.append((batch, found))
+            with finder as find_there:
+                return list(take(find_there))
         except BaseException:
             waiting.clear()
             raise
-        return done
 
-    with ThreadPoolExecutor(1, "search") as threads:
-        other = threads.submit(take_too)
-        try:
-            yield from _in_parts(_taken(waiting), find)
-            yield from other.result()
-            yield from _in_parts(_taken(waiting), find)
-        finally:
-            waiting.clear()
+    if task is not None and len(waiting) > 1:
+        with ThreadPoolExecutor(1, "search") as threads:
+            try:
+                other = threads.submit(take_too, task.finder(second_stream(task.device), stop))
+                yield from take(find)
+                yield from other.result()
+            finally:
+                waiting.clear()
+                stop.set()
+    if left:
+        give_back_memory()
+    yield from _in_parts(_taken(left or waiting), find)
+
+
+def _until(stop: threading.Event, step: Step[Any]) -> Step[Any]:
+    def step_unless_stopped(previous_N: Tensor, cache: Any) -> tuple[Tensor, Any]:
+        if stop.is_set():
+            raise CancelledError
+        return step(previous_N, cache)
+
+    return step_unless_stopped
 
 
 def _taken(waiting: deque[Batch]) -> Iterator[Batch]:

@@ -26,7 +26,8 @@ class Budget(NamedTuple):
 
     sentences: the most sentences
     tokens:    the most source tokens, with padding, times the rows of a sentence
-    at_once:   how many such batches there is memory for, if translations are about as long as their sources
+    at_once:   how many such batches there is memory for, if translations are about as long as their sources; 1 if the
+               user has set the tokens
     """
 
     sentences: int
@@ -56,4 +57,4 @@ def gpu_budget(models: Sequence[Transformer], decoding: DecodingConfig, rows: in
     sentences = max(1, min(GPU_ROWS, int(room / of_row)) // rows)
     tokens = max(1, decoding.batch_tokens or min(GPU_TOKENS, int(room / most)))
     used = sentences * rows * of_row + tokens * usual
-    return Budget(sentences, tokens, at_once=2 if 2 * used <= free else 1)
+    return Budget(sentences, tokens, at_once=2 if 2 * used <= free and decoding.batch_tokens is None else 1)

@@ -25,7 +25,9 @@ from transformer_mt.model.positions import RotaryPositions, SinusoidalPositions,
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.graphs import GraphPool
 
-MOST_WORK = 2**30  # rows times the square of d_model: with more, a step takes a GPU longer than the program
+# Rows times the square of d_model: with more, a step takes a GPU longer than the program. With several hypotheses of a
+# sentence, the program also chooses among them, and reorders them.
+MOST_WORK, MOST_WORK_OF_BEAM = 2**30, 2**33
 
 Work = Callable[[], None]
 
@@ -51,7 +53,8 @@ class GraphedDecoder(IncrementalDecoder):
         self._pool = None
 
     def compute(self, previous_N: Tensor, cache: DecoderCache) -> tuple[Tensor, Tensor | None]:
-        if not self._has_memory or len(previous_N) * self.model.config.d_model**2 > MOST_WORK:
+        most = MOST_WORK if len(previous_N) == cache.n_families else MOST_WORK_OF_BEAM
+        if not self._has_memory or len(previous_N) * self.model.config.d_model**2 > most:
             self._held = None
             return super().compute(previous_N, cache)
         held = self._held

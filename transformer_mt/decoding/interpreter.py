@@ -37,17 +37,18 @@ from transformer_mt.text.vocabulary import EOS, UNK
 from transformer_mt.text.words import words_of_tokens
 
 CHUNK = 2048  # lines that are read, sorted by length and translated together, on a CPU
-GPU_CHUNK = 32_768  # the same on a GPU
+GPU_CHUNK = 32_768  # the same on a GPU, for up to 9 hypotheses of a line
+ALIGNED_CHUNK = 8192  # at most, with alignments: their attention is in memory
 Terms = Iterable[LineTerms] | Sequence[Term] | Glossary | Mapping[str, str] | None
 
 
 class Interpreter(LineReader, ABC):
-    """Text to text: codecs of both sides and search settings, around an engine that a subclass provides.
+    """Text to text: codecs of both sides and search settings, around an engine that a subclass provides."""
 
-    chunk: number of lines that are best translated together
-    """
-
-    chunk = CHUNK
+    @property
+    def chunk(self) -> int:
+        """Number of lines that are best translated together."""
+        return CHUNK
 
     @abstractmethod
     def _search(self, requests: Sequence[Request]) -> list[list[SearchResult]]:
@@ -117,8 +118,8 @@ class Interpreter(LineReader, ABC):
 
         lines:      one line as str, or an iterable of lines; of an iterable, the result is an iterator
         prefixes:   the text that every translation must begin with, or one for each line
-        chunk_size: number of lines that are read before the first translation is returned; None: 2,048, and 32,768 on
-                    a GPU
+        chunk_size: number of lines that are read before the first translation is returned; None: 2,048, and up to
+                    32,768 on a GPU
         align:      whether hypotheses have scores of their tokens, and alignments
         split:      whether a line may hold several sentences
         terms:      what translations must contain: a glossary or its entries, or the terms of each line, in their order
@@ -129,7 +130,9 @@ class Interpreter(LineReader, ABC):
         """
         if (chosen := self._chosen(to, source, zero_shot)) is not self:
             return chosen.translate(lines, prefixes, chunk_size, align, split=split, terms=terms)
-        chunk_size = self.chunk if chunk_size is None else checked_number(chunk_size, "chunk_size")
+        if chunk_size is None:
+            chunk_size = min(self.chunk, ALIGNED_CHUNK) if align else self.chunk
+        chunk_size = checked_number(chunk_size, "chunk_size")
         one_line = isinstance(lines, str)
         n_lines = 1 if one_line else len(lines) if isinstance(lines, Sized) else None
         given, starts = checked(lines), prefix_for_each_line(prefixes, n_lines)

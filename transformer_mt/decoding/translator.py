@@ -75,7 +75,6 @@ class Translator(Interpreter):
         self.max_length = min(directory.config.data.max_length for directory in directories)
         self.models: list[Transformer] = [directory.model for directory in directories]
         self.device = next(self.models[0].parameters()).device
-        self.chunk = GPU_CHUNK if self.device.type == "cuda" else CHUNK
         self.seed, self.scored = computing.seed, computing.scored
         self.folders = [directory.folder for directory in directories]
 
@@ -112,6 +111,11 @@ class Translator(Interpreter):
             elif device.type == "cpu":
                 store_by_columns(directory.model)
         return cls(models, decoding, computing)
+
+    @property
+    def chunk(self) -> int:
+        """Number of lines that are best translated together: on a GPU, enough for several batches."""
+        return max(CHUNK, GPU_CHUNK // max(1, self.search.rows // 5)) if self.device.type == "cuda" else CHUNK
 
     @property
     def weights(self) -> str:

@@ -57,9 +57,10 @@ class GraphPool:
 
 def give_back_memory() -> None:
     """Give back the memory of GPUs that this process keeps for reuse, and that nobody uses."""
-    GraphPool._idle.clear()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
+    with GraphPool._one_at_a_time:  # PyTorch gives nothing back while a graph is being made
+        GraphPool._idle.clear()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
 
 
 atexit.register(GraphPool._idle.clear)  # before CUDA ends
