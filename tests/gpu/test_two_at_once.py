@@ -193,9 +193,9 @@ def test_two_threads_find_what_one_finds_on_a_gpu(
         return start(decoder, source_BS)
 
     monkeypatch.setattr(IncrementalDecoder, "start", seen)
-    together = [ids(search([transformer], requests(1500), decoding)) for _ in range(3)]
+    together = [ids(search([transformer], requests(600), decoding)) for _ in range(2)]
     assert len(threads) == 2
     monkeypatch.setattr(batches, "budget_for", lambda *_: Budget(150, 100_000))
-    alone = ids(search([transformer], requests(1500), decoding))
+    alone = ids(search([transformer], requests(600), decoding))
     for found in together:
-        assert sum(one[0] == other[0] for one, other in zip(found, alone, strict=True)) >= 1470, "rounding may decide"
+        assert sum(one[0] == other[0] for one, other in zip(found, alone, strict=True)) > 585, "rounding may decide"
