@@ -5,6 +5,7 @@ Random weights rarely choose the end token, so the length limit ends the transla
 
 from __future__ import annotations
 
+import gc
 from dataclasses import dataclass, replace
 
 import torch
@@ -88,6 +89,7 @@ def decode(
     device, budget, most = translate.device, translate.budget, len(translate.requests)
     count = 8 if run.toy else max(1024, budget.at_once * budget.sentences)
     translate(count)  # compiles kernels, which depend on the size of the batch
+    gc.freeze()  # as `tmt translate` does
     while True:
         started = now(device)
         found = translate(count)

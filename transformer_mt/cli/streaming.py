@@ -6,13 +6,14 @@ a file, and from a pipe whatever has arrived, so that the first answer does not 
 
 from __future__ import annotations
 
+import gc
 import os
 import queue
 import sys
 import threading
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -57,7 +58,7 @@ def translate_all(
     known = check_file(input_) if input_ is not None and input_.is_file() else None
     watched = known is not None and sys.stderr.isatty()
     progress = tqdm(total=known, unit=" lines", file=sys.stderr, dynamic_ncols=True) if watched else nullcontext()
-    with progress as bar, opened(output) as stream:
+    with progress as bar, opened(output) as stream, _frozen():
         notes = Notes(partial(print if bar is None else bar.write, file=sys.stderr))
         writer = Writer(stream, form, head or {})
         for batch in [text] if text else _batches(input_, known is not None, notes, translator):
@@ -74,6 +75,16 @@ def translate_all(
         notes.close()
         if glossary is not None:
             print(f"tmt: {count}", file=sys.stderr)
+
+
+@contextmanager
+def _frozen() -> Iterator[None]:
+    """What is there now, PyTorch and the model, stays: Python need not look for garbage among it again and again."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def write_document(
