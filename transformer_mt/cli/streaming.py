@@ -6,14 +6,13 @@ a file, and from a pipe whatever has arrived, so that the first answer does not 
 
 from __future__ import annotations
 
-import gc
 import os
 import queue
 import sys
 import threading
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -51,14 +50,14 @@ def translate_all(
     prefix: the start of every translation. scores: write them too. head: None for plain lines; otherwise the first
     keys of the JSON object that is written. split: lines of several sentences.
     """
-    from transformer_mt.workflows.translate import GlossaryCount
+    from transformer_mt.workflows.translate import GlossaryCount, loaded_stays
 
     count = GlossaryCount()
     form = form_of(scores, translator.decoding.n_best) if head is None else None
     known = check_file(input_) if input_ is not None and input_.is_file() else None
     watched = known is not None and sys.stderr.isatty()
     progress = tqdm(total=known, unit=" lines", file=sys.stderr, dynamic_ncols=True) if watched else nullcontext()
-    with progress as bar, opened(output) as stream, _frozen():
+    with progress as bar, opened(output) as stream, loaded_stays():
         notes = Notes(partial(print if bar is None else bar.write, file=sys.stderr))
         writer = Writer(stream, form, head or {})
         for batch in [text] if text else _batches(input_, known is not None, notes, translator):
@@ -75,16 +74,6 @@ def translate_all(
         notes.close()
         if glossary is not None:
             print(f"tmt: {count}", file=sys.stderr)
-
-
-@contextmanager
-def _frozen() -> Iterator[None]:
-    """What is there now, PyTorch and the model, stays: Python need not look for garbage among it again and again."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 def write_document(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -137,3 +139,13 @@ def draw_attention(
         raise TmtError("--attention needs --engine tmt", remedy="CTranslate2 returns the attention of one layer only.")
     seen = translator.attention(line, prefix=prefix)
     return plot_attention(seen.maps, seen.rows, seen.columns, file, line, which=which, theme=theme)
+
+
+@contextmanager
+def loaded_stays() -> Iterator[None]:
+    """For long work: Python does not look for garbage among what is there now, PyTorch and the models."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
