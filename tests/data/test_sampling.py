@@ -46,6 +46,9 @@ def test_other_processes_draw_the_same_batches(prepared: Prepared, packing: bool
         return Batches(store, BatchSize(tokens=2_000), 1, packing=packing, sampler=sampler, max_length=64)
 
     alone, together = batches(1), batches(2)
+    assert alone.sampler is not None
+    assert together.sampler is not None
+    assert (alone.sampler.together, together.sampler.together) == (1, 128)
     assert len(active_children()) == 2
     for update in range(alone.updates(1)):
         for one, other in zip(alone.update(1, update), together.update(1, update), strict=True):

@@ -58,18 +58,35 @@ def test_chunks_and_neighbours_change_nothing(translator: Translator) -> None:
     assert [one.text for one in translator.translate(lines, chunk_size=2)] == [one.text for one in together]
 
 
-@pytest.mark.parametrize(("given", "expected"), [(4, 4), (None, 2048)])
+@pytest.mark.parametrize(
+    ("device", "beam", "align", "given", "expected"),
+    [
+        ("cpu", 5, False, 4, 4),
+        ("cpu", 5, False, None, 2048),
+        ("cuda", 5, False, None, 32_768),
+        ("cuda", 5, True, None, 8192),
+        ("cuda", 30, False, None, 5461),
+        ("cuda", 5, False, 4, 4),
+    ],
+)
 def test_only_a_chunk_of_lines_is_read_before_the_first_answer(
-    given: int | None, expected: int, translator: Translator
+    device: str,
+    beam: int,
+    align: bool,
+    given: int | None,
+    expected: int,
+    tiny_model: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    read = []
+    translator, read = with_search(tiny_model, beam=beam), list[int]()
+    monkeypatch.setattr(translator, "device", torch.device(device))  # empty lines are not searched
 
     def lines() -> object:
-        for index in range(5000):
+        for index in range(40_000):
             read.append(index)
-            yield "ab" if index == 0 else ""
+            yield ""
 
-    next(iter(translator.translate(lines(), chunk_size=given)))
+    next(iter(translator.translate(lines(), chunk_size=given, align=align)))
     assert len(read) == expected
 
 

@@ -98,8 +98,10 @@ def test_if_memory_runs_out_beside_another_search_one_goes_on_alone(
 
     transformer, decoding = model().double(), DecodingConfig(beam=3)
     expected = ids(search([transformer], requests(43), decoding))
-    starts = Starts(monkeypatch, fail)
+    starts, given_back = Starts(monkeypatch, fail), list[None]()
+    monkeypatch.setattr(batches, "give_back_memory", lambda: given_back.append(None))
     assert ids(search([transformer], requests(43), decoding)) == expected
+    assert given_back
     sizes = sorted(starts.mine + starts.others)
     assert sizes == [3, *[5] * (8 + n_failures)], "those that failed come again, whole"
     assert len(starts.others) < len(starts.mine)
@@ -168,13 +170,15 @@ class OfBaseSizeOnGpu:
         weight = weight()  # type: ignore[assignment, misc]
 
 
-@pytest.mark.parametrize(("memory", "at_once"), [(160, 2), (140, 2), (24, 1)])
-@pytest.mark.parametrize("rows", [1, 5])
-def test_two_batches_need_memory_for_both(
-    rows: int, memory: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("options", "at_once"), [({"beam": 1}, 2), ({"beam": 5}, 2), ({"method": "sample"}, 1), ({"batch_tokens": 500}, 1)]
+)
+def test_two_batches_need_memory_for_both_and_a_user_who_lets_the_program_choose(
+    options: dict[str, Any], at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(budget, "free_memory", lambda device: memory * GIB)
-    assert budget_for([OfBaseSizeOnGpu()], DecodingConfig(), rows).at_once == at_once  # type: ignore[list-item]
+    monkeypatch.setattr(budget, "free_memory", lambda device: 24 * GIB)
+    decoding = DecodingConfig(**options)
+    assert budget_for([OfBaseSizeOnGpu()], decoding, decoding.beam).at_once == at_once  # type: ignore[list-item]
 
 
 @pytest.mark.gpu

@@ -145,16 +145,16 @@ class _Task:
 
 
 def _found(waiting: deque[Batch], find: Find, task: _Task | None) -> Generator[Found, None, None]:
-    """Each batch with what `find` finds, or of a task with what another thread finds, which takes batches too.
+    """Each batch with its results. With a task, a second thread takes batches too.
 
     Where a search has few sentences left, it takes the program longer than the GPU, which then computes the other one.
     If memory runs out in either thread, what is left is searched by this one alone.
     """
     left, stop = deque[Batch](), threading.Event()
 
-    def take(find: Find) -> Iterator[Found]:
+    def take(find_here: Find) -> Iterator[Found]:
         for batch in _taken(waiting):
-            if (found := _unless_memory_runs_out(find, batch)) is None:
+            if (found := _unless_memory_runs_out(find_here, batch)) is None:
                 left.extend((batch, *_taken(waiting)))
                 return
             yield batch, found
@@ -174,7 +174,6 @@ def _found(waiting: deque[Batch], find: Find, task: _Task | None) -> Generator[F
                 yield from take(find)
                 yield from other.result()
             finally:
-                waiting.clear()
                 stop.set()
     if left:
         give_back_memory()

@@ -18,7 +18,8 @@ GPU_ROWS, GPU_TOKENS = 16_384, 524_288  # rows are hypotheses; tokens are source
 SHARE = 0.8  # of the free memory; translations longer than expected need the rest
 TARGET = 4  # cells for each source token: translations of twice the length, and moved cells exist twice
 USUAL = 2  # the same for translations of the same length
-LOGIT_BYTES = 40  # of a logit with all that sampling makes of it at once, for sorting; a beam needs 11
+LOGIT_BYTES = 40  # of a logit with all that sampling makes of it at once, for sorting
+USUAL_LOGIT_BYTES = 11  # the same of a beam
 
 
 class Budget(NamedTuple):
@@ -56,5 +57,7 @@ def gpu_budget(models: Sequence[Transformer], decoding: DecodingConfig, rows: in
     most, usual = (pairs * (1 / rows + cells) for cells in (TARGET, USUAL))  # rows share the memory of their sentence
     sentences = max(1, min(GPU_ROWS, int(room / of_row)) // rows)
     tokens = max(1, decoding.batch_tokens or min(GPU_TOKENS, int(room / most)))
+    if decoding.method == "beam":
+        of_row = of_row // LOGIT_BYTES * USUAL_LOGIT_BYTES
     used = sentences * rows * of_row + tokens * usual
     return Budget(sentences, tokens, at_once=2 if 2 * used <= free and decoding.batch_tokens is None else 1)
