@@ -163,7 +163,7 @@ class Evaluation:
         if unknown := [name for name in metrics if name not in METRICS]:
             raise TmtError(f"unknown metric '{unknown[0]}'", remedy=f"Use one of {', '.join(METRICS)}.")
         check_files(split, files)
-        _check_settings(changes, files.hypothesis, baseline, language)
+        _check_settings(changes, computing, files.hypothesis, baseline, language)
         needed = models or files.hypothesis is None or files.reference is None
         folders = find_models(paths_of(models)) if needed else []
         config = config_of_model(folders[0]) if folders else None
@@ -328,8 +328,13 @@ def _examine(
     return examine(system, metrics, bleu_of_tokens if "bleu" in metrics else None)
 
 
-def _check_settings(changes: Mapping[str, Any], hypothesis: File, baseline: File, language: str | None) -> None:
+def _check_settings(
+    changes: Mapping[str, Any], computing: Computing, hypothesis: File, baseline: File, language: str | None
+) -> None:
+    used = {"device": computing.device != "auto", "threads": computing.threads is not None}
+    used["weights"] = computing.weights != UNSCORED.weights
     wanted = [key for key, value in changes.items() if value is not None]
+    wanted += [key for key, is_given in used.items() if is_given]
     if wanted and hypothesis is not None and (baseline is None or not baseline.is_dir()):
         option = "--mbr" if wanted[0] == "method" else option_of(wanted[0])
         raise TmtError(
