@@ -49,15 +49,14 @@ def gpu_budget(models: Sequence[Transformer], decoding: DecodingConfig, rows: in
 
     An estimate: if it is too high, the search splits the batch.
     """
-    room, pairs, of_row = SHARE * free / 2, 0, 0
+    room, pairs, logits = SHARE * free / 2, 0, 0
     for model in models:
         sizes, weight = model.config, model.generator.weight
         pairs += 2 * sizes.decoder_layers * sizes.d_model * weight.itemsize  # a key and a value in each layer
-        of_row += LOGIT_BYTES * len(weight)
+        logits += len(weight)
     most, usual = (pairs * (1 / rows + cells) for cells in (TARGET, USUAL))  # rows share the memory of their sentence
-    sentences = max(1, min(GPU_ROWS, int(room / of_row)) // rows)
+    sentences = max(1, min(GPU_ROWS, int(room / (logits * LOGIT_BYTES))) // rows)
     tokens = max(1, decoding.batch_tokens or min(GPU_TOKENS, int(room / most)))
-    if decoding.method == "beam":
-        of_row = of_row // LOGIT_BYTES * USUAL_LOGIT_BYTES
-    used = sentences * rows * of_row + tokens * usual
+    of_logit = USUAL_LOGIT_BYTES if decoding.method == "beam" else LOGIT_BYTES
+    used = sentences * rows * logits * of_logit + tokens * usual
     return Budget(sentences, tokens, at_once=2 if 2 * used <= free and decoding.batch_tokens is None else 1)

@@ -331,10 +331,8 @@ def _examine(
 def _check_settings(
     changes: Mapping[str, Any], computing: Computing, hypothesis: File, baseline: File, language: str | None
 ) -> None:
-    used = {"device": computing.device != "auto", "threads": computing.threads is not None}
-    used["weights"] = computing.weights != UNSCORED.weights
     wanted = [key for key, value in changes.items() if value is not None]
-    wanted += [key for key, is_given in used.items() if is_given]
+    wanted += [key for key in ("device", "threads", "weights") if getattr(computing, key) != getattr(UNSCORED, key)]
     if wanted and hypothesis is not None and (baseline is None or not baseline.is_dir()):
         option = "--mbr" if wanted[0] == "method" else option_of(wanted[0])
         raise TmtError(
