@@ -13,5 +13,5 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     """All float32 products by oneDNN, also small ones, and whatever the processor is."""
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
         pytest.skip("this PyTorch has no oneDNN")
-    monkeypatch.setattr(onednn, "beats_mkl", lambda: True)
+    monkeypatch.setattr(onednn, "smallest_weight", lambda: 0)
     monkeypatch.setattr(onednn, "SMALL", 1)

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from transformer_mt.config.model import ModelConfig
-from transformer_mt.kernels import onednn
+from transformer_mt.kernels import linear, onednn
 from transformer_mt.kernels.build import parts_for
 from transformer_mt.kernels.linear import CpuLinear, store_by_columns
 from transformer_mt.kernels.loss import smoothed_cross_entropy
@@ -122,11 +122,12 @@ def test_batches_of_a_little_more_or_less_need_no_new_kernels(
 
 
 @pytest.mark.parametrize("tie", ["none", "all"])
-@pytest.mark.parametrize("by_onednn", [False, True])
+@pytest.mark.parametrize("smallest", [None, 0])
 def test_weights_stored_by_columns_are_the_same_numbers(
-    tie: str, by_onednn: bool, monkeypatch: pytest.MonkeyPatch
+    tie: str, smallest: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(onednn, "beats_mkl", lambda: by_onednn)
+    monkeypatch.setattr(onednn, "smallest_weight", lambda: smallest)
+    monkeypatch.setattr(linear, "LARGE", 16 * 32)
     torch.manual_seed(1)
     sizes = ModelConfig(d_model=16, n_heads=2, d_ff=32, encoder_layers=1, decoder_layers=1, tie_embeddings=tie)
     model = Transformer(sizes, 40, 40, PAD, parts=parts_for(sizes, "cpu")).eval()
@@ -135,6 +136,15 @@ def test_weights_stored_by_columns_are_the_same_numbers(
     store_by_columns(model)
     torch.testing.assert_close(model.generate_logits(model(source_BS, target_BT)), before)
     assert all(torch.equal(weight, weights[name]) for name, weight in model.state_dict().items())
-    assert model.generator.weight.stride() == (1, 40), "by columns"
     assert model.target_embedding.tokens.weight.stride() == (16, 1), "an embedding reads rows"
-    assert model.encoder.layers[0].feed_forward.inner.weight.stride() == ((16, 1) if by_onednn else (1, 32))
+    layer, by_mkl = model.decoder.layers[0], smallest is None
+    for module, by_columns in (
+        (model.generator, True),
+        (layer.feed_forward.inner, True),
+        (layer.self_attention.query_key_value, True),
+        (layer.cross_attention.query_key_value, by_mkl),  # oneDNN would copy the part for queries
+        (layer.feed_forward.outer, by_mkl),  # fewer outputs than inputs
+        (layer.self_attention.output, by_mkl),  # small
+    ):
+        outputs, inputs = module.weight.shape
+        assert module.weight.stride() == ((1, outputs) if by_columns else (inputs, 1))

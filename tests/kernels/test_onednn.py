@@ -51,8 +51,8 @@ def test_the_loss_and_its_gradients(tokens: int, wide: None, monkeypatch: pytest
     values = torch.randn(tokens, 16), torch.randn(40, 16), torch.randn(40)
     target = torch.randint(40, (tokens,))
     found = []
-    for is_wide in (True, False):
-        monkeypatch.setattr(onednn, "beats_mkl", lambda is_wide=is_wide: is_wide)
+    for smallest in (0, None):
+        monkeypatch.setattr(onednn, "smallest_weight", lambda smallest=smallest: smallest)
         hidden, weight, offset = (value.clone().requires_grad_() for value in values)
         loss = smoothed_cross_entropy(hidden, weight, offset, target, 0.1).smoothed
         loss.backward()
@@ -77,14 +77,24 @@ def rows_for_onednn(x: Tensor, outputs: int, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_small_products_few_rows_and_other_number_formats_stay_with_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(onednn, "beats_mkl", lambda: True)
+    monkeypatch.setattr(onednn, "smallest_weight", lambda: 0)
     assert rows_for_onednn(torch.randn(500, 128), 128, monkeypatch) == 512
     assert rows_for_onednn(torch.randn(63, 128), 128, monkeypatch) == 0
-    assert rows_for_onednn(torch.randn(5, 512), 2048, monkeypatch) == 8, "few rows of zeros: a search has few rows"
+    assert rows_for_onednn(torch.randn(5, 512), 2048, monkeypatch) == 5, "no rows of zeros: a search has few rows"
     assert rows_for_onednn(torch.randn(3, 512), 2048, monkeypatch) == 0
     assert rows_for_onednn(torch.randn(500, 128).double(), 128, monkeypatch) == 0
-    monkeypatch.setattr(onednn, "beats_mkl", lambda: False)
+    monkeypatch.setattr(onednn, "smallest_weight", lambda: None)
     assert rows_for_onednn(torch.randn(500, 128), 128, monkeypatch) == 0
+
+
+def test_where_only_large_weights_gain_searches_use_it_and_trainings_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Zen 4, whose trainings would take much more memory for little."""
+    monkeypatch.setattr(onednn, "smallest_weight", lambda: onednn.SMALLEST_WEIGHT[25])
+    large, small = torch.randn(64, 512), torch.randn(500, 256)
+    assert rows_for_onednn(large, 512, monkeypatch) == 0
+    with torch.inference_mode():
+        assert rows_for_onednn(large, 512, monkeypatch) == 64
+        assert rows_for_onednn(small, 512, monkeypatch) == 0
 
 
 LINUX = "processor\t: 0\nvendor_id\t: {}\ncpu family\t: {}\nmodel\t\t: 2\n"
@@ -93,16 +103,17 @@ LINUX = "processor\t: 0\nvendor_id\t: {}\ncpu family\t: {}\nmodel\t\t: 2\n"
 @pytest.mark.parametrize(
     ("instructions", "processor", "expected"),
     [
-        ("AVX512", LINUX.format("AuthenticAMD", 26), True),
-        ("AVX512", LINUX.format("AuthenticAMD", 25), False),  # Zen 4
-        ("AVX2", LINUX.format("AuthenticAMD", 26), False),
-        ("AVX512", LINUX.format("GenuineIntel", 6), False),
-        ("AVX512", "AMD64 Family 26 Model 68 Stepping 0, AuthenticAMD", True),  # as Windows says it
-        ("AVX512", "", False),
+        ("AVX512", LINUX.format("AuthenticAMD", 26), 0),
+        ("AVX512", LINUX.format("AuthenticAMD", 25), 1 << 18),  # Zen 4
+        ("AVX2", LINUX.format("AuthenticAMD", 25), None),  # Zen 3
+        ("AVX2", LINUX.format("AuthenticAMD", 26), None),
+        ("AVX512", LINUX.format("GenuineIntel", 6), None),
+        ("AVX512", "AMD64 Family 26 Model 68 Stepping 0, AuthenticAMD", 0),  # as Windows says it
+        ("AVX512", "", None),
     ],
 )
 def test_it_is_for_processors_whose_wide_instructions_mkl_does_not_use(
-    instructions: str, processor: str, expected: bool, monkeypatch: pytest.MonkeyPatch
+    instructions: str, processor: str, expected: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: instructions)
     monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
@@ -112,4 +123,4 @@ def test_it_is_for_processors_whose_wide_instructions_mkl_does_not_use(
     else:  # not Linux
         monkeypatch.setattr(Path, "read_text", lambda self, **_: (_ for _ in ()).throw(FileNotFoundError))
         monkeypatch.setattr(platform, "processor", lambda: processor)
-    assert onednn.beats_mkl.__wrapped__() is expected
+    assert onednn.smallest_weight.__wrapped__() == expected

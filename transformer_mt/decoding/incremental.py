@@ -179,15 +179,17 @@ class DecoderCache(NamedTuple):
             capacity = max(kept_GC.shape[1] + spare * width, MIN_KEYS)
         n_cells = kept_GC.shape[1]
         shape = (n_families, n_heads, capacity, head_width)
-        places = tuple(KeyValue(example.new_zeros(shape), example.new_zeros(shape)) for _ in self.memory)
-        if self.cells is not None:
+        if self.cells is None:
+            places = tuple(KeyValue(example.new_zeros(shape), example.new_zeros(shape)) for _ in self.memory)
+        else:
             families_G = torch.arange(n_families, device=kept_GC.device) if self.families_G is None else self.families_G
             heads_GH = families_G[:, None] * n_heads + torch.arange(n_heads, device=kept_GC.device)
-            index = (heads_GH[:, :, None] * self.cells.capacity + kept_GC[:, None]).flatten()
-            for layer, old in zip(places, self.cells.layers, strict=True):
-                for place_GHCK, old_EHCK in zip(layer, old, strict=True):
-                    kept_XK = old_EHCK.flatten(0, 2).index_select(0, index)
-                    place_GHCK[:, :, :n_cells] = kept_XK.view(n_families, n_heads, n_cells, head_width)
+            kept_or_first_GC = F.pad(kept_GC, (0, capacity - n_cells))  # any number will do where a cell is not in use
+            index = (heads_GH[:, :, None] * self.cells.capacity + kept_or_first_GC[:, None]).flatten()
+            places = tuple(
+                KeyValue(*(old_EHCK.flatten(0, 2).index_select(0, index).view(shape) for old_EHCK in layer))
+                for layer in self.cells.layers
+            )
         return self._replace(cells=Cells(places, n_cells), n_cells=n_cells, bias_G1WC=bias_G1WC, families_G=None)
 
     def _cells_in_use(self, n_families: int) -> tuple[Tensor, Tensor | None]:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from transformer_mt.model.transformer import Transformer
 
 
+LARGE = 1 << 18  # numbers of a weight that a core's cache does not keep beside others
+
+
 class FusedLinear(Linear):
     """Product and bias in one kernel."""
 
@@ -47,11 +50,18 @@ def store_by_columns(model: Transformer) -> None:
     """Store the weights of linear maps column after column, for searches in float32 on a CPU.
 
     MKL's products with 5 to 200 rows are then 1.1 to 1.5 times as fast, those with more or with one as fast as before.
-    A weight that is also an embedding is copied, because an embedding reads single rows. oneDNN gains nothing by it,
-    and copies parts of such weights; where it multiplies, only the output layer is stored so, for MKL and a single row.
+    A weight that is also an embedding is copied, because an embedding reads single rows.
+
+    oneDNN gains nothing by it, and copies parts of such weights. Where it multiplies, MKL still has products of a few
+    rows: only large weights with more outputs than inputs, of which no part is used alone, are stored so for them.
     """
-    for module in [model.generator] if onednn.beats_mkl() else model.modules():
+    by_onednn = onednn.smallest_weight() is not None
+    in_parts = [layer.cross_attention.query_key_value for layer in model.decoder.layers]
+    for module in model.modules():
         if isinstance(module, Linear):
+            outputs, inputs = module.weight.shape
+            if by_onednn and (outputs <= inputs or outputs * inputs < LARGE or module in in_parts):
+                continue
             weight = module.weight.detach().T.contiguous().T
             module.weight = nn.Parameter(weight, requires_grad=module.weight.requires_grad)
 
