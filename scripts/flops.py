@@ -58,7 +58,7 @@ def tokens_and_flops(batches: Batches, numbers: range, model: ModelConfig, vocab
 def matrix_peak(device: torch.device) -> float:
     """FLOP/s of a product of two large matrices, the best of ten: float32 on the threads in use, bfloat16 on a GPU.
 
-    On a CPU by the faster of PyTorch's two libraries.
+    On a CPU by the library that a training uses for them.
     """
     from transformer_mt.kernels import onednn
 

@@ -89,7 +89,7 @@ def test_small_products_few_rows_and_other_number_formats_stay_with_pytorch(monk
 
 def test_where_only_large_weights_gain_searches_use_it_and_trainings_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """On Zen 4, whose trainings would take much more memory for little."""
-    monkeypatch.setattr(onednn, "smallest_weight", lambda: onednn.SMALLEST_WEIGHT[25])
+    monkeypatch.setattr(onednn, "smallest_weight", lambda: onednn.ZEN_4_WEIGHT)
     large, small = torch.randn(64, 512), torch.randn(500, 256)
     assert rows_for_onednn(large, 512, monkeypatch) == 0
     with torch.inference_mode():
@@ -104,6 +104,7 @@ LINUX = "processor\t: 0\nvendor_id\t: {}\ncpu family\t: {}\nmodel\t\t: 2\n"
     ("instructions", "processor", "expected"),
     [
         ("AVX512", LINUX.format("AuthenticAMD", 26), 0),
+        ("AVX512", LINUX.format("AuthenticAMD", 27), 0),  # later ones
         ("AVX512", LINUX.format("AuthenticAMD", 25), 1 << 18),  # Zen 4
         ("AVX2", LINUX.format("AuthenticAMD", 25), None),  # Zen 3
         ("AVX2", LINUX.format("AuthenticAMD", 26), None),

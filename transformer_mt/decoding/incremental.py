@@ -184,8 +184,11 @@ class DecoderCache(NamedTuple):
         else:
             families_G = torch.arange(n_families, device=kept_GC.device) if self.families_G is None else self.families_G
             heads_GH = families_G[:, None] * n_heads + torch.arange(n_heads, device=kept_GC.device)
-            kept_or_first_GC = F.pad(kept_GC, (0, capacity - n_cells))  # any number will do where a cell is not in use
-            index = (heads_GH[:, :, None] * self.cells.capacity + kept_or_first_GC[:, None]).flatten()
+            others_C = (
+                torch.arange(capacity - n_cells, device=kept_GC.device) % room
+            )  # any will do: nobody attends to them
+            moved_GC = torch.cat([kept_GC, others_C.expand(n_families, -1)], dim=1)
+            index = (heads_GH[:, :, None] * room + moved_GC[:, None]).flatten()
             places = tuple(
                 KeyValue(*(old_EHCK.flatten(0, 2).index_select(0, index).view(shape) for old_EHCK in layer))
                 for layer in self.cells.layers

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from transformer_mt.model.transformer import Transformer
 
 
-LARGE = 1 << 18  # numbers of a weight that a core's cache does not keep beside others
-
-
 class FusedLinear(Linear):
     """Product and bias in one kernel."""
 
@@ -52,15 +49,16 @@ def store_by_columns(model: Transformer) -> None:
     MKL's products with 5 to 200 rows are then 1.1 to 1.5 times as fast, those with more or with one as fast as before.
     A weight that is also an embedding is copied, because an embedding reads single rows.
 
-    oneDNN gains nothing by it, and copies parts of such weights. Where it multiplies, MKL still has products of a few
-    rows: only large weights with more outputs than inputs, of which no part is used alone, are stored so for them.
+    oneDNN gains by it if there are more outputs than inputs, and MKL then still has products of few rows. Of such
+    weights oneDNN would copy parts; so one that is used in parts stays as it is.
     """
-    by_onednn = onednn.smallest_weight() is not None
     in_parts = [layer.cross_attention.query_key_value for layer in model.decoder.layers]
+    smallest = onednn.smallest_weight()
     for module in model.modules():
         if isinstance(module, Linear):
             outputs, inputs = module.weight.shape
-            if by_onednn and (outputs <= inputs or outputs * inputs < LARGE or module in in_parts):
+            is_of_onednn = smallest is not None and outputs * inputs >= smallest
+            if is_of_onednn and (outputs <= inputs or module in in_parts):
                 continue
             weight = module.weight.detach().T.contiguous().T
             module.weight = nn.Parameter(weight, requires_grad=module.weight.requires_grad)
