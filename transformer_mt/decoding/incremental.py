@@ -184,9 +184,8 @@ class DecoderCache(NamedTuple):
         else:
             families_G = torch.arange(n_families, device=kept_GC.device) if self.families_G is None else self.families_G
             heads_GH = families_G[:, None] * n_heads + torch.arange(n_heads, device=kept_GC.device)
-            others_C = (
-                torch.arange(capacity - n_cells, device=kept_GC.device) % room
-            )  # any will do: nobody attends to them
+            # The other places get copies of any cells: no row may attend to them before they are written.
+            others_C = torch.arange(capacity - n_cells, device=kept_GC.device) % room
             moved_GC = torch.cat([kept_GC, others_C.expand(n_families, -1)], dim=1)
             index = (heads_GH[:, :, None] * room + moved_GC[:, None]).flatten()
             places = tuple(

@@ -49,16 +49,14 @@ def store_by_columns(model: Transformer) -> None:
     MKL's products with 5 to 200 rows are then 1.1 to 1.5 times as fast, those with more or with one as fast as before.
     A weight that is also an embedding is copied, because an embedding reads single rows.
 
-    oneDNN gains by it if there are more outputs than inputs, and MKL then still has products of few rows. Of such
-    weights oneDNN would copy parts; so one that is used in parts stays as it is.
+    oneDNN gains by it if there are more outputs than inputs, and so do MKL's products of fewer rows with such weights.
+    But oneDNN would copy a part of such a weight for each product, so a weight that is used in parts stays as it is.
     """
     in_parts = [layer.cross_attention.query_key_value for layer in model.decoder.layers]
-    smallest = onednn.smallest_weight()
     for module in model.modules():
         if isinstance(module, Linear):
             outputs, inputs = module.weight.shape
-            is_of_onednn = smallest is not None and outputs * inputs >= smallest
-            if is_of_onednn and (outputs <= inputs or module in in_parts):
+            if onednn.is_for_weight(outputs, inputs) and (outputs <= inputs or module in in_parts):
                 continue
             weight = module.weight.detach().T.contiguous().T
             module.weight = nn.Parameter(weight, requires_grad=module.weight.requires_grad)

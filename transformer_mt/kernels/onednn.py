@@ -4,8 +4,8 @@ oneDNN compiles a product for each new number of rows. This takes as long as a p
 memory. So rows of zeros are added, and only a few numbers of rows occur.
 
 PyTorch multiplies float32 matrices by MKL, which uses 512-bit instructions only on Intel's processors. AMD's have them
-since Zen 4. Zen 5 computes 512 bits at once, so oneDNN, which uses them, is 2.3 times as fast there; on Zen 4 it is up
-to 1.4 times as fast with large weights. Small products stay with MKL, which starts sooner, and products of a few rows,
+since Zen 4. Zen 5 computes 512 bits at once, so oneDNN, which uses them, is 2.3 times as fast there; on Zen 4 it is 1.1
+to 1.6 times as fast with large weights. Small products stay with MKL, which starts sooner, and products of a few rows,
 for which the weight's way from the memory takes the time.
 """
 
@@ -30,9 +30,10 @@ FEW_ROWS = 4  # with fewer, the memory is the limit
 def smallest_weight() -> int | None:
     """The numbers of the smallest weight with which oneDNN is faster than MKL on this CPU, in float32; None: never."""
     has_both = torch.backends.mkl.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    if not has_both or torch.backends.cpu.get_cpu_capability() != "AVX512" or _amd_family() < ZEN_4:
+    family = _amd_family()
+    if not has_both or torch.backends.cpu.get_cpu_capability() != "AVX512" or family < ZEN_4:
         return None
-    return 0 if _amd_family() >= ZEN_5 else ZEN_4_WEIGHT
+    return 0 if family >= ZEN_5 else ZEN_4_WEIGHT
 
 
 def _amd_family() -> int:
@@ -45,6 +46,12 @@ def _amd_family() -> int:
     return int(found[1]) if found and "AuthenticAMD" in text else 0
 
 
+def is_for_weight(outputs: int, inputs: int) -> bool:
+    """Whether oneDNN is faster than MKL on this CPU with a float32 weight [outputs, inputs] and enough rows."""
+    smallest = smallest_weight()
+    return smallest is not None and outputs * inputs >= smallest
+
+
 def is_for(x: Tensor, outputs: int) -> bool:
     """Whether a product of x [..., D] with a matrix [outputs, D] is one for oneDNN instead of MKL.
 
@@ -54,10 +61,7 @@ def is_for(x: Tensor, outputs: int) -> bool:
     is_float32_here = x.dtype is torch.float32 and x.device.type == "cpu" and not torch.compiler.is_compiling()
     if not is_float32_here or x.numel() * outputs < SMALL or x.numel() < FEW_ROWS * x.shape[-1]:
         return False
-    smallest = smallest_weight()
-    if smallest is None or x.shape[-1] * outputs < smallest:
-        return False
-    return smallest < ZEN_4_WEIGHT or torch.is_inference_mode_enabled()
+    return is_for_weight(outputs, x.shape[-1]) and (smallest_weight() == 0 or torch.is_inference_mode_enabled())
 
 
 def linear(x_ND: Tensor, weight_ED: Tensor, bias_E: Tensor | None = None) -> Tensor:
