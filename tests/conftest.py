@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests import forks
+
 # The matrices of the tests are small, and more threads would be slower. torch reads this when it is imported.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -43,10 +45,17 @@ def pytest_configure() -> None:
     """A shell starts background jobs with Ctrl-C ignored, and the programs in the tests would inherit this."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    forks.set_up()
+
+
+def pytest_unconfigure() -> None:
+    forks.tear_down()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked gpu are skipped where there is none."""
+    """Skips tests that need a GPU where there is none. Puts files with slow tests first: quick ones fill the end."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
     on_gpu = [item for item in items if item.get_closest_marker("gpu")]
     if on_gpu:
         import torch
@@ -62,6 +71,16 @@ def no_flushing_of_floats() -> Iterator[None]:
     yield
     if "torch" in sys.modules:
         sys.modules["torch"].set_flush_denormal(False)
+
+
+@pytest.fixture
+def no_plots(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Data are prepared and models trained without plots, which take a quarter of the time of the smallest ones."""
+    from transformer_mt.reporting import events
+    from transformer_mt.workflows import prepare
+
+    monkeypatch.setattr(events, "draw_curves", lambda *_, **__: None)
+    monkeypatch.setattr(prepare, "plot_lengths", lambda *_, **__: None)
 
 
 @pytest.fixture(scope="session")

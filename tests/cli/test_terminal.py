@@ -7,21 +7,21 @@ import json
 import os
 import re
 import subprocess
-import sys
 import unicodedata
 from pathlib import Path
 
 import pexpect
 import pytest
 
+from tests.forks import PYTHON
 from transformer_mt.reporting.program import quoted
 from transformer_mt.reporting.table import table_head, table_row
 from transformer_mt.reporting.terminal import columns_of, has_colours, wrapped
 
 ROOT = Path(__file__).resolve().parents[2]
 COLOUR = re.compile(r"\x1b\[\d*m")
-TRAIN = [sys.executable, "-m", "transformer_mt", "train", "--config", "small.yaml", "--device", "cpu"]
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTHONIOENCODING": "utf-8"}
+TRAIN = [*PYTHON, "-m", "transformer_mt", "train", "--config", "small.yaml", "--device", "cpu"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
 for name in ("NO_COLOR", "COLUMNS", "CI"):
     ENVIRONMENT.pop(name, None)
 

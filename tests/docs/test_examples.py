@@ -2,7 +2,7 @@
 
 `...` stands for anything: within a line for characters, on a line alone for any number of lines. Below `print(...)` of
 Python, comments hold the output. The requests under `<!-- serve -->` get the answers that stand there. The model is
-that of the quickstart after 4 of its 10 epochs, trained once. What needs it is in this file: one process waits for it.
+that of the quickstart, trained once and for a shorter time. What needs it is in this file: one process waits for it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from tests.docs.conftest import Block
+from tests.forks import PYTHON
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -71,7 +72,7 @@ def _comments_below_print(code: str) -> Iterator[str]:
 
 def test_an_example_prints_what_the_page_shows(example: Any, workplace: Path, run: Any) -> None:
     if example.kind == "python":
-        _, printed = run([sys.executable, "-c", example.text], workplace, COLUMNS="100")
+        _, printed = run([*PYTHON, "-c", example.text], workplace, COLUMNS="100")
         assert "Traceback" not in printed, printed
         shown = "\n".join(_comments_below_print(example.text))
         assert not shown or matches(shown, printed), f"{example.place} shows\n{shown}\nbut prints\n{printed}"

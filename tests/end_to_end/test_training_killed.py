@@ -11,12 +11,12 @@ import hashlib
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.forks import PYTHON
 from transformer_mt.reporting.history import read_history
 
 pytestmark = pytest.mark.slow
@@ -130,7 +130,7 @@ def runs(numbers: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
     order = {"config": str(config), "folder": str(folder), "seed": 11}
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg"}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, json.dumps(order)],
+        [*PYTHON, "-c", PROGRAM, json.dumps(order)],
         env=environment, cwd=ROOT, capture_output=True, text=True, timeout=170,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.forks import executable
 from transformer_mt.cli.train import train
 from transformer_mt.reporting.history import points, read_history
 
@@ -42,7 +43,7 @@ def under_torchrun(config: Path, run: Path, *overrides: str) -> list[str]:
 
 @contextmanager
 def started(command: list[str]) -> Iterator[subprocess.Popen[str]]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTHON_EXEC": executable()}
     options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": ROOT}
     with subprocess.Popen(command, env=environment, start_new_session=True, **options) as process:
         try:

@@ -15,9 +15,12 @@ import pexpect
 import pytest
 import yaml
 
+from tests.forks import PYTHON
+
 pytestmark = pytest.mark.slow
 
-TMT = [sys.executable, "-m", "transformer_mt.cli.main", "translate"]
+COMMAND = ("-m", "transformer_mt.cli.main", "translate")
+TMT = [*PYTHON, *COMMAND]
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "TERM": "dumb"}
 UNUSUAL = [
@@ -55,6 +58,12 @@ def translate(model: Path, *arguments: str, stdin: bytes = b"", code: int = 0) -
     assert done.returncode == code, error
     assert "Traceback" not in error
     return done.stdout, error
+
+
+def in_a_terminal(
+    *arguments: str, environment: dict[str, str] = ENVIRONMENT, encoding: str | None = "utf-8"
+) -> pexpect.spawn:
+    return pexpect.spawn(PYTHON[0], [*PYTHON[1:], *COMMAND, *arguments], env=environment, encoding=encoding, timeout=30)
 
 
 def test_exactly_one_output_line_for_each_input_line(tiny_model: Path, tmp_path: Path) -> None:
@@ -158,7 +167,9 @@ def test_a_killed_translation_leaves_no_partial_file(tiny_model: Path, tmp_path:
     source.write_text("some words here\n" * 20_000)
     for stop in (signal.SIGKILL, signal.SIGINT):
         process = subprocess.Popen(
-            [*TMT, "-m", str(tiny_model), "-i", str(source), "-o", str(target)], stderr=subprocess.PIPE, env=ENVIRONMENT
+            [sys.executable, *COMMAND, "-m", str(tiny_model), "-i", str(source), "-o", str(target)],
+            stderr=subprocess.PIPE,
+            env=ENVIRONMENT,
         )
         deadline = time.monotonic() + 40
         while (
@@ -216,7 +227,7 @@ def test_a_closed_pipe_ends_the_command_quietly(tiny_model: Path) -> None:
 
 @pytest.mark.parametrize("closing", [">&-", "2>&-"])
 def test_a_closed_stdout_or_stderr_is_not_an_error(tiny_model: Path, closing: str) -> None:
-    command = ["sh", "-c", f'exec "$@" {closing}', "sh", *TMT, "--model", str(tiny_model), "hello"]
+    command = ["sh", "-c", f'exec "$@" {closing}', "sh", sys.executable, *COMMAND, "--model", str(tiny_model), "hello"]
     done = subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, check=False)
     assert done.returncode == 0, done.stderr
     assert "tmt: " not in done.stdout, "notes go to stderr"
@@ -249,7 +260,7 @@ def test_a_picture_is_written_through_a_link(tiny_model: Path, tmp_path: Path) -
 def test_the_prompt_translates_keeps_a_history_and_quits(tiny_model: Path) -> None:
     prompt = "en > de: "
     expected = translate(tiny_model, "hello")[0].decode().strip()
-    child = pexpect.spawn(TMT[0], [*TMT[1:], "-m", str(tiny_model)], env=ENVIRONMENT, encoding="utf-8", timeout=30)
+    child = in_a_terminal("-m", str(tiny_model))
     child.expect_exact(prompt)
     child.sendline("hello")
     child.expect_exact(expected)
@@ -270,7 +281,7 @@ def test_progress_is_shown_on_a_terminal(tiny_model: Path, tmp_path: Path) -> No
     source = tmp_path / "in.txt"
     source.write_text("hello\n" * 30)
     arguments = ["-m", str(tiny_model), "--input", str(source), "--output", str(tmp_path / "out.txt")]
-    child = pexpect.spawn(TMT[0], [*TMT[1:], *arguments], env=ENVIRONMENT, encoding="utf-8", timeout=30)
+    child = in_a_terminal(*arguments)
     child.expect(r"30/30 .*lines")
     child.expect(pexpect.EOF)
     child.close()
@@ -278,7 +289,7 @@ def test_progress_is_shown_on_a_terminal(tiny_model: Path, tmp_path: Path) -> No
 
 
 def test_ctrl_c_quits_the_prompt_with_130(tiny_model: Path) -> None:
-    child = pexpect.spawn(TMT[0], [*TMT[1:], "-m", str(tiny_model)], env=ENVIRONMENT, encoding="utf-8", timeout=30)
+    child = in_a_terminal("-m", str(tiny_model))
     child.expect_exact("en > de: ")
     time.sleep(0.5)  # a signal right after the prompt may be missed on a busy machine
     child.sendintr()
@@ -290,7 +301,7 @@ def test_ctrl_c_quits_the_prompt_with_130(tiny_model: Path) -> None:
 
 def test_the_prompt_continues_after_bytes_that_are_not_utf8(tiny_model: Path) -> None:
     environment = {**ENVIRONMENT, "PYTHONIOENCODING": "utf-8:strict"}
-    child = pexpect.spawn(TMT[0], [*TMT[1:], "-m", str(tiny_model)], env=environment, timeout=30)
+    child = in_a_terminal("-m", str(tiny_model), environment=environment, encoding=None)
     child.expect_exact("en > de: ")
     child.send(b"gr\xfc\xdfe\n")
     child.expect_exact("not UTF-8")

@@ -10,7 +10,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
 import urllib.request
@@ -21,13 +20,14 @@ from pathlib import Path
 import pytest
 from libretranslatepy import LibreTranslateAPI
 
+from tests.forks import PYTHON
 from transformer_mt.cli.main import main
 from transformer_mt.errors import TmtError
 from transformer_mt.serving import run as running
 from transformer_mt.serving import start
 
 ROOT = Path(__file__).resolve().parents[2]
-TMT = [sys.executable, "-m", "transformer_mt"]
+TMT = [*PYTHON, "-m", "transformer_mt"]
 
 
 class Serving:

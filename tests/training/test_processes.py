@@ -6,7 +6,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 
+from tests.forks import PYTHON
 from transformer_mt.data.batching import Batches
 from transformer_mt.data.planning import BatchSize, Cursor
 from transformer_mt.data.prepare import prepare
@@ -82,7 +82,7 @@ def run_two(folder: Path, work: str, timeout: float = 100) -> list[tuple[int, st
     piped: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with ExitStack() as stack:
         processes = [
-            stack.enter_context(subprocess.Popen([sys.executable, "-c", code, str(folder)], env=one, **piped))
+            stack.enter_context(subprocess.Popen([*PYTHON, "-c", code, str(folder)], env=one, **piped))
             for one in environments
         ]
         stack.callback(lambda: [process.kill() for process in processes])

@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import transformer_mt as tmt
+from tests.forks import PYTHON
 
 pytestmark = pytest.mark.slow
 
@@ -102,7 +103,7 @@ tmt.train(sys.argv[1], sys.argv[2], overrides=["training.max_epochs=1"])
 def test_a_notebook_shows_progress_bars_and_a_pipe_does_not(numbers: Any, tmp_path: Path, watched: bool) -> None:
     program = NOTEBOOK if watched else NOTEBOOK.replace('sys.modules["ipykernel"] =', "_ =")
     file = numbers.file(tmp_path, **QUICK)
-    command = [sys.executable, "-c", program, str(file), str(tmp_path / "run")]
+    command = [*PYTHON, "-c", program, str(file), str(tmp_path / "run")]
     output = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stderr
     assert ("epoch 1" in output and "%|" in output) == watched
 

@@ -39,7 +39,7 @@ PAIRS = {
 @pytest.fixture(autouse=True)
 def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(timing, "SECONDS", 0.0)
+    monkeypatch.setattr("transformer_mt.workflows.propose.seconds_an_update", lambda *_: 0.1)  # no update is timed
 
 
 def _table(name: str, rows: Sequence[Sequence[str]], separator: str = "\t", encoding: str = "utf-8") -> str:
@@ -666,7 +666,6 @@ def test_minutes_decide_the_epochs() -> None:
 def test_on_a_gpu_sentences_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(torch.device("cuda"), torch.float32)
     monkeypatch.setattr("transformer_mt.workflows.propose.set_up", lambda *_: machine)
-    monkeypatch.setattr("transformer_mt.workflows.propose.seconds_an_update", lambda *_: 0.1)
     monkeypatch.setattr(Machine, "describe", lambda _: "a GPU")
     proposal = propose_config(_table("a.tsv", PAIRS["de", "en"]))
     assert proposal.config.training.packing
@@ -674,7 +673,8 @@ def test_on_a_gpu_sentences_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("packing", [False, True])
-def test_the_time_of_an_update_is_that_of_a_batch(packing: bool) -> None:
+def test_the_time_of_an_update_is_that_of_a_batch(packing: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "SECONDS", 0.0)
     config = propose_config(_table("a.tsv", PAIRS["de", "en"])).config
     training = config.training.model_copy(update={"packing": packing})
     config, machine = config.model_copy(update={"training": training}), Machine(torch.device("cpu"), torch.float32)

@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 import transformer_mt as tmt
+from tests.forks import PYTHON, executable
 from transformer_mt.config.load import load_config
 from transformer_mt.decoding.model_directory import load_model_directory
 from transformer_mt.errors import TmtError
@@ -24,6 +25,8 @@ from transformer_mt.evaluation.scores import score
 from transformer_mt.reporting.history import read_history
 from transformer_mt.training.validation import Validation
 from transformer_mt.workflows.data_report import remarks, report_lines, short_report
+
+pytestmark = pytest.mark.usefixtures("no_plots")
 
 ROOT = Path(__file__).parents[2]
 MORE_WORDS = (("eight", "acht"), ("nine", "neun"), ("ten", "zehn"))
@@ -431,7 +434,7 @@ def test_a_killed_run_continues_exactly_without_its_parent(work: Path) -> None:
     _written(config, values)
     tmt.train(config, "runs/whole")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", PROGRAM], env=environment, capture_output=True, timeout=100)
+    done = subprocess.run([*PYTHON, "-c", PROGRAM], env=environment, capture_output=True, timeout=100)
     assert done.returncode == -9, done.stderr
     shutil.rmtree("runs/words")
     shutil.rmtree("prepared/child")  # its tokenizers are those that the run has kept
@@ -574,7 +577,7 @@ def test_frozen_parts_stay_the_same_in_two_processes(kind: str, work: Path) -> N
     )
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     command += ["-m", "transformer_mt.cli.main", "train", "--config", str(config)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTHON_EXEC": executable()}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=160)
     assert done.returncode == 0, done.stderr
     parent, trained = weights(f"runs/{kind}/model"), weights("runs/child/checkpoints/step-0000003")

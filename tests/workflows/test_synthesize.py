@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from tests.forks import PYTHON
 from transformer_mt import TmtError, Translator, load_config, synthesize, train
 from transformer_mt.config.load import dump_config
 from transformer_mt.config.reversal import reversed_config
@@ -26,6 +26,8 @@ from transformer_mt.data.prepared import Prepared
 from transformer_mt.text.batches import texts_of_words
 from transformer_mt.workflows.prepare import prepare
 from transformer_mt.workflows.synthesis.plan import plan_of
+
+pytestmark = pytest.mark.usefixtures("no_plots")
 
 ROOT = Path(__file__).parents[2]
 
@@ -693,7 +695,7 @@ def test_a_synthesis_that_is_killed_anywhere_ends_with_the_same_bytes(numbers: A
     config.write_text(json.dumps(values), encoding="utf-8")
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT), "MPLBACKEND": "Agg"}
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(config)],
+        [*PYTHON, "-c", PROGRAM, str(config)],
         env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

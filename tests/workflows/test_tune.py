@@ -22,7 +22,7 @@ from transformer_mt.workflows.tuning.halving import first_rung, why_stopped
 from transformer_mt.workflows.tuning.study import Measure, Study, Trial
 from transformer_mt.workflows.tuning.trial import Bench
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_plots")]
 pytest.importorskip("optuna")
 
 SPACE = {
