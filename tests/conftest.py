@@ -75,7 +75,7 @@ def no_flushing_of_floats() -> Iterator[None]:
 
 @pytest.fixture
 def no_plots(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Data are prepared and models trained without plots, which take a quarter of the time of the smallest ones."""
+    """Data are prepared and models trained without plots, a quarter of the time of the smallest trainings."""
     from transformer_mt.reporting import events
     from transformer_mt.workflows import prepare
 

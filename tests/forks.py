@@ -1,14 +1,15 @@
 """Starts Python programs for tests without importing PyTorch each time, which takes a processor two seconds.
 
-One process, the server, imports everything once and forks for each program. Tests write `PYTHON` in a command where
-they would write `sys.executable`:
+One process, the server, imports PyTorch and other packages once and forks for each program, which imports ours itself.
+Tests write `PYTHON` in a command where they would write `sys.executable`:
 
     subprocess.run([*PYTHON, "-m", "transformer_mt", "translate", "hello"])
 
 The program has the arguments, folder, environment, stdin, stdout and stderr of this command. It gets the signals of the
 command, and the command ends as it does. If the command is killed, so is the program. A command with other variables
-that Python reads when it starts, such as `PYTHONHASHSEED`, gets a new Python. A test of the start itself, of limits, of
-groups of processes or of the moment at which a killed one is gone names `sys.executable`.
+that Python reads when it starts, such as `PYTHONHASHSEED`, gets a new Python. A test names `sys.executable` if it is
+about the start or the end of Python itself, limits, groups of processes, or the moment at which a killed one is gone.
+Strings have the same hashes in all forks.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ import socket
 import sys
 import tempfile
 import threading
-import traceback
 import types
 from fcntl import LOCK_EX, flock
 from pathlib import Path
@@ -37,7 +37,19 @@ PYTHON = (sys.executable, "-IS", __file__)  # without `site`, this file starts i
 ROOT = Path(__file__).resolve().parents[1]
 _FOLDER = "TMT_TEST_FORKS"  # the variable that names the folder of the server's socket and environment
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
-_READ_AT_START = ("PYTHON", "OMP_", "MKL_", "COV", "LD_")  # beginnings of names
+_READ_AT_START = ("PYTHON", "OMP_", "MKL_", "MPL", "COV", "LD_")  # beginnings of names
+_PACKAGES = ("torch._dynamo", "torch.distributed.nn", "torch.nn.attention.flex_attention", "safetensors.torch")
+_PACKAGES += (
+    "matplotlib.pyplot",
+    "pydantic.main",
+    "regex",
+    "sacrebleu",
+    "sentencex",
+    "tabulate",
+    "tqdm",
+    "typer",
+    "yaml",
+)
 _DIFFERENT = {"PYTHON_EXEC", "OMP_WAIT_POLICY"}  # these may differ
 
 
@@ -72,16 +84,19 @@ def executable() -> str:
 def _command(arguments: list[str]) -> NoReturn:
     """Has the arguments run by a fork of the server, or becomes a new Python with them."""
     folder = os.environ.get(_FOLDER)
-    if folder and arguments[:1] in (["-m"], ["-c"], ["-u"]):
+    if folder and (arguments[1:2] if arguments[:1] == ["-u"] else arguments[:1]) in (["-m"], ["-c"]):
         parent, environment = json.loads((Path(folder) / "server.json").read_text(encoding="utf-8"))
         if _is_usual(environment):
             with _connected(Path(folder), parent, environment) as server:
-                _stand_for(server, arguments)
+                signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)  # until they can be forwarded
+                with contextlib.suppress(ConnectionError, EOFError):  # there is no server any more
+                    _stand_for(server, _started(server, arguments))
+                signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
     os.execv(sys.executable, [sys.executable, *arguments])
 
 
 def _is_usual(server: dict[str, str]) -> bool:
-    """Whether a program gets here from Python's start what it gets from the server's."""
+    """Whether a new Python would start here with the settings of the server."""
     here = {"PYTHONPATH": str(ROOT), **os.environ}
     names = {name for name in (*server, *here) if name.startswith(_READ_AT_START)} - _DIFFERENT
     is_a_copy = Path.cwd() != ROOT and Path("transformer_mt").exists()
@@ -90,8 +105,8 @@ def _is_usual(server: dict[str, str]) -> bool:
 
 
 def _encoding(environment: dict[str, str]) -> str:
-    """The encoding of the environment's locale, as in C.UTF-8."""
-    locale = next(filter(None, map(environment.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "")
+    """The encoding of the environment's locale, as in C.UTF-8, which Python takes if none is named."""
+    locale = next(filter(None, map(environment.get, ("LC_ALL", "LC_CTYPE", "LANG"))), "C.UTF-8")
     return locale.rpartition(".")[2].lower()
 
 
@@ -99,9 +114,10 @@ def _connected(folder: Path, parent: int, environment: dict[str, str]) -> socket
     server = socket.socket(socket.AF_UNIX)
     with (folder / "lock").open("w") as lock:
         flock(lock, LOCK_EX)
-        try:
-            server.connect(str(folder / "socket"))
-        except FileNotFoundError:
+        if (folder / "socket").exists():
+            with contextlib.suppress(ConnectionRefusedError):  # writing to it fails then
+                server.connect(str(folder / "socket"))
+        else:
             with socket.socket(socket.AF_UNIX) as listener:
                 listener.bind(str(folder / "socket"))
                 listener.listen(64)
@@ -117,15 +133,26 @@ def _connected(folder: Path, parent: int, environment: dict[str, str]) -> socket
     return server
 
 
-def _stand_for(server: socket.socket, arguments: list[str]) -> NoReturn:
+def _started(server: socket.socket, arguments: list[str]) -> int:
+    """Starts a program; returns its process number. Raises ConnectionError or EOFError if the server has ended."""
     request = json.dumps([arguments, str(Path.cwd()), dict(os.environ)]).encode()
     socket.send_fds(server, [len(request).to_bytes(4, "big")], [0, 1, 2])
     server.sendall(request)
-    program = int.from_bytes(_received(server, 4), "big")
+    return int.from_bytes(_received(server, 4), "big")
+
+
+def _stand_for(server: socket.socket, program: int) -> NoReturn:
+    def forward(number: int, _: object) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(program, number)
+
     for number in _FORWARDED:
-        signal.signal(number, lambda number, _: os.kill(program, number))
-    code = int.from_bytes(_received(server, 4), "big", signed=True)
-    _end(code)
+        signal.signal(number, forward)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
+    try:
+        _end(int.from_bytes(_received(server, 4), "big", signed=True))
+    except (ConnectionError, EOFError):
+        sys.exit("the server that runs the programs of the tests has ended")
 
 
 def _end(code: int) -> NoReturn:
@@ -154,9 +181,10 @@ def _serve(parent: int) -> None:
     """Forks a keeper for each connection until `parent` has ended. Stdin is the socket where they arrive."""
     listener = socket.socket(fileno=os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    _import_everything()
+    _import_packages()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for a keeper
-    while _first_of(listener.fileno(), os.pidfd_open(parent)) == listener.fileno():
+    tests = os.pidfd_open(parent)
+    while _first_of(listener.fileno(), tests) == listener.fileno():
         connection, _ = listener.accept()
         if not os.fork():
             listener.close()
@@ -165,22 +193,16 @@ def _serve(parent: int) -> None:
         connection.close()
 
 
-def _import_everything() -> None:
+def _import_packages() -> None:
     import importlib
-    import pkgutil
 
-    import transformer_mt
-
-    for name in ("torch._dynamo", "torch.distributed.nn", "sacrebleu", "tabulate", "matplotlib.pyplot"):
-        importlib.import_module(name)
-    for module in pkgutil.walk_packages(transformer_mt.__path__, "transformer_mt."):
-        if not module.name.endswith("__main__"):
-            with contextlib.suppress(ImportError):  # a package that is not installed
-                importlib.import_module(module.name)
+    for name in _PACKAGES:
+        with contextlib.suppress(ImportError):  # it is not installed
+            importlib.import_module(name)
 
 
 def _first_of(*descriptors: int) -> int:
-    """The one of these that can be read first; that of a process can when it has ended."""
+    """The first of these that can be read, or is closed; a process can be read when it has ended."""
     poll = select.poll()
     for descriptor in descriptors:
         poll.register(descriptor, select.POLLIN)
@@ -197,17 +219,20 @@ def _keep(connection: socket.socket) -> NoReturn:
         _become(descriptors, *request)
     for descriptor in descriptors:
         os.close(descriptor)
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError):  # the command has ended
         connection.sendall(program.to_bytes(4, "big"))
-        if _first_of(os.pidfd_open(program), connection.fileno()) == connection.fileno():
-            os.kill(program, signal.SIGKILL)
-        _, status = os.waitpid(program, 0)
+    if _first_of(os.pidfd_open(program), connection.fileno()) == connection.fileno():
+        os.kill(program, signal.SIGKILL)
+    _, status = os.waitpid(program, 0)
+    with contextlib.suppress(OSError):
         connection.sendall(os.waitstatus_to_exitcode(status).to_bytes(4, "big", signed=True))
     os._exit(0)
 
 
 def _become(descriptors: list[int], arguments: list[str], folder: str, environment: dict[str, str]) -> NoReturn:
-    """Runs the program in this process, from the state that a new Python would have, to its end."""
+    """Runs the program in this process, which it finds nearly as it would find a new Python, to its end."""
+    import numpy as np
+
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
         os.close(descriptor)
@@ -218,14 +243,18 @@ def _become(descriptors: list[int], arguments: list[str], folder: str, environme
     if at_once := arguments[0] == "-u":  # torchrun starts its processes so
         arguments = arguments[1:]
     at_once |= bool(environment.get("PYTHONUNBUFFERED"))
-    sys.stdin = open(0, encoding=sys.stdin.encoding, errors=sys.stdin.errors, closefd=False)  # noqa: SIM115
-    sys.stdout = _written(1, sys.stdout, at_once, os.isatty(1))
-    sys.stderr = _written(2, sys.stderr, at_once, lines=True)
+    read = open(0, encoding=sys.stdin.encoding, errors=sys.stdin.errors, newline="\n", closefd=False)  # noqa: SIM115
+    sys.stdin = sys.__stdin__ = read
+    sys.stdout = sys.__stdout__ = _written(1, sys.stdout, at_once, os.isatty(1))
+    sys.stderr = sys.__stderr__ = _written(2, sys.stderr, at_once, lines=True)
+    tempfile.tempdir = None
+    np.random.seed()
     code = _run(arguments)
     threading._shutdown()  # type: ignore[attr-defined]  # waits for threads, as Python does before it ends
     atexit._run_exitfuncs()
     try:
-        sys.stdout.flush()
+        if sys.stdout is not None and not sys.stdout.closed:
+            sys.stdout.flush()
     except OSError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         code = 120  # as Python ends then
@@ -235,30 +264,28 @@ def _become(descriptors: list[int], arguments: list[str], folder: str, environme
 def _written(number: int, like: TextIO, at_once: bool, lines: bool) -> TextIO:
     """The standard stream of a descriptor."""
     stream = open(number, "wb", 0 if at_once else -1, closefd=False)  # noqa: SIM115
-    return io.TextIOWrapper(stream, like.encoding, like.errors, line_buffering=lines, write_through=at_once)
+    return io.TextIOWrapper(stream, like.encoding, like.errors, "\n", line_buffering=lines, write_through=at_once)
 
 
 def _run(arguments: list[str]) -> int:
+    """The exit code of a program, or the negative number of the signal that ends it."""
     kind, what, *rest = arguments
     sys.path[0] = str(Path.cwd()) if kind == "-m" else ""
     sys.argv = [kind, *rest]
+    sys.modules["__main__"] = main = types.ModuleType("__main__")
     try:
         if kind == "-m":
-            sys.modules.pop(what, None)
             runpy._run_module_as_main(what)  # type: ignore[attr-defined]  # it is what `python -m` does
         else:
-            sys.modules["__main__"] = main = types.ModuleType("__main__")
-            exec(compile(what, "<string>", "exec"), main.__dict__)
+            exec(compile(what, "<string>", "exec", dont_inherit=True), main.__dict__)
     except SystemExit as leaving:
-        if isinstance(leaving.code, str):
-            print(leaving.code, file=sys.stderr)
-        return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
-    except KeyboardInterrupt:
-        traceback.print_exc()
-        return -signal.SIGINT
-    except BaseException:
-        traceback.print_exc()
+        if leaving.code is None or isinstance(leaving.code, int):
+            return (leaving.code or 0) & 0xFF
+        print(leaving.code, file=sys.stderr)
         return 1
+    except BaseException as error:
+        sys.excepthook(type(error), error, error.__traceback__)
+        return -signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
     return 0
 
 

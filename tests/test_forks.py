@@ -28,6 +28,10 @@ WAITS = "import os, sys, time; print(os.getpid(), flush=True); time.sleep(100)"
         "import os, signal; os.kill(os.getpid(), signal.SIGTERM)",
         "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
         "import os; print(os.getcwd(), os.environ['WORD'].encode(errors='surrogateescape'))",
+        "import sys; sys.exit(-1)",
+        "import sys; sys.stdout.close()",
+        "import sys; print(sys.stdout is sys.__stdout__, 'Path' in vars(), repr(sys.stdin.read()))",
+        "def f(x: Undefined): pass",
         "import os; print('lost'); os.close(1)",
     ],
 )
@@ -36,12 +40,15 @@ def test_it_ends_and_writes_as_a_new_python_does(program: str, tmp_path: Path) -
     for python in (PYTHON, [sys.executable], [executable(), "-u"]):
         command = [*python, "-c", program, "first", "the second"]
         environment = {**os.environ, "WORD": "wörd\udcff"}
-        done = subprocess.run(command, cwd=tmp_path, env=environment, input="text\n", capture_output=True, text=True)
+        done = subprocess.run(command, cwd=tmp_path, env=environment, input="te\rxt\n", capture_output=True, text=True)
         ended.append((done.returncode, done.stdout, done.stderr.splitlines()[-1:]))
     assert ended[0] == ended[1] == ended[2]
 
 
-def test_it_is_a_fork_unless_its_environment_asks_for_a_new_python(tmp_path: Path) -> None:
+def test_it_is_a_fork_unless_its_environment_asks_for_a_new_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONPATH", raising=False)
     program = "import sys; print('torch' in sys.modules, __import__('transformer_mt').__file__)"
 
     def run(folder: Path = tmp_path, **environment: str) -> str:

@@ -42,7 +42,7 @@ class Nodes:
 @pytest.fixture
 def nodes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Nodes]:
     """The test process connects to them, and finds `transformer_mt` and the functions below on them."""
-    monkeypatch.setenv("PYTHONBREAKPOINT", "0")  # Ray sets it; here it is set back
+    monkeypatch.setenv("PYTHONBREAKPOINT", "0")  # Ray would set it for good
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
     with subprocess.Popen(
         [sys.executable, Path(__file__).with_name("ray_nodes.py")],

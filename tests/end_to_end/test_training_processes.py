@@ -42,8 +42,9 @@ def under_torchrun(config: Path, run: Path, *overrides: str) -> list[str]:
 
 
 @contextmanager
-def started(command: list[str]) -> Iterator[subprocess.Popen[str]]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTHON_EXEC": executable()}
+def started(command: list[str], python: str = "") -> Iterator[subprocess.Popen[str]]:
+    own = {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "PYTHON_EXEC": python or executable()}
+    environment = {**os.environ, **own}
     options: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": ROOT}
     with subprocess.Popen(command, env=environment, start_new_session=True, **options) as process:
         try:
@@ -53,9 +54,9 @@ def started(command: list[str]) -> Iterator[subprocess.Popen[str]]:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def finished(command: list[str]) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr."""
-    with started(command) as process:
+def finished(command: list[str], *python: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr. python: for the processes of torchrun."""
+    with started(command, *python) as process:
         out, err = process.communicate(timeout=160)
     return process.returncode, out, err
 
@@ -71,7 +72,7 @@ def together(numbers: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pa
     folder = tmp_path_factory.mktemp("together")
     settings = {"batch_tokens": 98, "accumulate": 1, "max_epochs": 4, "checkpoint_every": 4, "keep_last": 1}
     config = numbers.file(folder, **settings, bleu_sentences=39)
-    code, out, err = finished(under_torchrun(config, folder / "two"))
+    code, out, err = finished(under_torchrun(config, folder / "two"), sys.executable)
     assert code == 0, err
     return folder, out, err
 

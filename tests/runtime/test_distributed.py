@@ -7,13 +7,13 @@ import pickle
 import signal
 import socket
 import subprocess
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 import torch
 
-from tests.forks import PYTHON
 from transformer_mt.errors import TmtError
 from transformer_mt.runtime.distributed import World, join_world
 
@@ -227,7 +227,7 @@ def test_two_processes_communicate_and_end_cleanly(failing: bool, tmp_path: Path
     group = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
     environments = [{**os.environ, **group, "RANK": rank, "LOCAL_RANK": rank, "PYTHONPATH": str(ROOT)} for rank in "01"]
     with ExitStack() as stack:
-        command = [*PYTHON, "-c", f"FAILING, FOLDER = {failing}, {str(tmp_path)!r}\n{WORKER}"]
+        command = [sys.executable, "-c", f"FAILING, FOLDER = {failing}, {str(tmp_path)!r}\n{WORKER}"]
         piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         processes = [stack.enter_context(subprocess.Popen(command, env=env, **piped)) for env in environments]
         stack.callback(lambda: [process.kill() for process in processes])

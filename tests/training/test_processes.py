@@ -78,6 +78,7 @@ def run_two(folder: Path, work: str, timeout: float = 100) -> list[tuple[int, st
         port = probe.getsockname()[1]
     group = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
     environments = [{**os.environ, **group, "RANK": rank, "LOCAL_RANK": rank, "PYTHONPATH": str(ROOT)} for rank in "01"]
+    environments[1]["PYTHONHASHSEED"] = "1"  # an order of sets of its own, as in two new Pythons
     code = f"{TRAINER}\n{work}\nwith join_world() as world:\n    work(world)\n"
     piped: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with ExitStack() as stack:
