@@ -26,7 +26,7 @@ from transformer_mt.reporting.history import read_history
 from transformer_mt.training.validation import Validation
 from transformer_mt.workflows.data_report import remarks, report_lines, short_report
 
-pytestmark = pytest.mark.usefixtures("no_plots")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_plots")]
 
 ROOT = Path(__file__).parents[2]
 MORE_WORDS = (("eight", "acht"), ("nine", "neun"), ("ten", "zehn"))
@@ -569,7 +569,6 @@ def test_a_model_of_an_older_version_opens(work: Path) -> None:
     tmt.train(child(training={"max_steps": 1}))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["words", "pieces"])  # the main process sends the parent to the other
 def test_frozen_parts_stay_the_same_in_two_processes(kind: str, work: Path) -> None:
     config = child(

@@ -27,7 +27,7 @@ from transformer_mt.text.batches import texts_of_words
 from transformer_mt.workflows.prepare import prepare
 from transformer_mt.workflows.synthesis.plan import plan_of
 
-pytestmark = pytest.mark.usefixtures("no_plots")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("no_plots")]
 
 ROOT = Path(__file__).parents[2]
 
