@@ -111,9 +111,8 @@ def soak(folder: Path, minutes: float, seed: int, wanted: dict[str, str]) -> tup
     kills, problems = 0, []
     while (passed := time.monotonic() - start) < 60 * minutes:
         last = passed > 30 * minutes
-        seconds = (
-            60 * minutes - passed if last else generator.uniform(0.2, max(0.2, min(LONGEST, 30 * minutes - passed)))
-        )
+        left = (60 if last else 30) * minutes - passed
+        seconds = left if last else generator.uniform(0.2, max(0.2, min(LONGEST, left)))
         if ended(worker(folder, wanted), seconds):
             problems.append((folder / OUTPUT).read_text(encoding="utf-8", errors="replace")[-2000:])
             break

@@ -39,17 +39,7 @@ _FOLDER = "TMT_TEST_FORKS"  # the variable that names the folder of the server's
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _READ_AT_START = ("PYTHON", "OMP_", "MKL_", "MPL", "COV", "LD_")  # beginnings of names
 _PACKAGES = ("torch._dynamo", "torch.distributed.nn", "torch.nn.attention.flex_attention", "safetensors.torch")
-_PACKAGES += (
-    "matplotlib.pyplot",
-    "pydantic.main",
-    "regex",
-    "sacrebleu",
-    "sentencex",
-    "tabulate",
-    "tqdm",
-    "typer",
-    "yaml",
-)
+_PACKAGES += ("matplotlib.pyplot", "pydantic.main", "regex", "sacrebleu", "sentencex", "tabulate", "tqdm", "yaml")
 _DIFFERENT = {"PYTHON_EXEC", "OMP_WAIT_POLICY"}  # these may differ
 
 
