@@ -198,9 +198,11 @@ CASES = [
     ),
     *(Case("train", one.name, partial(train, variant=one)) for one in VARIANTS),
     *(Case("attention", name, partial(attention, backend=name)) for name in BACKENDS),
-    Case("profile", "base", partial(profile, compiled=False)),
-    Case("profile", "base, compiled", partial(profile, compiled=True)),
-    Case("profile", "base, streams, compiled", partial(profile, compiled=True, **STREAMS)),
+    *(
+        Case("profile", one.name, partial(profile, name=one.name, **one.setting))
+        for one in VARIANTS
+        if one.name in ("base", "base, compiled", "base, streams, compiled", "small, streams, compiled")
+    ),
     Case("profile", "waits", waiting),
     Case("profile", "greedy, bfloat16", partial(profile_search, beam=1, narrow=True)),
     Case("profile", "beam 5, bfloat16", partial(profile_search, beam=5, narrow=True)),

@@ -181,13 +181,12 @@ def product_speeds(n: int, d: int, e: int, machine: Machine, seconds: float) -> 
     return {"rows": n, "in": d, "out": e, **speeds}
 
 
-def profile(run: Run, compiled: bool, batching: dict[str, Any] | None = None) -> list[Row]:
+def profile(run: Run, name: str, **setting: Any) -> list[Row]:
     """The kernels of an update: how often, how long, and which share of the time."""
     updates, warm_up = (1, 1) if run.toy else (5, 5)
-    trainer = trainer_of(run.setting(compile=compiled, batching=batching or {}))
+    trainer = trainer_of(run.setting(**setting))
     for _ in range(warm_up):
         update(trainer)
-    name = f"{'compiled' if compiled else 'eager'}{', streams' if batching else ''}"
     return kernels_of(lambda: update(trainer), updates, trainer.machine.device, name)
 
 
