@@ -46,7 +46,6 @@ READABLE = {
     "at": "FILE:LINE",
     "whose": "WHO",
     "direction": "LANGUAGES",
-    "counted": "N ROWS",
     "two": "FILE, FILE",
     "netloc": "HOST",
     "address": "ADDRESS",
@@ -80,6 +79,9 @@ def placeholder(node: ast.expr) -> str:
             "shown_problems",
         ):
             return placeholder(node.args[-1]) if node.args else name.upper()
+        if name == "number_of":
+            what = node.args[1]
+            return f"N {what.value}s" if isinstance(what, ast.Constant) else "N ROWS"
         if name == "join":
             between = ast.literal_eval(node.func.value) if isinstance(node.func, ast.Attribute) else ", "
             return f"{placeholder(node.args[0])}{between if between in ('; ', ' or ') else ', '}..."

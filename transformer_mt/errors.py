@@ -72,6 +72,11 @@ def reason(error: BaseException) -> str:
     return said if len(said) <= LONGEST_REASON else said[: LONGEST_REASON - 3] + "..."
 
 
+def number_of(number: int, what: str) -> str:
+    """A number of things, for a message: `1 pair`, `2,000 pairs`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def named(value: object) -> str:
     """A value of the wrong type, in a message: None, or its type."""
     return "None" if value is None else f"a value of type {type(value).__name__}"

@@ -333,7 +333,7 @@ def test_a_given_model_that_has_seen_the_test_is_named(numbers: Any, here: Path,
         capsys.readouterr()
         config = Config.model_validate({**values, "name": f"by-{name}", "synthesis": {"models": [str(run)]}})
         synthesize(config, "distill")
-        assert ("sentences that are in validation or test sets" in capsys.readouterr().err) == (name == "other")
+        assert ("sentences of validation or test sets" in capsys.readouterr().err) == (name == "other")
 
 
 def test_a_sentence_of_the_test_in_a_synthetic_file_is_found(numbers: Any, here: Path):
@@ -341,7 +341,7 @@ def test_a_sentence_of_the_test_in_a_synthetic_file_is_found(numbers: Any, here:
     report = synthesize(config, "distill")
     with (report.folder / "en-de.de").open("a", encoding="utf-8") as file:
         file.write(f"{prepare(config).raw('test')[1][0]} !\n")
-    with pytest.raises(TmtError, match="1 lines of this file are in validation or test sets"):
+    with pytest.raises(TmtError, match="this file was changed: 1 line of it also in validation or test sets"):
         synthesize(config, "distill")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from transformer_mt.errors import TmtError, at, checked_path
+from transformer_mt.errors import TmtError, at, checked_path, number_of
 
 KeyPath = tuple[str | int, ...]
 FROM_COMMAND_LINE = 1 << 30  # the line of a value that came from --set
@@ -156,7 +156,7 @@ def _parse(text: str, file: str) -> tuple[Any, dict[KeyPath, int], list[str]]:
 def shown_problems(problems: Sequence[str]) -> list[str]:
     """The first problems, and the number of the others."""
     more = len(problems) - _MOST_PROBLEMS
-    return [*problems[:_MOST_PROBLEMS], *([f"... and {more:,} more problem{'s' * (more > 1)}"] if more > 0 else [])]
+    return [*problems[:_MOST_PROBLEMS], *([f"... and {number_of(more, 'more problem')}"] if more > 0 else [])]
 
 
 def shortened(text: str) -> str:

@@ -22,7 +22,7 @@ from transformer_mt.config.section import Many, NonNegative, Section
 from transformer_mt.corpora.base import EncodedOptions, FilesCorpus, FilesOptions, Pair, SkippedRows
 from transformer_mt.corpora.parts import Part, Texts, cut_lines, numbered_lines
 from transformer_mt.corpora.quoting import csv_rows
-from transformer_mt.errors import TmtError, at
+from transformer_mt.errors import TmtError, at, number_of
 from transformer_mt.files.lines import read_lines
 
 Row = tuple[int, Sequence[str]]  # the first line of the row, and the cells
@@ -89,7 +89,7 @@ class Widths:
         self.first = [*self.first, *other.first][:FIRST_PLACES]
 
     def skipped(self, file: Path) -> SkippedRows:
-        such = f"the first row has {_columns(self.width)}, but they have others, such as {len(self.first[0][1])}"
+        such = f"{number_of(len(self.first[0][1]), 'column')}, for example, where the first row has {self.width}"
         places = tuple(at(file, line) for line, _ in self.first)
         return SkippedRows(str(file), self.wrong, such, _CORRECT_ROWS, places)
 
@@ -102,14 +102,10 @@ class Widths:
             if len(row) < self.width:
                 how = f"If only empty cells at its end are missing, write their separators too. Otherwise: {how}"
             raise TmtError(
-                f"the row has {_columns(len(row))}, but the first row has {self.width}{others}",
+                f"the row has {number_of(len(row), 'column')}, but the first row has {self.width}{others}",
                 place=at(file, line),
                 remedy=f"{how} Cells found: {listed(row)}",
             )
-
-
-def _columns(number: int) -> str:
-    return f"{number} column{'s' * (number != 1)}"
 
 
 def pick_columns(
@@ -137,7 +133,7 @@ def pick_columns(
         if max(source, target) >= len(row):
             _require_separator(row, at(file, line))
             raise TmtError(
-                f"the row has {_columns(len(row))}, so there is no column {max(source, target)} (counted from 0)",
+                f"the row has {number_of(len(row), 'column')}, so none is {max(source, target)}, counted from 0",
                 place=at(file, line),
                 remedy=f"Check the separator and the keys source_column and target_column. Cells found: {listed(row)}",
             )

@@ -7,7 +7,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import TypeVar
 
-from transformer_mt.errors import TmtError, named
+from transformer_mt.errors import TmtError, named, number_of
 
 T = TypeVar("T")
 _ONE_EACH = "Give one for each line, in the same order."
@@ -58,7 +58,7 @@ def for_each_line(given: Iterable[T], name: str, n_lines: int | None) -> Iterato
     if not isinstance(given, Iterable):
         raise TmtError(f"{named(given)} is not a list", place=name, remedy=_ONE_EACH)
     if n_lines is not None and isinstance(given, Sized) and len(given) != n_lines:
-        raise TmtError(f"{len(given):,} for {n_lines:,} line{'s' * (n_lines != 1)}", place=name, remedy=_ONE_EACH)
+        raise TmtError(f"{len(given):,} for {number_of(n_lines, 'line')}", place=name, remedy=_ONE_EACH)
     return _or_missing(given, name)
 
 

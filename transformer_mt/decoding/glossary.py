@@ -16,7 +16,7 @@ import regex
 
 from transformer_mt.decoding.given import checked_text
 from transformer_mt.decoding.terms import Span, Term
-from transformer_mt.errors import TmtError, at
+from transformer_mt.errors import TmtError, at, number_of
 from transformer_mt.files.lines import read_lines
 from transformer_mt.text.copies import number_spans, unbroken_spans
 
@@ -161,9 +161,7 @@ def _rows(file: Path) -> Iterator[tuple[str, str, str]]:
         if row.strip() and not row.startswith("#"):
             columns = [" ".join(column.split()) for column in row.split("\t")]
             if len(columns) != 2:
-                raise TmtError(
-                    f"{len(columns)} column{'s' * (len(columns) != 1)}, not 2", place=at(file, number), remedy=_REMEDY
-                )
+                raise TmtError(f"{number_of(len(columns), 'column')}, not 2", place=at(file, number), remedy=_REMEDY)
             if all(len(column) > 1 and column[0] == column[-1] == '"' for column in columns):
                 raise TmtError("both columns are in quotes", place=at(file, number), remedy="Remove the quotes.")
             yield columns[0], columns[1], at(file, number)

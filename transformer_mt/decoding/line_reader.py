@@ -22,7 +22,7 @@ from transformer_mt.decoding.term_reader import Piece, TermReader
 from transformer_mt.decoding.term_tokens import UNKNOWN
 from transformer_mt.decoding.terms import LineTerms, Span, spans_of_terms
 from transformer_mt.decoding.translation import Source, Target, note_of_unknown
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, number_of
 from transformer_mt.text.cleaning import clean_text
 from transformer_mt.text.codec import Codec
 from transformer_mt.text.sentences import sentences
@@ -196,7 +196,7 @@ class LineReader:
             tokens = tokens[:most]
         ids = self.target.vocabulary.encode(tokens)
         if unknown := ids.count(UNK):
-            notes.append(f"the target has {unknown} unknown token{'' if unknown == 1 else 's'}")
+            notes.append(f"the target has {number_of(unknown, 'unknown token')}")
         return Target(line, tuple(tokens), (*ids, EOS), tuple(notes), is_cut)
 
     def _request(self, source: Source) -> Request:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from transformer_mt.decoding.forced import Link
 from transformer_mt.decoding.term_reader import BoundLine
+from transformer_mt.errors import number_of
 
 
 @dataclass(frozen=True, repr=False)
@@ -102,7 +103,7 @@ def note_of_unknown(words: Sequence[str]) -> str:
         word = word if len(word) <= _LONGEST_SHOWN else f"{word[: _LONGEST_SHOWN - 1]}…"
         first.append("".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in word))
     shown, more = ", ".join(dict.fromkeys(first)), ", ..." if len(words) > _MOST_SHOWN else ""
-    return f"{len(words)} unknown word{'' if len(words) == 1 else 's'}: {shown}{more}"
+    return f"{number_of(len(words), 'unknown word')}: {shown}{more}"
 
 
 def without_search(source: Source) -> Translation:

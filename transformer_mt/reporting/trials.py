@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from transformer_mt.errors import number_of
 from transformer_mt.reporting.canvas import PLAIN, Theme, canvas
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def _draw_trials(axes: Axes, trials: Sequence[TrialCurve], best: int | None, abo
     named = [f"trial {best}, the best", "other trials"] if best is not None else []
     if above and named:
         lines.append(Line2D([], [], **_ABOVE))
-        named.append(f"above: {above} validation{'s' * (above != 1)}")
+        named.append(f"above: {number_of(above, 'validation')}")
     axes.legend(lines, named, loc="best", fontsize=PLAIN)
 
 

@@ -15,6 +15,7 @@ from transformer_mt.data.languages import MOST
 from transformer_mt.data.reading import DECODED
 from transformer_mt.data.selection import DROPPED_LEAKS, OTHER, key_of
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
+from transformer_mt.errors import number_of
 from transformer_mt.reporting.table import Line, aligned
 from transformer_mt.reporting.terminal import LABEL_COLUMNS, wrapped
 
@@ -120,7 +121,7 @@ def seen_by_parent(report: DataReport) -> Iterator[Remark]:
         shares = sorted({f"{share:.0%}" for share in parent.checked.values() if share < 1})
         only = f" (of the {' and '.join(shares)} of all sentences that could be compared)" if shares else ""
         if any(seen.values()):
-            both = f"{counted(seen[SOURCE], 'source')} and {counted(seen[TARGET], 'reference')} of {split}"
+            both = f"{number_of(seen[SOURCE], 'source')} and {number_of(seen[TARGET], 'reference')} of {split}"
             yield Remark(
                 f"{both}: {parent.name} was trained on the same sentences{only}: kept",
                 f"They raise the score on {split}; new sentences show how good the model is.",
@@ -177,7 +178,7 @@ def remarks(report: DataReport) -> Iterator[Remark]:
     """What is unusual in the data, the most serious first."""
     yield from _mistaken(report)
     for passed in report.passed:
-        text = f"{passed.place}: {counted(passed.rows, passed.what)} not read: {passed.reason}"
+        text = f"{passed.place}: {number_of(passed.rows, passed.what)} not read: {passed.reason}"
         yield Remark(text, passed.remedy, passed.first)
     for figures in report.foreign:
         yield from _foreign(figures, report.language)
@@ -200,10 +201,10 @@ def remarks(report: DataReport) -> Iterator[Remark]:
 def _outliers(outliers: Mapping[str, Outliers]) -> Iterator[Remark]:
     for kind, outlier in outliers.items():
         if kind == DECODED:
-            text = f"{counted(outlier.pairs, 'pair')} with letters that were decoded wrongly, such as Ã¤ for ä: kept"
+            text = f"{number_of(outlier.pairs, 'pair')} with letters that were decoded wrongly, such as Ã¤ for ä: kept"
             yield Remark(text, "Convert the file again from its original, with the right encoding.", outlier.places)
         else:
-            yield Remark(f"{counted(outlier.pairs, 'training pair')} {OUTLIERS[kind]}", "", outlier.places)
+            yield Remark(f"{number_of(outlier.pairs, 'training pair')} {OUTLIERS[kind]}", "", outlier.places)
 
 
 def _mistaken(report: DataReport) -> Iterator[Remark]:
@@ -235,7 +236,7 @@ def _foreign(figures: LanguageFigures, rule: str) -> Iterator[Remark]:
     if figures.wrong > MOST * figures.checked:
         remedy = "Check the columns of this file, data.source and data.target."
     yield Remark(
-        f"{figures.file}: {figures.wrong:,} of {counted(figures.checked, 'pair')} checked with a sentence in another"
+        f"{figures.file}: {figures.wrong:,} of {number_of(figures.checked, 'pair')} checked with a sentence in another"
         f" language ({'; '.join(sides)}): {outcome}",
         remedy,
         figures.places,
@@ -246,7 +247,7 @@ def _leaks(split: str, leaks: Mapping[str, int], rule: str) -> Iterator[Remark]:
     if leaks["pair"]:
         outcome = "kept" if rule == "off" else "dropped"
         remedy = f"They raise the score on {split}; data.cleaning.leaks: pair drops them." if rule == "off" else ""
-        yield Remark(f"{counted(leaks['pair'], 'training pair')} also in {split}: {outcome}", remedy)
+        yield Remark(f"{number_of(leaks['pair'], 'training pair')} also in {split}: {outcome}", remedy)
     yield from _half_leaks(split, leaks, rule)
     yield from _leaks_between_directions(split, leaks, rule)
 
@@ -264,7 +265,7 @@ def _leaks_between_directions(split: str, leaks: Mapping[str, int], rule: str) -
     if leaks.get(OTHER):
         outcome = "kept" if rule == "off" else "their pairs are dropped"
         remedy = f"They raise the score on {split}; data.cleaning.leaks: pair drops them." if rule == "off" else ""
-        what = f"{counted(leaks[OTHER], 'training sentence')} also in {split} of another direction"
+        what = f"{number_of(leaks[OTHER], 'training sentence')} also in {split} of another direction"
         yield Remark(f"{what}: {outcome}", remedy)
 
 
@@ -280,7 +281,7 @@ def _half_leaks(split: str, leaks: Mapping[str, int], rule: str) -> Iterator[Rem
             wanted = "either" if rule in ("source", "target") else kind
             remedy = "" if is_dropped else f"data.cleaning.leaks: {wanted} drops them too."
             outcome = "dropped" if is_dropped else "kept"
-            yield Remark(f"{counted(others, 'training pair')} {what}: {outcome}", remedy)
+            yield Remark(f"{number_of(others, 'training pair')} {what}: {outcome}", remedy)
 
 
 def _overlap(overlap: Mapping[str, Any]) -> Iterator[Remark]:
@@ -288,7 +289,7 @@ def _overlap(overlap: Mapping[str, Any]) -> Iterator[Remark]:
     if overlap["source"]:
         same = f"{overlap['pair']:,} with the same translation: kept"
         yield Remark(
-            f"{counted(overlap['source'], 'source sentence')} of {other} also in {split}, {same}",
+            f"{number_of(overlap['source'], 'source sentence')} of {other} also in {split}, {same}",
             f"A model selected on {split} has an advantage there." if split == "validation" else "",
         )
 
@@ -311,7 +312,7 @@ def _cuts(report: DataReport) -> Iterator[Remark]:
         if split.cut:
             longest = max(split.side(side).longest for side in SIDES)
             yield Remark(
-                f"{counted(split.cut, 'pair')} of {name} cut at {report.max_length:,} tokens",
+                f"{number_of(split.cut, 'pair')} of {name} cut at {report.max_length:,} tokens",
                 f"data.max_length: {longest + 1} keeps all of them whole." if longest < LONGEST_ALLOWED else "",
             )
 
@@ -340,7 +341,3 @@ def _tokenizer(report: DataReport, side: str) -> Iterator[Remark]:
         )
     elif side == TARGET and not report.lossless[side]:
         yield Remark(f"the {language} tokenizer loses spaces or case", "Translations restore them as far as possible.")
-
-
-def counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -22,7 +22,7 @@ from transformer_mt.config.training import RuntimeConfig
 from transformer_mt.corpora.looking import HEADER
 from transformer_mt.data.planning import BatchSize, by_length, cut
 from transformer_mt.data.store import Counts
-from transformer_mt.errors import TmtError, check_type
+from transformer_mt.errors import TmtError, check_type, number_of
 from transformer_mt.files.lines import path_of, paths_of
 from transformer_mt.reporting.program import quoted
 from transformer_mt.runtime.device import Machine, set_up
@@ -326,4 +326,4 @@ def _plain_minutes(minutes: float) -> str:
     if minutes < 1:
         return "less than a minute"
     number, unit = (round(minutes), "minute") if minutes < 100 else (round(minutes / 60), "hour")
-    return f"about {number} {unit}{'s' * (number != 1)}"
+    return f"about {number_of(number, unit)}"

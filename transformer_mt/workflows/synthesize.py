@@ -16,7 +16,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.corpora.base import WHOLE
 from transformer_mt.data.prepared import Prepared
 from transformer_mt.decoding.finding import WEIGHTS, finished_at
-from transformer_mt.errors import INTERRUPTED, TmtError
+from transformer_mt.errors import INTERRUPTED, TmtError, number_of
 from transformer_mt.files.lock import HeldError, lock
 from transformer_mt.files.replace import recover, replace_text
 from transformer_mt.reporting.notes import note
@@ -186,7 +186,7 @@ class _Synthesis:
             if seen is None:
                 note(f"{one.run}: unknown whether this model was trained on sentences of validation or test sets")
             elif seen:
-                note(f"{one.run}: this model was trained on {seen:,} sentences that are in validation or test sets")
+                note(f"{one.run}: this model was trained on {number_of(seen, 'sentence')} of validation or test sets")
 
     def _require_no_leak(self, parts: Sequence[Part], held_out: HeldOut) -> None:
         """Raises TmtError if a synthetic file has a sentence of validation or test sets, or lines too many or few."""
@@ -199,7 +199,7 @@ class _Synthesis:
             if not found and lines != counts_in(counts)[KEPT]:
                 raise damaged(file, counts)
             if found:
-                problem = f"{found:,} lines of this file are in validation or test sets; it was changed"
+                problem = f"this file was changed: {number_of(found, 'line')} of it also in validation or test sets"
                 remedy = f"Delete {self.plan.folder}, and run the same command again."
                 raise TmtError(problem, place=file, remedy=remedy)
 

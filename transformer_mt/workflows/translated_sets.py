@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding.computing import FLOAT32, Computing
 from transformer_mt.decoding.searches.base import search_name
+from transformer_mt.errors import number_of
 from transformer_mt.evaluation.examine import Words
 from transformer_mt.reporting.bars import bar
 from transformer_mt.reporting.notes import note
@@ -58,12 +59,12 @@ def translated(translator: Translator, test_set: TestSet, with_loss: bool = Fals
     translations = list(bar(iterable=lines, desc="translating", total=len(test_set.sources)))
     loss, limit = None, f"cut to {translator.max_length} tokens, the limit of {model}"
     if count := sum(translation.is_cut for translation in translations):
-        note(f"{test_set.name}: {count:,} source{'' if count == 1 else 's'} {limit}")
+        note(f"{test_set.name}: {number_of(count, 'source')} {limit}")
     if with_loss:
         of_references = translator.reference_loss(test_set.sources, test_set.references)
         loss = of_references.nats / of_references.tokens
         if count := of_references.n_cut:
-            note(f"{test_set.name}: {count:,} reference{'' if count == 1 else 's'} {limit}, for the loss only")
+            note(f"{test_set.name}: {number_of(count, 'reference')} {limit}, for the loss only")
     segmenter, words = translator.target.segmenter, None
     if segmenter.tokenizer.finds_words:  # then the table of BLEU-1 to BLEU-4 counts these, not BLEU's own tokens
         name, hypotheses = f"the model's {segmenter.config.kind} words", [one.tokens for one in translations]

@@ -16,7 +16,7 @@ from transformer_mt.corpora.base import Corpus, Pair
 from transformer_mt.corpora.looking import Contents, common_encoding, contents_of
 from transformer_mt.corpora.parquet import open_parquet
 from transformer_mt.corpora.tables import listed
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, number_of
 from transformer_mt.files.opening import COMPRESSED, open_bytes
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.batches import one_line
@@ -200,9 +200,9 @@ def _count(entry: dict[str, Any], source: str, target: str, seen: set[int]) -> C
         more = f", looking at the first {read:,} pairs; `tmt prepare` reads all"
     counted.different = round(different * counted.pairs / max(1, read))
     if empty:
-        note(f"{', '.join(map(str, corpus.sources()))}: {empty:,} pairs with an empty side are not counted{more}")
+        note(f"{', '.join(map(str, corpus.sources()))}: {number_of(empty, 'pair')} with an empty side left out{more}")
     for rows in corpus.skipped():
-        skipped = f"{rows.rows:,} {rows.what}{'s' * (rows.rows != 1)} skipped{more}: {rows.reason}. {rows.remedy}"
+        skipped = f"{number_of(rows.rows, rows.what)} skipped{more}: {rows.reason}. {rows.remedy}"
         note(f"{rows.place}: {skipped}".rstrip())
     return counted
 

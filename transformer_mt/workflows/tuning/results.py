@@ -12,6 +12,7 @@ from transformer_mt.config.load import put_value
 from transformer_mt.config.schema import Config
 from transformer_mt.config.space import Space, key_path, shown
 from transformer_mt.config.yaml_source import read_yaml, write_yaml
+from transformer_mt.errors import number_of
 from transformer_mt.files.checksum import sha256_of
 from transformer_mt.files.replace import first_free, replace_text, replaced_file
 from transformer_mt.reporting.canvas import Theme
@@ -90,7 +91,7 @@ def _head(order: Sequence[Trial], tried: int, measure: Measure) -> list[str]:
     winner, name = order[0], HEADINGS[measure]
     lines = [
         f"# The best of {tried} trials: trial {winner.number}, {name} {winner.score(measure):.4g} after"
-        f" {winner.validations} validation{'s' * (winner.validations != 1)} ({winner.state}).",
+        f" {number_of(winner.validations, 'validation')} ({winner.state}).",
         "# Train it with:  tmt train --config FILE   with the name of this file.",
     ]
     if len(order) > 1:
