@@ -377,6 +377,12 @@ def test_what_is_not_clear_is_an_error_that_says_what_was_seen() -> None:
     assert "no column of sentences is in fr" in _error(_table("b.tsv", pairs), source="fr").message
     three = [(de, en, f"Perhaps {en}") for de, en in pairs]
     assert "3 columns are sentences" in _error(_table("c.tsv", three)).message
+    for named in ({}, {"source": "de", "target": "en"}):  # naming them does not say which of the two
+        assert "source_column, target_column" in _error("c.tsv", **named).remedy
+    korean = [one for one, _ in PAIRS["ko", "en"]]
+    several = [(*pair, ko) for pair, ko in zip(pairs, korean * len(pairs), strict=False)]
+    assert "Name two languages" in _error(_table("k.tsv", several)).remedy
+    assert _direction(propose_config("k.tsv", "ko", "en")) == "ko-en"
     numbers = [(de, str(n)) for n, (de, _) in enumerate(pairs)]
     assert "1 (numbers, ids or links)" in _error(_table("d.tsv", numbers)).remedy
     assert "no column of sentences is in en" in _error("d.tsv", source="de", target="en").message

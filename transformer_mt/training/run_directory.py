@@ -192,7 +192,7 @@ class RunDirectory:
             self.lock()
             history = self._history()
             if not history and self.checkpoints.steps():  # it says what the checkpoints were trained on
-                remedy = f"Bring the old file back, or start again with {FRESH} (the previous run is moved to NAME.1)."
+                remedy = f"Bring the old file back, or start again with {FRESH}; that moves the previous run to NAME.1."
                 raise TmtError("the file is damaged", place=self.folder / FACTS, remedy=remedy)
             changed = self.require_same(config)
             if history:
@@ -287,7 +287,7 @@ class RunDirectory:
             raise TmtError(
                 "the corpus has changed since this run started: " + ", ".join(changed),
                 place=self.folder,
-                remedy=f"Restore the old files, or start again with {FRESH} (the previous run is moved to NAME.1).",
+                remedy=f"Restore the old files, or start again with {FRESH}; that moves the previous run to NAME.1.",
             )
         if last.get("tokenizers") not in (None, "", facts["tokenizers"]):  # older versions wrote none
             raise TmtError(
@@ -311,8 +311,8 @@ class RunDirectory:
                 "this folder contains a run with another config; these keys differ (value of the run | new value)\n    "
                 + "\n    ".join(refused),
                 place=self.folder,
-                remedy=f"{note}Choose another --run-dir or name, restore the old values, or start again with {FRESH}"
-                " (the previous run is moved to NAME.1).",
+                remedy=f"{note}Choose another --run-dir or name, restore the old values, or start again with {FRESH};"
+                " that moves the previous run to NAME.1.",
             )
         return changed
 

@@ -341,7 +341,7 @@ class Trainer:
                 TmtError(
                     "every checkpoint of this run is damaged:\n    " + "\n    ".join(problems),
                     place=self.run.folder,
-                    remedy=f"Start again with {FRESH}; the previous run is moved to NAME.1.",
+                    remedy=f"Start again with {FRESH}; that moves the previous run to NAME.1.",
                 )
             )
         for problem in problems:
