@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import unicodedata
 import zipfile
 from itertools import islice
 from pathlib import Path
@@ -204,6 +206,64 @@ def test_parquet_columns_that_are_missing_or_not_text(tmp_path: Path) -> None:
     broken = tmp_path / "b.parquet"
     broken.write_bytes(Path(file).read_bytes()[:-20])
     assert "not a Parquet file, or damaged" in _error(_corpus(kind="parquet", files=str(broken))).message
+
+
+def test_two_columns_of_a_parquet_file_with_one_name_are_not_guessed(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = [pyarrow.array([text]) for text in ("eins", "one", "version 1")]
+    parquet.write_table(pyarrow.Table.from_arrays(columns, ["source", "target", "source"]), tmp_path / "a.parquet")
+    assert "2 columns have the name 'source'" in _error(_corpus(kind="parquet", files=f"{tmp_path}/a.parquet")).message
+
+
+def test_parquet_text_may_be_stored_as_views(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    views = {name: pyarrow.array([text], pyarrow.string_view()) for name, text in zip(("source", "target"), PAIRS[0])}
+    assert _sides(_corpus(kind="parquet", files=_parquet(tmp_path / "a.parquet", **views))) == PAIRS[:1]
+
+
+@pytest.mark.parametrize("kind", ["tsv", "xlsx", "jsonl", "parquet"])
+@pytest.mark.parametrize(("there", "wanted"), [("NFD", "NFC"), ("NFC", "NFD")])
+def test_a_column_is_found_in_another_unicode_form(kind: str, there: str, wanted: str, tmp_path: Path) -> None:
+    """A Mac decomposes letters; both forms look the same."""
+    names, file = [unicodedata.normalize(there, name) for name in ("Übersetzung", "원문")], tmp_path / f"a.{kind}"
+    source, target = (unicodedata.normalize(wanted, name) for name in names)
+    rows = [[*PAIRS[0]], [*PAIRS[1]]]
+    if kind == "tsv":
+        files = _lines(file, *("\t".join(row) for row in (names, *rows)))
+    elif kind == "xlsx":
+        files = _workbook(file, A=[names, *rows])
+    elif kind == "jsonl":
+        files = _lines(file, *(json.dumps(dict(zip(names, row, strict=True))) for row in rows))
+    else:
+        files = _parquet(file, **{name: [row[number] for row in rows] for number, name in enumerate(names)})
+    assert _sides(_corpus(kind=kind, files=files, source_column=source, target_column=target)) == PAIRS[:2]
+
+
+def test_a_null_around_a_pair_is_an_empty_pair(tmp_path: Path) -> None:
+    file = _lines(tmp_path / "a.jsonl", '{"translation": null}', '{"translation": {"de": "eins", "en": "one"}}')
+    columns = {"source_column": "translation.de", "target_column": "translation.en"}
+    assert _sides(_corpus(kind="jsonl", files=file, **columns)) == [("", ""), ("eins", "one")]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le"])
+def test_utf_16_without_a_byte_order_mark_is_not_called_utf_16(encoding: str, tmp_path: Path) -> None:
+    file = _write(tmp_path / "a.tsv", "eins\tone\n", encoding)
+    error = _error(_corpus(kind="tsv", files=file, encoding="utf-16"))
+    assert "no byte order mark" in error.message
+    assert "utf-16-le" in error.remedy
+
+
+def test_a_quote_that_is_not_closed_loses_no_rows_in_silence(tmp_path: Path) -> None:
+    rows = [f"Satz {number}; sentence {number}" for number in range(40)]
+    rows[3], rows[30] = '"Das ist; a quote', 'Ende"; the end'
+    columns: dict[str, Any] = {"kind": "csv", "delimiter": ";", "source_column": 0, "target_column": 1}
+    error = _error(_corpus(files=_lines(tmp_path / "a.csv", *rows), **columns))
+    assert error.message == "a cell contains whole rows, such as 'Satz 4; sentence 4'"
+    assert error.place.endswith("a.csv:4")
+    poem = "\n".join(f"Zeile {number}" for number in range(40))
+    assert _sides(_corpus(files=_lines(tmp_path / "b.csv", f'"{poem}";poem', "eins;one"), **columns))[1] == PAIRS[0]
 
 
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

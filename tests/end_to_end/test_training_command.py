@@ -377,9 +377,15 @@ def test_a_run_does_not_go_on_with_another_corpus_of_the_same_config(numbers: An
     config = Config.model_validate(values)
     run = transformer_mt.train(config, tmp_path / "run").run
     weights, longer = (run / "model" / WEIGHTS).read_bytes(), "training.max_epochs=3"
-    removed = (corpus / "b.tsv").rename(tmp_path / "b.tsv")
+    manifest = tmp_path / "prepared" / "numbers" / "manifest.json"
+    data, removed = manifest.read_bytes(), (corpus / "b.tsv").rename(tmp_path / "b.tsv")
     with pytest.raises(TmtError, match=rf"the corpus has changed since this run started: {corpus / 'b.tsv'}"):
         transformer_mt.train(config, run, overrides=longer)
+    assert manifest.read_bytes() == data, "its test set is still that of the model"
+    transformer_mt.evaluate([run], metrics=["chrf"])
+    transformer_mt.prepare(config)
+    with pytest.raises(TmtError, match=r"prepared again from a changed corpus \(.*b\.tsv\), so the model may have"):
+        transformer_mt.evaluate([run], metrics=["chrf"])
     with pytest.raises(TmtError, match=r"b\.tsv, so the mean cannot be compared") as error:
         average(run, last=2)
     assert "--force" in str(error.value)

@@ -6,6 +6,8 @@ import errno
 import json
 import logging
 import math
+import os
+import subprocess
 import sys
 import time
 from xml.etree import ElementTree
@@ -519,6 +521,14 @@ class TestCommand:
         names = ("learning-curves", "loss", "bleu", "learning_rate", "speed")
         assert (code, err) == (0, "")
         assert out.splitlines() == [str(tmp_path / "plots" / f"{name}.png") for name in names]
+
+    def test_a_backend_that_jupyter_names_need_not_be_installed(self, tmp_path):
+        _write(tmp_path / "metrics.jsonl", [_step(1), _step(2)])
+        command = [sys.executable, "-m", "transformer_mt", "plot", "--run", str(tmp_path)]
+        environment = {**os.environ, "MPLBACKEND": "module://no_such_package.backend_inline"}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert (tmp_path / "plots" / "loss.png").is_file()
 
     @pytest.mark.parametrize("run", ["here", "nowhere"])
     def test_a_folder_without_a_run_is_refused(self, tmp_path, monkeypatch, capsys, run):

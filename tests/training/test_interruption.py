@@ -38,6 +38,9 @@ def test_an_ignored_signal_stays_ignored():
             assert not interruption.requested
             os.kill(os.getpid(), signal.SIGTERM)
             assert interruption.requested
+        with StopSignal() as interruption:
+            os.kill(os.getpid(), signal.SIGHUP)  # the connection to the machine is lost
+            assert interruption.requested
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)

@@ -84,8 +84,12 @@ def run() -> None:
     """The console script: run a command, and exit with its code."""
     # Idle threads must sleep, not spin: on a busy machine, spinning threads stop all progress.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    # SIGTERM ends a command like Ctrl-C: temporary files are removed, the exit code is 130.
+    # Jupyter names a backend for the windows of matplotlib that may not be installed here; pictures need none.
+    os.environ["MPLBACKEND"] = "agg"
+    # SIGTERM and the end of the terminal end a command like Ctrl-C: temporary files are removed, the exit code is 130.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # nohup ignores it
+        signal.signal(signal.SIGHUP, signal.default_int_handler)
     arguments = sys.argv[1:]
     set_up_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):

@@ -10,10 +10,11 @@ import fnmatch
 import glob
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NamedTuple
+from unicodedata import normalize
 
 from pydantic import Field, field_validator, model_validator
 
@@ -294,3 +295,11 @@ def files_like(pattern: str) -> list[Path]:
     if not found:
         raise TmtError("no file has a name like this", place=pattern, remedy=f"Check the pattern:  ls {pattern}")
     return found
+
+
+def same_name(name: str, names: Iterable[str]) -> str | None:
+    """The name as it is among the names, perhaps in another Unicode form; None if it is not there."""
+    if name in names:
+        return name
+    form = normalize("NFC", name)
+    return next((one for one in names if normalize("NFC", one) == form), None)

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from transformer_mt.corpora.base import FilesCorpus, Pair
+from transformer_mt.corpora.base import FilesCorpus, Pair, same_name
 from transformer_mt.corpora.parts import Part, Texts, size_of
 from transformer_mt.corpora.tables import NamedColumnsOptions, TableOptions, missing_column, reach
 from transformer_mt.errors import TmtError, at, from_os_error, reason
@@ -26,15 +26,11 @@ class ParquetCorpus(FilesCorpus):
 
     options: Options
 
-    @property
-    def _columns(self) -> list[str]:
-        return [self.options.source_column, self.options.target_column]
-
     def read_files(self, *files: Path) -> Iterator[Pair]:
         (file,) = files
         with open_parquet(file) as opened:
-            self._require_columns(opened, file)
-            yield from self._pairs(batches(opened, self._columns, file), file, 1)
+            columns = self._columns(opened, file)
+            yield from self._pairs(batches(opened, columns, file), columns, file, 1)
 
     def cut(self, *files: Path) -> list[Part] | None:
         (file,) = files
@@ -54,24 +50,35 @@ class ParquetCorpus(FilesCorpus):
         assert part.spans is not None
         (file,), (span,) = part.files, part.spans
         with open_parquet(file) as opened:
-            self._require_columns(opened, file)
-            return Texts.of(self._pairs(batches(opened, self._columns, file, range(*span)), file, part.first))
+            columns = self._columns(opened, file)
+            read = batches(opened, columns, file, range(*span))
+            return Texts.of(self._pairs(read, columns, file, part.first))
 
-    def _require_columns(self, opened: Any, file: Path) -> None:
-        types = text_columns(opened)
-        for column in self._columns:
-            if column not in types:
-                raise missing_column(column, list(types), str(file))
+    def _columns(self, opened: Any, file: Path) -> list[str]:
+        """The names of both columns as the file has them. Raises TmtError if one is missing, not clear, or no text."""
+        types, found = text_columns(opened), []
+        for wanted in (self.options.source_column, self.options.target_column):
+            column = same_name(wanted, types)
+            if column is None:
+                raise missing_column(wanted, list(types), str(file))
+            outer = column.split(".")[0]
+            if (number := opened.schema_arrow.names.count(outer)) > 1:
+                remedy = "Rename one of them."
+                raise TmtError(f"{number} columns have the name '{outer}'", place=file, remedy=remedy)
             if not types[column]:
-                kind = opened.schema_arrow.field(column.split(".")[0]).type
+                kind = opened.schema_arrow.field(outer).type
                 remedy = "Name a column of text."
                 raise TmtError(f"the column '{column}' has the type {kind}, not text", place=file, remedy=remedy)
+            found.append(column)
+        return found
 
-    def _pairs(self, read: Iterator[list[dict[str, Any]]], file: Path, first: int) -> Iterator[Pair]:
+    def _pairs(
+        self, read: Iterator[list[dict[str, Any]]], columns: Sequence[str], file: Path, first: int
+    ) -> Iterator[Pair]:
         """The pairs of these records. first: the number of their first row."""
         for row, record in enumerate((record for batch in read for record in batch), start=first):
             place = at(file, row)
-            source, target = (_cell(record, column, place) for column in self._columns)
+            source, target = (reach(record, column, place) for column in columns)
             yield Pair(source, target, place)
 
 
@@ -107,7 +114,8 @@ def text_columns(opened: Any) -> dict[str, bool]:
                 add(f"{name}.{field.name}", field.type)
             return
         plain = kind.value_type if types.is_dictionary(kind) else kind
-        found[name] = types.is_string(plain) or types.is_large_string(plain) or types.is_null(plain)
+        kinds = types.is_string, types.is_large_string, types.is_string_view, types.is_null
+        found[name] = any(is_kind(plain) for is_kind in kinds)
 
     for field in opened.schema_arrow:
         add(field.name, field.type)
@@ -128,12 +136,6 @@ def batches(
             yield batch.to_pylist()
     except (pyarrow.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _broken(error, file) from None
-
-
-def _cell(record: dict[str, Any], column: str, place: str) -> str:
-    """The text of a cell; a null, also of the struct around it, is an empty side."""
-    outer = record.get(column.split(".")[0])
-    return "" if outer is None and column not in record else reach(record, column, place)
 
 
 def _broken(error: Exception, file: Path) -> TmtError:

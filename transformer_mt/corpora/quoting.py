@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 
@@ -12,6 +12,10 @@ from transformer_mt.errors import TmtError, at, reason
 from transformer_mt.files.lines import read_lines
 
 _SEPARATOR = re.compile("sep=.", re.IGNORECASE)  # the first line, by which Excel is told the character between columns
+
+
+_MANY = 10  # lines of a row, which may be several rows after a quote that is not closed
+_SHARE = 0.8  # of these lines
 
 
 def is_separator_line(line: str) -> bool:
@@ -45,7 +49,7 @@ def csv_rows(file: Path, delimiter: str = ",", encoding: str = "utf-8") -> Itera
     first = next(lines, "")
     offset = int(is_separator_line(first))
     rows = parse_csv(lines if offset else chain([first], lines), delimiter, strict=True)
-    begin = offset + 1
+    begin, width = offset + 1, 0
     while True:
         try:
             end, row = next(rows, (0, None))
@@ -54,6 +58,17 @@ def csv_rows(file: Path, delimiter: str = ",", encoding: str = "utf-8") -> Itera
             raise TmtError(f"wrong quoting: {reason(error)}", place=at(file, begin), remedy=remedy) from None
         if row is None:
             return
+        width = width or len(row)
+        if end + offset - begin >= _MANY and (line := _line_of_rows(row, delimiter * (width > 1), width - 1)):
+            remedy = "Look for a quote that is not closed. For files without quoting use kind: tsv."
+            raise TmtError(f"a cell contains whole rows, such as '{line}'", place=at(file, begin), remedy=remedy)
         if row:
             yield begin, row
         begin = offset + end + 1
+
+
+def _line_of_rows(row: Sequence[str], delimiter: str, number: int) -> str:
+    """A line of a cell if nearly all of its lines have as many delimiters as a row has; empty if they have not."""
+    lines = max(row, key=len).split("\n")[1:-1]
+    like_rows = [line for line in lines if delimiter and line.count(delimiter) == number]
+    return like_rows[0][:60] if len(like_rows) >= _SHARE * len(lines) and like_rows else ""

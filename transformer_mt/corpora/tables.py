@@ -19,7 +19,7 @@ from pydantic import Field, field_validator, model_validator
 from transformer_mt.config.direction import Direction
 from transformer_mt.config.languages import COLUMN_NAMES, code_of
 from transformer_mt.config.section import Many, NonNegative, Section
-from transformer_mt.corpora.base import EncodedOptions, FilesCorpus, FilesOptions, Pair, SkippedRows
+from transformer_mt.corpora.base import EncodedOptions, FilesCorpus, FilesOptions, Pair, SkippedRows, same_name
 from transformer_mt.corpora.parts import Part, Texts, cut_lines, numbered_lines
 from transformer_mt.corpora.quoting import csv_rows
 from transformer_mt.errors import TmtError, at, number_of
@@ -363,17 +363,20 @@ def parse_json(text: str, file: Path, first_line: int = 1) -> Any:
 
 
 def reach(record: Any, path: str, place: str) -> str:
-    """The text at a key. `a.b` is the key b in the object at a, unless there is a key `a.b`."""
+    """The text at a key; a null is an empty side. `a.b`: the key b in the object at a, unless there is a key `a.b`."""
     value = record
     for key in [path] if isinstance(record, dict) and path in record else path.split("."):
+        if value is None and value is not record:
+            return ""
         if not isinstance(value, dict):
             names = ((list, "a list"), (str, "text"))
             kind = next((name for cls, name in names if isinstance(value, cls)), "a number, true, false or null")
             remedy = "Check source_column and target_column; kind: jsonl needs one JSON object per line."
             raise TmtError(f"expected an object with the key '{key}', but found {kind}", place=place, remedy=remedy)
-        if key not in value:
+        known = same_name(key, value)
+        if known is None:
             raise missing_column(path, _paths(record), place)
-        value = value[key]
+        value = value[known]
     return cell_text(value, path, place)
 
 

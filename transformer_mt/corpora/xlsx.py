@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from transformer_mt.corpora.base import FilesCorpus, Pair
+from transformer_mt.corpora.base import FilesCorpus, Pair, same_name
 from transformer_mt.corpora.tables import (
     ColumnsOptions,
     TableOptions,
@@ -61,7 +61,7 @@ class XlsxCorpus(FilesCorpus):
             return Header(0, source, target) if any(any(row) for _, row in rows) else None
         for end, (number, row) in enumerate(rows, start=1):
             cells = [str(cell).strip() if cell is not None else "" for cell in row]
-            if all(isinstance(column, int) or column in cells for column in columns):
+            if all(isinstance(column, int) or same_name(column, cells) for column in columns):
                 source, target = (find_column(cells, one, at(file, number)) for one in columns)
                 return Header(end, source, target)
         return None

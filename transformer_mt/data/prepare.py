@@ -12,7 +12,7 @@ import hashlib
 import json
 import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,12 +60,14 @@ def prepare(
     parent: Parent | None = None,
     cluster: str | None = None,
     say: Callable[[str], object] = lambda message: None,
+    accept: Callable[[Sequence[Path]], object] = lambda files: None,
 ) -> Prepared:
     """Prepare the data of a config, unless that was done before, and open it.
 
     parent:  the model whose tokenizers and vocabularies are used; None: they are learned from the corpus
     cluster: the Ray cluster that does the work, as `Workers`; None: processes of this machine
     say:     called with messages about an interrupted run, and about settings without effect
+    accept:  called with the files of the corpus before anything is written; may raise TmtError
     Raises TmtError for bad data (with file and line), for a full disk, and if the folder contains something else. The
     folder then stays as it was.
     """
@@ -88,6 +90,7 @@ def prepare(
         require_replaceable(folder)
         for corpus in corpora:
             corpus.verify()
+        accept(_files_of(config, corpora))
         if any(map(_has_two_ways_of_splitting, config.data.corpus)):
             say(_NOT_SPLIT)
 
@@ -221,9 +224,6 @@ class _Preparation:
                     target.write((line.target if split == "train" else line.raw_target) + "\n")
 
     def _write_manifest(self, selection: Selection, report: DataReport) -> None:
-        files = [file for corpus in self.corpora for file in corpus.files()]
-        if self.config.data.directions is not None:  # a file is read for several of them
-            files = list(dict.fromkeys(files))
         weights = weights_of(self.config, selection)
         by_stream = zip(selection.streams, selection.counts("train"), weights, strict=True)
         parts = [(pairs, weight) for stream, pairs, weight in by_stream if stream.trains]  # in the store's order
@@ -231,7 +231,7 @@ class _Preparation:
             "format": FORMAT,
             "settings": settings_of(self.config),
             "fingerprint": self.fingerprint,
-            "files": [CorpusFile.of(file).model_dump() for file in files],
+            "files": [CorpusFile.of(file).model_dump() for file in _files_of(self.config, self.corpora)],
             "tokenizers": tokenizers_digest(self.folder),
             "splits": {split: figures.pairs for split, figures in report.splits.items()},
             "parts": parts,
@@ -252,6 +252,11 @@ class _Preparation:
             ]
             for split in selection.splits
         }
+
+
+def _files_of(config: Config, corpora: Sequence[Corpus]) -> list[Path]:
+    files = [file for corpus in corpora for file in corpus.files()]
+    return files if config.data.directions is None else list(dict.fromkeys(files))  # read for several of them
 
 
 def _require_pairs(selection: Selection) -> None:

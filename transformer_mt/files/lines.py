@@ -297,6 +297,9 @@ def _decoded(path: Path, encoding: str, longest: int) -> Iterator[str]:
                 pending += decoder.decode(raw or b"", final=raw is None)
             except UnicodeDecodeError as error:
                 raise _wrong_encoding(error, encoding, path, [(number, raw or b"")]) from None
+            except UnicodeError:  # of UTF-16 and UTF-32
+                remedy = "Name the encoding in which it is written, such as utf-8 or utf-16-le."
+                raise TmtError(f"no byte order mark, so this is not {encoding}", place=path, remedy=remedy) from None
             *lines, pending = pending.split("\n")
             if len(pending) > longest:
                 raise too_long(at(path, number), longest)

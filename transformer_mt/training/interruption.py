@@ -1,4 +1,4 @@
-"""SIGTERM and Ctrl-C during training: finish the step, save, stop. Otherwise both end the program at once."""
+"""SIGTERM, SIGHUP and Ctrl-C during training: finish the step, save, stop. Otherwise they end the program at once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from typing import Any
 
 from transformer_mt.runtime.distributed import World
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = [signal.SIGINT, signal.SIGTERM]
+if hasattr(signal, "SIGHUP"):  # the terminal was closed, or its connection was lost
+    SIGNALS.append(signal.SIGHUP)
 NOTICE = "stopping after this step and saving a checkpoint; press Ctrl-C again to quit now"
 
 
@@ -44,7 +46,7 @@ class StopSignal:
     def __enter__(self) -> StopSignal:
         if threading.current_thread() is threading.main_thread():
             for kind in SIGNALS:
-                if signal.getsignal(kind) is not signal.SIG_IGN:  # a shell script sets this for background jobs
+                if signal.getsignal(kind) is not signal.SIG_IGN:  # set by a shell for background jobs, and by nohup
                     self._previous[kind] = signal.signal(kind, self._handle)
         return self
 

@@ -280,7 +280,7 @@ class RunDirectory:
     def require_same_corpus(self, facts: Mapping[str, Any]) -> None:
         """Raises TmtError if the corpus or the tokenizers have other content than at the last start of the run.
 
-        facts: with those of `Prepared.identity`. The files of the corpus may have moved.
+        facts: with those of `Prepared.identity`; without `tokenizers`, only the corpus. Its files may have moved.
         """
         last = self._last_start()
         if changed := changed_files(last, facts):
@@ -289,7 +289,8 @@ class RunDirectory:
                 place=self.folder,
                 remedy=f"Restore the old files, or start again with {FRESH}; that moves the previous run to NAME.1.",
             )
-        if last.get("tokenizers") not in (None, "", facts["tokenizers"]):  # older versions wrote none
+        own = last.get("tokenizers") or ""  # older versions wrote none
+        if own and own != facts.get("tokenizers", own):
             raise TmtError(
                 "the data was prepared again since this run started, and its tokenizers differ now",
                 place=self.folder,

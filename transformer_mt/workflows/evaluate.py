@@ -188,7 +188,7 @@ class Evaluation:
         """All directions that are meant. several: whether it may be more than one. Raises TmtError as `direction`."""
         found = directions_of(self.config.data, wanted) if self.config and self.files.reference is None else []
         if self.config and len(found) > 1 and several and not self._of_one_direction:
-            return list(with_pairs(self.config, self.split, found))
+            return list(with_pairs(self.folders[0], self.config, self.split, found))
         if len(found) > 1:
             one, to, source = self._of_one_direction or "one report or picture", found[0].target, found[0].source
             raise TmtError(
@@ -220,7 +220,8 @@ class Evaluation:
 
     def report(self, direction: Direction | None) -> Report:
         """The report of one direction; stored if it is that of a single model."""
-        files, test_set = self.files, test_set_of(self.config, self.split, self.files, direction)
+        model, files = self.folders[0] if self.folders else None, self.files
+        test_set = test_set_of(model, self.config, self.split, files, direction)
         target = self.language or (direction.target if direction else "")
         # The baseline comes first, so that an error in it is found before the long translation.
         others = self._of_baseline(test_set, direction)

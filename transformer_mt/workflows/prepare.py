@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 from tqdm import tqdm
 
@@ -33,12 +34,20 @@ def prepare(config: ConfigLike, force: bool = False, cluster: str | None = None)
     return prepare_with(settings, _parent_of(settings), force, cluster)
 
 
-def prepare_with(config: Config, parent: Parent | None, force: bool = False, cluster: str | None = None) -> Prepared:
-    """The same for a checked config, with the tokenizers of a parent if there is one."""
+def prepare_with(
+    config: Config,
+    parent: Parent | None,
+    force: bool = False,
+    cluster: str | None = None,
+    accept: Callable[[Sequence[Path]], object] = lambda files: None,
+) -> Prepared:
+    """The same for a checked config, with the tokenizers of a parent if there is one. accept: as `data.prepare`"""
+
+    def say(message: str) -> None:
+        tqdm.write(message, sys.stderr)
+
     with _progress() as progress:
-        prepared = prepare_data(
-            config, force, progress, parent, cluster, lambda message: tqdm.write(message, sys.stderr)
-        )
+        prepared = prepare_data(config, force, progress, parent, cluster, say, accept)
     if not prepared.picture.exists():
         plot_lengths(prepared.lengths(), prepared.picture)
     return prepared

@@ -67,8 +67,13 @@ def check_files(split: str | None, files: TestFiles) -> None:
         )
 
 
-def test_set_of(config: Config | None, split: str | None, files: TestFiles, direction: Direction | None) -> TestSet:
-    """The test set in the files, or a split of the model's data; of several directions, the pairs of this one."""
+def test_set_of(
+    model: Path | None, config: Config | None, split: str | None, files: TestFiles, direction: Direction | None
+) -> TestSet:
+    """The test set in the files, or a split of the model's data; of several directions, the pairs of this one.
+
+    model: its folder, and its config; None if it is in no file, and there are files
+    """
     source, reference = files.source, files.reference
     written = _writing(config, direction)
     if reference is not None:
@@ -81,8 +86,9 @@ def test_set_of(config: Config | None, split: str | None, files: TestFiles, dire
         if source is not None:
             check_parallel(test_set.sources, str(source), test_set.references, str(reference))
         return test_set
+    assert model is not None
     assert config is not None
-    prepared, name = _split_of(config, split)
+    prepared, name = _split_of(model, config, split)
     texts = prepared.raw(name)
     if config.data.directions is None:
         return TestSet(name, name, texts[0], _comparable(texts[1], written, name), written)
@@ -123,12 +129,12 @@ def _sentences(file: Path) -> list[str]:
     return lines
 
 
-def with_pairs(config: Config, split: str | None, directions: Sequence[Direction]) -> list[Direction]:
+def with_pairs(model: Path, config: Config, split: str | None, directions: Sequence[Direction]) -> list[Direction]:
     """Those of several directions that a split of the model's data has pairs of; a note names the others.
 
     All, if it has pairs of none. Raises TmtError if there is no such split.
     """
-    prepared, name = _split_of(config, split)
+    prepared, name = _split_of(model, config, split)
     places = prepared.places(name)
     found = [one for one in directions if places.get(str(one))]
     if found and (others := [str(one) for one in directions if one not in found]):
@@ -136,8 +142,13 @@ def with_pairs(config: Config, split: str | None, directions: Sequence[Direction
     return found or list(directions)
 
 
-def _split_of(config: Config, split: str | None) -> tuple[Prepared, str]:
-    """The prepared data of a model, and the name of a split; None: its first test set. Raises TmtError without them."""
+def _split_of(model: Path, config: Config, split: str | None) -> tuple[Prepared, str]:
+    """The prepared data of a model, and the name of a split; None: its first test set. Raises TmtError without them.
+
+    Also if the data was prepared again from other files: the model may have been trained on what is a test set now.
+    """
+    from transformer_mt.training.run_directory import RunDirectory  # imports torch, which scoring files does not need
+
     folder = prepared_folder(config)
     if not folder.is_dir():
         raise TmtError(
@@ -152,6 +163,19 @@ def _split_of(config: Config, split: str | None) -> tuple[Prepared, str]:
             place=folder,
             remedy="Prepare it with the config of the run (runs/NAME/config.yaml), or score files:"
             "  --source FILE --reference FILE",
+        )
+    if changed := RunDirectory(model.parent).changed_files(prepared.identity()):
+        raise TmtError(
+            f"this data was prepared again from a changed corpus ({', '.join(changed)}), so the model may have been"
+            " trained on sentences of its splits",
+            place=folder,
+            remedy="Restore the old files and run  tmt prepare  again, or score files:  --source FILE --reference FILE",
+        )
+    if split in (None, "test") and not prepared.test_sets:
+        raise TmtError(
+            "this data has no test set",
+            place=folder,
+            remedy="Add  --split validation,  or name files:  --source FILE --reference FILE",
         )
     if split == "train" or split not in (None, "test", *prepared.splits):  # training pairs are not stored as text
         others = ", ".join(prepared.splits[1:])

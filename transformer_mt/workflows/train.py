@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy  # noqa: F401 (PyTorch would import it too, but lose a Ctrl-C while it does)
 from torch import Tensor
 
 from transformer_mt.config.load import ConfigLike
@@ -146,7 +147,7 @@ def _train(start: _Start) -> TrainReport:
         world.from_main(lambda: run.require_same(config))
     world.from_main(lambda: require_trainable(config))
     parent = world.from_main(lambda: parent_of(config, folder, fresh))
-    prepared, of_data = prepare_on_hosts(world, config, parent, folder, start.programs)
+    prepared, of_data = prepare_on_hosts(world, config, parent, folder, start.programs, fresh)
     try:
         names = launchers(world)
 
