@@ -55,7 +55,7 @@ def without_credentials(text: str) -> str:
     return _QUERY.sub(r"\1***", _USER.sub("***@", text))
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """The first line of an error's text that is not empty, with the next if it ends with a colon; else its class."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     return " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]

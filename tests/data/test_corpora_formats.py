@@ -219,8 +219,9 @@ def test_two_columns_of_a_parquet_file_with_one_name_are_not_guessed(tmp_path: P
 
 def test_parquet_text_may_be_stored_as_views(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
-    views = {name: pyarrow.array([text], pyarrow.string_view()) for name, text in zip(("source", "target"), PAIRS[0])}
-    assert _sides(_corpus(kind="parquet", files=_parquet(tmp_path / "a.parquet", **views))) == PAIRS[:1]
+    source, target = (pyarrow.array([text], pyarrow.string_view()) for text in PAIRS[0])
+    file = _parquet(tmp_path / "a.parquet", source=source, target=target)
+    assert _sides(_corpus(kind="parquet", files=file)) == PAIRS[:1]
 
 
 @pytest.mark.parametrize("kind", ["tsv", "xlsx", "jsonl", "parquet"])

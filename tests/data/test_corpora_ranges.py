@@ -159,6 +159,13 @@ def test_several_compressed_files_are_read_by_the_workers(workshop: Any, monkeyp
     assert [rows["place"] for rows in expected["passed"]] == [str(workshop.folder / "part-2.tsv.gz")]
 
 
+def test_a_large_file_of_empty_lines_has_no_pairs(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "RANGE_BYTES", 128)
+    file = workshop.folder / "a.tsv"
+    file.write_text("\n" * 1000)
+    assert _in_parts(_corpus(workshop, {"kind": "tsv", "files": str(file)}))[0] == []
+
+
 def test_a_file_that_changes_while_it_is_read_is_an_error(workshop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "RANGE_BYTES", 128)
     file = workshop.folder / "a.tsv"

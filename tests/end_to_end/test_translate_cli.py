@@ -186,6 +186,13 @@ def test_a_killed_translation_leaves_no_partial_file(tiny_model: Path, tmp_path:
             assert not list(tmp_path.glob(f".*{process.pid}*"))
 
 
+def test_lines_before_one_that_is_too_long_are_translated(tiny_model: Path) -> None:
+    """Both arrive while the model is loaded."""
+    written, error = translate(tiny_model, stdin=b"one\ntwo\nthree\n" + b"x" * (3 << 20), code=2)
+    assert written.count(b"\n") == 3
+    assert "the input:4: the line is longer than 1 MiB" in error
+
+
 def test_an_output_that_is_already_open_is_not_replaced(tiny_model: Path, tmp_path: Path) -> None:
     written, _ = translate(tiny_model, "--output", "/dev/stdout", "ab")
     assert written.count(b"\n") == 1

@@ -116,7 +116,7 @@ def test_a_resumed_run_continues_its_run_there(numbers: Any, tmp_path: Path, wan
 
 
 def test_a_tracker_that_fails_is_named_once_and_the_run_goes_on(numbers: Any, tmp_path: Path, wandb: StandIn) -> None:
-    wandb.fault = OSError(28, "No space left on device")
+    wandb.fault = RuntimeError("\nNo space left on device")
     events = Events.of(_config(numbers, "wandb"), tmp_path)
     for step in range(1, 50):
         events.record("step", step=step, loss=1.0)

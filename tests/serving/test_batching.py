@@ -177,7 +177,8 @@ def test_a_sentence_that_fails_takes_no_other_request_with_it() -> None:
     work = Work()
 
     async def scenario() -> None:
-        batcher = Batcher(work, 100)
+        batcher, translated = Batcher(work, 100), list[int]()
+        batcher.observe = translated.append
         first = await work.hold(batcher)
         asked = [asyncio.ensure_future(ask(batcher, text, "b")) for text in ("a", "poison", "c")]
         await asyncio.sleep(0)
@@ -187,6 +188,7 @@ def test_a_sentence_that_fails_takes_no_other_request_with_it() -> None:
         assert isinstance(poisoned, ValueError)
         assert await ask(batcher, "later") == ["LATER"]
         await first
+        assert sum(translated) == 6, "each once, and not those that failed"
         await batcher.close()
 
     run(scenario())
@@ -242,7 +244,13 @@ def test_a_batch_waits_for_one_function_not_for_all() -> None:
 
     async def scenario() -> None:
         batcher = Batcher(work, 100)
-        batcher.observe = lambda items: go.set()  # the batch is complete; the first function runs until then
+        translate = batcher._translate_batch
+
+        async def formed(*batch: Any) -> None:
+            go.set()  # the batch is complete; the first function runs until then
+            await translate(*batch)
+
+        batcher._translate_batch = formed  # type: ignore[method-assign]
         looking = [asyncio.ensure_future(batcher.run(look)) for _ in range(10)]
         await asyncio.sleep(0)
         assert await ask(batcher, "a") == ["A"]

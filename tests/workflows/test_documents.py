@@ -6,6 +6,7 @@ import random
 import re
 import textwrap
 import time
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ from transformer_mt.decoding.translation import Hypothesis, Translation
 from transformer_mt.errors import TmtError
 from transformer_mt.text.documents.html import Html
 from transformer_mt.text.documents.markdown import Markdown
-from transformer_mt.workflows.documents import translate_document
+from transformer_mt.workflows.documents import _text_of, translate_document
 
 WORDS = ["Hund", "Katze", "Haus", "läuft", "schläft", "groß", "klein", "und", "im", "Park", "über", "Straße", "Ärger"]
 CODE = ["x", "a_b", "pip install x", "f(*a)", "1 < 2", "**no**"]
@@ -618,3 +619,14 @@ def test_signs_that_the_model_makes_up_are_left_out(more: str) -> None:
         "<p>ein Hund<code>x</code> im Haus", Fake(lambda words: same([*words, more]), True), "html"
     )
     assert done.text.rstrip() == "<p>ein Hund<code>x</code> im Haus"
+
+
+def test_a_document_in_a_damaged_archive_is_named(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("page.md", "".join(f"{number**3} titles\n" for number in range(500)))
+    data = bytearray((tmp_path / "a.zip").read_bytes())
+    data[200:240] = bytes(40)
+    (tmp_path / "a.zip").write_bytes(data)
+    with pytest.raises(TmtError, match="damaged") as error:
+        _text_of(tmp_path / "a.zip" / "page.md")
+    assert error.value.place == str(tmp_path / "a.zip" / "page.md")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import os
@@ -368,6 +369,21 @@ def test_other_languages_and_their_old_encodings(languages: tuple[str, str], enc
     assert _pairs_read(proposal) == rows
     Path("a.yaml").write_text(proposal.text, encoding="utf-8")
     assert prepare(load_config("a.yaml")).report.splits["train"].pairs > 50
+
+
+@pytest.mark.parametrize("kind", ["table", "parallel files"])
+def test_a_compressed_file_whose_end_is_missing_is_named(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("transformer_mt.workflows.proposal.discover.MOST_READ", 100)  # more lines than are read
+    rows = [f"{number} {one}\t{other}" for number in range(20) for one, other in PAIRS["de", "en"]]
+    sides = zip(*(row.split("\t") for row in rows), strict=True)
+    texts = {"a.tsv": rows} if kind == "table" else dict(zip(("c.de", "c.en"), sides, strict=True))
+    Path("data").mkdir()
+    for name, lines in texts.items():
+        packed = gzip.compress("".join(f"{line}\n" for line in lines).encode())
+        Path("data", f"{name}.gz").write_bytes(packed[: -20 if kind == "table" else 40])
+    error = _error("data/a.tsv.gz" if kind == "table" else "data", source="de", target="en")
+    assert "the file is incomplete: its end is missing" in error.message
+    assert error.place.endswith(".gz")
 
 
 def test_what_is_not_clear_is_an_error_that_says_what_was_seen() -> None:

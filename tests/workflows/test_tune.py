@@ -19,6 +19,7 @@ from transformer_mt.config.load import load_config
 from transformer_mt.config.space import read_space
 from transformer_mt.workflows.tune import TuneReport
 from transformer_mt.workflows.tuning.halving import first_rung, why_stopped
+from transformer_mt.workflows.tuning.results import write_best
 from transformer_mt.workflows.tuning.study import Measure, Study, Trial
 from transformer_mt.workflows.tuning.trial import Bench
 
@@ -259,6 +260,12 @@ def test_a_search_that_has_lost_its_record_is_not_begun_again(numbers: Any, copi
     with pytest.raises(tmt.TmtError, match="trials, but not the file that says how they ended"):
         tmt.tune(_config(numbers), SPACE, LONG, trials=TRIALS, run_dir=copied)
     assert (copied / "best.yaml").read_bytes() == before
+
+
+def test_the_best_config_of_a_long_name_can_be_read(searched: TuneReport, numbers: Any, tmp_path: Path) -> None:
+    base, file = _config(numbers).model_copy(update={"name": "n" * 100}), tmp_path / "best.yaml"
+    write_best(base, base, searched.trials, read_space(SPACE, base), "loss", file)
+    assert load_config(file).name == "n" * 95 + "-best"
 
 
 def test_a_best_config_that_was_edited_is_kept(

@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 from transformer_mt.cli.answers import Notes, Writer, form_of, opened
 from transformer_mt.config.direction import SEVERAL
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, at
 from transformer_mt.files.lines import LONGEST_LINE, read_lines, too_long
 from transformer_mt.files.system import BINARY, IS_WINDOWS
 
@@ -196,17 +196,19 @@ def _plain_prompt(prompt: str) -> Callable[[], str]:
 def _read_ahead(descriptor: int, pieces: queue.Queue[list[bytes] | OSError | TmtError | None]) -> None:
     rest: list[bytes] = []  # the start of a line that is not complete yet
     size = 0  # of the rest, in bytes
+    number = 1  # of its line
     try:
         while piece := os.read(descriptor, _PIECE):
             *ended, last = piece.split(b"\n")
             if ended:
                 ended[0] = b"".join([*rest, ended[0]])
                 rest = []
+                number += len(ended)
                 pieces.put(ended)
             rest.append(last)
             size = len(last) if ended else size + len(last)
             if size > LONGEST_LINE:
-                raise too_long("the input")
+                raise too_long(at("the input", number))
         if any(rest):
             pieces.put([b"".join(rest)])
         pieces.put(None)
@@ -216,14 +218,13 @@ def _read_ahead(descriptor: int, pieces: queue.Queue[list[bytes] | OSError | Tmt
 
 def _waiting(pieces: queue.Queue[list[bytes] | OSError | TmtError | None], most: int) -> Iterator[list[bytes]]:
     """Wait for lines, then also take those that have arrived in the meantime, until there are `most`."""
-    over = False
-    while not over:
+    piece: list[bytes] | OSError | TmtError | None = []
+    while isinstance(piece, list):
         lines: list[bytes] = []
-        while not over and len(lines) < most and (not lines or not pieces.empty()):
+        while isinstance(piece, list) and len(lines) < most and (not lines or not pieces.empty()):
             piece = pieces.get()
-            if isinstance(piece, (OSError, TmtError)):
-                raise piece
-            over = piece is None
-            lines += piece or []
+            lines += piece if isinstance(piece, list) else []
         if lines:
             yield lines
+    if piece is not None:
+        raise piece

@@ -1,6 +1,6 @@
 """What a config with `training.start_from` leaves out: keys of `model` and `tokenizer` have the values of that model.
 
-A config that names other values is not changed here; `workflows.starting` refuses what does not fit.
+A config that names other values is not changed here; `workflows.parents` refuses what does not fit.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from transformer_mt.corpora.tmx import read_units
 from transformer_mt.corpora.workbook import HEADER_ROWS, open_sheets
 from transformer_mt.errors import TmtError, at
 from transformer_mt.files.lines import check_exists, check_head, guessed_encoding, is_utf_8, read_lines
-from transformer_mt.files.opening import DAMAGED, damaged, members, open_bytes, require_unpacked
+from transformer_mt.files.opening import members, read_head, require_unpacked
 from transformer_mt.text.language import is_known, is_number, language_of
 
 SAMPLE_ROWS = 1_000
@@ -62,11 +62,7 @@ def contents_of(file: Path) -> Contents:
         return _parallel(file)
     check_exists(file)
     check_head(file)
-    try:
-        with open_bytes(file) as stream:
-            head = stream.read(SAMPLE_BYTES)
-    except DAMAGED as error:
-        raise damaged(error, file, file) from None
+    head = read_head(file, SAMPLE_BYTES)
     if head.startswith(b"PK\x03\x04"):
         require_unpacked(file)
         if any(name.startswith("xl/") for name in members(file)):
@@ -361,8 +357,7 @@ def _parallel(place: Path) -> Contents:
     looked: dict[str | Path, tuple[str, Sequence[str]]] = {}
     for code, files in by_language.items():
         for file in files:
-            with open_bytes(file) as stream:
-                encoding, _ = encoding_of(stream.read(SAMPLE_BYTES), file)
+            encoding, _ = encoding_of(read_head(file, SAMPLE_BYTES), file)
             lines = [line for _, line in islice(read_lines(file, encoding), SAMPLE_ROWS)]
             looked[file] = encoding, sorted(lines, key=str.isascii)[:TELLING_ROWS]
             columns.setdefault(code, lines)

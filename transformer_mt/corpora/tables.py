@@ -277,7 +277,7 @@ class TsvCorpus(FilesCorpus):
     def read_range(self, part: Part) -> Texts:
         (file,), columns = part.files, (self.options.source_column, self.options.target_column)
         begins = part.first == 1
-        line, head = next(_cells(read_lines(file, self.options.encoding)))
+        line, head = next(_cells(read_lines(file, self.options.encoding)), (1, []))
         widths = self._widths[str(file)] = Widths(named=self.options.named)
         widths.begin(head)
         rows = widths.passing(_cells(numbered_lines(part, self.options.encoding)), file, lambda skipped: None)

@@ -93,7 +93,7 @@ class LineReader:
     @property
     def _tags(self) -> tuple[int, ...]:
         """The ids before each source."""
-        assert self.direction
+        _ = self.direction  # raises if it is not clear
         return tuple(self.source.vocabulary.tag_ids(self.config.data.request_tags))
 
     @property
@@ -128,7 +128,7 @@ class LineReader:
         terms: a glossary, entries, or the path of a file
         Raises TmtError if it is malformed, or if the search or the engine does not support terms.
         """
-        assert self.terms
+        _ = self.terms  # raises if there can be none
         return Glossary.of(terms, self.config.source_tokenizer.case == "lower")
 
     @cached_property

@@ -20,7 +20,16 @@ from urllib.parse import urlsplit
 
 from transformer_mt.errors import TmtError, at, checked_path, from_os_error
 from transformer_mt.files.address import Address, is_address
-from transformer_mt.files.opening import DAMAGED, archive_of, damaged, is_endless, members, open_bytes, open_stored
+from transformer_mt.files.opening import (
+    DAMAGED,
+    archive_of,
+    damaged,
+    is_endless,
+    members,
+    open_bytes,
+    open_stored,
+    readable,
+)
 from transformer_mt.files.web_page import empty_file, is_web_page, web_page
 
 GUESS_BYTES = 1 << 15  # of wrong lines, from which their encoding is guessed
@@ -238,13 +247,8 @@ def check_head(file: Path) -> None:
     check_exists(file)
     if isinstance(file, Address):
         return  # its stream checks this: each opening of an address takes time
-    try:
-        with open_stored(file) as stream:
-            head = stream.read(512)
-    except DAMAGED as error:
-        raise damaged(error, file, file) from None
-    except OSError as error:
-        raise from_os_error(error, "reading a text file") from None
+    with readable(file, "reading a text file"), open_stored(file) as stream:
+        head = stream.read(512)
     if not head:
         raise empty_file(file)
     if is_web_page(head):

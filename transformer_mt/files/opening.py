@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from transformer_mt.errors import TmtError, reason
+from transformer_mt.errors import TmtError, from_os_error, reason
 from transformer_mt.files.address import Address
 from transformer_mt.files.remote import open_address
 
@@ -130,6 +130,23 @@ def is_endless(file: Path) -> bool:
 def is_named_pipe(file: Path) -> bool:
     """Whether the file is a pipe with a name (`mkfifo`), and not one that the shell made for this command, `<(...)`."""
     return file.is_fifo() and not file.is_relative_to("/dev/fd") and not file.is_relative_to("/proc")
+
+
+@contextmanager
+def readable(path: Path, doing: str) -> Iterator[None]:
+    """Errors of reading a file in the body become a TmtError that names it."""
+    try:
+        yield
+    except DAMAGED as error:
+        raise damaged(error, path, path) from None
+    except OSError as error:
+        raise from_os_error(error, doing, path) from None
+
+
+def read_head(path: Path, size: int) -> bytes:
+    """The first bytes of a file, decompressed. Raises TmtError if it is damaged or unreadable."""
+    with readable(path, "reading a file"), open_bytes(path) as stream:
+        return stream.read(size)
 
 
 def damaged(error: Exception, path: Path, place: str | Path) -> TmtError:

@@ -14,7 +14,7 @@ from typing import Any
 from transformer_mt.config.choices import chosen
 from transformer_mt.config.load import flat_values
 from transformer_mt.config.schema import Config
-from transformer_mt.errors import reason
+from transformer_mt.errors import LONGEST_REASON, first_line
 from transformer_mt.files.replace import replace_text
 from transformer_mt.reporting.trackers.base import Tracker
 
@@ -93,7 +93,7 @@ class Tracking:
                 self._tracker.log(*figures)
             self._tracker.finish()
         except BaseException as error:  # some trackers end the program
-            self._failed = reason(error).split("\n")[0]
+            self._failed = first_line(error)[:LONGEST_REASON]
 
 
 def _identities(file: Path) -> dict[str, str]:

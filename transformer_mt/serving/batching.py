@@ -147,7 +147,6 @@ class Batcher:
     async def _translate_batch(self, batch: Sequence[tuple[_Job, int]], settings: Settings) -> None:
         """Translate the items, and answer the jobs that are complete, or that failed."""
         items = [job.items[index] for job, index in batch]
-        self.observe(len(items))
         try:
             found = await asyncio.get_running_loop().run_in_executor(self._thread, self.work, items, settings)
             pairs = list(zip(batch, found, strict=True))
@@ -158,6 +157,7 @@ class Batcher:
             for one in jobs if len(jobs) > 1 else ():  # only the guilty one must fail
                 await self._translate_batch([(job, index) for job, index in batch if job is one], settings)
             return
+        self.observe(len(items))
         for (job, _), translation in pairs:
             job.found.append(translation)
             if len(job.found) == len(job.items) and not job.answer.done():

@@ -13,9 +13,9 @@ from transformer_mt.decoding.glossary import Glossary, GlossaryCount
 from transformer_mt.decoding.interpreter import Interpreter
 from transformer_mt.decoding.terms import Span, Term
 from transformer_mt.decoding.translation import Translation
-from transformer_mt.errors import TmtError, from_os_error, named
+from transformer_mt.errors import TmtError, named
 from transformer_mt.files.lines import check_exists, guessed_encoding, path_of
-from transformer_mt.files.opening import open_stored
+from transformer_mt.files.opening import open_stored, readable
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.documents.base import Format
 from transformer_mt.text.documents.formats import FORMATS
@@ -154,11 +154,8 @@ def format_of(document: str | Path, name: str | None) -> Format:
 def _text_of(file: Path) -> str:
     """Raises TmtError if the file is missing, unreadable, or not text in UTF-8."""
     check_exists(file)
-    try:
-        with open_stored(file) as stream:
-            return decoded(stream.read(), file)
-    except OSError as error:
-        raise from_os_error(error, "reading a document") from None
+    with readable(file, "reading a document"), open_stored(file) as stream:
+        return decoded(stream.read(), file)
 
 
 def decoded(data: bytes, place: str | Path) -> str:

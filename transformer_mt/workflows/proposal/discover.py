@@ -17,7 +17,7 @@ from transformer_mt.corpora.looking import Contents, common_encoding, contents_o
 from transformer_mt.corpora.parquet import open_parquet
 from transformer_mt.corpora.tables import listed
 from transformer_mt.errors import TmtError, number_of
-from transformer_mt.files.opening import COMPRESSED, open_bytes
+from transformer_mt.files.opening import COMPRESSED, open_bytes, readable
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.batches import one_line
 from transformer_mt.workflows.proposal.columns import (
@@ -232,7 +232,7 @@ def _parquet_rows(file: Path) -> int:
 def _number_of(mark: bytes, file: Path) -> int:
     """How often these bytes occur in a file."""
     found, rest = 0, b""
-    with open_bytes(file) as stream:
+    with readable(file, "reading a corpus"), open_bytes(file) as stream:
         for block in iter(lambda: stream.read(1 << 20), b""):
             found += (rest + block).count(mark)
             rest = (rest + block)[len(rest + block) - len(mark) + 1 :]

@@ -69,7 +69,7 @@ def write_best(base: Config, best: Config, trials: Sequence[Trial], space: Space
     values = copy.deepcopy(base.model_dump(mode="json", exclude_unset=True))
     for key, value in winner.values.items():
         put_value(values, key_path(key), value, key)
-    values["name"] = f"{base.name}-best"
+    values["name"] = f"{base.name[:95]}-best"  # a name has at most 100 characters
     values["data"]["prepared"] = best.data.prepared
     text = write_yaml(without_credentials_in(values))
     head, written = _head(order, len(trials), measure), file.with_name(f".{file.name}.sha256")
