@@ -221,3 +221,9 @@ def test_counts() -> None:
     for line in ("Hund 7 {x}", "", "Hund"):
         count.add(Glossary({"Hund": "hound"}).spans(line))
     assert str(count) == "glossary: 2 terms and 2 copies in 2 lines"
+
+
+def test_a_file_in_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "g.tsv").write_text("Haus\tdwelling\n", encoding="utf-8")
+    assert len(Glossary.load("~/g.tsv").entries) == 1

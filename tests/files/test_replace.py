@@ -135,6 +135,16 @@ def test_a_replaced_file_keeps_its_permissions(tmp_path: Path) -> None:
         assert file.stat().st_mode & 0o777 == mode
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has other permissions")
+def test_a_replaced_folder_keeps_its_permissions(tmp_path: Path) -> None:
+    """Others may not read a private model."""
+    folder = tmp_path / "model"
+    folder.mkdir(mode=0o700)
+    with replaced_folder(folder) as aside:
+        (aside / "config.yaml").touch()
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
 def test_files_of_a_running_process_are_not_leftovers(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
         write(tmp_path / f".model.{other.pid}.old", OLD)

@@ -215,3 +215,12 @@ def test_a_window_of_losses_survives_json_and_older_states_have_none():
     assert TrainState.from_json(old).window_updates == 0
     again.clear_window()
     assert (again.window_updates, again.window_tokens, again.window_seconds) == (0, 0, 0.0)
+
+
+def test_a_parent_is_in_no_mean_of_an_interrupted_run() -> None:
+    state = TrainState()
+    state.start_from_parent()
+    assert state.regular([0]) == [0]
+    state.interrupted.append(3)
+    assert state.regular([3, 0]) == [3]
+    assert state.regular([8, 3, 0]) == [8]

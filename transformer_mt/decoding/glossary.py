@@ -17,7 +17,7 @@ import regex
 from transformer_mt.decoding.given import checked_text
 from transformer_mt.decoding.terms import Span, Term
 from transformer_mt.errors import TmtError, at, number_of
-from transformer_mt.files.lines import read_lines
+from transformer_mt.files.lines import path_of, read_lines
 from transformer_mt.text.copies import number_spans, unbroken_spans
 
 # Endings that may follow a Korean noun, and that are no part of the term. Several may follow each other: 들에게는.
@@ -83,7 +83,7 @@ class Glossary:
     @classmethod
     def load(cls, file: str | Path, ignore_case: bool = False) -> Glossary:
         """Raises TmtError, with the line, if a row is malformed, or if a term has two translations."""
-        entries = _checked(_rows(Path(file)), ignore_case)
+        entries = _checked(_rows(path_of(file)), ignore_case)
         if not entries:
             raise TmtError("the glossary has no terms", place=file, remedy=_REMEDY)
         return cls(entries, ignore_case)

@@ -191,7 +191,7 @@ class _ZstdFile(io.RawIOBase):
         self._zstd: Any = zstandard
         self._file = stream
         self._frame: Any = None
-        self._compressed, self._ready = b"", b""
+        self._compressed, self._ready = b"", memoryview(b"")
 
     def readable(self) -> bool:
         return True
@@ -213,7 +213,7 @@ class _ZstdFile(io.RawIOBase):
             return False
         self._frame = self._frame or self._zstd.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).decompressobj()
         try:
-            self._ready = self._frame.decompress(block)
+            self._ready = memoryview(self._frame.decompress(block))  # a part of it is no copy of the rest
         except self._zstd.ZstdError as error:
             raise zlib.error(str(error)) from None
         self._compressed = self._frame.unused_data

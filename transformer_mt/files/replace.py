@@ -101,6 +101,8 @@ def replaced_folder(
             for name in names:
                 _sync(Path(path, name))
             _sync(Path(path))
+        with suppress(OSError):  # usually there is no folder yet
+            shutil.copymode(folder, aside)
         _swap(aside, folder)
         _sync(folder.parent)
     except interruptions:

@@ -6,6 +6,7 @@ import importlib.util
 import ipaddress
 import json
 import re
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,7 +146,8 @@ def greeting(models: Models, host: str, port: int, key_file: Path | None) -> str
     """The address, the directions, and a first request that can be pasted into a shell."""
     host = "127.0.0.1" if host in _EVERYWHERE else f"[{host}]" if ":" in host else host
     url = f"http://{host}:{port}"
-    key = f""" -H "Authorization: Bearer $(grep -m1 -v '^ *#' '{key_file}')\"""" if key_file else ""
+    first_key = f"$(grep -m1 '^[[:space:]]*[^#[:space:]]' {shlex.quote(str(key_file))})"
+    key = f' -H "Authorization: Bearer {first_key}"' if key_file else ""
     first = models.served[0]
     body = json.dumps({"text": sample_of(first)} | _direction(models), ensure_ascii=False)
     lines = [f"serving    {one.source_name} to {one.target_name}   {one.name} ({one.engine})" for one in models.served]

@@ -176,6 +176,7 @@ def routes(models: Models, limits: Limits) -> list[Route]:
         wanted = await read_json(request, TranslateRequest, limits)
         start = time.perf_counter()
         texts = [wanted.text] if isinstance(wanted.text, str) else wanted.text
+        refuse_length(texts, limits)
         model = await models.find_for(wanted.source, wanted.target, wanted.model, texts)
         parted = await lines_of(texts, model, limits, wanted.split)
         settings = Settings(wanted.beam, wanted.n_best, wanted.align)

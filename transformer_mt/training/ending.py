@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from transformer_mt.config.choices import chosen
 from transformer_mt.config.training import TrainingConfig
+from transformer_mt.errors import number_of
 from transformer_mt.reporting.table import duration
 from transformer_mt.training.running_loss import Totals
 from transformer_mt.training.schedules.base import ends_with
@@ -25,7 +26,7 @@ def reason_to_stop(state: TrainState, config: TrainingConfig) -> str:
     if state.validated != state.step or not state.step:
         return ""  # the limits below end training only right after a validation
     if config.patience is not None and state.stale >= config.patience:
-        return f"patience {config.patience} exhausted: no improvement in {state.stale} validations"
+        return f"patience {config.patience} exhausted: no improvement in {number_of(state.stale, 'validation')}"
     if time_is_up(state, config):
         return f"max_minutes {config.max_minutes:g} reached"
     return ""

@@ -98,7 +98,8 @@ class TrainState:
 
     def regular(self, steps: Sequence[int]) -> list[int]:
         """The steps whose checkpoints an uninterrupted run also has; all steps if there are none."""
-        return [step for step in steps if step not in self.interrupted] or list(steps)
+        own = [step for step in steps if step or not self.has_parent] or list(steps)
+        return [step for step in own if step not in self.interrupted] or own
 
     def latest(self, steps: Sequence[int]) -> list[int]:
         """The newest steps, without older ones whose checkpoints are kept because they are among the best."""

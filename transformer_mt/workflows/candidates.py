@@ -19,6 +19,7 @@ from transformer_mt.decoding.interpreter import Computing
 from transformer_mt.decoding.model_directory import ModelDirectory
 from transformer_mt.decoding.searches.base import make_search, search_name
 from transformer_mt.decoding.translator import Translator
+from transformer_mt.errors import number_of
 from transformer_mt.evaluation.scores import score
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import Machine
@@ -118,7 +119,7 @@ class Scorer:
         if not self.config.training.bleu_sentences:
             return "the loss of the validation split (training.bleu_sentences is 0)"
         number = sum(len(places) for places in self.prepared.places("validation", self.sentences).values())
-        return f"{number:,} validation sentences with {search_name(self.config.decoding)}"
+        return f"{number_of(number, 'validation sentence')} with {search_name(self.config.decoding)}"
 
     def compare(
         self,

@@ -76,9 +76,12 @@ def write_config(file: Path, text: str) -> None:
         try:
             with stream:
                 stream.write(text)
-        except OSError:  # a part of a config could be a config, and its name would be taken
+        except BaseException:  # a part of a config could be a config, and its name would be taken
             file.unlink(missing_ok=True)
             raise
+    except UnicodeEncodeError:
+        remedy = "Rename it, or name another folder."
+        raise TmtError("a config cannot name a folder whose name is not UTF-8", place=file, remedy=remedy) from None
     except (FileExistsError, PermissionError):  # a file or a folder; Windows denies permission for a folder
         require_new(file)
         raise

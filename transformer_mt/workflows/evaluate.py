@@ -21,7 +21,7 @@ from transformer_mt.decoding.choosing import Wanted as Wanted
 from transformer_mt.decoding.computing import Computing
 from transformer_mt.decoding.finding import find_model
 from transformer_mt.decoding.searches.base import option_of
-from transformer_mt.errors import TmtError, check_type
+from transformer_mt.errors import TmtError, check_type, number_of
 from transformer_mt.evaluation.comparison import FEWEST
 from transformer_mt.evaluation.examine import System, examine
 from transformer_mt.evaluation.metrics import METRICS, notice_of
@@ -244,7 +244,8 @@ class Evaluation:
             note(notice)
         report = _examine(test_set, output, target, self.metrics, others, published)
         if report.comparison and len(output.lines) < FEWEST:
-            note(f"{len(output.lines)} sentences are too few to tell a better system from chance: {FEWEST} are needed")
+            found = number_of(len(output.lines), "sentence")
+            note(f"too few to tell a better system from chance: {found}, and {FEWEST} are needed")
         if len(self.folders) == 1 and files.hypothesis is None:
             _store(self.folders[0], test_set.key, report, output.settings)
         return report

@@ -18,7 +18,7 @@ from transformer_mt.decoding.interpreter import Computing
 from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
 from transformer_mt.decoding.searches.base import make_search
 from transformer_mt.decoding.translator import Translator
-from transformer_mt.errors import TmtError, checked_number
+from transformer_mt.errors import TmtError, checked_number, number_of
 from transformer_mt.evaluation.scores import check_parallel, score
 from transformer_mt.exporting.agreement import ENOUGH, Agreement, compare, random_lines
 from transformer_mt.exporting.ctranslate2 import (
@@ -199,7 +199,7 @@ def _compared(
     searches, threads = [], threads or torch.get_num_threads()
     for beam in (1, own.beam if own.beam > 1 else 5):
         decoding = own.model_copy(update={**_SHARED, "beam": beam, "n_best": 1})
-        note(f"translating {number} sentences with both engines, beam {beam}")
+        note(f"translating {number_of(number, 'sentence')} with both engines, beam {beam}")
         engine = load_engine(exported, decoding, Computing(device="cpu", threads=threads))
         ours = Translator([directory], decoding)
         results = [compare(ours.turned(one.direction), engine.turned(one.direction), one.lines) for one in samples]

@@ -11,7 +11,7 @@ from transformer_mt.decoding.choosing import WHOLE
 from transformer_mt.decoding.choosing import Wanted as Wanted
 from transformer_mt.decoding.forced import PairScore as PairScore
 from transformer_mt.decoding.interpreter import Computing as Computing
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, number_of
 from transformer_mt.evaluation.alignment import pharaoh as pharaoh
 from transformer_mt.files.lines import check_exists, path_of, paths_of, read_lines
 from transformer_mt.reporting.bars import bar
@@ -38,8 +38,8 @@ class ScoreTotals:
             return "both files are empty"
         loss = self.nats / self.tokens
         perplexity = f"{math.exp(loss):,.2f}" if loss < 700 else "infinite"
-        pairs = "1 pair" if self.pairs == 1 else f"{self.pairs:,} pairs"
-        return f"{pairs}, {self.tokens:,} tokens: {loss:.4f} nats per token, perplexity {perplexity}"
+        counted = f"{number_of(self.pairs, 'pair')}, {self.tokens:,} tokens"
+        return f"{counted}: {loss:.4f} nats per token, perplexity {perplexity}"
 
 
 def score(

@@ -18,7 +18,7 @@ from transformer_mt.config.runs import RUNS
 from transformer_mt.config.schema import Config
 from transformer_mt.config.space import Space, read_space, shown
 from transformer_mt.data.prepared import Prepared
-from transformer_mt.errors import INTERRUPTED, TmtError, check_type, checked_number, from_os_error
+from transformer_mt.errors import INTERRUPTED, TmtError, check_type, checked_number, from_os_error, number_of
 from transformer_mt.files.lines import path_of
 from transformer_mt.files.lock import HeldError, lock
 from transformer_mt.files.replace import replace_text
@@ -274,7 +274,7 @@ class _Search:
             own = "the space does not have the config's own values, so no trial has them"
         _say(f"note       {own}")
         if begun := self.study.trials():
-            _say(f"resumed    {len(begun)} trials in {duration(self.before)}")
+            _say(f"resumed    {number_of(len(begun), 'trial')} in {duration(self.before)}")
 
     def _train(self, trial: Trial) -> State:
         """Train one trial; returns its state."""
