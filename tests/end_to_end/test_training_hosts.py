@@ -294,7 +294,7 @@ from transformer_mt.runtime import distributed
 from transformer_mt.workflows import hosts
 distributed.TIMEOUT, distributed.BEAT = timedelta(seconds=2), 0.5
 prepare = hosts.prepare_with
-hosts.prepare_with = lambda *arguments: (time.sleep(4), prepare(*arguments))[1]
+hosts.prepare_with = lambda *arguments, **named: (time.sleep(4), prepare(*arguments, **named))[1]
 """
 
 
