@@ -40,7 +40,7 @@ _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, sign
 _READ_AT_START = ("PYTHON", "OMP_", "MKL_", "MPL", "COV", "LD_")  # beginnings of names
 _PACKAGES = ("torch._dynamo", "torch.distributed.nn", "torch.nn.attention.flex_attention", "safetensors.torch")
 _PACKAGES += ("matplotlib.pyplot", "pydantic.main", "regex", "sacrebleu", "sentencex", "tabulate", "tqdm", "yaml")
-_DIFFERENT = {"PYTHON_EXEC", "OMP_WAIT_POLICY"}  # these may differ
+_DIFFERENT = {"PYTHON_EXEC", "OMP_WAIT_POLICY", "MPLBACKEND"}  # these may differ
 
 
 def set_up() -> None:
