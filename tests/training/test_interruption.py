@@ -38,9 +38,16 @@ def test_an_ignored_signal_stays_ignored():
             assert not interruption.requested
             os.kill(os.getpid(), signal.SIGTERM)
             assert interruption.requested
-        with StopSignal() as interruption:
-            os.kill(os.getpid(), signal.SIGHUP)  # the connection to the machine is lost
-            assert interruption.requested
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_a_lost_connection_stops_a_training():
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup would have it ignored
+    try:
+        with StopSignal() as interruption:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert interruption.requested
+    finally:
+        signal.signal(signal.SIGHUP, before)
