@@ -395,6 +395,8 @@ def test_what_is_not_clear_is_an_error_that_says_what_was_seen() -> None:
     assert "3 columns are sentences" in _error(_table("c.tsv", three)).message
     for named in ({}, {"source": "de", "target": "en"}):  # naming them does not say which of the two
         assert "source_column, target_column" in _error("c.tsv", **named).remedy
+    same = _table("s.tsv", [(de, f"Ja, {de}", f"Nein, {de}") for de, _ in pairs])
+    assert "source_column, target_column" in _error(same).remedy
     korean = [one for one, _ in PAIRS["ko", "en"]]
     several = [(*pair, ko) for pair, ko in zip(pairs, korean * len(pairs), strict=False)]
     assert "Name two languages" in _error(_table("k.tsv", several)).remedy

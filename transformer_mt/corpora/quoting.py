@@ -12,8 +12,6 @@ from transformer_mt.errors import TmtError, at, reason
 from transformer_mt.files.lines import read_lines
 
 _SEPARATOR = re.compile("sep=.", re.IGNORECASE)  # the first line, by which Excel is told the character between columns
-
-
 _MANY = 10  # lines of a row, which may be several rows after a quote that is not closed
 _SHARE = 0.8  # of these lines
 
@@ -59,7 +57,8 @@ def csv_rows(file: Path, delimiter: str = ",", encoding: str = "utf-8") -> Itera
         if row is None:
             return
         width = width or len(row)
-        if end + offset - begin >= _MANY and (line := _line_of_rows(row, delimiter * (width > 1), width - 1)):
+        is_long = end + offset - begin >= _MANY
+        if is_long and width > 1 and (line := _line_of_rows(row, delimiter, width - 1)):
             remedy = "Look for a quote that is not closed. For files without quoting use kind: tsv."
             raise TmtError(f"a cell contains whole rows, such as '{line}'", place=at(file, begin), remedy=remedy)
         if row:
@@ -68,7 +67,7 @@ def csv_rows(file: Path, delimiter: str = ",", encoding: str = "utf-8") -> Itera
 
 
 def _line_of_rows(row: Sequence[str], delimiter: str, number: int) -> str:
-    """A line of a cell if nearly all of its lines have as many delimiters as a row has; empty if they have not."""
+    """The start of a line of the longest cell, if nearly all of its lines have so many delimiters; else empty."""
     lines = max(row, key=len).split("\n")[1:-1]
-    like_rows = [line for line in lines if delimiter and line.count(delimiter) == number]
-    return like_rows[0][:60] if len(like_rows) >= _SHARE * len(lines) and like_rows else ""
+    like_rows = [line for line in lines if line.count(delimiter) == number]
+    return like_rows[0][:60] if like_rows and len(like_rows) >= _SHARE * len(lines) else ""

@@ -32,10 +32,10 @@ from transformer_mt.data.prepared import (
     FORMAT,
     MANIFEST,
     PARENT,
-    CorpusFile,
     Prepared,
     Run,
     prepared_folder,
+    remembered,
     settings_of,
 )
 from transformer_mt.data.reading import Cleaner, clean_stream
@@ -231,7 +231,7 @@ class _Preparation:
             "format": FORMAT,
             "settings": settings_of(self.config),
             "fingerprint": self.fingerprint,
-            "files": [CorpusFile.of(file).model_dump() for file in _files_of(self.config, self.corpora)],
+            "files": remembered(_files_of(self.config, self.corpora)),
             "tokenizers": tokenizers_digest(self.folder),
             "splits": {split: figures.pairs for split, figures in report.splits.items()},
             "parts": parts,

@@ -10,6 +10,7 @@ manifest.json        fingerprint of config and files, splits, parts with weights
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,11 @@ class CorpusFile(BaseModel):
         if isinstance(file, Address):
             return cls(path=str(file), sha256=file.sha256 or "", **file.status._asdict())
         return cls(path=printable(file), size=file.stat().st_size, sha256=sha256_of(file))
+
+
+def remembered(files: Iterable[Path]) -> list[dict[str, Any]]:
+    """The files of a corpus as a manifest and a run remember them: a `CorpusFile` of each."""
+    return [CorpusFile.of(file).model_dump() for file in files]
 
 
 class Run(BaseModel):

@@ -25,7 +25,7 @@ from transformer_mt.data.contents import Contents, contents_of, different_parts
 from transformer_mt.data.parent import Parent
 from transformer_mt.data.passes import passes_of
 from transformer_mt.data.prepare import require_replaceable
-from transformer_mt.data.prepared import CorpusFile, Prepared, prepared_folder
+from transformer_mt.data.prepared import Prepared, prepared_folder, remembered
 from transformer_mt.errors import TmtError
 from transformer_mt.files.checksum import sha256_of
 from transformer_mt.runtime.distributed import World, host_name
@@ -131,14 +131,14 @@ def prepare_on_hosts(
     """The same prepared data on the disk of each machine, and notes for the user.
 
     A machine with the corpus prepares it; one without gets the data of the first machine.
-    Raises TmtError if the data differs, and says how; if it cannot be prepared or copied; if the run, unless it starts
-    afresh, was trained on another corpus, before that of its test sets is replaced.
+    Raises TmtError if the data differs, and says how; if it cannot be prepared or copied; and, unless the run starts
+    afresh, if the corpus has changed since it started: what was prepared then stays, with the run's test sets.
     """
     doing = "the data to be prepared"
 
     def accept(files: Sequence[Path]) -> None:
         if not fresh and all(file.is_file() for file in files):  # a pipe can be read only once
-            RunDirectory(run).require_same_corpus({"corpus": [CorpusFile.of(file).model_dump() for file in files]})
+            RunDirectory(run).require_same_corpus({"corpus": remembered(files)})
 
     def prepare_here() -> Prepared:
         return prepare_with(config, parent, accept=accept)

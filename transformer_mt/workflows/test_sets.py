@@ -72,7 +72,7 @@ def test_set_of(
 ) -> TestSet:
     """The test set in the files, or a split of the model's data; of several directions, the pairs of this one.
 
-    model: its folder, and its config; None if it is in no file, and there are files
+    model, config: the folder of the model, and its config; None without a model, which needs a reference file
     """
     source, reference = files.source, files.reference
     written = _writing(config, direction)

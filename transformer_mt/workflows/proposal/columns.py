@@ -59,7 +59,7 @@ def sides_of(contents: Contents, file: Path, source: str | None, target: str | N
         raise TmtError(problem, place=file, remedy=remedy)
     if len(chosen) > 2:
         how = "Name two languages:  --source de --target en, or remove the other columns."
-        if len(wanted) == 2 or len(languages) == 2:  # several columns are in one language
+        if len(wanted) == 2 or len(languages) < 3:  # several columns are in one language
             how = "Remove the others, or name two in a config:  tmt init files -o C   (source_column, target_column)"
         remedy = f"Columns seen: {seen}. {how}"
         raise TmtError(f"{len(chosen)} columns are sentences", place=file, remedy=remedy)

@@ -216,9 +216,9 @@ def _estimate(corpus: Corpus, last: Pair, read: int, share: float) -> int:
     if corpus.options.kind == "parquet":
         return max(read, round(share * sum(map(_parquet_rows, files))))
     if corpus.options.kind == "tmx":
-        return max(read, round(share * sum(_number_of(b"</tu>", file) for file in files)))
+        return max(read, round(share * sum(_occurrences(b"</tu>", file) for file in files)))
     name, _, line = last.place.rpartition(":")
-    lines = {str(file): _number_of(b"\n", file) for file in files}
+    lines = {str(file): _occurrences(b"\n", file) for file in files}
     before = list(lines).index(name)
     estimate = round(read * sum(lines.values()) / (sum(list(lines.values())[:before]) + int(line)))
     return max(read, estimate)
@@ -229,7 +229,7 @@ def _parquet_rows(file: Path) -> int:
         return int(opened.metadata.num_rows)
 
 
-def _number_of(mark: bytes, file: Path) -> int:
+def _occurrences(mark: bytes, file: Path) -> int:
     """How often these bytes occur in a file."""
     found, rest = 0, b""
     with readable(file, "reading a corpus"), open_bytes(file) as stream:

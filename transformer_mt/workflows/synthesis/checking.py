@@ -12,7 +12,7 @@ from transformer_mt.config.load import CONFIG, differences, load_config
 from transformer_mt.config.schema import Config
 from transformer_mt.data.passes import passes_of
 from transformer_mt.data.prepare import require_replaceable
-from transformer_mt.data.prepared import CorpusFile, prepared_folder
+from transformer_mt.data.prepared import CorpusFile, prepared_folder, remembered
 from transformer_mt.decoding.finding import WEIGHTS, finished_at
 from transformer_mt.decoding.interpreter import Computing
 from transformer_mt.errors import TmtError
@@ -62,7 +62,7 @@ def require_same_text(teacher: Teacher) -> None:
     """Raises TmtError if a teacher has learned from synthetic text that is not there any more. Its text must exist."""
     assert teacher.config is not None
     files = [file for one in passes_of(teacher.config.data) for file in one.corpus.files()]
-    changed = RunDirectory(teacher.run).changed_files({"corpus": [CorpusFile.of(file).model_dump() for file in files]})
+    changed = RunDirectory(teacher.run).changed_files({"corpus": remembered(files)})
     if changed:
         problem = f"this teacher was trained on other text than there is now: {', '.join(changed)}"
         raise TmtError(problem, place=teacher.run, remedy=f"Move it away, or {NEW_NAME}")
