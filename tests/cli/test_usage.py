@@ -48,6 +48,32 @@ def test_mistakes_get_a_remedy(arguments: list[str], remedy: str) -> None:
     assert remedy in done.stderr.splitlines()[-1]
 
 
+def test_ctrl_c_inside_a_callback_of_the_memory_management_ends_the_command() -> None:
+    """Python cannot raise it there: imports have many such callbacks."""
+    code = """
+import signal, time, weakref
+from transformer_mt.cli import main
+
+class Thing: pass
+
+def add_commands(first):
+    thing = Thing()
+    reference = weakref.ref(thing, lambda _: signal.raise_signal(signal.SIGINT))
+    del thing
+    last = time.monotonic() + 15
+    while time.monotonic() < last:
+        pass
+
+main.add_commands = add_commands
+main.run()
+"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(
+        command, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=20
+    )
+    assert (done.returncode, done.stderr) == (130, "tmt: interrupted\n")
+
+
 def test_two_scripts_are_installed() -> None:
     """Another package on PyPI installs a `tmt` too."""
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")

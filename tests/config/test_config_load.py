@@ -51,6 +51,25 @@ def test_a_config_with_a_temperature_is_read_again_as_it_was_saved(tmp_path: Pat
         Config.model_validate({**MINIMAL, "data": data})
 
 
+@pytest.mark.parametrize(
+    ("override", "lost"),
+    [
+        ("model={d_model: 64}", ""),  # the file has no such section
+        ("tokenizer={kind: whitespace}", ""),
+        ("training={max_epochs: 3, patience: 1}", ""),
+        ("training={patience: 1}", "max_epochs"),
+        ("data={source: de}", "target, corpus"),
+    ],
+)
+def test_a_part_of_a_section_does_not_replace_it_in_silence(file: Path, override: str, lost: str) -> None:
+    if not lost:
+        load_config(file, override)
+        return
+    with pytest.raises(TmtError, match=f"would remove {lost} of '") as caught:
+        load_config(file, override)
+    assert caught.value.place == "--set"
+
+
 def test_there_are_shipped_configs() -> None:
     assert {"files"} <= {path.stem for path in SHIPPED}
 

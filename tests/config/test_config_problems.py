@@ -256,6 +256,14 @@ def test_a_file_that_is_not_a_config(errors_of, text: str | bytes, place: str, m
     assert message in head
 
 
+@pytest.mark.parametrize("beside", ["run.json", "model.safetensors"])
+def test_an_empty_config_of_a_run_or_model_is_to_be_copied_again(tmp_path: Path, beside: str) -> None:
+    for name in ("config.yaml", beside):
+        (tmp_path / name).touch()
+    with pytest.raises(TmtError, match=f"It belongs to {beside} beside it: copy it again"):
+        load_config(tmp_path / "config.yaml")
+
+
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [

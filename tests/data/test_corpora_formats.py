@@ -102,7 +102,7 @@ def test_tmx_variants_and_units_without_a_language(tmp_path: Path) -> None:
     file = _tmx(tmp_path, both + _unit(de="nur") + _unit(de="x", en="y"))
     corpus = _corpus(kind="tmx", files=file)
     assert _sides(corpus) == [("a", "b"), ("a", "c"), ("x", "y")]
-    assert [rows[:3] for rows in corpus.skipped()] == [(file, 1, "they have no sentence in de or en")]
+    assert [rows[:3] for rows in corpus.skipped()] == [(file, 1, "no sentence in de or en")]
     assert "de (3 units)" in _error(_corpus("fr", kind="tmx", files=file)).remedy
 
 

@@ -140,6 +140,15 @@ def test_wrongly_decoded_letters_are_reported(workshop: Any, tmp_path: Path, sen
     assert [place.rpartition("/")[2] for place in remark.places] == ["a.tsv:1"]
 
 
+def test_cells_that_are_quoted_as_in_csv_are_reported(workshop: Any, tmp_path: Path, sentences: Pairs) -> None:
+    quoted = ('"Sie sagt ""ja"", oder?"', '"She says ""yes"", or?"')
+    quotations = [('"Ja!"', '"Yes!"'), ('"Ja" und "nein"', '"Yes" and "no"'), ('""', '"'), ('"A" ""B"', 'A ""B""')]
+    report = _report(workshop, {"kind": "tsv", "files": _table(tmp_path / "a.tsv", [*quotations, quoted, *sentences])})
+    (remark,) = (one for one in remarks(report) if "as in CSV" in one.text)
+    assert remark.text.startswith("1 pair in quotes")
+    assert [place.rpartition("/")[2] for place in remark.places] == ["a.tsv:5"]
+
+
 def test_the_report_shows_pairs_of_each_split_and_what_was_dropped(
     workshop: Any, tmp_path: Path, sentences: Pairs
 ) -> None:

@@ -85,6 +85,19 @@ def test_results_go_to_stdout_and_the_rest_to_stderr(numbers: Any, tmp_path: Pat
     assert max(map(len, lines)) <= max(120, len(str(tmp_path)) + 60)
 
 
+def test_lost_metrics_cost_no_scores(numbers: Any, tmp_path: Path, capfd):
+    config = numbers.file(tmp_path, max_epochs=1)
+    train(config, None, tmp_path / "run")
+    (tmp_path / "run" / "metrics.jsonl").unlink()
+    capfd.readouterr()
+    train(config, None, tmp_path / "run")
+    out, told = capfd.readouterr()
+    assert "note       the curves are not drawn: " in told
+    assert "metrics.jsonl: nothing is measured yet" in told
+    assert "plots  " not in told
+    assert "BLEU" in out
+
+
 def test_a_cosine_that_has_ended_suggests_fresh(numbers: Any, tmp_path: Path, capfd):
     train(numbers.file(tmp_path, schedule="cosine", max_epochs=1, warmup_steps=11), None, tmp_path / "run")
     told = capfd.readouterr().err
@@ -94,7 +107,7 @@ def test_a_cosine_that_has_ended_suggests_fresh(numbers: Any, tmp_path: Path, ca
     train(tmp_path / "numbers.yaml", ["training.max_epochs=2"], tmp_path / "run")
     told = capfd.readouterr().err
     assert "changed since the run started (old | new): training.max_epochs: 1 | 2" in told
-    assert "the learning rate jumps here, because its schedule now ends at another step" in told
+    assert "the learning rate of further updates jumps, because its schedule now ends at another step" in told
 
 
 def test_a_cosine_with_another_end_is_reported(numbers: Any, tmp_path: Path, capfd):
@@ -104,7 +117,7 @@ def test_a_cosine_with_another_end_is_reported(numbers: Any, tmp_path: Path, cap
     train(file, ["training.max_steps=null"], tmp_path / "run")
     told = capfd.readouterr().err
     assert "training.max_steps: 11 | None" in told
-    assert "the learning rate jumps here" in told
+    assert "the learning rate of further updates jumps" in told
 
 
 def test_a_finished_run_says_so_and_can_continue(finished: Path, run: Path, capfd):

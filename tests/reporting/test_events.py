@@ -136,6 +136,15 @@ def test_curves_are_drawn_after_a_while_and_when_asked(tmp_path: Path, monkeypat
     assert drawn[1:] == [(tmp_path / "plots", True)], "each curve also in a picture for itself, at the end only"
 
 
+def test_curves_that_cannot_be_drawn_end_no_training(tmp_path: Path, capsys):
+    (tmp_path / "plots").touch()
+    events = Events(tmp_path)
+    events.validated(ROW, [])
+    assert events.draw() is None
+    assert "note       the curves are not drawn: " in capsys.readouterr().err
+    assert (tmp_path / "train.log").read_text("utf-8").count("the curves are not drawn") == 1
+
+
 def test_a_full_disk_is_reported(tmp_path: Path, monkeypatch):
     (tmp_path / "metrics.jsonl").mkdir()
     with pytest.raises(TmtError, match=r"while writing metrics\.jsonl") as failure:

@@ -36,7 +36,7 @@ from transformer_mt.reporting.curves import Curve, compare_runs, draw_curves
 from transformer_mt.reporting.distributions import plot_data, plot_lengths, plot_scores, plot_vocabulary
 from transformer_mt.reporting.history import points, read_history
 from transformer_mt.reporting.trials import TrialCurve, draw_trials
-from transformer_mt.workflows.plot import check_picture
+from transformer_mt.workflows.plot import check_picture, plot_runs
 from transformer_mt.workflows.prepare import prepare
 
 pytestmark = pytest.mark.slow
@@ -146,6 +146,22 @@ class TestHistory:
         records = [_step(10), _step(20, None), {"event": "started"}, [1], 7, _step(30, float("nan")), _step(40, 3.0)]
         file.write_bytes(b"\xff\xfe\n\n" + _write(file, records).read_bytes())
         assert points(read_history(file), "step", "loss") == ([10, 40], [2.0, 3.0])
+
+
+class TestDamage:
+    def test_damaged_lines_are_counted_in_a_note(self, tmp_path, capsys):
+        run = _run(tmp_path, bleu=5.0)
+        whole = (run / "metrics.jsonl").read_text(encoding="utf-8")
+        (run / "metrics.jsonl").write_text(
+            f'{{"event": "st\n{whole}not JSON\n\n{whole}{{"event": "written now', "utf-8"
+        )
+        assert plot_runs([run])
+        (note,) = capsys.readouterr().err.splitlines()
+        assert note == f"tmt: {run / 'metrics.jsonl'}: 2 damaged lines left out"
+
+    def test_without_damage_there_is_no_note(self, tmp_path, capsys):
+        plot_runs([_run(tmp_path, bleu=5.0)])
+        assert capsys.readouterr().err == ""
 
 
 class TestCurves:

@@ -95,6 +95,13 @@ def test_a_missing_or_damaged_file_is_a_clear_error(tmp_path: Path, damage):
     assert caught.value.place == str(file)
 
 
+def test_a_file_that_cannot_be_opened_is_not_called_missing(tmp_path: Path):
+    (tmp_path / "model.safetensors").mkdir()
+    with pytest.raises(TmtError, match="found a folder") as caught:
+        read_weights(tmp_path / "model.safetensors")
+    assert "missing" not in str(caught.value)
+
+
 def test_a_failed_save_is_an_os_error(tmp_path: Path):
     with pytest.raises(OSError):
         save_weights(named_weights(model(1)), tmp_path / "nowhere" / "model.safetensors")

@@ -117,6 +117,10 @@ def test_settings_and_health(client: Client) -> None:
     [
         ({"q": "a"}, "'source' is missing"),
         ({"source": "en", "target": "de"}, "'q' is missing"),
+        (
+            {"q": 5, "source": "en", "target": "de"},
+            "'q' must be text; put numbers and true or false in quotes, or a list",
+        ),
         ({"q": "a", "source": "de", "target": "en"}, "en to de"),
         ({"q": "a", "source": "en", "target": "xx"}, "en to de"),
         ({"q": "a", "source": "xx", "target": "xx"}, "en to de"),

@@ -527,6 +527,7 @@ def test_code_that_the_search_cannot_copy_is_placed_and_noted(tiny_model: Path) 
     [
         ("a.docx", b"a", "unknown suffix '.docx'"),
         ("a.md.gz", b"a", "the document is compressed"),
+        ("b.md.gz", b"\x1f\x8b\x08\0\0", "the document is compressed"),
         ("a.md", b"a\n\xff", "a.md:2: the document is not UTF-8: byte 0xff"),
         ("a.txt", "안녕하세요 여러분 반갑습니다".encode("cp949"), "iconv -f CP949"),
         ("a.txt", "a".encode("utf-16"), "the document is UTF-16"),

@@ -5,11 +5,12 @@ Only typer is imported at the top, so that `tmt --help` answers at once.
 
 from __future__ import annotations
 
+import _thread
 import io
 import os
-import re
 import signal
 import sys
+import threading
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -19,7 +20,7 @@ from transformer_mt import __version__
 from transformer_mt.cli import completion
 from transformer_mt.cli.streams import set_up_streams, settle
 from transformer_mt.errors import INTERRUPTED, USER_FAULT, TmtError, from_os_error, is_out_of_memory
-from transformer_mt.reporting.program import NAMES, program_name
+from transformer_mt.reporting.program import as_called, program_name
 from transformer_mt.reporting.terminal import columns_of, painted, wrapped
 
 app = typer.Typer(
@@ -90,6 +91,7 @@ def run() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # nohup ignores it
         signal.signal(signal.SIGHUP, signal.default_int_handler)
+    sys.unraisablehook = _pass_on
     arguments = sys.argv[1:]
     set_up_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -98,6 +100,14 @@ def run() -> None:
     settle(sys.stdout)
     settle(sys.stderr)
     sys.exit(code)
+
+
+def _pass_on(failure: Any) -> None:
+    """A Ctrl-C inside a callback of Python's memory management, which cannot raise it, arrives again."""
+    if isinstance(failure.exc_value, KeyboardInterrupt):
+        threading.Timer(0.05, _thread.interrupt_main).start()  # not at once: this is still the callback
+    else:
+        sys.__unraisablehook__(failure)
 
 
 def add_commands(first: str) -> None:
@@ -168,19 +178,13 @@ def _report_usage(error: Any, arguments: list[str]) -> int:
     elif "unexpected extra argument" in message and "--data" in others:
         remedy = "Give --data before each file, or a folder with all of them:  --data a.tsv --data b.tsv"
     if remedy:
-        print(wrapped(f"  {_as_called(remedy)}", columns_of(sys.stderr)), file=sys.stderr)
+        print(wrapped(f"  {as_called(remedy, COMMANDS)}", columns_of(sys.stderr)), file=sys.stderr)
     return USER_FAULT
 
 
 def _report(message: str, code: int) -> int:
-    print(f"{painted('tmt:', 'red', sys.stderr)} {_as_called(message)}", file=sys.stderr)
+    print(f"{painted('tmt:', 'red', sys.stderr)} {as_called(message, COMMANDS)}", file=sys.stderr)
     return code
-
-
-def _as_called(text: str) -> str:
-    """The text with the commands in it as they work here: another program may own the name tmt."""
-    commands = rf"(?<![\w/.-]){NAMES[0]}(?= (?:{'|'.join(COMMANDS)}|--help)\b)"
-    return re.sub(commands, program_name(), text)
 
 
 if __name__ == "__main__":

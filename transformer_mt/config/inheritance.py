@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_mt.config.model import ModelConfig
-from transformer_mt.config.runs import RUNS
+from transformer_mt.config.runs import MODEL, RUNS
 from transformer_mt.config.yaml_source import YamlSource, read_yaml
 from transformer_mt.errors import TmtError
 
@@ -39,7 +39,7 @@ def with_inherited(source: YamlSource, run: Path | None = None, fresh: bool = Fa
         folder = Path(start)
         with suppress(RuntimeError):  # no such user: `~` is a part of the name
             folder = folder.expanduser()
-        found = _values(folder / "model") or _values(folder)
+        found = _values(folder / MODEL) or _values(folder)
         if found is None and {"kind", "source"} & set(_section(own, "tokenizer")):
             return source  # a training looks for the folder again; the config of a finished model does not need it
         if found is None:

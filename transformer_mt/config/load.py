@@ -140,6 +140,7 @@ def _apply(source: YamlSource, overrides: Iterable[str]) -> YamlSource:
     values, lines = dict(source.values), dict(source.lines)
     for override in overrides:
         wanted, value = _parse(override)
+        _require_none_lost(values, wanted, value, override)
         path = put_value(values, wanted, value, override)
         lines = {key: line for key, line in lines.items() if key[: len(path)] != path}
         for length in range(1, len(path) + 1):
@@ -167,6 +168,20 @@ def _parse(override: str) -> tuple[KeyPath, Any]:
     if len(parts) > DEEPEST:
         raise TmtError(f"'{shortened(override)}' is nested too deeply for a config", place="--set", remedy=_KEYS)
     return tuple(int(part) if part.isdecimal() and len(part) <= _DIGITS else part for part in parts), value
+
+
+def _require_none_lost(values: Mapping[str, Any], path: KeyPath, value: Any, override: str) -> None:
+    """Raises TmtError if a part of a section would replace the whole section, and its other keys would be lost."""
+    old = values.get(str(path[0])) if len(path) == 1 else None
+    if not isinstance(old, Mapping) or not isinstance(value, Mapping) or not value or "kind" in value:
+        return
+    lost = [key for key in old if key not in value]
+    if lost:
+        raise TmtError(
+            f"'{shortened(override)}' would remove {shortened(', '.join(map(str, lost)))} of '{path[0]}'",
+            place="--set",
+            remedy=f"Set single keys of it, for example:  --set {path[0]}.{next(iter(value))}=...",
+        )
 
 
 def put_value(values: dict[str, Any], path: KeyPath, value: Any, override: str) -> KeyPath:

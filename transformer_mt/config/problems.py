@@ -36,6 +36,7 @@ _WANTED = {
     "string_unicode": "must be text; \\ud800 to \\udfff are halves of characters",
     "string_type": "must be text; put numbers and true or false in quotes",
     "tuple_type": "must be a list",
+    "list_type": "must be a list",
     "too_short": "must not be empty",
     "too_long": "must have at most {max_length} values",
     "dict_type": "must be a mapping of keys",

@@ -1,7 +1,10 @@
-"""Where the runs are. Importing this file takes no time."""
+"""Where the runs are, and names of files in a run. Importing this file takes no time."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 RUNS = Path("runs")
+FACTS, METRICS = "run.json", "metrics.jsonl"  # in the folder of a run
+MODEL = "model"  # in it: the folder of the final model
+WEIGHTS = "model.safetensors"  # in the folder of a model, and of a checkpoint

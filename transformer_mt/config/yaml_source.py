@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from transformer_mt.config.runs import FACTS, WEIGHTS
 from transformer_mt.errors import TmtError, at, checked_path, number_of
 
 KeyPath = tuple[str | int, ...]
@@ -22,6 +23,7 @@ COMMAND_LINE = "--set"  # its file
 _MOST_KEYS = 10_000  # a few nested aliases can make billions
 _LARGEST = 1 << 20  # bytes of a config; the longest that the program writes has 10,000
 DEEPEST = 50  # sections inside each other; a config needs six
+_START_FROM = "Start from a commented config:  tmt init files"
 _MOST_DIGITS = 1_000  # of a number
 _MOST_PROBLEMS = 20
 _LONGEST_SHOWN = 80  # characters of a name or a value in a message
@@ -119,11 +121,9 @@ def read_yaml(file: str | Path) -> YamlSource:
         repeated = "\n".join(shown_problems(problems))
         raise TmtError(repeated, remedy="Remove one of each two; otherwise only the second would count.")
     if not isinstance(values, dict):
-        raise NoKeysError(
-            "not a config: the file has no keys",
-            place=file,
-            remedy="Start from a commented config:  tmt init files",
-        )
+        belongs = next((name for name in (FACTS, WEIGHTS) if Path(file).with_name(name).exists()), None)
+        remedy = f"It belongs to {belongs} beside it: copy it again." if belongs else _START_FROM
+        raise NoKeysError("not a config: the file has no keys", place=file, remedy=remedy)
     return YamlSource(str(file), values, lines)
 
 

@@ -98,7 +98,7 @@ class TextCorpus(FilesCorpus):
 
     def _skip_packed(self, names: Sequence[str], place: Path) -> None:
         if names:
-            reason = f"their compression is not supported: {listed(names)}"
+            reason = f"this compression is not supported: {listed(names)}"
             remedy = "Unpack them, or pack them with gzip, xz or zstd."
             self.skip(SkippedRows(str(place), len(names), reason, remedy, what="file"))
 

@@ -42,8 +42,8 @@ class TmxCorpus(FilesCorpus):
         (file,) = files
         check_head(file)
         seen: Counter[str] = Counter()
-        incomplete, n_pairs, reason = 0, 0, f"they have no sentence in {self.source} or {self.target}"
-        oversized, too_many = 0, f"their variants make more than {MOST_PAIRS:,} pairs"
+        incomplete, n_pairs, reason = 0, 0, f"no sentence in {self.source} or {self.target}"
+        oversized, too_many = 0, f"more than {MOST_PAIRS:,} pairs in one"
         for line, variants in read_units(file):
             seen.update(one for one in variants if one in seen or len(seen) < MOST_LANGUAGES)
             sources, targets = variants.get(self.source), variants.get(self.target)

@@ -28,7 +28,7 @@ from transformer_mt.text.cleaning import fault_of_pair
 
 SHARD = 20_000  # most pairs of a shard
 SEVERAL = 4  # whole files; fewer are read here, and their pairs are sent to the workers
-LANGUAGE, DECODED = "language", "decoded"  # a rule that drops pairs, and a kind of outlier
+LANGUAGE, DECODED, QUOTED = "language", "decoded", "quoted"  # a rule that drops pairs, and kinds of outliers
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,10 @@ class Cleaner:
             counts.changed.update(sorted(changed.get(row, set()) | changed_too.get(row, set())))
         cleaned = raw._replace(sources=sources, targets=targets)
         dropped = self._drop(cleaned, counts)
-        for row in sorted((batches[0].wrongly_decoded() | batches[1].wrongly_decoded()) - dropped):
-            counts.outliers[DECODED] += 1
-            counts.places[DECODED] = [*counts.places.get(DECODED, ()), raw.place(row)][:PLACES]
+        for kind, unusual in ((DECODED, Batch.wrongly_decoded), (QUOTED, Batch.quoted_as_csv)):
+            for row in sorted((unusual(batches[0]) | unusual(batches[1])) - dropped):
+                counts.outliers[kind] += 1
+                counts.places[kind] = [*counts.places.get(kind, ()), raw.place(row)][:PLACES]
         rows = [row for row in range(len(sources)) if row not in dropped] if dropped else range(len(sources))
         counts.kept = len(rows)
         raws = tuple(

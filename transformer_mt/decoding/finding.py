@@ -6,11 +6,9 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from transformer_mt.config.runs import RUNS as RUNS
+from transformer_mt.config.runs import FACTS, METRICS, MODEL, RUNS, WEIGHTS
 from transformer_mt.errors import TmtError
 from transformer_mt.files.replace import recover
-
-WEIGHTS = "model.safetensors"
 
 
 def find_model(given: Path | None) -> Path:
@@ -20,7 +18,7 @@ def find_model(given: Path | None) -> Path:
     """
     if given is None:
         return newest_model()
-    recover(given / "model")
+    recover(given / MODEL)
     recover(given)
     if not given.exists():
         raise TmtError(
@@ -30,7 +28,7 @@ def find_model(given: Path | None) -> Path:
         )
     if (given / WEIGHTS).exists():
         return given
-    inside = given / "model"
+    inside = given / MODEL
     if not inside.is_dir() and _is_run(given):
         raise TmtError("this run has not finished, so it has no model yet", place=given, remedy=how_to_finish(given))
     return inside if inside.is_dir() else given
@@ -43,8 +41,8 @@ def newest_model() -> Path:
     none.
     """
     for run in RUNS.glob("*"):
-        recover(run / "model")
-    models = [weights.parent for weights in RUNS.glob(f"*/model/{WEIGHTS}")]
+        recover(run / MODEL)
+    models = [weights.parent for weights in RUNS.glob(f"*/{MODEL}/{WEIGHTS}")]
     if models:
         return max(sorted(models), key=lambda model: _finish_of(model.parent))
     unfinished = unfinished_runs()
@@ -59,8 +57,8 @@ def newest_model() -> Path:
 
 def unfinished_runs() -> list[Path]:
     """The runs under runs/ that have never finished, the one that was started last at the end."""
-    runs = [facts.parent for facts in RUNS.glob("*/run.json") if finished_at(facts.parent) is None]
-    return sorted(runs, key=lambda run: (run / "run.json").stat().st_mtime)
+    runs = [facts.parent for facts in RUNS.glob(f"*/{FACTS}") if finished_at(facts.parent) is None]
+    return sorted(runs, key=lambda run: (run / FACTS).stat().st_mtime)
 
 
 def how_to_finish(run: Path) -> str:
@@ -85,18 +83,18 @@ def _finish_of(run: Path) -> tuple[bool, float, bool]:
     """What orders the models of runs: unfinished runs first, then by time; a copy before the run it was copied from."""
     finished, name = _recorded_finish(run)
     if finished is None and not _is_run(run):  # a model without a record
-        finished = (run / "model" / WEIGHTS).stat().st_mtime
+        finished = (run / MODEL / WEIGHTS).stat().st_mtime
     return finished is not None, finished or 0.0, name == run.name
 
 
 def _recorded_finish(run: Path) -> tuple[float | None, str]:
     """When the training ended, and the name that the folder had then."""
     with suppress(OSError, ValueError, TypeError, KeyError):
-        for start in reversed(json.loads((run / "run.json").read_text(encoding="utf-8"))):
+        for start in reversed(json.loads((run / FACTS).read_text(encoding="utf-8"))):
             if "finished" in start:
                 return float(start["finished"]["time"]), str(start["finished"]["run"])
     times: dict[int, float] = {}  # by step: a finished run that is started again says so again
-    with suppress(OSError), (run / "metrics.jsonl").open(encoding="utf-8", errors="replace") as lines:
+    with suppress(OSError), (run / METRICS).open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
             if '"finished"' in line:
                 with suppress(ValueError, TypeError, KeyError):
@@ -106,4 +104,4 @@ def _recorded_finish(run: Path) -> tuple[float | None, str]:
 
 
 def _is_run(folder: Path) -> bool:
-    return any((folder / name).exists() for name in ("run.json", "metrics.jsonl"))
+    return any((folder / name).exists() for name in (FACTS, METRICS))

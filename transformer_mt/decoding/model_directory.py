@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from transformer_mt.config.load import CONFIG, SCORES, dump_config, load_config
+from transformer_mt.config.runs import WEIGHTS
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError
 from transformer_mt.files.checksum import sha256_of
@@ -46,7 +47,7 @@ from transformer_mt.text.codec import (
     tokenizers_digest,
 )
 
-WEIGHTS, TRAINED_ON = "model.safetensors", "trained_on.safetensors"
+TRAINED_ON = "trained_on.safetensors"
 _CHECKSUMS = "sha256"  # one entry in the file of the weights, because safetensors writes several in a random order
 _TENSORS = "tensors"  # in place of a file's name: of the weights
 _SPARE = 8  # `_most_numbers` of a real model is about two to four times what it has
@@ -83,7 +84,7 @@ def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> Mo
                 remedy="Name the model that it was made from; `tmt translate` and `tmt score` take both.",
             )
         raise TmtError(
-            "not a model directory: config.yaml or model.safetensors is missing",
+            f"not a model directory: {CONFIG} or {WEIGHTS} is missing",
             place=folder,
             remedy="Give the `model` folder of a finished run, such as runs/NAME/model.",
         )

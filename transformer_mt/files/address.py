@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from transformer_mt.errors import TmtError, reason, without_credentials
 from transformer_mt.files.folder import is_hidden
-from transformer_mt.files.receiving import DEFAULT_RETRIES, RetryPolicy
+from transformer_mt.files.receiving import DEFAULT_RETRIES
 
 Result = TypeVar("Result")
 _PROTOCOL = r"[a-zA-Z][a-zA-Z0-9+.-]+"  # the letter of a disk is shorter
@@ -246,13 +246,12 @@ def _http_options() -> dict[str, Any]:
     }
 
 
-def patiently(file: Address, do: Callable[[], Result], policy: RetryPolicy | None = None) -> Result:
+def patiently(file: Address, do: Callable[[], Result]) -> Result:
     """What `do` returns. If it fails and may not fail again, it is tried again after a pause.
 
     Raises TmtError if there is no such file, reading it is not allowed, or all tries have failed.
     """
-    policy = policy or retries
-    for failures in range(1, policy.tries + 1):
+    for failures in range(1, retries.tries + 1):
         try:
             return do()
         except TmtError:
@@ -261,10 +260,10 @@ def patiently(file: Address, do: Callable[[], Result], policy: RetryPolicy | Non
             final = _final(file, error)
             if final is not None:
                 raise final from None
-            if failures == policy.tries:
+            if failures == retries.tries:
                 remedy = "Check the address and the connection, and run the same command again. Nothing was changed."
                 raise TmtError(f"{_said(error)}; gave up after {failures} tries", place=file, remedy=remedy) from None
-            seconds = policy.pause * 2 ** (failures - 1)
+            seconds = retries.pause * 2 ** (failures - 1)
             print(f"{file}: {without_credentials(_said(error))}; trying again in {seconds:g} s", file=sys.stderr)
         time.sleep(seconds)
     raise AssertionError("a policy has at least one try")

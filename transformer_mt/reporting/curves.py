@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from transformer_mt.config.load import CONFIG, load_config
-from transformer_mt.errors import TmtError
+from transformer_mt.config.runs import METRICS
+from transformer_mt.errors import TmtError, number_of
 from transformer_mt.reporting.canvas import COLORS, PLAIN, Theme, canvas, drawable, fitted
-from transformer_mt.reporting.history import Record, points, read_history
+from transformer_mt.reporting.history import Record, damaged_lines, points, read_history
+from transformer_mt.reporting.notes import note
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-METRICS, PLOTS = "metrics.jsonl", "plots"  # in the folder of a run
+PLOTS = "plots"  # in the folder of a run
 _INCHES = (9.0, 4.6)
 _FEW = 60  # up to this number of points, each gets a dot
 _LOSS, _BLEU = "Loss (nats per token)", "BLEU of the validation set, greedy search"
@@ -119,7 +121,10 @@ def _tokens_of(run: Path) -> dict[str, Any] | None:
 def _metrics_of(run: Path) -> Path:
     if not run.is_dir():
         raise TmtError("no such run folder", place=run, remedy="Check the path; `ls runs` lists your runs.")
-    return run / METRICS
+    file = run / METRICS
+    if lines := damaged_lines(file):  # one for each time that the run was killed while it wrote
+        note(f"{file}: {number_of(lines, 'damaged line')} left out")
+    return file
 
 
 def _measured(metrics_file: Path) -> list[Record]:

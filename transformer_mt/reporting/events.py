@@ -14,10 +14,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from transformer_mt.config.runs import METRICS
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.reporting.bars import bar, is_watched
-from transformer_mt.reporting.curves import METRICS, PLOTS, draw_curves
+from transformer_mt.reporting.curves import PLOTS, draw_curves
 from transformer_mt.reporting.table import sample_line, table_head, table_row
 from transformer_mt.reporting.terminal import columns_of, painted, wrapped
 from transformer_mt.reporting.tracking import Tracking
@@ -161,15 +162,19 @@ class Events:
             self.draw(apart=False)
         self._shown = time.monotonic()
 
-    def draw(self, apart: bool = True) -> Path:
-        """Draw the curves of the whole run; return their folder. apart: see `draw_curves`.
+    def draw(self, apart: bool = True) -> Path | None:
+        """Draw the curves of the whole run; return their folder. None, with a note, if that is not possible.
 
-        Raises TmtError if the disk refuses.
+        A picture can be drawn again, so it ends no training. apart: see `draw_curves`.
         """
         folder = self.folder / PLOTS
-        draw_curves(self.folder / METRICS, folder, apart=apart)
         self._drawn = time.monotonic()
-        return folder
+        try:
+            draw_curves(self.folder / METRICS, folder, apart=apart)
+            return folder
+        except TmtError as error:
+            self._say_problem(f"the curves are not drawn: {error.place}: {error.message}")
+            return None
 
     def close(self) -> None:
         """Remove the progress bar, and end the files of TensorBoard and the run of a tracker."""

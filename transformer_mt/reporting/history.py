@@ -23,11 +23,20 @@ def read_history(file: Path) -> list[Record]:
     A line that is not a record is skipped: the last line of a killed run may be incomplete.
     Raises TmtError if there is no such file.
     """
+    return _history(file).records()
+
+
+def damaged_lines(file: Path) -> int:
+    """How many lines `read_history` skips because they are damaged. Raises as it does."""
+    return _history(file).damaged
+
+
+def _history(file: Path) -> History:
     if not file.is_file():
         raise TmtError("no metrics here", place=file, remedy="Give the folder of a run, such as runs/NAME.")
     history = History()
     history.add(file.read_bytes())
-    return history.records()
+    return history
 
 
 class History:
@@ -35,13 +44,16 @@ class History:
 
     def __init__(self) -> None:
         self._kept: list[Record] = []
+        self.damaged = 0  # lines that are not JSON, besides the last, which may still be written
 
     def add(self, lines: bytes) -> None:
         """Add whole lines; those that are not records are skipped."""
-        for line in lines.decode("utf-8", errors="replace").split("\n"):
+        whole = lines.decode("utf-8", errors="replace").split("\n")
+        for place, line in enumerate(whole, start=1):
             try:
                 record = json.loads(line)
             except (ValueError, RecursionError):
+                self.damaged += place < len(whole) and bool(line.strip())
                 continue
             if not _is_record(record):
                 continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from collections.abc import Iterable
 
 NAMES = ("tmt", "transformer-mt")  # the scripts that an installation makes
 
@@ -16,6 +17,12 @@ def program_name() -> str:
         return "python -m transformer_mt"
     name = re.sub(r"(-script\.pyw?|\.exe)$", "", name, flags=re.IGNORECASE)
     return name if name in NAMES else NAMES[0]
+
+
+def as_called(text: str, commands: Iterable[str]) -> str:
+    """The text with the commands in it as they work here: another program may own the name tmt."""
+    pattern = rf"(?<![\w/.-]){NAMES[0]}(?= (?:{'|'.join(commands)}|--help)\b)"
+    return re.sub(pattern, program_name(), text)
 
 
 def quoted(path: object) -> str:

@@ -51,6 +51,7 @@ def read_weights(file: Path) -> dict[str, Tensor]:
 def read_shapes(file: Path) -> dict[str, list[int]]:
     """The shapes of the tensors of a safetensors file, of which only the header is read. Raises as `read_weights`."""
     try:
+        file.open("rb").close()  # safetensors says of every file that it cannot open that there is none
         with safe_open(file, "pt") as opened:
             shapes = {name: list(opened.get_slice(name).get_shape()) for name in opened.keys()}  # noqa: SIM118
     except FileNotFoundError:

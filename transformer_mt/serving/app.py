@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from transformer_mt.decoding.finding import RUNS
+from transformer_mt.config.runs import RUNS
 from transformer_mt.serving import inside, libretranslate, reference, runs, translate_v1
 from transformer_mt.serving.answers import error_response
 from transformer_mt.serving.keys import Keys

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
@@ -93,19 +93,25 @@ def validated(values: Any, wanted: type[Wanted], are_strings: bool = False) -> W
     try:
         return wanted.model_validate_strings(values, strict=False) if are_strings else wanted.model_validate(values)
     except ValidationError as error:
-        found = dict.fromkeys(_sentences(error))
-        raise RequestError(400, "; ".join([*found][:_SHOWN])) from None
+        raise RequestError(400, "; ".join(_sentences(error)[:_SHOWN])) from None
 
 
-def _sentences(error: ValidationError) -> Iterable[str]:
+def _sentences(error: ValidationError) -> list[str]:
+    """A sentence for each key. If a value may have several types, its sentence names all of them."""
+    found: dict[str, dict[str, None]] = {}
     for item in error.errors(include_url=False):
         name = str(item["loc"][0])[:40] if item["loc"] else "the body"
         if item["type"] == "missing":
-            yield f"'{name}' is missing"
+            problem = f"'{name}' is missing"
         elif item["type"] == "extra_forbidden":
-            yield f"unknown key '{name}'"
+            problem = f"unknown key '{name}'"
         else:
-            yield f"'{name}' {wanted_value(item)}"
+            problem = f"'{name}' {wanted_value(item)}"
+        found.setdefault(name, {})[problem] = None
+    return [
+        ", or ".join([first, *(one.removeprefix(f"'{name}' must be ") for one in others)])
+        for name, (first, *others) in found.items()
+    ]
 
 
 def _content_type(request: Request) -> str:

@@ -21,8 +21,8 @@ from starlette.routing import Route
 from typing_extensions import TypedDict
 
 from transformer_mt.config.load import CONFIG, load_config
+from transformer_mt.config.runs import METRICS
 from transformer_mt.errors import TmtError
-from transformer_mt.reporting.curves import METRICS
 from transformer_mt.reporting.history import Follower, Record, points
 from transformer_mt.serving.answers import json_response
 from transformer_mt.serving.limits import RequestError

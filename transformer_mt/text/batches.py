@@ -25,6 +25,7 @@ from transformer_mt.text.cleaning import (
     PairKeys,
     clean_text,
     not_words,
+    quoted_as_csv,
     wrongly_decoded,
 )
 
@@ -67,6 +68,12 @@ class Batch:
         pairs = ((self._flags[:-1] & _START) != 0) & ((self._flags[1:] & _AFTER) != 0)
         rows = self._rows(pairs | ((self._flags[:-1] & _LOST) != 0))
         return {row for row in rows if wrongly_decoded(self.lines[row])}
+
+    def quoted_as_csv(self) -> set[int]:
+        """The rows for which `cleaning.quoted_as_csv` is true."""
+        if '""' not in self._joined:
+            return set()
+        return {row for row, line in enumerate(self.lines) if quoted_as_csv(line)}
 
     def clean(self, rules: CleaningConfig, language: str) -> tuple[list[str], dict[int, set[str]]]:
         """`clean_text` of each line, and the names of the rules that changed it, by row."""

@@ -114,6 +114,11 @@ def wrongly_decoded(text: str) -> bool:
     return not text.isascii() and _WRONGLY_DECODED.search(text) is not None
 
 
+def quoted_as_csv(text: str) -> bool:
+    """Whether it is a cell of a CSV file as it stands there: in quotes, with each quote inside written twice."""
+    return text[:1] == text[-1:] == '"' and '""' in text[1:-1] and '"' not in text[1:-1].replace('""', "")
+
+
 class PairKeys(NamedTuple):
     """Hashes of 8 bytes.
 

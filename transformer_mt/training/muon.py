@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from transformer_mt.runtime.device import multiplies_bfloat16
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of the polynomial a x + b x^3 + c x^5, tuned for a large slope at 0
+MOMENTUM = 0.95
 ITERATIONS = 5  # all but very small singular values are then roughly between 0.7 and 1.2, which works as well as 1
 MATCHING_ADAM = 0.2  # root mean square of an Adam update at learning rate 1 (Liu et al. 2025, arXiv:2502.16982)
 
@@ -28,10 +29,8 @@ class Muon(torch.optim.Optimizer):
     matrices: the number of matrices of one shape that are stacked in each weight
     """
 
-    def __init__(
-        self, matrices: Mapping[nn.Parameter, int], lr: float, weight_decay: float = 0.0, momentum: float = 0.95
-    ) -> None:
-        super().__init__(list(matrices), {"lr": lr, "weight_decay": weight_decay, "momentum": momentum})
+    def __init__(self, matrices: Mapping[nn.Parameter, int], lr: float, weight_decay: float = 0.0) -> None:
+        super().__init__(list(matrices), {"lr": lr, "weight_decay": weight_decay})
         self._stacked: dict[Any, int] = dict(matrices)
 
     @torch.no_grad()
@@ -44,7 +43,7 @@ class Muon(torch.optim.Optimizer):
                     rows, columns = parameter.shape
                     by_shape[rows // self._stacked[parameter], columns].append(parameter)
             for shape, parameters in by_shape.items():
-                momenta = self._momenta(parameters, group["momentum"])
+                momenta = self._momenta(parameters)
                 updates = orthogonalised(torch.cat([one.view(-1, *shape) for one in momenta]))
                 parts = updates.split([self._stacked[parameter] for parameter in parameters])
                 length = group["lr"] * MATCHING_ADAM * math.sqrt(max(shape))  # of the step in each direction
@@ -52,7 +51,7 @@ class Muon(torch.optim.Optimizer):
                     torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
                 torch._foreach_add_(parameters, [part_PRC.flatten(0, 1) for part_PRC in parts], alpha=-length)
 
-    def _momenta(self, parameters: list[Tensor], momentum: float) -> list[Tensor]:
+    def _momenta(self, parameters: list[Tensor]) -> list[Tensor]:
         """Nesterov momentum of each parameter: the latest gradient has more weight in it than in the running mean."""
         gradients, means = [], []
         for parameter in parameters:
@@ -62,8 +61,8 @@ class Muon(torch.optim.Optimizer):
                 state["momentum_buffer"] = torch.zeros_like(gradient)
             gradients.append(gradient)
             means.append(state["momentum_buffer"])
-        torch._foreach_lerp_(means, gradients, 1 - momentum)
-        return list(torch._foreach_lerp(gradients, means, momentum))
+        torch._foreach_lerp_(means, gradients, 1 - MOMENTUM)
+        return list(torch._foreach_lerp(gradients, means, MOMENTUM))
 
 
 def orthogonalised(matrices_MRC: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from transformer_mt.config.credentials import without_credentials_in
 from transformer_mt.config.load import CONFIG, differences, dump_config, load_config
+from transformer_mt.config.runs import FACTS, MODEL
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.lock import HeldError, lock
@@ -22,7 +23,7 @@ from transformer_mt.training.checkpoint import Checkpoints
 from transformer_mt.training.ending import Candidate
 from transformer_mt.training.run_facts import changed_files
 
-FACTS, MODEL, STEPS = "run.json", "model", ".steps"
+STEPS = ".steps"
 SETTINGS = "config"  # in run.json
 IN_PYTHON, FRESH = " (in Python: run_dir)", "--fresh (in Python: fresh=True)"
 # Keys that may change when a run continues: when it ends, what it saves and shows, and where it runs.
@@ -90,7 +91,7 @@ class FinalModel(NamedTuple):
 
 
 class RunDirectory:
-    """runs/NAME: config.yaml, run.json, checkpoints/, metrics.jsonl, train.log, plots/, model/."""
+    """runs/NAME: config.yaml, run.json, checkpoints/, metrics.jsonl, train.log, plots/, model/, parent/."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.model = folder, folder / MODEL

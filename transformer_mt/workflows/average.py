@@ -9,11 +9,11 @@ from pathlib import Path
 from torch import Tensor
 
 from transformer_mt.config.load import CONFIG, load_config
+from transformer_mt.config.runs import WEIGHTS
 from transformer_mt.config.schema import Config
 from transformer_mt.data.parent import hashes_for_model
 from transformer_mt.data.prepared import Prepared, open_prepared
 from transformer_mt.decoding.model_directory import (
-    WEIGHTS,
     read_model_weights,
     require_saved_tokenizers,
     save_model_directory,

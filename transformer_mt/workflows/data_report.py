@@ -12,7 +12,7 @@ from transformer_mt.corpora.base import WHOLE
 from transformer_mt.corpora.tables import listed
 from transformer_mt.data.doctor import DataReport, LanguageFigures, Outliers, PairCounts
 from transformer_mt.data.languages import MOST
-from transformer_mt.data.reading import DECODED
+from transformer_mt.data.reading import DECODED, QUOTED
 from transformer_mt.data.selection import DROPPED_LEAKS, OTHER, key_of
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
 from transformer_mt.errors import number_of
@@ -203,6 +203,12 @@ def _outliers(outliers: Mapping[str, Outliers]) -> Iterator[Remark]:
         if kind == DECODED:
             text = f"{number_of(outlier.pairs, 'pair')} with letters that were decoded wrongly, such as Ã¤ for ä: kept"
             yield Remark(text, "Convert the file again from its original, with the right encoding.", outlier.places)
+        elif kind == QUOTED:
+            text = (
+                f'{number_of(outlier.pairs, "pair")} in quotes as in CSV files, such as "say ""yes""": kept as they are'
+            )
+            remedy = r'If a program wrote the file as CSV, set in its data.corpus:  kind: csv   delimiter: "\t"'
+            yield Remark(text, remedy, outlier.places)
         else:
             yield Remark(f"{number_of(outlier.pairs, 'training pair')} {OUTLIERS[kind]}", "", outlier.places)
 

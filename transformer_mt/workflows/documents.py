@@ -61,9 +61,11 @@ def translate_document(
     """
     if isinstance(document, str) and "\n" not in document and _is_file(document):
         note(f'the text "{document}" is translated; for the file of this name give Path("{document}")')
-    whole = _text_of(document) if isinstance(document, Path) else checked_text(document, "document", _NO_DOCUMENT)
-    _require_no_zero("\0" in whole, "text", "document")
+    if not isinstance(document, Path):
+        document = checked_text(document, "document", _NO_DOCUMENT)
+        _require_no_zero("\0" in document, "text", "document")
     form = format_of(document, format)
+    whole = _text_of(document) if isinstance(document, Path) else document
     if isinstance(translator, (str, Path)):
         translator = load_model(find_models([path_of(translator)]))
     elif not callable(getattr(translator, "translate", None)):

@@ -30,6 +30,7 @@ from transformer_mt.model.transformer import Transformer
 from transformer_mt.workflows.models import find_models
 
 PARTS = ("source_embedding", "target_embedding", "encoder", "decoder", "generator")
+_EXAMPLE_LENGTHS = 7, 5  # of source and target
 SOURCE_SIDE = ("source_embedding", "encoder")
 
 LETTERS_OF_PARAMETERS = {
@@ -190,11 +191,11 @@ def positional_encodings(model: Transformer, most: int) -> Tensor | None:
     return table_PD.float().cpu()
 
 
-def example_batch(model: Transformer, sentences: int = 2, source: int = 7, target: int = 5) -> tuple[Tensor, Tensor]:
-    """A batch of ids with different sizes, source_BS and target_BT, on the device of the model."""
-    longest = model.max_positions or max(source, target)
+def example_batch(model: Transformer) -> tuple[Tensor, Tensor]:
+    """Ids of two sentences, source_BS and target_BT of different lengths, on the device of the model."""
+    longest = model.max_positions or max(_EXAMPLE_LENGTHS)
     device = model.generator.weight.device
-    sizes = ((sentences, min(length, longest)) for length in (source, target))
+    sizes = ((2, min(length, longest)) for length in _EXAMPLE_LENGTHS)
     source_BS, target_BT = (torch.zeros(size, dtype=torch.int64, device=device) for size in sizes)
     return source_BS, target_BT
 

@@ -12,6 +12,7 @@ from transformer_mt.config.choices import chosen
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.load import CONFIG, load_config
 from transformer_mt.config.problems import plain, value_problem
+from transformer_mt.config.runs import FACTS
 from transformer_mt.config.schema import Config
 from transformer_mt.decoding.finding import find_model, finished_at, unfinished_runs
 from transformer_mt.decoding.searches.base import make_search, option_of
@@ -37,7 +38,7 @@ def default_model() -> Path:
 
 
 def _started(run: Path) -> float:
-    return (run / "run.json").stat().st_mtime
+    return (run / FACTS).stat().st_mtime
 
 
 def config_of_model(folder: Path) -> Config:

@@ -8,11 +8,11 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from transformer_mt.config.runs import WEIGHTS
 from transformer_mt.config.schema import Config
 from transformer_mt.data.parent import Parent
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
 from transformer_mt.decoding.model_directory import (
-    WEIGHTS,
     read_model_weights,
     require_weights_fit,
     vocabularies_digest,

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from transformer_mt.config.load import ConfigLike, config_of
+from transformer_mt.config.runs import MODEL, WEIGHTS
 from transformer_mt.config.schema import Config
 from transformer_mt.corpora.base import WHOLE
 from transformer_mt.data.prepared import Prepared
-from transformer_mt.decoding.finding import WEIGHTS, finished_at
+from transformer_mt.decoding.finding import finished_at
 from transformer_mt.errors import INTERRUPTED, TmtError, number_of
 from transformer_mt.files.lock import HeldError, lock
 from transformer_mt.files.replace import recover, replace_text
@@ -207,11 +208,11 @@ class _Synthesis:
         """Train a teacher, or go on with its training; a finished one stays as it is."""
 
         def is_finished() -> bool:
-            recover(teacher.run / "model")
+            recover(teacher.run / MODEL)
             require_own_teacher(teacher)  # another process may have trained it since the check
             if teacher.is_augmented:
                 require_same_text(teacher)
-            return finished_at(teacher.run) is not None and (teacher.run / "model" / WEIGHTS).exists()
+            return finished_at(teacher.run) is not None and (teacher.run / MODEL / WEIGHTS).exists()
 
         def config() -> Config:
             assert teacher.config is not None

@@ -15,19 +15,18 @@ import numpy  # noqa: F401 (PyTorch would import it too, but lose a Ctrl-C while
 from torch import Tensor
 
 from transformer_mt.config.load import ConfigLike
+from transformer_mt.config.runs import RUNS, WEIGHTS
 from transformer_mt.config.schema import Config
 from transformer_mt.data.batching import Batches
 from transformer_mt.data.parent import Parent, hashes_for_model
 from transformer_mt.data.prepared import Prepared
-from transformer_mt.decoding.finding import RUNS
-from transformer_mt.decoding.model_directory import WEIGHTS, save_model_directory
+from transformer_mt.decoding.model_directory import save_model_directory
 from transformer_mt.decoding.searches.base import search_name
 from transformer_mt.errors import TmtError, is_out_of_memory
 from transformer_mt.evaluation.report import Report
 from transformer_mt.files.lines import path_of
 from transformer_mt.kernels.build import build_model
 from transformer_mt.model.transformer import Transformer
-from transformer_mt.reporting.curves import PLOTS
 from transformer_mt.reporting.events import Events
 from transformer_mt.reporting.program import program_name, quoted
 from transformer_mt.reporting.table import duration
@@ -185,7 +184,7 @@ def _open(run: RunDirectory, config: Config, facts: dict[str, Any], fresh: bool,
     end = ends_with(config.training)
     ends = (f"training.{end}:", "training.max_steps:")  # if max_steps was removed, max_epochs may now be the end
     if end and any(line.startswith(ends) for line in changed):
-        notes.append("the learning rate jumps here, because its schedule now ends at another step")
+        notes.append("the learning rate of further updates jumps, because its schedule now ends at another step")
     return notes
 
 
@@ -362,10 +361,10 @@ class TrainingJob:
         kept = ", made by `tmt average` and kept" if final.by == "average" else ""
         why = f", {final.why}" if final.why else ""
         events.say(f"model      {run.model} ({final.made_of}{kept}{why})")
-        events.say(f"plots      {run.folder / PLOTS}")
+        if (plots := events.draw()) is not None:
+            events.say(f"plots      {plots}")
         events.say(f"next       {program_name()} translate --model {quoted(run.folder)}")
         events.say(f"           {how_to_train_on(state, self.config.training)}")
-        events.draw()
         reached = {"step": state.step, "reason": state.stopped, "seconds": round(state.seconds, 1)}
         events.record("finished", **reached, averaged=final.steps, shipped=final.to_json())
         search = search_name(self.config.decoding)

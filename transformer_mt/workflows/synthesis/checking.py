@@ -9,16 +9,17 @@ from typing import Any
 
 from transformer_mt.config.credentials import without_credentials_in
 from transformer_mt.config.load import CONFIG, differences, load_config
+from transformer_mt.config.runs import FACTS, WEIGHTS
 from transformer_mt.config.schema import Config
 from transformer_mt.data.passes import passes_of
 from transformer_mt.data.prepare import require_replaceable
 from transformer_mt.data.prepared import CorpusFile, prepared_folder, remembered
-from transformer_mt.decoding.finding import WEIGHTS, finished_at
+from transformer_mt.decoding.finding import finished_at
 from transformer_mt.decoding.interpreter import Computing
 from transformer_mt.errors import TmtError
 from transformer_mt.files.opening import archive_of
 from transformer_mt.files.replace import replace_text
-from transformer_mt.training.run_directory import FACTS, RunDirectory
+from transformer_mt.training.run_directory import RunDirectory
 from transformer_mt.workflows.engines import load_translator
 from transformer_mt.workflows.parents import KEPT, checksum_of_parent, parent_of
 from transformer_mt.workflows.synthesis.plan import Plan, Teacher
