@@ -77,6 +77,12 @@ def test_a_first_letter_may_be_upper_case_where_a_sentence_begins() -> None:
         assert ("Klein", "tiny") not in found(line, klein="tiny"), line
 
 
+def test_at_the_beginning_of_a_sentence_a_term_in_its_own_case_comes_first() -> None:
+    rows = [("turkey", "Truthahn"), ("Turkey", "Türkei")]
+    for entries in (dict(rows), dict(reversed(rows))):
+        assert found("Turkey eats turkey.", **entries) == [("Turkey", "Türkei"), ("turkey", "Truthahn")]
+
+
 def test_any_white_space_may_stand_between_the_words_of_a_term() -> None:
     entries = {"rote Katze": "ginger", "Katze": "feline"}
     for space in ("  ", "\u00a0", "\t", "\n "):

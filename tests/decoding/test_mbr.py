@@ -13,6 +13,11 @@ SAMPLES = ["the cat sat on the mat", "the cat sat on a mat", "a cat sat on the m
 
 
 @pytest.mark.parametrize("utility", ["chrf", "bleu"])
+def test_empty_texts_are_like_each_other(utility: str) -> None:
+    assert consensus(["", "", "x"], utility)[0] == ("", pytest.approx(200 / 3))
+
+
+@pytest.mark.parametrize("utility", ["chrf", "bleu"])
 def test_the_consensus_wins_and_the_outlier_loses(utility: str) -> None:
     ranked = consensus(SAMPLES, utility)
     assert ranked[0][0] == "the cat sat on the mat"

@@ -56,6 +56,12 @@ def test_of_equally_good_ones_the_longer_is_better():
     assert [one.line for one in best] == [2, 1]
 
 
+def test_an_empty_translation_of_an_empty_reference_is_not_among_the_worst():
+    best, worst = best_and_worst(["", "ein Satz"], ["", "ein Fehler"])
+    assert ([one.line for one in best], [one.line for one in worst]) == ([1], [2])
+    assert best[0].chrf == 100.0
+
+
 def test_length_ratio():
     assert length_ratio([["a", "b"], ["c"]], [["a"], ["b"]]) == 1.5
     assert length_ratio([["a"]], [[]]) == 0.0

@@ -93,10 +93,11 @@ class Glossary:
         return [span.term for span in self.spans(line)]
 
     def spans(self, line: str) -> list[Span]:
-        """Terms at their places in a line: addresses and placeholders, then the longest entries, then numbers.
+        """Terms at their places in a line: addresses and placeholders, then entries, then numbers.
 
-        An entry matches whole words, also if the line writes its letters decomposed (NFD), as macOS does. Korean
-        particles may follow an entry that ends in Hangul or a Latin letter.
+        Entries are found from left to right; of those that start at the same place, the longest. They match whole
+        words, also if the line writes its letters decomposed (NFD), as macOS does. Korean particles may follow an entry
+        that ends in Hangul or a Latin letter.
         """
         text, places = _composed(line)
         taken: list[tuple[int, int, str | None]] = []  # sorted, and none overlaps another
@@ -120,11 +121,15 @@ class Glossary:
             # A term of several words has the whole word; a Korean term may be the beginning of a word.
             lengths = [*self._lengths.get(word.lower(), ()), *range(min(len(word) - 1, self._longest), 0, -1)]
             ends = (start + length for length in lengths if start + length <= len(line))
-            some = ((end, term) for end in ends for term in self._by_text.get(line[start:end].lower(), ()))
+            some = ((end, term) for end in ends for term in self._like(line[start:end]))
             for end, term in some:
                 if self._same(term, line, start, end) and _ends_word(term, line, end):
                     yield start, end, self.entries[term]
                     break
+
+    def _like(self, text: str) -> list[str]:
+        """The terms with these letters in any case; the one in the same case comes first."""
+        return sorted(self._by_text.get(text.lower(), ()), key=text.__ne__)
 
     def _same(self, term: str, line: str, start: int, end: int) -> bool:
         text = line[start:end]

@@ -60,12 +60,16 @@ def best_and_worst(
     """The `count` best sentences by chrF, best first, and the `count` worst, worst first.
 
     Of equal ones, the sentence with the longer reference is better, then the earlier one. No sentence is in both lists;
-    with fewer than 2 * `count` sentences, each list has half of them.
+    with fewer than 2 * `count` sentences, each list has half of them. An empty translation of nothing has 100.
     """
     metric = make_metric("chrf")
+
+    def chrf(hypothesis: str, reference: str) -> float:
+        return 100.0 if hypothesis == reference else float(metric.sentence_score(hypothesis, [reference]).score)
+
     rows = zip(sources or [""] * len(references), references, hypotheses, strict=True)
     examples = [
-        Example(line, float(metric.sentence_score(hypothesis, [reference]).score), source, reference, hypothesis)
+        Example(line, chrf(hypothesis, reference), source, reference, hypothesis)
         for line, (source, reference, hypothesis) in enumerate(rows, start=1)
     ]
     ranked = sorted(examples, key=lambda example: (-example.chrf, -len(example.reference), example.line))

@@ -104,11 +104,18 @@ def consensus(
 
 
 def sentence_utility(name: str) -> Utility:
-    """sacreBLEU's score of a single sentence, chrf or bleu. BLEU has effective order, which short sentences need."""
+    """sacreBLEU's score of a single sentence, chrf or bleu. BLEU has effective order, which short sentences need.
+
+    Equal texts have 100, also if they are empty, for which sacreBLEU has 0.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         from sacrebleu.metrics.bleu import BLEU
         from sacrebleu.metrics.chrf import CHRF
 
     metric = CHRF() if name == "chrf" else BLEU(effective_order=True)
-    return lambda hypothesis, reference: float(metric.sentence_score(hypothesis, [reference]).score)
+
+    def utility(hypothesis: str, reference: str) -> float:
+        return 100.0 if hypothesis == reference else float(metric.sentence_score(hypothesis, [reference]).score)
+
+    return utility
