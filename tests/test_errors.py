@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,14 @@ def test_a_file_instead_of_a_folder_and_a_folder_instead_of_a_file(tmp_path: Pat
     assert folder_needed in message_of((file / "inside").read_bytes)
     assert "found a folder instead of a file while trying" in message_of(tmp_path.read_bytes)
     assert message_of((tmp_path / "nothing").read_bytes).startswith(f"{tmp_path / 'nothing'}: no such file or folder")
+
+
+def test_a_link_to_nothing_and_a_read_only_disk_are_called_that(tmp_path: Path) -> None:
+    link = tmp_path / "runs"
+    link.symlink_to(tmp_path / "gone")
+    assert f"{link}: found a link to nothing while trying" in message_of(link.mkdir)
+    error = OSError(errno.EROFS, "Read-only file system", "runs")
+    assert "the file system is read-only while trying" in str(from_os_error(error, "trying"))
 
 
 def test_a_strangers_file_cannot_control_the_terminal_through_a_message() -> None:

@@ -108,6 +108,12 @@ def checked_path(given: str | Path) -> Path:
     """The path. Raises TmtError for what is neither text nor a path: callers in Python may give None."""
     if not isinstance(given, (str, os.PathLike)):
         raise TmtError(f"{named(given)} is not a path", remedy="Give a file or folder as str or Path.")
+    if "\0" in str(given):
+        raise TmtError(
+            f"{visible(str(given))}: a path has no zero character", remedy="Check where the path comes from."
+        )
+    if given == "":  # Path("") would be the current folder
+        raise TmtError("a path is empty", remedy="Give a file or folder; for the current folder a dot.")
     return Path(given)
 
 
@@ -136,7 +142,10 @@ def from_os_error(error: OSError, doing: str, place: str | Path = "") -> Machine
             place=file,
             remedy="Free some space and run the same command again. What was saved before is complete.",
         )
-    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+    if error.errno == errno.EROFS:
+        remedy = "Choose a folder on another disk, or mount this one for writing."
+        return MachineError(f"the file system is read-only while {doing}", place=file, remedy=remedy)
+    if error.errno in (errno.EACCES, errno.EPERM):
         return MachineError(
             f"no permission while {doing}",
             place=file,
@@ -144,6 +153,9 @@ def from_os_error(error: OSError, doing: str, place: str | Path = "") -> Machine
         )
     if error.errno == errno.ENOENT:
         return MachineError(f"no such file or folder while {doing}", place=file, remedy="Check the path.")
+    if error.errno == errno.EEXIST and os.path.islink(file) and not os.path.exists(file):  # noqa: PTH110, PTH114
+        remedy = "If it leads to another disk, is that disk there? Otherwise remove the link."
+        return MachineError(f"found a link to nothing while {doing}", place=file, remedy=remedy)
     if error.errno in _KINDS:
         return MachineError(f"{_KINDS[error.errno]} while {doing}", place=file, remedy="Choose another path.")
     return MachineError(f"{error.strerror or error} while {doing}", place=file)

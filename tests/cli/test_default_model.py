@@ -91,7 +91,7 @@ def test_a_damaged_record_is_passed_over():
 def test_the_default_is_named_and_a_later_unfinished_run_too(capsys: pytest.CaptureFixture[str]):
     model_of("old")
     record("old", 1e9)
-    assert find_models(None) == [Path("runs/old/model")]
+    assert find_models() == [Path("runs/old/model")]
     assert capsys.readouterr().err == "tmt: model runs/old\n"
     record("new", None)
     default_model()

@@ -74,6 +74,13 @@ main.run()
     assert (done.returncode, done.stderr) == (130, "tmt: interrupted\n")
 
 
+@pytest.mark.parametrize("command", ["translate", "score", "export", "serve"])
+def test_torchrun_is_refused_where_each_process_would_do_all(command: str, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert main.main([command, "--model", "runs/none"]) == 2
+    assert f"tmt {command} runs in one process" in capsys.readouterr().err
+
+
 def test_two_scripts_are_installed() -> None:
     """Another package on PyPI installs a `tmt` too."""
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")

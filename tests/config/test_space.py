@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from transformer_mt.config.load import Config
-from transformer_mt.config.space import Choices, Range, read_space
+from transformer_mt.config.space import Choices, Range, read_space, shown
 from transformer_mt.errors import TmtError
 
 
@@ -51,6 +51,16 @@ def test_the_schema_decides_whether_a_range_has_whole_numbers(config: Config) ->
     )
 
 
+def test_values_are_shown_as_they_are(config: Config) -> None:
+    space = read_space(
+        {"training.ema_decay": [0.9999, 0.99996], "training.clip_norm": {"low": 0.9999991, "high": 12345678}}, config
+    )
+    assert list(map(str, space.ranges.values())) == ["one of 0.9999, 0.99996", "0.9999991 to 12345678.0"]
+    assert [shown(value) for value in (0.99996, 0.00123457, 0.5, 0.0, 1.0, 2.34567, 7)] == [
+        *("0.99996", "0.001235", "0.5", "0", "1", "2.346", "7"),
+    ]
+
+
 def test_all_mistakes_are_reported_with_their_lines(tmp_path: Path, config: Config) -> None:
     text = """\
 training.learning_rat: [0.1]
@@ -89,6 +99,8 @@ training.optimizer: [adam, adma]
         ("training: [{max_epochs: 3}]", "is a section"),
         ("model.dropout: {low: 0.1, high: 0.35, step: 0.1}", "the last value is 0.3"),
         ("model.dropout: {low: 0.1, high: 0.3, step: 0.1, log: true}", "cannot have both"),
+        ("model.dropout: {low: 0.1, high: 0.3, step: 1.0e-300}", "more than 1,000,000 steps of 1e-300"),
+        ("training.noam_factor: {low: 0.1, high: 1.0e+308, step: 1.0e-300}", "more than 1,000,000 steps"),
         ("model.dropout: []", "has no values"),
         ("training.betas.0: [0.8, 0.9]", "give whole lists:  training.betas: [[...], [...]]"),
         ("model.dropout: [0.1, 0.1]", "the same value twice"),

@@ -118,6 +118,7 @@ def test_a_wrong_language_is_named_with_its_option_and_a_hint(config: Config) ->
         ("DE", "en", "--to", "Did you mean de?"),
         ("en", "kr", "--from", "Did you mean ko?"),
         ("en", "fr", "--from", "It reads de, en, ko and writes de, en, ko."),
+        ("ko-en", None, "--to", "Did you mean --from ko --to en?"),
     ):
         with pytest.raises(TmtError) as caught:
             direction_for(config.data, to, source, zero_shot=True)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -230,3 +231,26 @@ def test_ensembles_and_attention_need_the_tmt_engine(
     code, _, error = tmt("translate", *options, "abc")
     assert code == 2
     assert "--engine tmt" in error
+
+
+def test_two_exports_to_one_folder_at_once_are_refused(
+    tmt: Run, model: ModelDirectory, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from transformer_mt.workflows import export
+
+    options = ("--model", model.folder, "--output", "out", "--input", source)
+    inner: list[tuple[int, str]] = []
+    write = export.write_export
+
+    def write_twice(*arguments: Any) -> None:
+        monkeypatch.setattr(export, "write_export", write)
+        code, _, error = tmt("export", *options)
+        inner.append((code, error))
+        write(*arguments)
+
+    monkeypatch.setattr(export, "write_export", write_twice)
+    assert tmt("export", *options)[0] == 0
+    ((code, error),) = inner
+    assert code == 2
+    assert "out: another process exports here" in error
+    assert tmt("export", *options)[0] == 0, "the lock is released"

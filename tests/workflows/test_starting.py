@@ -217,6 +217,14 @@ def test_a_missing_parent_is_one_message(work: Path) -> None:
         tmt.train(child("runs/wrods", model={"d_model": 16}, tokenizer={"kind": "whitespace"}))
 
 
+def test_an_export_is_no_parent(work: Path) -> None:
+    shutil.copytree("runs/words/model", "exported")
+    Path("exported/model.safetensors").rename("exported/model.bin")
+    with pytest.raises(TmtError, match="this is an export for CTranslate2, and here a model is needed"):
+        tmt.train(child("exported", name="of-an-export"))
+    assert not Path("prepared/of-an-export").exists(), "nothing was prepared"
+
+
 def test_what_does_not_fit_is_refused_with_a_table(work: Path) -> None:
     config = child(model={"d_model": 32, "dropout": 0.4}, tokenizer={"kind": "character"})
     with pytest.raises(TmtError) as error:

@@ -150,6 +150,26 @@ def test_trials_of_another_corpus_are_not_compared(numbers: Any, tmp_path: Path)
         tmt.tune(config, SPACE, LONG, trials=3, run_dir=folder)
 
 
+def test_a_search_that_never_began_takes_a_corrected_config(numbers: Any, tmp_path: Path) -> None:
+    space, wrong = {"model.dropout": [0.1]}, numbers.values(max_epochs=1)
+    wrong["data"]["corpus"]["files"] = "nowhere.tsv"
+    with pytest.raises(tmt.TmtError, match="nowhere"):
+        tmt.tune(tmt.Config.model_validate(wrong), {"model.dropout": [0.2]}, LONG, trials=1, run_dir=tmp_path)
+    report = tmt.tune(_config(numbers, max_epochs=1), space, LONG, trials=1, run_dir=tmp_path)
+    assert [one.values for one in report.trials] == [{"model.dropout": 0.1}]
+
+
+def test_a_narrow_range_has_values_inside_and_the_configs_own_keep_their_digits(numbers: Any, tmp_path: Path) -> None:
+    own, low, high = 0.99999912345678, 0.9999991, 0.9999999
+    space = {"training.ema_decay": {"low": low, "high": high}}
+    config = _config(numbers, max_epochs=1, ema_decay=own, warmup_steps=1)
+    first, *others = tmt.tune(config, space, LONG, trials=3, run_dir=tmp_path).trials
+    assert first.values == {"training.ema_decay": own}
+    values = [one.values["training.ema_decay"] for one in others]
+    assert len({*values}) == 2
+    assert all(low < value < high for value in values)
+
+
 def test_values_that_do_not_fit_together_are_failed_trials(numbers: Any, tmp_path: Path) -> None:
     space = {"model.d_model": [16, 17], "model.n_heads": [2, 4]}
     report = tmt.tune(_config(numbers, max_epochs=1), space, LONG, run_dir=tmp_path)

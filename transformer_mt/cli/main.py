@@ -5,12 +5,10 @@ Only typer is imported at the top, so that `tmt --help` answers at once.
 
 from __future__ import annotations
 
-import _thread
 import io
 import os
 import signal
 import sys
-import threading
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -20,7 +18,7 @@ from transformer_mt import __version__
 from transformer_mt.cli import completion
 from transformer_mt.cli.streams import set_up_streams, settle
 from transformer_mt.errors import INTERRUPTED, USER_FAULT, TmtError, from_os_error, is_out_of_memory
-from transformer_mt.reporting.program import as_called, program_name
+from transformer_mt.reporting.program import as_called, pass_on_interrupts, program_name, require_one_process
 from transformer_mt.reporting.terminal import columns_of, painted, wrapped
 
 app = typer.Typer(
@@ -79,6 +77,7 @@ COMMANDS = (
     *("init", "download", "prepare", "train", "tune", "synthesize", "translate", "serve", "evaluate", "score"),
     *("inspect", "average", "plot", "export"),
 )
+ALONE = ("translate", "score", "export", "serve")  # each process of torchrun would do all of their work
 
 
 def run() -> None:
@@ -91,7 +90,7 @@ def run() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:  # nohup ignores it
         signal.signal(signal.SIGHUP, signal.default_int_handler)
-    sys.unraisablehook = _pass_on
+    sys.unraisablehook = pass_on_interrupts
     arguments = sys.argv[1:]
     set_up_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -100,14 +99,6 @@ def run() -> None:
     settle(sys.stdout)
     settle(sys.stderr)
     sys.exit(code)
-
-
-def _pass_on(failure: Any) -> None:
-    """A Ctrl-C inside a callback of Python's memory management, which cannot raise it, arrives again."""
-    if isinstance(failure.exc_value, KeyboardInterrupt):
-        threading.Timer(0.05, _thread.interrupt_main).start()  # not at once: this is still the callback
-    else:
-        sys.__unraisablehook__(failure)
 
 
 def add_commands(first: str) -> None:
@@ -128,6 +119,8 @@ def main(arguments: list[str]) -> int:
     try:
         is_completion = bool(completion.completion_request())
         add_commands(completion.first_word() if is_completion else arguments[0] if arguments else "")
+        if arguments and arguments[0] in ALONE:
+            require_one_process(arguments[0])
         command = typer.main.get_command(app)
         if is_completion:
             return completion.answer_shell(command)

@@ -103,7 +103,7 @@ def translate(
     search |= {"replace_unknown": replace_unknown, "samples": samples, "utility": utility, "temperature": temperature}
     search |= {"top_k": top_k, "top_p": top_p, "n_best": n_best if json else n_best or 1}  # one line out for each in
     computing = workflow.Computing(device, threads, seed, scores or json, weights)
-    translator, folders = workflow.open_translator(model, search, computing, engine)
+    translator, folders = workflow.open_translator(model or (), search, computing, engine)
     translator = workflow.turned(translator, workflow.Wanted(to, from_, zero_shot))
     terms = translator.glossary(glossary) if glossary is not None else None
     if document is not None:

@@ -173,7 +173,7 @@ def _sentence(item: dict[str, Any], path: KeyPath, values: Any, suggests: bool =
         return f"'{name}' needs a 'kind'"
     if kind == "union_tag_invalid":
         tags = [tag.strip(" '") for tag in str(context["expected_tags"]).split(",")]
-        near = difflib.get_close_matches(str(context["tag"]), tags, n=1, cutoff=0.4)
+        near = difflib.get_close_matches(str(context["tag"]), tags, n=1, cutoff=0.6)
         hint = f"; did you mean '{near[0]}'?" if near else ""
         return f"'{name}.kind' is '{shortened(str(context['tag']))}', but must be one of {', '.join(tags)}{hint}"
     return f"'{name}' {value_problem(item)}"

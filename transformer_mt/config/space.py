@@ -45,6 +45,7 @@ FIXED = {
     "training.tracker": "it says where figures are sent",
     "training.start_from": "its tokenizers would differ between trials",
 }
+_MOST_STEPS = 1_000_000  # of a range
 TOKENIZERS = "tokenizer"  # keys of this section change the prepared data
 
 
@@ -68,8 +69,8 @@ class Range:
     is_whole: bool = False
 
     def __str__(self) -> str:
-        step = f" in steps of {self.step:g}" if self.step is not None else ""
-        return f"{self.low:g} to {self.high:g}{step}{', logarithmic' if self.log else ''}"
+        step = f" in steps of {_exact(self.step)}" if self.step is not None else ""
+        return f"{_exact(self.low)} to {_exact(self.high)}{step}{', logarithmic' if self.log else ''}"
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Choices:
     values: tuple[Any, ...]
 
     def __str__(self) -> str:
-        return "one of " + ", ".join(map(shown, self.values))
+        return "one of " + ", ".join(_exact(one) if isinstance(one, float) else shown(one) for one in self.values)
 
 
 @dataclass(frozen=True)
@@ -103,10 +104,20 @@ class Space:
 
 
 def shown(value: Any) -> str:
-    """A value in a table or a message: as in YAML, on one line."""
+    """A value in a table or a message: as in YAML, on one line.
+
+    A number with four digits, or with all if four would move it much nearer to 0 or 1, as with a decay of 0.99996.
+    """
     if isinstance(value, float):
-        return f"{value:.4g}"
+        short = f"{value:.4g}"
+        return short if abs(float(short) - value) <= 1e-3 * min(abs(value), abs(1 - value)) else _exact(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _exact(number: float) -> str:
+    """In few digits, if these are all."""
+    text = f"{number:g}"
+    return text if float(text) == number else repr(number)
 
 
 def _number_of_values(one: Range | Choices) -> float:
@@ -269,7 +280,9 @@ class _Key:
             yield f"'{self.key}' cannot have both `log` and `step`"
         if found.step is not None:
             steps = (found.high - found.low) / found.step
-            if abs(steps - round(steps)) > 1e-6:
+            if steps > _MOST_STEPS:
+                yield f"'{self.key}' has more than {_MOST_STEPS:,} steps of {found.step:g}; leave `step` out"
+            elif abs(steps - round(steps)) > 1e-6:
                 last = found.low + math.floor(steps + 1e-9) * found.step
                 yield f"'{self.key}': steps of {found.step:g} do not reach `high`; the last value is {last:g}"
 

@@ -103,7 +103,7 @@ class Prepared:
         try:
             manifest = json.loads(file.read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError):
-            raise TmtError("no prepared data in this folder", place=folder, remedy=_PREPARE) from None
+            raise TmtError("no prepared data in this folder", place=folder, remedy=_ELSEWHERE) from None
         except OSError as error:
             raise from_os_error(error, "opening prepared data") from None
         except ValueError:
@@ -284,5 +284,6 @@ def prepared_folder(config: Config) -> Path:
     return path_of(config.data.prepared) / config.name
 
 
+_ELSEWHERE = "Start tmt in the folder of the training, or prepare it:  tmt prepare --config CONFIG"
 _PREPARE = "Prepare it:  tmt prepare --config CONFIG"
 _FORCE = "Prepare it again:  tmt prepare --config CONFIG --force"

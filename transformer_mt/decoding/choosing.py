@@ -74,8 +74,10 @@ def direction_for(data: DataConfig, to: str | None, source: str | None, zero_sho
         known = {place: sorted({one[place] for one in trained}) for place in (0, 1)}
         remedy = f"It reads {', '.join(known[0])} and writes {', '.join(known[1])}."
         place = "--from" if source is not None and source not in known[0] else "--to"
-        for code in (code_of(text) for text in (to, source) if text):
-            if code not in (None, to, source) and any(code in one for one in trained):
+        for text, codes in ((to, known[1]), (source, known[0])):
+            if meant := next((one for one in trained if str(one) == text), None):
+                remedy += f" Did you mean --from {meant.source} --to {meant.target}?"
+            elif text and (code := code_of(text)) not in (to, source) and code in codes:
                 remedy += f" Did you mean {code}?"
         raise TmtError(f"this model does not translate {named}, but {listed}", place=place, remedy=remedy)
     if not zero_shot:

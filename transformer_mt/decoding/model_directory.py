@@ -76,13 +76,8 @@ def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> Mo
     been compared.
     """
     recover(folder)
+    require_no_export(folder)
     if not (folder / CONFIG).is_file() or not (folder / WEIGHTS).is_file():
-        if (folder / "model.bin").exists():
-            raise TmtError(
-                "this is an export for CTranslate2, and here a model is needed",
-                place=folder,
-                remedy="Name the model that it was made from; `tmt translate` and `tmt score` take both.",
-            )
         raise TmtError(
             f"not a model directory: {CONFIG} or {WEIGHTS} is missing",
             place=folder,
@@ -100,6 +95,16 @@ def load_model_directory(folder: Path, device: torch.device | str = "cpu") -> Mo
         model = build_model(config, *sizes, device)
     load_weights(model, read_model_weights(folder), file)
     return ModelDirectory(folder, config, model.eval(), source, target)
+
+
+def require_no_export(folder: Path) -> None:
+    """Raises TmtError if the folder has an export for CTranslate2 and no model."""
+    if (folder / "model.bin").exists() and not (folder / WEIGHTS).is_file():
+        raise TmtError(
+            "this is an export for CTranslate2, and here a model is needed",
+            place=folder,
+            remedy="Name the model that it was made from; `tmt translate` and `tmt score` take both.",
+        )
 
 
 def require_weights_fit(folder: Path, config: Config, source_size: int, target_size: int) -> None:

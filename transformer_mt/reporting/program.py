@@ -1,11 +1,17 @@
-"""The name under which this program was called, for usage messages and for the commands that messages suggest."""
+"""How this program was called: its name, for messages and the commands that they suggest, its processes and Ctrl-C."""
 
 from __future__ import annotations
 
+import _thread
+import os
 import re
 import shlex
 import sys
+import threading
 from collections.abc import Iterable
+from typing import Any
+
+from transformer_mt.errors import TmtError
 
 NAMES = ("tmt", "transformer-mt")  # the scripts that an installation makes
 
@@ -25,9 +31,23 @@ def as_called(text: str, commands: Iterable[str]) -> str:
     return re.sub(pattern, program_name(), text)
 
 
+def require_one_process(command: str) -> None:
+    """Raises TmtError under torchrun with several processes: each would do all the work, and write the same files."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise TmtError(f"tmt {command} runs in one process", remedy=f"Run tmt {command} without torchrun.")
+
+
 def quoted(path: object) -> str:
     """A path as one word of a command line."""
     text = str(path)
     if sys.platform != "win32":
         return shlex.quote(text)
     return f'"{text}"' if re.search(r"[\s&()';]", text) else text
+
+
+def pass_on_interrupts(failure: Any) -> None:
+    """A Ctrl-C inside a callback of Python's memory management, which cannot raise it, arrives again."""
+    if isinstance(failure.exc_value, KeyboardInterrupt):
+        threading.Timer(0.05, _thread.interrupt_main).start()  # not at once: this is still the callback
+    else:
+        sys.__unraisablehook__(failure)

@@ -12,7 +12,6 @@ from transformer_mt.config.languages import name_of
 from transformer_mt.decoding.interpreter import Computing, Interpreter
 from transformer_mt.decoding.translation import Translation
 from transformer_mt.errors import TmtError
-from transformer_mt.files.lines import paths_of
 from transformer_mt.serving.batching import Batcher, Item, Settings
 from transformer_mt.serving.limits import BEAM, Limits, RequestError
 from transformer_mt.text.language import ODDS, is_long, probabilities
@@ -160,7 +159,7 @@ def load_models(
     Raises TmtError if a folder has no model, or if two translate the same direction.
     """
     served = []
-    for folder in find_models(None if folders is None else paths_of(folders)):
+    for folder in find_models(() if folders is None else folders):
         translator = load_model([folder], None, computing, engine)
         served += serve_directions(translator, limits, folder)
     return Models(served)

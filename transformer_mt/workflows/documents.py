@@ -14,7 +14,7 @@ from transformer_mt.decoding.interpreter import Interpreter
 from transformer_mt.decoding.terms import Span, Term
 from transformer_mt.decoding.translation import Translation
 from transformer_mt.errors import TmtError, named
-from transformer_mt.files.lines import check_exists, guessed_encoding, path_of
+from transformer_mt.files.lines import check_exists, guessed_encoding
 from transformer_mt.files.opening import open_stored, readable
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.documents.base import Format
@@ -67,7 +67,7 @@ def translate_document(
     form = format_of(document, format)
     whole = _text_of(document) if isinstance(document, Path) else document
     if isinstance(translator, (str, Path)):
-        translator = load_model(find_models([path_of(translator)]))
+        translator = load_model(find_models(translator))
     elif not callable(getattr(translator, "translate", None)):
         raise TmtError(
             f"{named(translator)} is no translator", place="translator", remedy='Give  tmt.load("runs/NAME").'

@@ -28,7 +28,7 @@ from transformer_mt.evaluation.metrics import METRICS, notice_of
 from transformer_mt.evaluation.record import store_scores
 from transformer_mt.evaluation.report import Report, as_json
 from transformer_mt.evaluation.scores import moses_tokenized
-from transformer_mt.files.lines import path_of, paths_of
+from transformer_mt.files.lines import path_of
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.vocabulary import bleu_of_tokens
 from transformer_mt.workflows.engines import note_searches, note_sources
@@ -164,8 +164,8 @@ class Evaluation:
             raise TmtError(f"unknown metric '{unknown[0]}'", remedy=f"Use one of {', '.join(METRICS)}.")
         check_files(split, files)
         _check_settings(changes, computing, files.hypothesis, baseline, language)
-        needed = models or files.hypothesis is None or files.reference is None
-        folders = find_models(paths_of(models)) if needed else []
+        needed = models != () or files.hypothesis is None or files.reference is None
+        folders = find_models(models) if needed else []
         config = config_of_model(folders[0]) if folders else None
         translators = Translators(folders, search_settings(folders[0], changes) if folders else None, computing)
         return cls(folders, config, split, files, translators, baseline, changes, metrics, tokenized, language)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +21,7 @@ from transformer_mt.decoding.interpreter import Computing
 from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
 from transformer_mt.decoding.searches.base import make_search
 from transformer_mt.decoding.translator import Translator
-from transformer_mt.errors import TmtError, checked_number, number_of
+from transformer_mt.errors import TmtError, checked_number, from_os_error, number_of
 from transformer_mt.evaluation.scores import check_parallel, score
 from transformer_mt.exporting.agreement import ENOUGH, Agreement, compare, random_lines
 from transformer_mt.exporting.ctranslate2 import (
@@ -30,6 +33,7 @@ from transformer_mt.exporting.ctranslate2 import (
     write_export,
 )
 from transformer_mt.files.lines import lines_of, path_of
+from transformer_mt.files.lock import HeldError, lock
 from transformer_mt.reporting.notes import note
 from transformer_mt.runtime.device import keep_freed_memory
 from transformer_mt.text.vocabulary import MARKS
@@ -97,20 +101,32 @@ def export(
     wanted = Wanted.of(wanted)
     require_ctranslate2()
     require_export_folder(output)
-    directory = load_model_directory(find_models([path_of(model)] if model is not None else None)[0])
+    directory = load_model_directory(find_models(() if model is None else model)[0])
     samples = _samples(directory, sample, source, reference, wanted)
     searches: list[SearchAgreement] = []
-    replaced = _earlier_name(output)
 
     def prove(written: Path) -> None:
         searches.extend(_compared(directory, written, samples, threads))
         _require_agreement(output, quantization, searches)
 
-    write_export(directory, output, quantization, prove)
+    with _locked(output):
+        replaced = _earlier_name(output)
+        write_export(directory, output, quantization, prove)
     if replaced and replaced != directory.config.name:
         note(f"{output}: replaced the export of another model, {replaced}, by that of {directory.config.name}")
     _note_other_search(directory)
     return ExportReport(str(output), quantization, sum(len(one.lines) for one in samples), searches)
+
+
+def _locked(output: Path) -> ExitStack:
+    """A lock for the exports of this user to a folder, which is replaced itself. Raises TmtError if it is held."""
+    name = hashlib.sha256(f"{Path.home()}\n{output.resolve()}".encode("utf-8", "surrogateescape")).hexdigest()
+    try:
+        return lock(Path(tempfile.gettempdir()) / f"tmt-export-{name[:16]}.lock")
+    except HeldError:
+        raise TmtError("another process exports here", place=output, remedy="Wait, or name another folder.") from None
+    except OSError as error:
+        raise from_os_error(error, "locking the folder of an export") from None
 
 
 def _earlier_name(output: Path) -> str:

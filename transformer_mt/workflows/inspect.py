@@ -100,7 +100,7 @@ class Described(NamedTuple):
 
 def shipped_model(folder: Path | None) -> Described:
     """The model in a folder, with its weights; default: the run that finished last."""
-    directory = load_model_directory(find_models([folder] if folder is not None else None)[0])
+    directory = load_model_directory(find_models(() if folder is None else folder)[0])
     return Described(directory.model, directory.config.data)
 
 

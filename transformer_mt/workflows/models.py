@@ -17,14 +17,20 @@ from transformer_mt.config.schema import Config
 from transformer_mt.decoding.finding import find_model, finished_at, unfinished_runs
 from transformer_mt.decoding.searches.base import make_search, option_of
 from transformer_mt.errors import TmtError
+from transformer_mt.files.lines import paths_of
 from transformer_mt.reporting.notes import note
 
 IN_HELP = "Run the command with --help to see its options."
 
 
-def find_models(given: Sequence[Path] | None) -> list[Path]:
-    """The model folders, at least one; a note names the default. Raises TmtError as `find_model` does."""
-    return [find_model(folder) for folder in given] if given else [default_model()]
+def find_models(given: str | Path | Sequence[str | Path] = ()) -> list[Path]:
+    """The model folders, at least one. Default: that of `default_model`. Raises TmtError as `find_model` does."""
+    if given == ():
+        return [default_model()]
+    folders = paths_of(given)
+    if not folders:  # a pattern may have found nothing: another model would be a surprise
+        raise TmtError("the list of models is empty", remedy="Name a run or model folder, such as runs/NAME.")
+    return [find_model(folder) for folder in folders]
 
 
 def default_model() -> Path:

@@ -11,7 +11,7 @@ from transformer_mt.config.runs import WEIGHTS
 from transformer_mt.config.schema import Config
 from transformer_mt.data.parent import Parent
 from transformer_mt.decoding.finding import find_model
-from transformer_mt.decoding.model_directory import TRAINED_ON, require_weights_fit
+from transformer_mt.decoding.model_directory import TRAINED_ON, require_no_export, require_weights_fit
 from transformer_mt.errors import TmtError
 from transformer_mt.files.checksum import sha256_of
 from transformer_mt.files.lines import path_of
@@ -95,6 +95,7 @@ def find_parent(config: Config) -> Path:
     if not (folder / CONFIG).is_file():
         remedy = "Name a run folder, such as runs/NAME, or its folder `model`, in training.start_from."
         raise TmtError("not a model folder", place=folder, remedy=remedy)
+    require_no_export(folder)
     return folder
 
 

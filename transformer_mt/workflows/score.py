@@ -13,7 +13,7 @@ from transformer_mt.decoding.forced import PairScore as PairScore
 from transformer_mt.decoding.interpreter import Computing as Computing
 from transformer_mt.errors import TmtError, number_of
 from transformer_mt.evaluation.alignment import pharaoh as pharaoh
-from transformer_mt.files.lines import check_exists, path_of, paths_of, read_lines
+from transformer_mt.files.lines import check_exists, path_of, read_lines
 from transformer_mt.reporting.bars import bar
 from transformer_mt.workflows.translate import open_translator, turned
 
@@ -74,7 +74,7 @@ def score(
                 remedy="Line n of one must belong to line n of the other. Look for a line break inside a sentence,"
                 " or for a program that removed empty lines.",
             )
-    translator, _ = open_translator(paths_of(models), {}, computing, engine)
+    translator, _ = open_translator(models, {}, computing, engine)
     sources, targets = ((text for _, text in read_lines(file, any_text=True)) for file in files)
     scores = turned(translator, wanted).score(sources, targets, align, gain)
     return iter(bar(iterable=scores, desc="scoring", total=known or None))

@@ -112,9 +112,9 @@ def train_in(
     folder = None
     try:
         programs = meet(world)
-        given = path_of(run_dir) if run_dir else None
+        given = None if run_dir is None else path_of(run_dir)
         settings, notes = config_on_hosts(world, config, overrides, given, fresh)
-        folder = path_of(run_dir or RUNS / settings.name)
+        folder = RUNS / settings.name if given is None else given
         if fresh and was_restarted(world, folder):
             fresh = False
             settings, notes = config_on_hosts(world, config, overrides, given, fresh)

@@ -18,7 +18,7 @@ from transformer_mt.decoding.interpreter import Hypothesis as Hypothesis
 from transformer_mt.decoding.interpreter import Interpreter as Interpreter
 from transformer_mt.decoding.interpreter import Translation as Translation
 from transformer_mt.errors import TmtError
-from transformer_mt.files.lines import check_exists, paths_of
+from transformer_mt.files.lines import check_exists
 from transformer_mt.reporting.attention_map import check_which, plot_attention
 from transformer_mt.reporting.canvas import Theme, check_writable
 from transformer_mt.workflows.documents import format_of
@@ -27,7 +27,7 @@ from transformer_mt.workflows.models import IN_HELP, find_models, search_setting
 
 
 def open_translator(
-    models: Sequence[Path] | None, search: Mapping[str, Any], computing: Computing, engine: str
+    models: str | Path | Sequence[str | Path], search: Mapping[str, Any], computing: Computing, engine: str
 ) -> tuple[Interpreter, list[Path]]:
     """A translator, and the folders of its models. search: settings that replace those of the first model."""
     folders = find_models(models)
@@ -83,7 +83,7 @@ def load(
     """
     search |= {"beam": beam, "length_penalty": length_penalty, "n_best": n_best}
     try:
-        return open_translator(paths_of(models), search, Computing(device, threads, seed, weights=weights), engine)[0]
+        return open_translator(models, search, Computing(device, threads, seed, weights=weights), engine)[0]
     except TmtError as error:
         place, message, remedy = map(_as_arguments, (error.place, error.message, error.remedy))
         raise TmtError(message, place=place, remedy=remedy) from None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -22,6 +21,7 @@ from transformer_mt.errors import INTERRUPTED, TmtError, check_type, checked_num
 from transformer_mt.files.lines import path_of
 from transformer_mt.files.lock import HeldError, lock
 from transformer_mt.files.replace import replace_text
+from transformer_mt.reporting.program import require_one_process
 from transformer_mt.reporting.table import duration
 from transformer_mt.training.run_facts import changed_files
 from transformer_mt.training.supervisor import Supervisor
@@ -31,7 +31,7 @@ from transformer_mt.workflows.parents import checksum_of_parent
 from transformer_mt.workflows.starting import require_trainable
 from transformer_mt.workflows.tuning.halving import REDUCTION, first_rung, why_stopped
 from transformer_mt.workflows.tuning.results import BEST, HEADINGS, PICTURE, as_json, draw, table, write_best
-from transformer_mt.workflows.tuning.study import Measure, State, Study, Trial, ranked
+from transformer_mt.workflows.tuning.study import Measure, State, Study, Trial, has_trials, ranked
 from transformer_mt.workflows.tuning.trial import TRIALS, Bench, is_of_machine
 
 # in the folder of a search
@@ -100,8 +100,7 @@ def tune(
     The same call continues an interrupted search; with more minutes or trials, a finished one.
     Raises TmtError for all that the user can fix; with exit code 130 after an interruption, when all is saved.
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise TmtError("a search runs in one process", remedy="Run tmt tune without torchrun.")
+    require_one_process("tune")
     settings = config_of(config, overrides)
     check_type(minutes, Real, "minutes", "60")
     if not minutes > 0:
@@ -109,7 +108,7 @@ def tune(
     trials = None if trials is None else checked_number(trials, "trials")
     values = read_space(space, settings)
     measure = _measure_of(settings, values)
-    folder = path_of(run_dir or RUNS / f"{settings.name}-tune")
+    folder = RUNS / f"{settings.name}-tune" if run_dir is None else path_of(run_dir)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with lock(folder / ".lock"):
@@ -158,6 +157,10 @@ def _open(folder: Path, config: Config, space: Space) -> None:
             place=folder / JOURNAL,
             remedy=remedy,
         )
+    if not has_trials(folder / JOURNAL):  # a mistake in the config or the space may have ended it before the first
+        (folder / JOURNAL).unlink(missing_ok=True)
+        replace_text(folder / SPACE, new)
+        replace_text(folder / CONFIG, dump_config(config))
     if (folder / SPACE).read_bytes() != new.encode():
         raise TmtError("this folder contains a search in another space", place=folder / SPACE, remedy=elsewhere)
     if not (folder / CONFIG).exists():
@@ -258,7 +261,11 @@ class _Search:
         is_full = self.most is not None and len(begun) >= self.most
         if is_full and all(one.state != "unfinished" for one in begun):
             return None
-        return self.study.next()
+        trial = self.study.next()
+        if trial is None:
+            is_all = len(begun) >= self.space.size
+            _say(f"note       {'all values were tried' if is_all else 'no other values were drawn'}: the search ends")
+        return trial
 
     def _introduce(self) -> None:
         by = "validation loss per token"

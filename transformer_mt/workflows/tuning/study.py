@@ -17,6 +17,7 @@ from transformer_mt.config.schema import Config
 from transformer_mt.config.space import Choices, Range, Space
 from transformer_mt.errors import TmtError
 
+_NEAR = 1e-4  # of a step, or of a range without steps: by how much rounding may move a value
 _DRAWS = 200  # of values that were tried before, until the search ends
 DUPLICATE, MESSAGE, SECONDS, TIMES, ENDED = "duplicate", "message", "seconds", "times", "ended"
 
@@ -63,6 +64,25 @@ def ranked(trials: list[Trial], measure: Measure) -> list[Trial]:
     return [one for _, _, one in sorted(scored)]
 
 
+def has_trials(journal: Path) -> bool:
+    """Whether a trial was drawn, or the journal is damaged. Raises TmtError if Optuna is not installed."""
+    optuna = _optuna()
+    if not journal.exists():
+        return False
+    try:
+        storage = _storage(optuna, journal)
+        found = [one for study in storage.get_all_studies() for one in storage.get_all_trials(study._study_id)]
+    except (ValueError, KeyError, TypeError):
+        return True
+    return any(one.state.name != "WAITING" for one in found)
+
+
+def _storage(optuna: Any, journal: Path) -> Any:
+    _remove_incomplete_line(journal)
+    journals = optuna.storages.journal
+    return optuna.storages.JournalStorage(journals.JournalFileBackend(str(journal), _NoLock()))
+
+
 class Study:
     """All trials of a search. Only one process at a time may use a journal: the caller holds a lock."""
 
@@ -71,11 +91,9 @@ class Study:
         self._optuna = _optuna()
         self.space, self.seed, self.measure = space, config.seed, measure
         self._distributions = {key: self._distribution(one) for key, one in space.ranges.items()}
-        journals = self._optuna.storages.journal
-        _remove_incomplete_line(journal)
         try:
             self._study = self._optuna.create_study(
-                storage=self._optuna.storages.JournalStorage(journals.JournalFileBackend(str(journal), _NoLock())),
+                storage=_storage(self._optuna, journal),
                 study_name="tune",
                 load_if_exists=True,
                 direction="maximize" if measure == "bleu" else "minimize",
@@ -157,8 +175,12 @@ class Study:
         )
 
     def _values(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The values for the config, in the order of the space."""
-        return {key: _value(one, params[key]) for key, one in self.space.ranges.items()}
+        """The values for the config, in the order of the space; those of the config itself with all their digits."""
+        own = self._own or {}
+        return {
+            key: params[key] if type(one) is Range and params[key] == own.get(key) else _value(one, params[key])
+            for key, one in self.space.ranges.items()
+        }
 
     def next(self) -> Trial | None:
         """The trial that was interrupted, or a new one; None if all combinations of values were tried.
@@ -226,10 +248,17 @@ class Study:
 
 
 def _value(one: Range | Choices, param: Any) -> Any:
-    """What Optuna drew, for the config: numbers with six digits, so that 0.15 is not 0.15000000000000002."""
+    """What Optuna drew, for the config: numbers with six digits, so that 0.15 is not 0.15000000000000002.
+
+    With more digits in a range so narrow that six would move them far in it.
+    """
     if isinstance(one, Choices):
         return json.loads(param)
-    return int(param) if one.is_whole else min(one.high, max(one.low, float(f"{param:.6g}")))
+    if one.is_whole:
+        return int(param)
+    near = _NEAR * (one.step or one.high - one.low)
+    rounded = (float(f"{param:.{digits}g}") for digits in range(6, 18))  # 17 digits are exact
+    return min(one.high, max(one.low, next(number for number in rounded if abs(number - param) <= near)))
 
 
 def _contains(distribution: Any, value: Any) -> bool:
