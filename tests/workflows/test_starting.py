@@ -315,8 +315,10 @@ def test_a_begun_run_does_not_take_another_parent(work: Path) -> None:
 @pytest.mark.parametrize("fresh", [False, True])
 def test_a_run_does_not_start_from_itself(work: Path, fresh: bool) -> None:
     shutil.copytree("runs/words", "runs/child")
-    with pytest.raises(TmtError, match=r"would start from its own model|another config"):
+    with pytest.raises(TmtError, match=r"would start from its own model|another config") as error:
         tmt.train(child("runs/child"), fresh=fresh)
+    assert "another name or --run-dir" in error.value.remedy or "cannot start from its own model" in error.value.remedy
+    assert "--fresh" not in error.value.remedy
     assert Path("runs/child/model/model.safetensors").exists()
 
 

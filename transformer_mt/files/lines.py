@@ -235,6 +235,7 @@ def check_exists(file: Path) -> None:
     if not file.exists():
         folder = shlex.quote(str(file.parent))
         remedy = f"Check the name:  ls {folder}"
+        remedy += "" if file.is_absolute() else "   Paths start at the folder where you run tmt."
         if str(file) == "-":
             remedy = "For standard input, name /dev/stdin."
         elif not file.parent.is_dir():

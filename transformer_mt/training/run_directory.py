@@ -16,6 +16,7 @@ from transformer_mt.config.load import CONFIG, differences, dump_config, load_co
 from transformer_mt.config.runs import FACTS, MODEL
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError, from_os_error
+from transformer_mt.files.lines import path_of
 from transformer_mt.files.lock import HeldError, lock
 from transformer_mt.files.replace import first_free, recover_all, replace_text
 from transformer_mt.files.system import IS_WINDOWS
@@ -307,14 +308,17 @@ class RunDirectory:
         fixed = BLEU_KEYS if config.training.monitor == "bleu" else ()
         refused = [line for line in changed if line.startswith(fixed) or not line.startswith(CHANGEABLE)]
         if refused:
-            only_at_start = any(line.startswith(START) for line in refused)
+            start, only_at_start = config.training.start_from, any(line.startswith(START) for line in refused)
             note = "A run reads training.start_from only at its start. " if only_at_start else ""
+            again = f"Choose another --run-dir or name, restore the old values, or start again with {FRESH};"
+            again += " that moves the previous run to NAME.1."
+            if start is not None and path_of(start).resolve().is_relative_to(self.folder.resolve()):
+                again = "Choose another --run-dir or name: a run cannot start from its own model."
             raise TmtError(
                 "this folder contains a run with another config; these keys differ (value of the run | new value)\n    "
                 + "\n    ".join(refused),
                 place=self.folder,
-                remedy=f"{note}Choose another --run-dir or name, restore the old values, or start again with {FRESH};"
-                " that moves the previous run to NAME.1.",
+                remedy=note + again,
             )
         return changed
 
