@@ -34,7 +34,9 @@ def as_called(text: str, commands: Iterable[str]) -> str:
 def require_one_process(command: str) -> None:
     """Raises TmtError under torchrun with several processes: each would do all the work, and write the same files."""
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise TmtError(f"tmt {command} runs in one process", remedy=f"Run tmt {command} without torchrun.")
+        raise TmtError(
+            f"tmt {command} runs in one process", remedy=f"Run tmt {command} without torchrun, which sets WORLD_SIZE."
+        )
 
 
 def quoted(path: object) -> str:
