@@ -113,7 +113,10 @@ def checked_path(given: str | Path) -> Path:
             f"{visible(str(given))}: a path has no zero character", remedy="Check where the path comes from."
         )
     if given == "":  # Path("") would be the current folder
-        raise TmtError("a path is empty", remedy="Give a file or folder; for the current folder a dot.")
+        raise TmtError(
+            "a path is empty",
+            remedy='Give a file or folder, or a dot for the current folder. In a config, look for "".',
+        )
     return Path(given)
 
 
