@@ -109,9 +109,7 @@ def checked_path(given: str | Path) -> Path:
     if not isinstance(given, (str, os.PathLike)):
         raise TmtError(f"{named(given)} is not a path", remedy="Give a file or folder as str or Path.")
     if "\0" in str(given):
-        raise TmtError(
-            f"{visible(str(given))}: a path has no zero character", remedy="Check where the path comes from."
-        )
+        raise TmtError("a path has no zero character", place=given, remedy="Check where the path comes from.")
     if given == "":  # Path("") would be the current folder
         raise TmtError(
             "a path is empty",

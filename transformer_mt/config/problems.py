@@ -69,7 +69,7 @@ def find_problems(source: YamlSource) -> list[str]:
         for path, sentence, named, is_missing in _problems(values, source):
             # In a later round, the removal of a faulty key may have caused it.
             if path not in faulty and not named & names and not (faulty and is_missing):
-                _add(found, f"{source.place(path)}: {sentence}", source.line(path))
+                add_problem(found, f"{source.place(path)}: {sentence}", source.line(path))
                 new.append(path)
         removed = {_remove(values, path) for path in new} - {()}
         if not removed:
@@ -85,9 +85,12 @@ def problems_of_values(values: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(sentence for _, sentence, named, _ in found if not named))
 
 
-def _add(found: dict[str, int], sentence: str, line: int) -> None:
-    """Add a problem. If another form of the same value is wanted too, both stand in one sentence."""
-    value, but, wanted = sentence.partition(", but must be ")
+def add_problem(found: dict[str, int], sentence: str, line: int, mark: str = ", but must be ") -> None:
+    """Add a problem. If another form of the same value is wanted too, both stand in one sentence.
+
+    mark: what stands between a value and the form that is wanted
+    """
+    value, but, wanted = sentence.partition(mark)
     same = next((other for other in found if but and other.startswith(value + but)), None)
     if same is None:
         found[sentence] = line

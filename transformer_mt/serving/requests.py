@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import from_json
 from starlette.requests import ClientDisconnect, Request
 
-from transformer_mt.config.problems import wanted_value
+from transformer_mt.config.problems import add_problem, wanted_value
 from transformer_mt.serving.limits import Limits, RequestError
 
 JSON, FORM = "application/json", "application/x-www-form-urlencoded"
@@ -97,9 +97,8 @@ def validated(values: Any, wanted: type[Wanted], are_strings: bool = False) -> W
 
 
 def _sentences(error: ValidationError) -> list[str]:
-    """A sentence for each key. If a value may have several types, its sentence names all of them."""
-    found: dict[str, dict[str, None]] = {}
-    for item in error.errors(include_url=False):
+    found: dict[str, int] = {}
+    for line, item in enumerate(error.errors(include_url=False)):
         name = str(item["loc"][0])[:40] if item["loc"] else "the body"
         if item["type"] == "missing":
             problem = f"'{name}' is missing"
@@ -107,11 +106,8 @@ def _sentences(error: ValidationError) -> list[str]:
             problem = f"unknown key '{name}'"
         else:
             problem = f"'{name}' {wanted_value(item)}"
-        found.setdefault(name, {})[problem] = None
-    return [
-        ", or ".join([first, *(one.removeprefix(f"'{name}' must be ") for one in others)])
-        for name, (first, *others) in found.items()
-    ]
+        add_problem(found, problem, line, " must be ")
+    return sorted(found, key=found.__getitem__)
 
 
 def _content_type(request: Request) -> str:

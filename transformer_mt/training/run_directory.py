@@ -101,6 +101,10 @@ class RunDirectory:
         recover_all(self.checkpoints.folder)
         self._held = ExitStack()  # closing it releases the lock
 
+    def contains(self, path: Path) -> bool:
+        """Whether a file or folder is in the folder of the run, or is this folder itself."""
+        return path.resolve().is_relative_to(self.folder.resolve())
+
     def final_model(self, among: Sequence[Candidate], criterion: Mapping[str, Any]) -> FinalModel | None:
         """What model/ contains, if it is up to date; None if the model must be written.
 
@@ -166,7 +170,7 @@ class RunDirectory:
         if not self.folder.exists():
             return None
         self._require_run()
-        if Path.cwd().is_relative_to(self.folder.resolve()):
+        if self.contains(Path.cwd()):
             raise TmtError(
                 "--fresh would rename the current folder",
                 place=self.folder.resolve(),
@@ -312,7 +316,7 @@ class RunDirectory:
             note = "A run reads training.start_from only at its start. " if only_at_start else ""
             again = f"Choose another --run-dir or name, restore the old values, or start again with {FRESH};"
             again += " that moves the previous run to NAME.1."
-            if start is not None and path_of(start).resolve().is_relative_to(self.folder.resolve()):
+            if start is not None and self.contains(path_of(start)):
                 again = "Choose another --run-dir or name: a run cannot start from its own model."
             raise TmtError(
                 "this folder contains a run with another config; these keys differ (value of the run | new value)\n    "

@@ -35,12 +35,13 @@ def parent_of(config: Config, run: Path, fresh: bool = False) -> Parent | None:
     start = config.training.start_from
     if start is None:
         return None
-    kept, has_begun = run / KEPT, bool(RunDirectory(run).checkpoints.steps())  # else no weights were read
+    kept, directory = run / KEPT, RunDirectory(run)
+    has_begun = bool(directory.checkpoints.steps())  # else no weights were read
     if not fresh and has_begun and (kept / CONFIG).is_file() and load_config(run / CONFIG).training.start_from == start:
         folder = kept
     else:
         folder = find_parent(config)
-        if folder.resolve().is_relative_to(run.resolve()):
+        if directory.contains(folder):
             remedy = "Give the new run another name or --run-dir, so that the model it starts from stays as it is."
             raise TmtError("this run would start from its own model", place="training.start_from", remedy=remedy)
     of_parent = load_config(folder / CONFIG)

@@ -143,13 +143,12 @@ def _open(folder: Path, config: Config, space: Space) -> None:
     """Write what is searched to the folder, or check that it is the same. Raises TmtError if it is not."""
     new = json.dumps(space.to_json(), indent=1, ensure_ascii=False)
     elsewhere = "Choose another --run-dir, or remove this folder."
-    if not (folder / SPACE).exists():
-        if others := [path.name for path in folder.iterdir() if not path.name.startswith(".")]:
-            names = ", ".join(sorted(others)[:3])
-            raise TmtError(
-                f"this folder contains files ({names}) but no search", place=folder, remedy="Choose another --run-dir."
-            )
-        replace_text(folder / SPACE, new)
+    others = [path.name for path in folder.iterdir() if not path.name.startswith(".")]
+    if others and not (folder / SPACE).exists():
+        names = ", ".join(sorted(others)[:3])
+        raise TmtError(
+            f"this folder contains files ({names}) but no search", place=folder, remedy="Choose another --run-dir."
+        )
     if not (folder / JOURNAL).exists() and any((folder / TRIALS).glob("*")):
         remedy = f"Bring it back. {elsewhere}"
         raise TmtError(
@@ -161,6 +160,7 @@ def _open(folder: Path, config: Config, space: Space) -> None:
         (folder / JOURNAL).unlink(missing_ok=True)
         replace_text(folder / SPACE, new)
         replace_text(folder / CONFIG, dump_config(config))
+        return
     if (folder / SPACE).read_bytes() != new.encode():
         raise TmtError("this folder contains a search in another space", place=folder / SPACE, remedy=elsewhere)
     if not (folder / CONFIG).exists():

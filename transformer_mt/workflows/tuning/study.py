@@ -178,7 +178,7 @@ class Study:
         """The values for the config, in the order of the space; those of the config itself with all their digits."""
         own = self._own or {}
         return {
-            key: params[key] if type(one) is Range and params[key] == own.get(key) else _value(one, params[key])
+            key: params[key] if isinstance(one, Range) and params[key] == own.get(key) else _value(one, params[key])
             for key, one in self.space.ranges.items()
         }
 
