@@ -97,6 +97,30 @@ def test_bfloat16_weights_have_conditions(errors_of, lines: str, message: str) -
 
 
 @pytest.mark.parametrize(
+    ("data", "problems"),
+    [
+        ("{kind: text, files: ''}", ["'data.corpus.files' is \"\", but must not be empty"]),
+        ("{kind: tsv, files: ''}", ["'data.corpus.files' is \"\", but must not be empty"]),
+        ("{kind: aihub, files: ''}", ["'data.corpus.files' is \"\", but must not be empty"]),
+        (
+            "{kind: text, train: [{source: a.ko}, {source: a, target: ''}], validation: '', test: {a: 3}}",
+            [
+                "key 'data.corpus.train.0.target' is missing",
+                "'data.corpus.train.1.target' is \"\", but must not be empty",
+                "'data.corpus.validation' is \"\", but must not be empty",
+                "'data.corpus.test.a' is 3, but must be text; put numbers and true or false in quotes,"
+                " or a mapping of keys",
+            ],
+        ),
+        ("{kind: phrasebook}\n  prepared: ''", ["'data.prepared' is \"\", but must not be empty"]),
+    ],
+)
+def test_a_value_of_several_forms_has_the_problems_of_its_own_form(errors_of, data: str, problems: list[str]) -> None:
+    *found, _ = errors_of(CORRECT.replace("{kind: phrasebook}", data))
+    assert [line.partition(": ")[2] for line in found] == problems
+
+
+@pytest.mark.parametrize(
     ("before", "after", "message"),
     [
         ("{kind: phrasebook}", "{kind: phrasebok}", "did you mean 'phrasebook'?"),

@@ -46,6 +46,23 @@ def test_local_ranks_are_read_from_the_environment(monkeypatch):
         assert world == World(rank=5, size=8, local_rank=1, local_size=4)
 
 
+@pytest.mark.parametrize(
+    ("variables", "message"),
+    [
+        ({"RANK": "0", "WORLD_SIZE": "two"}, "WORLD_SIZE is 'two', but must be a whole number"),
+        ({"RANK": "", "WORLD_SIZE": "2"}, "RANK is '', but must be a whole number"),
+        ({"RANK": "0", "WORLD_SIZE": "2"}, "MASTER_ADDR expected, but not set"),
+    ],
+)
+def test_half_an_environment_of_torchrun_is_refused(monkeypatch, variables: dict[str, str], message: str):
+    for name in ("MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(TmtError, match=message), join_world():
+        pass
+
+
 def test_errors_survive_pickling():
     error = pickle.loads(pickle.dumps(TmtError("what", place="where", remedy="how", exit_code=130)))
     assert (str(error), error.exit_code) == (str(TmtError("what", place="where", remedy="how")), 130)

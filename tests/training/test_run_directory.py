@@ -222,6 +222,20 @@ def test_fresh_keeps_all_previous_runs(run: RunDirectory):
     assert "warmup_steps: 2" in (run.folder.with_name("one.2") / "config.yaml").read_text(encoding="utf-8")
 
 
+def test_fresh_stays_on_the_disk_that_a_link_leads_to(tmp_path: Path):
+    large, link = tmp_path / "large" / "one", tmp_path / "one"
+    large.mkdir(parents=True)
+    link.symlink_to(large)
+    for number in (1, 2):
+        run = RunDirectory(link)
+        run.open(config_of(warmup_steps=number), facts_of(FILES))
+        assert run.move_aside() == large.with_name(f"one.{number}")
+        assert link.is_symlink()
+        assert not list(large.iterdir())
+        run.close()
+    assert "warmup_steps: 2" in (large.with_name("one.2") / "config.yaml").read_text(encoding="utf-8")
+
+
 def test_fresh_does_not_move_the_current_folder(run: RunDirectory, monkeypatch):
     """Files with relative names would then be written to the moved folder."""
     run.open(config_of(), facts_of(FILES))

@@ -1,8 +1,10 @@
-"""The default number of processes and threads."""
+"""The number of processes and threads: the default, and what torchrun says."""
 
 from __future__ import annotations
 
 import os
+
+from transformer_mt.errors import TmtError
 
 
 def cores(wanted: int = 0) -> int:
@@ -10,3 +12,15 @@ def cores(wanted: int = 0) -> int:
     if wanted:
         return wanted
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def launched(name: str, otherwise: int = 1) -> int:
+    """A number that torchrun gives to its processes in an environment variable, such as RANK.
+
+    Raises TmtError for another value.
+    """
+    value = os.environ.get(name, str(otherwise))
+    if not value.isdecimal():
+        remedy = f"torchrun sets {name}. For a single process:  unset {name}"
+        raise TmtError(f"{name} is {value!r}, but must be a whole number", remedy=remedy)
+    return int(value)

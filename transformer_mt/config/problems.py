@@ -107,12 +107,20 @@ def _problems(values: Any, source: YamlSource) -> Iterator[Problem]:
         return
     except ValidationError as error:
         items: list[dict[str, Any]] = [dict(item) for item in error.errors(include_url=False)]
+    paths = [_path_in_file(item["loc"], values, ends_in_key=item["type"] == "missing") for item in items]
+    # A value of several possible forms that has one of them: only the problems of that form are of use.
+    of_a_form = {
+        path[:end]
+        for item, path in zip(items, paths, strict=True)
+        for end in range(len(path) + (not _is_of_type(item) and item["type"] != "literal_error"))
+    }
     unknown = 0
-    for item in items:
+    for item, path in zip(items, paths, strict=True):
         loc = item["loc"]
+        if _is_of_type(item) and path in of_a_form:
+            continue
         if item["type"] == "too_short" and sum(other["loc"][: len(loc)] == loc for other in items) > 1:
             continue  # a list that is short only because its items are wrong
-        path = _path_in_file(loc, values, ends_in_key=item["type"] == "missing")
         if item["type"] != "value_error":
             unknown += item["type"] in _UNKNOWN
             yield path, _sentence(item, path, values, unknown <= _MOST_SUGGESTIONS), set(), item["type"] == "missing"
@@ -123,6 +131,11 @@ def _problems(values: Any, source: YamlSource) -> Iterator[Problem]:
             keys = [path + tuple(word.split(".")) for word in _WORD.findall(problem)]
             spot = next((key for key in keys if key in source.lines), path)
             yield spot, f"{name}: {problem}" if name else problem, {key[-1] for key in keys}, False
+
+
+def _is_of_type(item: Mapping[str, Any]) -> bool:
+    """Whether the value has a wrong type, so that nothing else of it was looked at."""
+    return str(item["type"]).endswith("_type")
 
 
 def _path_in_file(loc: tuple[str | int, ...], values: Any, ends_in_key: bool) -> KeyPath:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 
 class Section(BaseModel):
@@ -19,6 +20,13 @@ def _countable(number: int) -> int:
     return number
 
 
+def _not_empty(name: str) -> str:
+    """An empty name would mean the current folder. Unlike this, Field(min_length=1) refuses names that are no UTF-8."""
+    if not name:
+        raise PydanticCustomError("string_too_short", "must not be empty")
+    return name
+
+
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 Positive = Annotated[int, Field(ge=1), AfterValidator(_countable)]
 Width = Annotated[int, Field(ge=1, le=1_048_576)]  # of a layer; a larger number is a typing error
@@ -29,5 +37,6 @@ NonNegative = Annotated[int, Field(ge=0), AfterValidator(_countable)]
 Item = TypeVar("Item")
 Many = Annotated[tuple[Item, ...], Field(strict=False)]  # a list in YAML; its items are strict
 LANGUAGE = r"^[a-z]{2,3}$"
+FileName = Annotated[str, AfterValidator(_not_empty)]  # or of a folder, or a pattern
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"  # a safe name of a folder
 Language = Annotated[str, Field(pattern=LANGUAGE)]

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.direction import Tag
-from transformer_mt.config.section import Positive, Section
+from transformer_mt.config.section import FileName, Positive, Section
 
 Weight = Annotated[float, Field(gt=0, le=100)]
 Method = Literal["back", "forward", "diversify", "distill"]
@@ -82,7 +82,7 @@ class SynthesisConfig(Section):
         description="training.max_epochs of the final model; null: the whole number, at least 1, that"
         " sees about as many pairs as with the real pairs alone",
     )
-    folder: str = Field(
+    folder: FileName = Field(
         "data/synthetic", description="folder of the synthetic text; each final run has a subfolder with its name"
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from pydantic import Field, model_validator
 
 from transformer_mt.config.choices import chosen, name_of
-from transformer_mt.config.section import Many, NonNegative, Positive, Probability, Section
+from transformer_mt.config.section import FileName, Many, NonNegative, Positive, Probability, Section
 
 DEFAULT_BATCH_TOKENS = 4096
 
@@ -19,7 +19,7 @@ if not TYPE_CHECKING:
 
 
 class TrainingConfig(Section):
-    start_from: Annotated[str, Field(min_length=1)] | None = Field(
+    start_from: FileName | None = Field(
         None,
         description="folder of a model or run whose weights and tokenizers this training starts with (fine-tuning);"
         " the sections `model` and `tokenizer` have its values, as far as they are left out; null: random weights",

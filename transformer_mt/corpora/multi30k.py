@@ -14,7 +14,7 @@ from typing import Literal
 from pydantic import Field, field_validator
 
 from transformer_mt.config.corpus import CorpusConfig
-from transformer_mt.config.section import Many
+from transformer_mt.config.section import FileName, Many
 from transformer_mt.corpora.base import Corpus, Pair
 from transformer_mt.corpora.text import read_parallel
 from transformer_mt.files.lines import path_of
@@ -58,10 +58,10 @@ class Multi30kCorpus(Corpus):
 
     class Options(CorpusConfig):
         kind: Literal["multi30k"]
-        directory: str = Field(
+        directory: FileName = Field(
             "data/multi30k", description="folder of the .gz files; missing ones are downloaded into it"
         )
-        mirror: str | None = Field(None, description="another address, or a local folder, with the files")
+        mirror: FileName | None = Field(None, description="another address, or a local folder, with the files")
         test_sets: Many[str] = Field(
             ("test_2016_flickr", "test_2017_flickr"),
             min_length=1,

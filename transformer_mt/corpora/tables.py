@@ -18,7 +18,7 @@ from pydantic import Field, field_validator, model_validator
 
 from transformer_mt.config.direction import Direction
 from transformer_mt.config.languages import COLUMN_NAMES, code_of
-from transformer_mt.config.section import Many, NonNegative, Section
+from transformer_mt.config.section import FileName, Many, NonNegative, Section
 from transformer_mt.corpora.base import EncodedOptions, FilesCorpus, FilesOptions, Pair, SkippedRows, same_name
 from transformer_mt.corpora.parts import Part, Texts, cut_lines, numbered_lines
 from transformer_mt.corpora.quoting import csv_rows
@@ -201,12 +201,12 @@ Column = str | NonNegative
 class TableOptions(FilesOptions):
     """Options of the kinds that read tables."""
 
-    files: Many[str] | None = Field(
+    files: Many[FileName] | None = Field(
         None, description="files that are split; `*`, `?` and `**` stand for parts of a name"
     )
-    train: Many[str] | None = Field(None, description="files for training")
-    validation: str | None = Field(None, description="file for validation")
-    test: dict[str, str] | None = Field(None, description="test files by name")
+    train: Many[FileName] | None = Field(None, description="files for training")
+    validation: FileName | None = Field(None, description="file for validation")
+    test: dict[str, FileName] | None = Field(None, description="test files by name")
 
     @field_validator("files", "train", mode="before", json_schema_input_type=str | tuple[str, ...] | None)
     @classmethod

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
-from transformer_mt.config.section import Many, Section
+from transformer_mt.config.section import FileName, Many, Section
 from transformer_mt.corpora.base import EncodedOptions, FilesCorpus, Pair, SkippedRows, files_like
 from transformer_mt.corpora.parts import Part, Texts, cut_lines, lines_in
 from transformer_mt.corpora.tables import listed
@@ -45,11 +45,13 @@ def read_parallel(source: Path, target: Path, encoding: str = "utf-8") -> Iterat
 
 
 class TextPair(Section):
-    source: str = Field(description="file of source sentences, one per line (plain, .gz, .xz or .zst); or a pattern")
-    target: str = Field(description="file of target sentences: line n is the translation of line n in `source`")
+    source: FileName = Field(
+        description="file of source sentences, one per line (plain, .gz, .xz or .zst); or a pattern"
+    )
+    target: FileName = Field(description="file of target sentences: line n is the translation of line n in `source`")
 
 
-Entry = str | TextPair
+Entry = FileName | TextPair
 
 
 class TextCorpus(FilesCorpus):
@@ -70,7 +72,9 @@ class TextCorpus(FilesCorpus):
         @field_validator("test", mode="before", json_schema_input_type=Entry | dict[str, Entry] | None)
         @classmethod
         def _named(cls, value: Any) -> Any:
-            alone = isinstance(value, str) or (isinstance(value, dict) and set(value) <= {"source", "target"})
+            alone = isinstance(value, str) or (
+                isinstance(value, dict) and bool(value) and set(value) <= {"source", "target"}
+            )
             return {"test": value} if alone else value
 
     options: Options

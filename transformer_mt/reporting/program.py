@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import _thread
-import os
 import re
 import shlex
 import sys
@@ -11,6 +10,7 @@ import threading
 from collections.abc import Iterable
 from typing import Any
 
+from transformer_mt.config.cores import launched
 from transformer_mt.errors import TmtError
 
 NAMES = ("tmt", "transformer-mt")  # the scripts that an installation makes
@@ -33,7 +33,7 @@ def as_called(text: str, commands: Iterable[str]) -> str:
 
 def require_one_process(command: str) -> None:
     """Raises TmtError under torchrun with several processes: each would do all the work, and write the same files."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+    if launched("WORLD_SIZE") > 1:
         raise TmtError(
             f"tmt {command} runs in one process", remedy=f"Run tmt {command} without torchrun, which sets WORLD_SIZE."
         )

@@ -24,6 +24,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from transformer_mt.config.cores import launched
 from transformer_mt.errors import INTERRUPTED, TmtError, reason
 
 Result = TypeVar("Result")
@@ -291,7 +292,7 @@ def join_world() -> Iterator[World]:
 
     Raises TmtError if another process has ended.
     """
-    if "RANK" not in os.environ or int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    if "RANK" not in os.environ or launched("WORLD_SIZE") == 1:
         yield ALONE
         return
     # Import these two before the process group exists. Optimizers import the first one later: it keeps the frames that
@@ -301,12 +302,17 @@ def join_world() -> Iterator[World]:
     import torch._dynamo
     import torch.distributed.nn
 
-    names = {"RANK": "", "WORLD_SIZE": "", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": os.environ["WORLD_SIZE"]}
-    world = World(*(int(os.environ.get(name, otherwise)) for name, otherwise in names.items()))
+    size = launched("WORLD_SIZE")
+    world = World(launched("RANK"), size, launched("LOCAL_RANK", 0), launched("LOCAL_WORLD_SIZE", size))
     try:
         dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=TIMEOUT)
     except RuntimeError as error:
         raise _cannot_join(world, error) from None
+    except ValueError as error:
+        raise TmtError(
+            f"an environment variable that torchrun sets is missing or wrong: {reason(error)}",
+            remedy="Start the command with torchrun, as docs/distributed.md shows.",
+        ) from None
     together = True
     try:
         yield world

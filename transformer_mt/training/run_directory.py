@@ -177,11 +177,16 @@ class RunDirectory:
                 remedy=f"Change to another folder, and give this one as --run-dir{IN_PYTHON}.",
             )
         self.lock()
-        place = first_free(lambda number: self.folder.with_name(f"{self.folder.name}.{number}"))
+        is_link = self.folder.is_symlink()
+        folder = self.folder.resolve() if is_link else self.folder
+        place = first_free(lambda number: folder.with_name(f"{folder.name}.{number}"))
         if IS_WINDOWS:
             self.close()  # a folder with an open file cannot be renamed there
         try:
-            return self.folder.rename(place)
+            folder.rename(place)
+            if is_link:
+                folder.mkdir()  # the link goes on leading to the current run, on the disk that was chosen for it
+            return place
         except OSError as error:
             raise from_os_error(error, "renaming the folder of the previous run") from None
 
