@@ -72,6 +72,14 @@ def test_a_correct_config_is_read(tmp_path: Path) -> None:
         ("model: {d_model: 1000000000}", "'model.d_model' is 1000000000, but must be at most 1048576"),
         ("model: {decoder_layers: 1000000}", "'model.decoder_layers' is 1000000, but must be at most 1000"),
         ("seed: {? !!timestamp 2020-01-01 : 3}", "'seed' is {"),
+        (
+            "model: {positions: rotary, d_model: 6, n_heads: 2}",
+            "rotary positions need an even d_model / n_heads, not 3",
+        ),
+        ("model: {max_positions: 100}", "max_positions is only for positions: learned"),
+        ("synthesis: {models: []}", "`models` is empty; name a run, or remove the key"),
+        ("synthesis: {search: {n_best: 2}}", "search.n_best must be 1: each sentence gets one translation"),
+        ("synthesis: {models: [a], teachers: 2}", "`models` are trained already; remove `teachers`"),
         ("runtime: {threads: 100000}", "'runtime.threads' is 100000, but must be at most 1024"),
     ],
 )
@@ -94,6 +102,18 @@ def test_bfloat16_weights_have_conditions(errors_of, lines: str, message: str) -
     precision = "" if lines else ", precision: float16"
     head, _ = errors_of(f"{CORRECT}runtime: {{weights: bfloat16{precision}}}\n{lines}\n")
     assert "runtime.weights: bfloat16 " + message in head
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ("batch_tokens: 64, batch_sentences: 8", "batch_tokens and batch_sentences cannot both be set; remove one"),
+        ("average: best, keep_best: 0", "average: best needs keep_best of at least 1"),
+    ],
+)
+def test_keys_of_the_training_that_exclude_each_other(errors_of, keys: str, message: str) -> None:
+    head, _ = errors_of(CORRECT.replace("{max_epochs: 1}", f"{{max_epochs: 1, {keys}}}"))
+    assert message in head
 
 
 @pytest.mark.parametrize(
@@ -129,6 +149,8 @@ def test_a_value_of_several_forms_has_the_problems_of_its_own_form(errors_of, da
         ("{kind: phrasebook}", "{kind: tsv, files: a.tsv, column: 3}", "unknown key 'data.corpus.column'"),
         ("{kind: phrasebook}", "{kind: multi30k, test_sets: [test_2015]}", "unknown test set"),
         ("{kind: phrasebook}", "{kind: tsv, train: a.tsv}", "`train` needs `validation`"),
+        ("{kind: phrasebook}", "{kind: tsv, files: a.tsv, split: {test: 1.5}}", "1.5 is not a share below 1"),
+        ("{kind: phrasebook}", "{kind: tsv, files: a, split: {validation: 0.5, test: 0.5}}", "nothing for training"),
         ("target: en", "target: ko", "needs two languages"),
         ("target: en", "target: fr", "corpus 'phrasebook' has the languages ko, en, de, not ko-fr"),
         ("target: en", "target: English", "must be an ISO 639 code of two or three small letters"),

@@ -334,6 +334,16 @@ def test_text_for_sampling_has_the_order_of_the_ids_even_after_drops(workshop: A
     assert [codec.encode(text) for text in targets] == [store.target[row] for row in range(len(store))]
 
 
+def test_training_text_that_lacks_lines_is_refused(workshop: Any) -> None:
+    tokenizer = {"kind": "sentencepiece", "vocab_size": 70, "sampling": 0.1, "shared": True}
+    prepared = workshop.prepare(workshop.whole(workshop.numbered(300)), tokenizer=tokenizer)
+    file = prepared.folder / "train" / "target.txt"
+    file.write_bytes(file.read_bytes().partition(b"\n")[2])
+    with pytest.raises(TmtError, match="the text files are damaged: 240 sources, 239 targets and 240 pairs") as error:
+        prepared.training_text()
+    assert "tmt prepare" in error.value.remedy
+
+
 def test_training_text_is_stored_only_for_sampling(workshop: Any) -> None:
     prepared = workshop.prepare(workshop.splits(workshop.numbered(5)))
     with pytest.raises(TmtError, match="the text of this split is not stored"):

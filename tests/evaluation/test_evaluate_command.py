@@ -371,6 +371,19 @@ class TestModel:
         assert (code, out) == (2, "")
         assert "this baseline translates ko-en, not de-en" in error
 
+    def test_a_baseline_model_needs_sentences_to_translate(self, tmt, model, files):
+        code, out, error = tmt(*files, "--baseline", model)
+        assert (code, out) == (2, "")
+        assert "a baseline model needs sentences to translate\n  Add --source FILE." in error
+
+    def test_stored_scores_that_are_damaged_are_kept_beside(self, tmt, model):
+        (model / "scores.json").write_text('{"test_one": {"bleu": 3', encoding="utf-8")
+        code, _, error = tmt("--model", model, "--device", "cpu")
+        assert code == 0
+        assert f"{model / 'scores.json'} was damaged: it is now scores.json.damaged1" in error
+        assert (model / "scores.json.damaged1").read_text(encoding="utf-8") == '{"test_one": {"bleu": 3'
+        assert "test_one" in json.loads((model / "scores.json").read_text(encoding="utf-8"))
+
     def test_another_model_as_baseline_and_an_ensemble(self, tmt, model):
         arguments = "--chrf", "--json", "--device", "cpu", "--baseline", model.parent
         code, out, _ = tmt("--model", model, "--model", model, *arguments)

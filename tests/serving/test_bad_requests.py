@@ -68,6 +68,8 @@ def test_another_content_type_is_refused(client: Client, kind: str) -> None:
     headers = [(b"Content-Type", kind.encode("latin-1"))]
     sentence = refused(client.post("/v1/translate", content=b'{"text": "a"}', headers=headers), 415)
     assert "Content-Type: application/json" in sentence
+    sentence = refused(client.post("/translate", content=b'{"q": "a"}', headers=headers), 415)
+    assert sentence.endswith("Content-Type: application/json, or a form of application/x-www-form-urlencoded")
 
 
 def test_the_last_of_equal_keys_counts(client: Client) -> None:

@@ -12,6 +12,7 @@ from transformer_mt.training.ending import (
     Candidate,
     best_of,
     candidates,
+    how_to_train_on,
     progress,
     reason,
     reason_to_stop,
@@ -105,6 +106,32 @@ def test_seconds_left_are_those_to_the_nearest_limit():
     assert seconds_left(state, settings(max_epochs=3, max_steps=15), 8) == pytest.approx(2 * 5)
     assert seconds_left(state, settings(max_minutes=0.4), 8) == pytest.approx(4)
     assert seconds_left(state, settings(max_steps=1), 8) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("values", "stopped", "said"),
+    [
+        ({"max_epochs": 4}, "max_epochs 4 reached", "to train on, repeat the command with --set training.max_epochs=8"),
+        (
+            {"max_epochs": None, "max_steps": 40, "schedule": "cosine"},
+            "max_steps 40 reached",
+            "for a longer run, start again with --fresh --set training.max_steps=80",
+        ),
+        (
+            {"max_epochs": 4, "schedule": "cosine", "warmup_steps": 10, "decay_steps": 30},
+            "max_epochs 4 reached",
+            "for a longer run, start again with --fresh --set training.max_epochs=8 --set training.decay_steps=60",
+        ),
+        (
+            {"max_epochs": None, "max_steps": 90, "max_minutes": 2.0, "schedule": "cosine"},
+            "max_minutes 2 reached",
+            "the learning rate has not come to its end; start again with --fresh --set training.max_steps=40",
+        ),
+    ],
+)
+def test_how_to_train_on_depends_on_the_schedule(values: dict, stopped: str, said: str):
+    state = TrainState(step=40, epoch=5, stopped=stopped)
+    assert how_to_train_on(state, settings(**values)) == said
 
 
 def test_after_a_step_that_compiled_nobody_knows_yet_how_long_the_others_take():

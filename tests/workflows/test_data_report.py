@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from transformer_mt.data.doctor import DataReport
+from transformer_mt.data.selection import OTHER
 from transformer_mt.workflows.data_report import Remark, remarks, report_lines, short_report
 
 
@@ -95,6 +96,13 @@ def test_leaks_are_reported_with_what_was_done(rule: str, texts: list[str]) -> N
     assert found[1].text.endswith("and another translation: kept")
     assert "leaks: source" in found[1].remedy
     assert ("leaks: pair" in found[0].remedy) == (rule == "off")
+
+
+@pytest.mark.parametrize(("rule", "outcome"), [("pair", "their pairs are dropped"), ("off", "kept")])
+def test_leaks_between_directions_are_reported(rule: str, outcome: str) -> None:
+    remark = _only(leaks={"news": {"pair": 0, "source": 0, OTHER: 2}}, leaks_dropped=rule)
+    assert remark.text == f"2 training sentences also in news of another direction: {outcome}"
+    assert ("leaks: pair" in remark.remedy) == (rule == "off")
 
 
 def test_leaks_by_source_are_reported_as_dropped_if_the_config_says_so() -> None:

@@ -542,6 +542,15 @@ def test_files_that_are_no_documents(tmp_path: Path, name: str, data: bytes | No
         translate_document(tmp_path / name, Fake(same, terms=True))
 
 
+@pytest.mark.parametrize(
+    ("name", "message"), [(None, "the format of the document is not known"), ("pdf", "unknown format 'pdf'")]
+)
+def test_text_needs_a_format(name: str | None, message: str) -> None:
+    with pytest.raises(TmtError, match=message) as error:
+        translate_document("# Hund", Fake(same, terms=True), name)
+    assert "markdown" in error.value.remedy
+
+
 def test_the_command_writes_the_document(tiny_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, target = tmp_path / "in.md", tmp_path / "out.md"
     source.write_bytes(b"# abc\r\n\r\n    code\r\n\r\nquite `x` long")

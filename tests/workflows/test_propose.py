@@ -437,6 +437,31 @@ def test_what_cannot_be_a_corpus(name: str, content: bytes, said: str) -> None:
     assert said in error.message + error.remedy
 
 
+def test_files_without_two_columns_of_text_are_refused() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    book = Workbook()
+    book.active.append(["only one column"])
+    book.save("a.xlsx")
+    parquet.write_table(pyarrow.table({"text": ["eins"], "number": [1]}), "a.parquet")
+    Path("a.xml").write_text("<book><page/></book>", encoding="utf-8")
+    with zipfile.ZipFile("a.zip", "w") as archive:
+        archive.writestr("README", "nothing else")
+    for name, message, remedy in (
+        (
+            "a.xlsx",
+            "no sheet of this workbook is a table of sentence pairs",
+            "Sheets in it: Sheet. A sheet needs a column for each language.",
+        ),
+        ("a.parquet", "there are no two columns of text", "Columns seen: text (string), number (int64)"),
+        ("a.xml", "this XML file is not TMX: it has no units (tu)", "Export it as TMX."),
+        ("a.zip", "this archive contains no corpus", "Unpack it, and give a file inside it."),
+    ):
+        error = _error(name)
+        assert (error.message, error.remedy) == (message, remedy)
+
+
 def test_parallel_files_in_two_encodings_are_refused() -> None:
     Path("x.de").write_bytes("".join(f"Schön: {de}\n" for de, _ in PAIRS["de", "en"]).encode("cp1252"))
     Path("x.ko").write_text("".join(f"{ko}\n" for ko, _ in PAIRS["ko", "de"]), encoding="utf-8")
