@@ -248,29 +248,18 @@ class _Scanner(HTMLParser):
     def handle_data(self, data: str) -> None:
         self._add("text")
 
-    def handle_entityref(self, name: str) -> None:
-        self._add("text")
-
-    def handle_charref(self, name: str) -> None:
-        self._add("text")
+    handle_entityref = handle_charref = handle_data  # type: ignore[assignment]
 
     def handle_comment(self, data: str) -> None:
         self._add("other")
 
-    def handle_decl(self, decl: str) -> None:
-        self._add("other")
+    handle_decl = handle_pi = unknown_decl = handle_comment  # type: ignore[assignment]
 
     def parse_html_declaration(self, i: int) -> int:
         """As the standard says, `<![foo` is a comment; the library raises AssertionError in some versions of Python."""
         if self.rawdata.startswith("<![", i) and not self.rawdata.startswith("<![CDATA[", i):
             return int(self.parse_bogus_comment(i))
         return int(super().parse_html_declaration(i))
-
-    def handle_pi(self, data: str) -> None:
-        self._add("other")
-
-    def unknown_decl(self, data: str) -> None:
-        self._add("other")
 
 
 def _wrapped(block: Block, text: str) -> Block:
