@@ -18,7 +18,7 @@ from transformer_mt.decoding.given import checked_text
 from transformer_mt.decoding.terms import Span, Term
 from transformer_mt.errors import TmtError, at, number_of
 from transformer_mt.files.lines import path_of, read_lines
-from transformer_mt.text.copies import number_spans, unbroken_spans
+from transformer_mt.text.copies import NUMBER, UNBROKEN
 
 # Endings that may follow a Korean noun, and that are no part of the term. Several may follow each other: 들에게는.
 _PARTICLES = regex.compile(
@@ -101,8 +101,7 @@ class Glossary:
         """
         text, places = _composed(line)
         taken: list[tuple[int, int, str | None]] = []  # sorted, and none overlaps another
-        copies = ((start, end, None) for start, end in unbroken_spans(text))
-        numbers = ((start, end, None) for start, end in number_spans(text))
+        copies, numbers = (((*found.span(), None) for found in signs.finditer(text)) for signs in (UNBROKEN, NUMBER))
         spaced, at_space = _spaced(text)
         entries = ((at_space[start], at_space[end], target) for start, end, target in self._matches(spaced))
         for start, end, target in chain(copies, entries, numbers):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import regex
 
 # Hangul right after an address is a particle. Brackets are part of an address in pairs only.
@@ -32,21 +30,11 @@ def copied(in_markup: bool = False) -> regex.Pattern[str]:
     return regex.compile(f"{address}|{_EMAIL}|{_PLACEHOLDER}", regex.V1)
 
 
-_WHOLE = copied()
+UNBROKEN = copied()
 # Letters beside digits, as in MP3, make a word. 3만 is 30,000: such a number is translated with its unit.
 _UNIT = r"[십백천만억조]|\s[십백천만억조]+(?:원|명|개|달러)?(?![\p{L}\p{N}])"
-_NUMBER = regex.compile(
+NUMBER = regex.compile(
     r"(?<![\p{L}\p{N}_.,])[-+]?[$€£¥₩]?\d++(?:[.,:/'’-]?\d++)*+"
     rf"(?![[\p{{L}}\p{{N}}_]--[\p{{sc=Hangul}}]]|{_UNIT})",
     regex.V1,
 )
-
-
-def unbroken_spans(line: str) -> Iterator[tuple[int, int]]:
-    """Start and end of the addresses and placeholders in a line."""
-    return (found.span() for found in _WHOLE.finditer(line))
-
-
-def number_spans(line: str) -> Iterator[tuple[int, int]]:
-    """Start and end of the numbers in a line, those within addresses too."""
-    return (found.span() for found in _NUMBER.finditer(line))
