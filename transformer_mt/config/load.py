@@ -109,7 +109,7 @@ def differences(one: BaseModel, other: BaseModel) -> list[str]:
 
 def flat_values(config: BaseModel) -> dict[str, Any]:
     """The values by key such as `training.learning_rate`; addresses without passwords and signatures."""
-    return _flat(without_credentials_in(config.model_dump(mode="json")))
+    return flat(without_credentials_in(config.model_dump(mode="json")))
 
 
 def key_values(config: Config, keys: Sequence[str]) -> dict[str, Any]:
@@ -128,11 +128,12 @@ def value_at(values: Any, path: Sequence[str | int]) -> Any:
     return values
 
 
-def _flat(value: Any, path: str = "") -> dict[str, Any]:
-    if isinstance(value, dict) and value:
-        items = [_flat(item, f"{path}.{key}" if path else str(key)) for key, item in value.items()]
-        return {key: leaf for item in items for key, leaf in item.items()}
-    return {path: value}
+def flat(value: Any, path: str = "", lists: bool = False) -> dict[str, Any]:
+    """The values of nested mappings by their path, such as data.corpus.kind. lists: of lists too"""
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if lists and isinstance(value, list) else ()
+    if not inside:
+        return {path: value}
+    return {k: v for key, one in inside for k, v in flat(one, f"{path}.{key}" if path else str(key), lists).items()}
 
 
 def _apply(source: YamlSource, overrides: Iterable[str]) -> YamlSource:

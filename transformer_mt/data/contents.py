@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from transformer_mt.config.load import flat
 from transformer_mt.data.prepared import Prepared
 from transformer_mt.data.store import SIDES
 from transformer_mt.errors import from_os_error
@@ -22,7 +22,7 @@ def contents_of(prepared: Prepared) -> Contents:
     manifest, folder = prepared.manifest, prepared.folder
     try:
         return {
-            "settings": _flat(manifest.settings),
+            "settings": {key: str(value) for key, value in flat(manifest.settings).items()},
             "files": {Path(file.path).name: file.sha256 or f"{file.version} {file.size}" for file in manifest.files},
             "tokenizers": {name: one for side in SIDES for name, one in _checksums(folder, side).items()},
             "ids": {name: one for split in prepared.splits for name, one in _checksums(folder, split).items()},
@@ -46,10 +46,3 @@ def different_parts(one: Contents, other: Contents) -> list[str]:
 def _checksums(folder: Path, part: str) -> dict[str, str]:
     files = sorted(path for path in (folder / part).rglob("*") if path.is_file())
     return {file.relative_to(folder).as_posix(): sha256_of(file) for file in files}
-
-
-def _flat(value: Any, path: str = "") -> dict[str, str]:
-    if not isinstance(value, dict):
-        return {path: str(value)}
-    items = (_flat(item, f"{path}.{key}" if path else str(key)) for key, item in value.items())
-    return {key: leaf for item in items for key, leaf in item.items()}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from transformer_mt.config.credentials import without_credentials_in
-from transformer_mt.config.load import CONFIG, differences, load_config
+from transformer_mt.config.load import CONFIG, differences, flat, load_config
 from transformer_mt.config.runs import FACTS, WEIGHTS
 from transformer_mt.config.schema import Config
 from transformer_mt.data.passes import passes_of
@@ -135,8 +135,8 @@ def _settings(plan: Plan) -> dict[str, Any]:
     values = {"method": plan.method, "config": plan.config.model_dump(mode="json")}
     added = {"rounds"} if plan.settings.rounds == 1 else set()  # later than the first versions
     values["synthesis"] = plan.settings.model_dump(mode="json", exclude={"folder", *added})
-    flat = _flat(without_credentials_in(values))
-    return {key: value for key, value in flat.items() if not key.startswith(tuple(f"config.{one}" for one in FREE))}
+    by_key = flat(without_credentials_in(values), lists=True)
+    return {key: value for key, value in by_key.items() if not key.startswith(tuple(f"config.{one}" for one in FREE))}
 
 
 def _files(plan: Plan) -> dict[str, Any]:
@@ -185,11 +185,3 @@ def _changed_error(plan: Plan, changed: Sequence[str]) -> TmtError:
         place=plan.folder,
         remedy=remedy,
     )
-
-
-def _flat(value: Any, path: str = "") -> dict[str, Any]:
-    """The values of nested mappings and lists by their path, such as config.data.corpus.0.kind."""
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
-    if not inside:
-        return {path: value}
-    return {k: v for key, one in inside for k, v in _flat(one, f"{path}.{key}" if path else str(key)).items()}
