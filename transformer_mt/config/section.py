@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 
@@ -27,6 +27,10 @@ def _not_empty(name: str) -> str:
     return name
 
 
+def _several(value: Any) -> Any:
+    return [value] if isinstance(value, str) else value
+
+
 Probability = Annotated[float, Field(ge=0.0, lt=1.0)]
 Positive = Annotated[int, Field(ge=1), AfterValidator(_countable)]
 Width = Annotated[int, Field(ge=1, le=1_048_576)]  # of a layer; a larger number is a typing error
@@ -36,6 +40,7 @@ Seed = Annotated[int, Field(ge=0, lt=SEEDS)]
 NonNegative = Annotated[int, Field(ge=0), AfterValidator(_countable)]
 Item = TypeVar("Item")
 Many = Annotated[tuple[Item, ...], Field(strict=False)]  # a list in YAML; its items are strict
+OneOrMany = Annotated[Many[Item], BeforeValidator(_several, json_schema_input_type=str | tuple[str, ...])]  # of text
 LANGUAGE = r"^[a-z]{2,3}$"
 FileName = Annotated[str, AfterValidator(_not_empty)]  # or of a folder, or a pattern
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"  # a safe name of a folder

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.direction import Tag
-from transformer_mt.config.section import FileName, Positive, Section
+from transformer_mt.config.section import FileName, OneOrMany, Positive, Section
 
 Weight = Annotated[float, Field(gt=0, le=100)]
 Method = Literal["back", "forward", "diversify", "distill"]
@@ -16,17 +16,8 @@ Method = Literal["back", "forward", "diversify", "distill"]
 FIXED = ("name", "seed", "data", "synthesis")
 
 
-def _several(value: Any) -> Any:
-    return [value] if isinstance(value, str) else value
-
-
-OneOrMany = Annotated[
-    tuple[str, ...], Field(strict=False), BeforeValidator(_several, json_schema_input_type=str | tuple[str, ...])
-]
-
-
 class SynthesisConfig(Section):
-    text: OneOrMany | None = Field(
+    text: OneOrMany[str] | None = Field(
         None,
         description="back, forward: files with sentences to translate, one per line, or patterns; back: in the target"
         " language; forward: in the source language",
@@ -36,7 +27,7 @@ class SynthesisConfig(Section):
         description="models to train for each direction (and each round), with the seeds seed + 1, seed + 2, ...;"
         " null: 1 for back and forward, 3 for diversify and distill",
     )
-    models: OneOrMany | None = Field(
+    models: OneOrMany[str] | None = Field(
         None,
         description="runs or model folders that translate (in the first round), of either direction; null: the teachers"
         " are trained",
@@ -52,7 +43,7 @@ class SynthesisConfig(Section):
         description="whether the models of a direction translate together, as an ensemble, or each alone all the text;"
         " null: together, except for diversify",
     )
-    teacher: OneOrMany = Field(
+    teacher: OneOrMany[str] = Field(
         (),
         description="keys of tokenizer, model, training, decoding and runtime that are different for teachers, such as"
         " [training.max_epochs=20]; `source` and `target` are those of the config, also for the opposite direction",

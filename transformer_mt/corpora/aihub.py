@@ -13,10 +13,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from transformer_mt.config.corpus import CorpusConfig, SplitConfig
-from transformer_mt.config.section import FileName, Many
+from transformer_mt.config.section import FileName, OneOrMany
 from transformer_mt.corpora.base import WHOLE, Corpus, Pair, SkippedRows
 from transformer_mt.corpora.quoting import csv_rows
 from transformer_mt.corpora.tables import Skip, listed, of_one_width, parse_json
@@ -48,15 +48,10 @@ class AihubCorpus(Corpus):
 
     class Options(CorpusConfig):
         kind: Literal["aihub"]
-        files: Many[FileName] = Field(
+        files: OneOrMany[FileName] = Field(
             min_length=1, description="folder, or list of .xlsx, .json and .csv files from AI Hub"
         )
         split: SplitConfig = Field(SplitConfig(), description="how the pairs are divided")
-
-        @field_validator("files", mode="before", json_schema_input_type=str | tuple[str, ...])
-        @classmethod
-        def _several(cls, value: Any) -> Any:
-            return [value] if isinstance(value, str) else value
 
     options: Options
 

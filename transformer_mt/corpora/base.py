@@ -19,7 +19,7 @@ from unicodedata import normalize
 from pydantic import Field, field_validator, model_validator
 
 from transformer_mt.config.corpus import CorpusConfig, SplitConfig
-from transformer_mt.config.section import Many
+from transformer_mt.config.section import OneOrMany
 from transformer_mt.corpora.parts import Part, Texts, size_of
 from transformer_mt.errors import TmtError
 from transformer_mt.files.address import Address, addresses_like, is_address, is_pattern
@@ -160,14 +160,9 @@ class FilesOptions(CorpusConfig):
     NEWER = (*CorpusConfig.NEWER, ("encoding", "utf-8"), ("sha256", None))
 
     split: SplitConfig = Field(SplitConfig(), description="how `files` are divided")
-    sha256: Many[Checksum] | None = Field(
+    sha256: OneOrMany[Checksum] | None = Field(
         None, description="checksum of the file, or a list in the order of the files; another one is an error"
     )
-
-    @field_validator("sha256", mode="before", json_schema_input_type=str | tuple[str, ...] | None)
-    @classmethod
-    def _one_or_several(cls, value: Any) -> Any:
-        return [value] if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _one_way_of_splitting(self) -> FilesOptions:

@@ -18,7 +18,7 @@ from pydantic import Field, field_validator, model_validator
 
 from transformer_mt.config.direction import Direction
 from transformer_mt.config.languages import COLUMN_NAMES, code_of
-from transformer_mt.config.section import FileName, Many, NonNegative, Section
+from transformer_mt.config.section import FileName, NonNegative, OneOrMany, Section
 from transformer_mt.corpora.base import EncodedOptions, FilesCorpus, FilesOptions, Pair, SkippedRows, same_name
 from transformer_mt.corpora.parts import Part, Texts, cut_lines, numbered_lines
 from transformer_mt.corpora.quoting import csv_rows
@@ -201,17 +201,12 @@ Column = str | NonNegative
 class TableOptions(FilesOptions):
     """Options of the kinds that read tables."""
 
-    files: Many[FileName] | None = Field(
+    files: OneOrMany[FileName] | None = Field(
         None, description="files that are split; `*`, `?` and `**` stand for parts of a name"
     )
-    train: Many[FileName] | None = Field(None, description="files for training")
+    train: OneOrMany[FileName] | None = Field(None, description="files for training")
     validation: FileName | None = Field(None, description="file for validation")
     test: dict[str, FileName] | None = Field(None, description="test files by name")
-
-    @field_validator("files", "train", mode="before", json_schema_input_type=str | tuple[str, ...] | None)
-    @classmethod
-    def _several(cls, value: Any) -> Any:
-        return [value] if isinstance(value, str) else value
 
     @field_validator("test", mode="before", json_schema_input_type=str | dict[str, str] | None)
     @classmethod
