@@ -114,11 +114,8 @@ def flat_values(config: BaseModel) -> dict[str, Any]:
 
 def key_values(config: Config, keys: Sequence[str]) -> dict[str, Any]:
     """The values of keys such as `training.learning_rate`; None for one that this config does not have."""
-    values: dict[str, Any] = {}
     whole = config.model_dump(mode="json")
-    for key in keys:
-        values[key] = value_at(whole, key.split("."))
-    return values
+    return {key: value_at(whole, key.split(".")) for key in keys}
 
 
 def value_at(values: Any, path: Sequence[str | int]) -> Any:
