@@ -9,17 +9,15 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from transformer_mt.errors import TmtError
+
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)  # errors of file systems without locks
 
 
-class HeldError(Exception):
-    """Another process holds the lock."""
-
-
-def lock(file: Path, waiting: Callable[[], None] | None = None) -> ExitStack:
+def lock(file: Path, held_by_another: Callable[[], None] | TmtError) -> ExitStack:
     """Create `file` and lock it, until the result is closed or its `with` block ends.
 
-    waiting: called before waiting for another process that holds the lock; None: HeldError is raised
+    held_by_another: if another process holds the lock, called before waiting for it, or raised
     On a file system without locks, nothing is locked. Raises OSError if the file cannot be created.
     """
     held = FileLock(file, thread_local=False, fallback_to_soft=False)
@@ -27,9 +25,9 @@ def lock(file: Path, waiting: Callable[[], None] | None = None) -> ExitStack:
         try:
             held.acquire(timeout=0)
         except Timeout:
-            if waiting is None:
-                raise HeldError(str(file)) from None
-            waiting()
+            if isinstance(held_by_another, TmtError):
+                raise held_by_another from None
+            held_by_another()
             held.acquire()
     except OSError as error:
         if error.errno not in _NO_LOCKS:

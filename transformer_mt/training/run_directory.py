@@ -17,7 +17,7 @@ from transformer_mt.config.runs import FACTS, MODEL
 from transformer_mt.config.schema import Config
 from transformer_mt.errors import TmtError, from_os_error
 from transformer_mt.files.lines import path_of
-from transformer_mt.files.lock import HeldError, lock
+from transformer_mt.files.lock import lock
 from transformer_mt.files.replace import first_free, recover_all, replace_text
 from transformer_mt.files.system import IS_WINDOWS
 from transformer_mt.training.checkpoint import Checkpoints
@@ -277,14 +277,10 @@ class RunDirectory:
     def lock(self) -> None:
         """Take the lock of the folder. Raises TmtError if another process has it."""
         self.close()
+        remedy = f"Wait until it ends. A training may also have another --run-dir{IN_PYTHON}."
+        held = TmtError("another process is training here", place=self.folder, remedy=remedy)
         try:
-            self._held = lock(self.folder / ".lock")
-        except HeldError:
-            raise TmtError(
-                "another process is training here",
-                place=self.folder,
-                remedy=f"Wait until it ends. A training may also have another --run-dir{IN_PYTHON}.",
-            ) from None
+            self._held = lock(self.folder / ".lock", held)
         except OSError as error:
             raise from_os_error(error, "locking the folder of a run") from None
 

@@ -33,7 +33,7 @@ from transformer_mt.exporting.ctranslate2 import (
     write_export,
 )
 from transformer_mt.files.lines import lines_of, path_of
-from transformer_mt.files.lock import HeldError, lock
+from transformer_mt.files.lock import lock
 from transformer_mt.reporting.notes import note
 from transformer_mt.runtime.device import keep_freed_memory
 from transformer_mt.text.vocabulary import MARKS
@@ -121,10 +121,9 @@ def export(
 def _locked(output: Path) -> ExitStack:
     """A lock for the exports of this user to a folder, which is replaced itself. Raises TmtError if it is held."""
     name = hashlib.sha256(f"{Path.home()}\n{output.resolve()}".encode("utf-8", "surrogateescape")).hexdigest()
+    held = TmtError("another process exports here", place=output, remedy="Wait, or name another folder.")
     try:
-        return lock(Path(tempfile.gettempdir()) / f"tmt-export-{name[:16]}.lock")
-    except HeldError:
-        raise TmtError("another process exports here", place=output, remedy="Wait, or name another folder.") from None
+        return lock(Path(tempfile.gettempdir()) / f"tmt-export-{name[:16]}.lock", held)
     except OSError as error:
         raise from_os_error(error, "locking the folder of an export") from None
 

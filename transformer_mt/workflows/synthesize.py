@@ -18,7 +18,7 @@ from transformer_mt.corpora.base import WHOLE
 from transformer_mt.data.prepared import Prepared
 from transformer_mt.decoding.finding import finished_at
 from transformer_mt.errors import INTERRUPTED, TmtError, number_of
-from transformer_mt.files.lock import HeldError, lock
+from transformer_mt.files.lock import lock
 from transformer_mt.files.replace import recover, replace_text
 from transformer_mt.reporting.notes import note
 from transformer_mt.reporting.table import aligned
@@ -131,11 +131,9 @@ def _told(prepared: Prepared) -> Prepared:
 def _lock(plan: Plan, held: ExitStack) -> None:
     """Lock the folder. held: releases the lock"""
     plan.folder.mkdir(parents=True, exist_ok=True)
-    try:
-        held.enter_context(lock(plan.folder / ".lock"))
-    except HeldError:
-        remedy = "Wait until it ends, or choose another name:  --set name=NEW"
-        raise TmtError("another process works on this synthesis", place=plan.folder, remedy=remedy) from None
+    remedy = "Wait until it ends, or choose another name:  --set name=NEW"
+    error = TmtError("another process works on this synthesis", place=plan.folder, remedy=remedy)
+    held.enter_context(lock(plan.folder / ".lock", error))
     require_same(plan)  # another process may have begun it since the check
 
 

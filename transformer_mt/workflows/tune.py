@@ -19,7 +19,7 @@ from transformer_mt.config.space import Space, read_space, shown
 from transformer_mt.data.prepared import Prepared
 from transformer_mt.errors import INTERRUPTED, TmtError, check_type, checked_number, from_os_error, number_of
 from transformer_mt.files.lines import path_of
-from transformer_mt.files.lock import HeldError, lock
+from transformer_mt.files.lock import lock
 from transformer_mt.files.replace import replace_text
 from transformer_mt.reporting.program import require_one_process
 from transformer_mt.reporting.table import duration
@@ -109,15 +109,14 @@ def tune(
     values = read_space(space, settings)
     measure = _measure_of(settings, values)
     folder = RUNS / f"{settings.name}-tune" if run_dir is None else path_of(run_dir)
+    remedy = "Wait until it ends, or choose another --run-dir."
+    held = TmtError("another process searches here", place=folder, remedy=remedy)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with lock(folder / ".lock"):
+        with lock(folder / ".lock", held):
             _open(folder, settings, values)
             study = Study(folder / JOURNAL, values, settings, measure)
             return _Search(settings, values, folder, study, minutes, trials).run()
-    except HeldError:
-        remedy = "Wait until it ends, or choose another --run-dir."
-        raise TmtError("another process searches here", place=folder, remedy=remedy) from None
     except KeyboardInterrupt:
         raise TmtError("interrupted; all trials so far are saved", remedy=_AGAIN, exit_code=INTERRUPTED) from None
     except OSError as error:
