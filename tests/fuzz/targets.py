@@ -421,13 +421,13 @@ def _request(folder: Path) -> None:
 
     from transformer_mt.serving.app import make_app
     from transformer_mt.serving.limits import Limits
-    from transformer_mt.serving.models import Models, serve_translator
+    from transformer_mt.serving.models import Models, serve_directions
 
     limits = Limits(body=20_000, characters=2_000, sentences=50, queue=200, seconds=30)
     bodies = [(file, file.read_bytes()) for file in sorted(folder.glob("*.*")) if file.name in BODIES]
 
     async def ask() -> list[httpx.Response]:
-        models = Models([serve_translator(_translator(folder), limits)])
+        models = Models(serve_directions(_translator(folder), limits))
         app = httpx.ASGITransport(make_app(models, limits))
         try:
             async with httpx.AsyncClient(transport=app, base_url="http://fuzz") as client:

@@ -167,17 +167,12 @@ def load_models(
 
 def serve_directions(translator: Interpreter, limits: Limits, folder: Path | None = None) -> list[ServedModel]:
     """Each direction of a translator; one queue for all, because they share weights and a thread."""
-    first = serve_translator(translator, limits, folder)
-    turned = map(translator.turned, translator.config.data.all_directions)
-    return [replace(first, translator=one) for one in turned]
-
-
-def serve_translator(translator: Interpreter, limits: Limits, folder: Path | None = None) -> ServedModel:
-    """A translator of one direction with its queue."""
     folder = (folder or Path(translator.folders[0])).resolve()
     name = folder.parent.name if folder.name == "model" else folder.name
     engine = "tmt" if hasattr(translator, "models") else "ctranslate2"
-    return ServedModel(name, folder, translator, engine, Batcher(Searches(translator), limits.queue))
+    batcher, turned = Batcher(Searches(translator), limits.queue), translator.turned
+    directions = translator.config.data.all_directions
+    return [ServedModel(name, folder, turned(one), engine, batcher) for one in directions]
 
 
 class Searches:
