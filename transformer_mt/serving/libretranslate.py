@@ -20,7 +20,7 @@ from transformer_mt.serving.batching import Item, Settings
 from transformer_mt.serving.keys import Keys
 from transformer_mt.serving.limits import BEAM, Limits
 from transformer_mt.serving.models import READ, Models, ServedModel
-from transformer_mt.serving.requests import Body, answered, read_json_or_form
+from transformer_mt.serving.requests import Body, answered, read_json
 from transformer_mt.serving.translate_v1 import joined, lines_of, refuse_length, refuse_sentences, translate_lines
 from transformer_mt.text.documents.html import Html
 from transformer_mt.text.language import probabilities
@@ -127,12 +127,12 @@ def routes(models: Models, limits: Limits, keys: Keys) -> list[Route]:
     """The routes of this interface."""
 
     async def translate(request: Request) -> Response:
-        wanted = await read_json_or_form(request, LibreTranslateRequest, limits)
+        wanted = await read_json(request, LibreTranslateRequest, limits, or_form=True)
         keys.check(request, wanted.api_key)
         return json_response(await answered(request, _translated(wanted, models, limits), limits))
 
     async def detect(request: Request) -> Response:
-        wanted = await read_json_or_form(request, DetectRequest, limits)
+        wanted = await read_json(request, DetectRequest, limits, or_form=True)
         keys.check(request, wanted.api_key)
         refuse_length([wanted.q], limits)
         return json_response(await _detected(wanted.q, models))

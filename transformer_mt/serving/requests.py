@@ -52,19 +52,15 @@ async def read_body(request: Request, limits: Limits) -> bytes:
     return bytes(body)
 
 
-async def read_json(request: Request, wanted: type[Wanted], limits: Limits) -> Wanted:
-    """The JSON body of a request. Raises RequestError if it is too large, is not JSON, or has wrong values."""
-    kind = _content_type(request)
-    if kind != JSON:
-        raise RequestError(415, f"send JSON with the header Content-Type: {JSON}")
-    return validated(from_json_bytes(await read_body(request, limits)), wanted)
+async def read_json(request: Request, wanted: type[Wanted], limits: Limits, or_form: bool = False) -> Wanted:
+    """The JSON body of a request. Raises RequestError if it is too large, is not JSON, or has wrong values.
 
-
-async def read_json_or_form(request: Request, wanted: type[Wanted], limits: Limits) -> Wanted:
-    """The body of a request as JSON or as a form, whose numbers are text. Raises RequestError as `read_json`."""
-    kind = _content_type(request)
-    if kind not in (JSON, FORM):
-        raise RequestError(415, f"send JSON with the header Content-Type: {JSON}, or a form of {FORM}")
+    or_form: it may also be a form, whose numbers are text
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != JSON and not (or_form and kind == FORM):
+        form = f", or a form of {FORM}" if or_form else ""
+        raise RequestError(415, f"send JSON with the header Content-Type: {JSON}{form}")
     body = await read_body(request, limits)
     if kind == JSON:
         return validated(from_json_bytes(body), wanted)
@@ -108,10 +104,6 @@ def _sentences(error: ValidationError) -> list[str]:
             problem = f"'{name}' {wanted_value(item)}"
         add_problem(found, problem, line, " must be ")
     return sorted(found, key=found.__getitem__)
-
-
-def _content_type(request: Request) -> str:
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 async def answered(request: Request, work: Coroutine[Any, Any, Result], limits: Limits) -> Result:
