@@ -207,7 +207,7 @@ def test_a_port_that_needs_an_administrator_has_a_message(monkeypatch: pytest.Mo
 def test_a_missing_package_has_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(start, "PACKAGES", ("starlette", "no_such_package"))
     with pytest.raises(TmtError, match="no_such_package") as missing:
-        start.serve(start.Loading(), start.Address(), start.Limits())
+        start.serve((), "tmt", start.Computing(), start.Address(), start.Limits(), None)
     assert "pip install starlette uvicorn httptools prometheus-client" in missing.value.remedy
 
 

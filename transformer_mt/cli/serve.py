@@ -42,12 +42,14 @@ def serve(
     allow_host: Annotated[list[str] | None, typer.Option(metavar="NAME", help=_NAME)] = None,
 ) -> None:
     """Serve models over HTTP, with a page that translates in the browser."""
-    from transformer_mt.serving.start import Address, Loading
+    from transformer_mt.serving.start import Address, Computing
     from transformer_mt.serving.start import serve as work
 
     limits = Limits(max_body, max_characters, max_sentences, max_queue, timeout)
     work(
-        Loading(model or (), engine, device, threads),
+        model or (),
+        engine,
+        Computing(device, threads),
         Address(host, port, tuple(allow_host or ()), tuple(allow_origin or ())),
         limits,
         api_key_file,

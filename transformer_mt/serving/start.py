@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from transformer_mt.decoding.computing import Computing
+from transformer_mt.decoding.computing import Computing as Computing
 from transformer_mt.errors import TmtError
 from transformer_mt.reporting.notes import note
 from transformer_mt.serving.limits import Limits
@@ -45,16 +45,6 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-@dataclass(frozen=True)
-class Loading:
-    """The models, and how they compute. models: folders; empty: of the run that finished last."""
-
-    models: Sequence[Path] = ()
-    engine: str = "tmt"
-    device: str = "auto"
-    threads: int | None = None
 
 
 @dataclass(frozen=True)
@@ -119,9 +109,12 @@ def require_packages() -> None:
         )
 
 
-def serve(loading: Loading, address: Address, limits: Limits, key_file: Path | None = None) -> None:
+def serve(
+    folders: Sequence[Path], engine: str, computing: Computing, address: Address, limits: Limits, key_file: Path | None
+) -> None:
     """Serve models until SIGTERM or Ctrl-C. Prints the address and a first request.
 
+    folders: of the models; empty: of the run that finished last
     Raises TmtError if a package is missing, if the address cannot be used, or if there is no key or model.
     """
     require_packages()
@@ -132,7 +125,7 @@ def serve(loading: Loading, address: Address, limits: Limits, key_file: Path | N
 
     keys, hosts, origins = read_keys(key_file), address.known_hosts(), address.known_origins()
     with open_socket(address.host, address.port) as listening:  # before the models, which take seconds
-        models = load_models(loading.models, limits, Computing(loading.device, loading.threads), loading.engine)
+        models = load_models(folders, limits, computing, engine)
         for one in models.served:
             one.translator.translate(sample_of(one))  # what is loaded at the first sentence
         app = make_app(models, limits, keys, hosts, origins)
