@@ -242,7 +242,19 @@ class Evaluation:
             output = translated(translator, test_set, with_loss=self.with_loss)
         if notice := notice_of(target, test_set.references):
             note(notice)
-        report = _examine(test_set, output, target, self.metrics, others, published)
+        system = System(
+            name=test_set.name,
+            hypotheses=output.lines,
+            references=test_set.references,
+            language=target,
+            sources=test_set.sources,
+            baseline=others,
+            tokenized_references=published,
+            words=output.words,
+            loss=output.loss,
+            search=output.search,
+        )
+        report = examine(system, self.metrics, bleu_of_tokens if "bleu" in self.metrics else None)
         if report.comparison and len(output.lines) < FEWEST:
             found = number_of(len(output.lines), "sentence")
             note(f"too few to tell a better system from chance: {found}, and {FEWEST} are needed")
@@ -305,29 +317,6 @@ def _has(data: DataConfig, direction: Direction, own: DataConfig, zero_shot: boo
         return direction_for(data, direction.target, direction.source, zero_shot) == direction
     except TmtError:
         return False
-
-
-def _examine(
-    test_set: TestSet,
-    output: Output,
-    language: str,
-    metrics: Sequence[str],
-    baseline: Sequence[str] = (),
-    published: Sequence[str] = (),
-) -> Report:
-    system = System(
-        name=test_set.name,
-        hypotheses=output.lines,
-        references=test_set.references,
-        language=language,
-        sources=test_set.sources,
-        baseline=baseline,
-        tokenized_references=published,
-        words=output.words,
-        loss=output.loss,
-        search=output.search,
-    )
-    return examine(system, metrics, bleu_of_tokens if "bleu" in metrics else None)
 
 
 def _check_settings(
