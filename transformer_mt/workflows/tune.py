@@ -71,13 +71,10 @@ class TuneReport:
         return table(self.trials, self.space, self.measure)
 
     def to_json(self) -> dict[str, Any]:
-        files = {name: str(file) if file is not None else None for name, file in self._files}
+        named = ("folder", self.folder), ("best", self.best), ("picture", self.picture)
+        files = {name: str(file) if file is not None else None for name, file in named}
         seconds = round(self.seconds, 1)
         return {"measure": self.measure, "seconds": seconds, **files, "trials": as_json(self.trials, self.measure)}
-
-    @property
-    def _files(self) -> list[tuple[str, Path | None]]:
-        return [("folder", self.folder), ("best", self.best), ("picture", self.picture)]
 
 
 def tune(
