@@ -55,11 +55,6 @@ def code_of(text: str) -> str | None:
     return known.get(word) or known.get(base) or (base if base in CODES.values() else None)
 
 
-def meant_by(code: str) -> tuple[str, str]:
-    """Name and code of the language that a code in MISTAKEN was meant for."""
-    return name_of(MISTAKEN[code]), MISTAKEN[code]
-
-
 def name_of(code: str) -> str:
     """The English name of a language, or its code if it is not known."""
     return next((name.capitalize() for name, known in CODES.items() if known == code), code)

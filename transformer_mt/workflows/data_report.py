@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from transformer_mt.config.direction import SEVERAL
-from transformer_mt.config.languages import MISTAKEN, meant_by
+from transformer_mt.config.languages import MISTAKEN, name_of
 from transformer_mt.corpora.base import WHOLE
 from transformer_mt.corpora.tables import listed
 from transformer_mt.data.doctor import DataReport, LanguageFigures, Outliers, PairCounts
@@ -220,8 +220,8 @@ def _mistaken(report: DataReport) -> Iterator[Remark]:
         codes = dict.fromkeys(code for name in report.directions for code in name.split("-"))
         places = [("data.directions", code) for code in codes]
     for key, code in places:
-        if code in MISTAKEN:
-            language, meant = meant_by(code)
+        if meant := MISTAKEN.get(code):
+            language = name_of(meant)
             yield Remark(
                 f"{key} {'has' if report.directions else 'is'} {code}; the code of {language} is {meant}",
                 f"Set {key}: {meant}. Cleaning, tokenizers and scores then know the language.",
