@@ -44,8 +44,8 @@ def test_each_pair_is_prepared_once_for_each_direction(workshop: Workshop) -> No
     prepared = workshop.prepare(workshop.splits(rows, languages=["de", "en"]), **BOTH)
     swapped = [(target, source) for source, target in rows]
     assert workshop.sentences(prepared, "train") == [*rows, *swapped]
-    assert [str(one) for one in prepared.directions_of("train")] == ["de-en"] * 6 + ["en-de"] * 6
-    assert [str(one) for one in prepared.directions_of("test")] == ["de-en"] * 3 + ["en-de"] * 3
+    assert prepared.places("train") == {"de-en": [*range(6)], "en-de": [*range(6, 12)]}
+    assert prepared.places("test") == {"de-en": [*range(3)], "en-de": [*range(3, 6)]}
     source = prepared.codecs()[0]
     assert source.tags == ("<2en>", "<2de>")
     tags = source.vocabulary.tag_ids(source.tags)

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.credentials import without_credentials_in
-from transformer_mt.config.direction import Direction, DirectionName
+from transformer_mt.config.direction import DirectionName
 from transformer_mt.config.schema import Config
 from transformer_mt.data.doctor import DataReport
 from transformer_mt.data.store import SIDES, Store
@@ -167,10 +167,6 @@ class Prepared:
         if sum(run.pairs for run in runs) != self.manifest.splits[name] or not tags <= {*self.codecs()[0].tags}:
             raise TmtError("the manifest is damaged", place=self.folder / MANIFEST, remedy=_PREPARE)
         return runs
-
-    def directions_of(self, split: str) -> list[Direction]:
-        """The direction of each pair of a split."""
-        return [one for run in self.runs(split) for one in [Direction.of(run.direction)] * run.pairs]
 
     def places(self, split: str, most: int | None = None) -> dict[str, list[int]]:
         """The places of the pairs of each direction in a split, at most the first `most` of each."""
