@@ -243,14 +243,12 @@ def translate_ids(
     model: Transformer,
     sources: Sequence[Sequence[int]],
     decoding: DecodingConfig,
-    device: torch.device | str = "cpu",
     first_tag: int | None = None,
 ) -> list[list[int]]:
     """The best translation of each source (ids with the end token), without its end token; used by validation.
 
     The model is in eval mode during the search, and then in its previous mode again.
     """
-    assert next(model.parameters()).device.type == torch.device(device).type, "move the model to the device first"
     training = model.training
     model.eval()
     try:

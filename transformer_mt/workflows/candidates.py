@@ -59,8 +59,8 @@ class Scorer:
         store = self._store
 
         def translate(model: Transformer, places: Sequence[int]) -> list[str]:
-            chosen, device = [store.source[place] for place in places], self.machine.device
-            found = translate_ids(model, chosen, decoding, device, target.first_tag)
+            chosen = [store.source[place] for place in places]
+            found = translate_ids(model, chosen, decoding, target.first_tag)
             return [target.decode(one) for one in found]
 
         return translate
