@@ -7,14 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 
-def _no_reason(values: Mapping[str, Any], own: str) -> str:
-    return ""
-
-
-def _never() -> bool:
-    return False
-
-
 @dataclass(frozen=True)
 class Supervisor:
     """judge:   called with the figures of each validation, before its checkpoint is written: why training ends, or "".
@@ -22,5 +14,5 @@ class Supervisor:
     is_over: called in each update: whether to save a checkpoint after it and stop, as after Ctrl-C
     """
 
-    judge: Callable[[Mapping[str, Any], str], str] = _no_reason
-    is_over: Callable[[], bool] = _never
+    judge: Callable[[Mapping[str, Any], str], str] = lambda values, own: ""
+    is_over: Callable[[], bool] = lambda: False
