@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from types import TracebackType
 
 _lock = threading.Lock()
 _inside = 0  # `with` blocks in progress, of all threads
@@ -41,9 +40,7 @@ class MemoryLimit:
                 given = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
                 resource.setrlimit(resource.RLIMIT_AS, (min([self._most, *given]), hard))
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._most is None:
             return
         import resource
