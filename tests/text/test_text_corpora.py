@@ -12,7 +12,8 @@ import pytest
 
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.corpora.workbook import open_sheets
-from transformer_mt.text.cleaning import clean_text, keys_of_pair
+from transformer_mt.text.batches import keys_of_pairs
+from transformer_mt.text.cleaning import clean_text
 from transformer_mt.text.codec import Segmenter
 from transformer_mt.text.tokenizers.soynlp import SoynlpTokenizer
 from transformer_mt.text.tokenizers.spacy import SpacyTokenizer
@@ -31,8 +32,10 @@ def _multi30k(corpora: Path, split: str, language: str) -> list[str]:
 
 @pytest.mark.parametrize(("language", "size", "slack"), [("en", 5893, 0), ("de", 7853, 5)])
 def test_sizes_of_the_multi30k_vocabularies(corpora: Path, language: str, size: int, slack: int) -> None:
-    pairs = zip(_multi30k(corpora, "train", "de"), _multi30k(corpora, "train", "en"), strict=True)
-    kept = {keys_of_pair(*pair).pair: pair for pair in pairs}.values()  # cleaning drops equal pairs by default
+    sides = [_multi30k(corpora, "train", language) for language in ("de", "en")]
+    kept = dict(
+        zip(keys_of_pairs(*sides)["pair"].tolist(), zip(*sides, strict=True), strict=True)
+    ).values()  # cleaning drops equal pairs by default
     segmenter = Segmenter(SpacyTokenizer.Options(kind="spacy", case="lower"), language)
     counts = Counter(token for pair in kept for token in segmenter.tokenize(pair[language == "en"]))
     assert abs(len(Vocabulary.count(counts, min_frequency=2)) - size) <= slack

@@ -287,7 +287,7 @@ class Tokenising:
         return done
 
     def _faults(self, labels: Codes, sides: list[Flat], tags: int) -> Codes:
-        """By pair: the first rule that it violates (`text.cleaning.fault_of_lengths`), 1: TOO_LONG, 2: LOPSIDED.
+        """By pair: the first rule that it violates, 1: TOO_LONG, 2: LOPSIDED.
 
         tags: before each source; they count for the longest, and not for the ratio
         """

@@ -1,7 +1,7 @@
 """What a model was trained on, as hashes that travel with it: which sentences of another corpus has it seen?
 
 `trained_on.safetensors` has the sorted hashes (8 bytes each) of all different training sources and targets, including
-those of the models that it started from. They are the hashes by which leaks are found (`text.cleaning.keys_of_pair`):
+those of the models that it started from. They are the hashes by which leaks are found (`text.batches.keys_of_pairs`):
 equal for sentences that differ only in case, spaces and punctuation. Two different sentences have the same hash with a
 probability of 2^-64.
 

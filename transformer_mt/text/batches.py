@@ -1,4 +1,4 @@
-"""`clean_text` and `keys_of_pair` for many sentences at once, with the same results.
+"""`clean_text` for many sentences at once, with the same results, and the keys by which duplicates and leaks are found.
 
 A table says for each code point whether it needs attention, and numpy looks up all characters of a batch. Only the
 sentences with such characters go through the rules one by one.
@@ -22,14 +22,16 @@ from transformer_mt.text.cleaning import (
     NO_TEXT_NOR_JOINERS,
     WRONG_NEXT,
     WRONG_STARTS,
-    PairKeys,
     clean_text,
     not_words,
     quoted_as_csv,
     wrongly_decoded,
 )
 
-KEYS = np.dtype([(name, "<u8") for name in PairKeys._fields])
+# pair: equal for equal pairs; leak: for pairs that differ only in case, spaces and punctuation; source, target: for
+# sentences that differ only in these
+PAIR_KEYS = "pair", "leak", "source", "target"
+KEYS = np.dtype([(name, "<u8") for name in PAIR_KEYS])
 _ODD, _SPACE, _LINE, _START, _AFTER, _LOST = (np.uint8(1 << bit) for bit in range(6))
 _BREAKS = re.compile(r"[\t\n\r]")
 _SURROGATES = re.compile("[\ud800-\udfff]")  # JSON can contain lone surrogates; UTF-8 cannot
@@ -105,11 +107,11 @@ class Batch:
 
 
 def keys_of_pairs(sources: list[str], targets: list[str]) -> NDArray[np.void]:
-    """`keys_of_pair` of each pair, as an array of KEYS. No text has a line break."""
+    """The keys of each pair: hashes of 8 bytes, as an array of KEYS. No text has a line break."""
     sides = [texts_of_words(side) for side in (sources, targets)]
     texts = (map("\t".join, zip(*both, strict=True)) for both in ((sources, targets), sides))
     keys = np.empty(len(sources), KEYS)
-    for name, column in zip(PairKeys._fields, (*texts, *sides), strict=True):
+    for name, column in zip(PAIR_KEYS, (*texts, *sides), strict=True):
         digests = b"".join([blake2b(text.encode(), digest_size=16).digest() for text in column])
         keys[name] = np.frombuffer(digests, "<u8")[::2]
     return keys

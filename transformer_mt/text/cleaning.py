@@ -6,11 +6,9 @@ This file knows strings and the config section `data.cleaning`; splits are decid
 from __future__ import annotations
 
 import functools
-import hashlib
 import re
 import unicodedata
 from collections.abc import Callable
-from typing import NamedTuple
 
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.languages import two_letters
@@ -92,16 +90,6 @@ def fault_of_pair(source: str, target: str, rules: CleaningConfig, trains: bool)
     return None
 
 
-def fault_of_lengths(source_tokens: int, target_tokens: int, max_length: int, rules: CleaningConfig) -> str | None:
-    """The name of the first rule that a training pair breaks by its token counts (end token included), or None."""
-    if max(source_tokens, target_tokens) > max_length:
-        return TOO_LONG
-    shorter, longer = sorted((source_tokens, target_tokens))
-    if rules.max_ratio is not None and longer > rules.max_ratio * shorter:
-        return LOPSIDED
-    return None
-
-
 WRONG_STARTS = "[ÂÃâÐÑà-ï]"  # a wrongly decoded letter begins with one of these, and goes on with the next ones
 WRONG_NEXT = "[\\x80-\\xbf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ]"
 _WRONGLY_DECODED = re.compile(
@@ -117,29 +105,6 @@ def wrongly_decoded(text: str) -> bool:
 def quoted_as_csv(text: str) -> bool:
     """Whether it is a cell of a CSV file as it stands there: in quotes, with each quote inside written twice."""
     return text[:1] == text[-1:] == '"' and '""' in text[1:-1] and '"' not in text[1:-1].replace('""', "")
-
-
-class PairKeys(NamedTuple):
-    """Hashes of 8 bytes.
-
-    pair:           equal for equal pairs
-    leak:           equal for pairs that differ only in case, spaces and punctuation
-    source, target: equal for sentences that differ only in these
-    """
-
-    pair: bytes
-    leak: bytes
-    source: bytes
-    target: bytes
-
-
-def keys_of_pair(source: str, target: str) -> PairKeys:
-    """The keys by which duplicates and leaks are found."""
-    words = [not_words().sub("", side.casefold()) or side for side in (source, target)]
-    texts = f"{source}\t{target}", "\t".join(words), *words
-    return PairKeys(
-        *(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()[:8] for text in texts)
-    )
 
 
 @functools.cache
