@@ -8,14 +8,24 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 
 from transformer_mt.config.schema import Config
 from transformer_mt.data.prepare import prepare
 from transformer_mt.data.prepared import MANIFEST, Prepared
 from transformer_mt.data.sampling import SampledPair
+from transformer_mt.data.store import Store, StoreWriter
 
 Pairs = Iterable[tuple[str, str]]
+
+
+def stored(folder: Path, pairs: Iterable[tuple[Sequence[int], Sequence[int]]]) -> Store:
+    """A store of these pairs of ids."""
+    with StoreWriter(folder) as writer:
+        for pair in pairs:
+            writer.extend(*((np.array([len(ids)]), np.array(ids, np.int32)) for ids in pair))
+    return Store(folder)
 
 
 class Each:

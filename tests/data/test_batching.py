@@ -13,10 +13,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.data.conftest import Each
+from tests.data.conftest import Each, stored
 from transformer_mt.data.batching import Batches, batch_of
 from transformer_mt.data.planning import BatchSize, by_length, cut
-from transformer_mt.data.store import Store, StoreWriter
+from transformer_mt.data.store import Store
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
 
@@ -24,11 +24,11 @@ from transformer_mt.text.vocabulary import BOS, EOS, PAD
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """501 pairs of random lengths; each source starts with a unique id."""
     folder, generator = tmp_path_factory.mktemp("store"), random.Random(2)
-    with StoreWriter(folder) as writer:
-        for number in range(501):
-            source, target = generator.randint(1, 40), generator.randint(1, 40)
-            writer.append([4 + number, *[7] * (source - 1), EOS], [*[9] * target, EOS])
-    return Store(folder)
+    pairs = []
+    for number in range(501):
+        source, target = generator.randint(1, 40), generator.randint(1, 40)
+        pairs.append(([4 + number, *[7] * (source - 1), EOS], [*[9] * target, EOS]))
+    return stored(folder, pairs)
 
 
 def pairs_of(batches: Batches, epoch: int) -> list[int]:
@@ -211,10 +211,8 @@ def test_padding_of_multi30k_is_below_5_percent(corpora, tmp_path: Path):
         (file,) = folder.glob(f"train.{language}.gz")
         with gzip.open(file, "rt", encoding="utf-8") as lines:
             sides.append([line.split() for line in lines])
-    with StoreWriter(tmp_path) as writer:
-        for source, target in zip(*sides, strict=True):
-            writer.append([5] * len(source) + [EOS], [5] * len(target) + [EOS])
-    batches, real, places = Batches(Store(tmp_path), BatchSize(tokens=4096), 1), 0, 0
+    pairs = [([5] * len(source) + [EOS], [5] * len(target) + [EOS]) for source, target in zip(*sides, strict=True)]
+    batches, real, places = Batches(stored(tmp_path, pairs), BatchSize(tokens=4096), 1), 0, 0
     for update in range(batches.updates(1)):
         (batch,) = batches.update(1, update)
         for side in (batch.source_BS, batch.target_out_BT):

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import torch
 
-from tests.data.conftest import Each
+from tests.data.conftest import Each, stored
 from transformer_mt.data.batching import Batch, Batches, Update
 from transformer_mt.data.loader import Loader
 from transformer_mt.data.planning import BatchSize, Cursor
-from transformer_mt.data.store import Store, StoreWriter
+from transformer_mt.data.store import Store
 from transformer_mt.errors import TmtError
 from transformer_mt.text.vocabulary import EOS
 
@@ -23,11 +23,11 @@ from transformer_mt.text.vocabulary import EOS
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     folder, generator = tmp_path_factory.mktemp("store"), random.Random(2)
-    with StoreWriter(folder) as writer:
-        for number in range(300):
-            source, target = generator.randint(1, 20), generator.randint(1, 20)
-            writer.append([4 + number, *[7] * (source - 1), EOS], [*[9] * target, EOS])
-    return Store(folder)
+    pairs = []
+    for number in range(300):
+        source, target = generator.randint(1, 20), generator.randint(1, 20)
+        pairs.append(([4 + number, *[7] * (source - 1), EOS], [*[9] * target, EOS]))
+    return stored(folder, pairs)
 
 
 def batches_of(store: Store, **options: Any) -> Batches:

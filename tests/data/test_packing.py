@@ -13,11 +13,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.data.conftest import Each
+from tests.data.conftest import Each, stored
 from transformer_mt.data.batching import Batch, Batches
 from transformer_mt.data.packing import StreamSize, balanced, joined
 from transformer_mt.data.planning import BatchSize
-from transformer_mt.data.store import Store, StoreWriter
+from transformer_mt.data.store import Store
 from transformer_mt.text.vocabulary import BOS, EOS, PAD
 
 PAIRS, SIZE = 501, BatchSize(tokens=512)
@@ -27,12 +27,12 @@ PAIRS, SIZE = 501, BatchSize(tokens=512)
 def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """Pairs of random lengths, the targets about half as long; each source starts with a unique id."""
     folder, generator = tmp_path_factory.mktemp("store"), random.Random(2)
-    with StoreWriter(folder) as writer:
-        for number in range(PAIRS):
-            source = generator.randint(1, 40)
-            target = min(40, round(source * generator.uniform(0.2, 0.8)))
-            writer.append([100 + number, *[7] * (source - 1), EOS], [*[9] * target, EOS])
-    return Store(folder)
+    pairs = []
+    for number in range(PAIRS):
+        source = generator.randint(1, 40)
+        target = min(40, round(source * generator.uniform(0.2, 0.8)))
+        pairs.append(([100 + number, *[7] * (source - 1), EOS], [*[9] * target, EOS]))
+    return stored(folder, pairs)
 
 
 def batches_of(store: Store, **options: object) -> Batches:
@@ -199,10 +199,8 @@ def test_padding_of_multi30k(corpora, tmp_path: Path) -> None:
         (file,) = (corpora / "multi30k").glob(f"train.{language}.gz")
         with gzip.open(file, "rt", encoding="utf-8") as lines:
             sides.append([line.split() for line in lines])
-    with StoreWriter(tmp_path) as writer:
-        for source, target in zip(*sides, strict=True):
-            writer.append([5] * len(source) + [EOS], [5] * len(target) + [EOS])
-    store = Store(tmp_path)
+    pairs = [([5] * len(source) + [EOS], [5] * len(target) + [EOS]) for source, target in zip(*sides, strict=True)]
+    store = stored(tmp_path, pairs)
     print()
     for tokens, most in ((2048, 0.01), (4096, 0.01), (25_600, 0.03)):
         batches = Batches(store, BatchSize(tokens=tokens), 1, packing=True)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transformer_mt.data import store as storing
+from tests.data.conftest import stored
 from transformer_mt.data.store import Store, StoreWriter
 from transformer_mt.errors import TmtError
 
@@ -21,18 +21,10 @@ ids = st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=20)
 PAIRS = [([5, 3], [6, 7, 3]), ([3], [9, 3]), ([8, 9, 10, 3], [3])]
 
 
-def _write(folder: Path, pairs: list[tuple[list[int], list[int]]]) -> Store:
-    with StoreWriter(folder) as writer:
-        for source, target in pairs:
-            writer.append(source, target)
-    return Store(folder)
-
-
-@given(pairs=st.lists(st.tuples(ids, ids), max_size=30), buffer=st.integers(0, 50))
-def test_a_store_reads_what_was_written(pairs: list[tuple[list[int], list[int]]], buffer: int) -> None:
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(storing, "WRITE_IDS", buffer)
-        store = _write(Path(folder), pairs)
+@given(pairs=st.lists(st.tuples(ids, ids), max_size=30))
+def test_a_store_reads_what_was_written(pairs: list[tuple[list[int], list[int]]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        store = stored(Path(folder), pairs)
         assert len(store) == len(pairs)
         assert [(store.source[row], store.target[row]) for row in range(len(store))] == pairs
         assert store.source.lengths.tolist() == [len(source) for source, _ in pairs]
@@ -40,7 +32,7 @@ def test_a_store_reads_what_was_written(pairs: list[tuple[list[int], list[int]]]
 
 
 def test_files_are_little_endian_on_every_machine(tmp_path: Path) -> None:
-    _write(tmp_path, PAIRS)
+    stored(tmp_path, PAIRS)
     assert (tmp_path / "source.ids").read_bytes() == b"".join(
         number.to_bytes(4, "little") for source, _ in PAIRS for number in source
     )
@@ -50,14 +42,14 @@ def test_files_are_little_endian_on_every_machine(tmp_path: Path) -> None:
 
 
 def test_gathered_sentences_are_padded(tmp_path: Path) -> None:
-    store = _write(tmp_path, PAIRS)
+    store = stored(tmp_path, PAIRS)
     rows = np.array([2, 1, 0])
     assert store.source.gather(rows, 5, 0).tolist() == [[8, 9, 10, 3, 0], [3, 0, 0, 0, 0], [5, 3, 0, 0, 0]]
     assert store.source.gather(rows, 2, -1).tolist() == [[8, 9], [3, -1], [5, 3]]
 
 
 def test_an_opened_store_stays_on_disk(tmp_path: Path) -> None:
-    store = _write(tmp_path, PAIRS)
+    store = stored(tmp_path, PAIRS)
     for values in (store.source.ids, store.source.offsets):
         assert isinstance(values.base, np.memmap)
         assert not values.flags.writeable
@@ -81,7 +73,7 @@ def test_an_opened_store_stays_on_disk(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_store_is_reported(tmp_path: Path, damage: Callable[[Path], None], message: str) -> None:
-    _write(tmp_path, PAIRS)
+    stored(tmp_path, PAIRS)
     damage(tmp_path)
     with pytest.raises(TmtError, match=message) as caught:
         assert Store(tmp_path).source.lengths.sum() < 0
@@ -103,11 +95,11 @@ def test_windows_are_those_of_the_store_that_was_opened(tmp_path: Path) -> None:
     old, new = ([[number, 2]] * 6 for number in (5, 7))
     for name in ("data", "new"):
         (tmp_path / name).mkdir()
-    _write(tmp_path / "data", [(one, one) for one in old])
+    stored(tmp_path / "data", [(one, one) for one in old])
     store = Store(tmp_path / "data")
     first, second = np.array([0]), np.array([3])
     one = store.excerpt(first, np.array([3]))
-    _write(tmp_path / "new", [(one, one) for one in new])
+    stored(tmp_path / "new", [(one, one) for one in new])
     (tmp_path / "data").rename(tmp_path / "aside")
     (tmp_path / "new").rename(tmp_path / "data")
     shutil.rmtree(tmp_path / "aside")
@@ -116,14 +108,15 @@ def test_windows_are_those_of_the_store_that_was_opened(tmp_path: Path) -> None:
 
 
 def test_a_writer_that_fails_closes_its_files(tmp_path: Path) -> None:
-    with pytest.raises(OverflowError), StoreWriter(tmp_path) as writer:
-        writer.append([2**40], [1])
-    with pytest.raises(TmtError):
-        Store(tmp_path)
+    one = np.array([1]), np.array([3], np.int32)
+    with pytest.raises(KeyError), StoreWriter(tmp_path) as writer:
+        raise KeyError
+    with pytest.raises(ValueError, match="closed"):
+        writer.extend(one, one)
 
 
 def test_an_id_outside_of_the_vocabulary_is_reported(tmp_path: Path) -> None:
-    store = _write(tmp_path, PAIRS)
+    store = stored(tmp_path, PAIRS)
     size = int(store.source.ids.max()) + 1
     store.source.require_below(size)
     with pytest.raises(TmtError, match="an id is not in the vocabulary"):

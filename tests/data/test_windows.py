@@ -15,11 +15,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.data.conftest import Each
+from tests.data.conftest import Each, stored
 from transformer_mt.data import store as storing
 from transformer_mt.data.batching import Batch, Batches
 from transformer_mt.data.planning import BatchSize, Cursor, best_width, by_length, cut
-from transformer_mt.data.store import Counts, Store, StoreWriter
+from transformer_mt.data.store import Counts, Store
 from transformer_mt.data.windows import BLOCK_PAIRS, Permutation, Windows, epoch_size
 from transformer_mt.errors import TmtError
 from transformer_mt.text.vocabulary import EOS
@@ -30,11 +30,11 @@ PAIRS, WINDOW, SIZE = 1003, 200, BatchSize(tokens=300)
 def write_store(folder: Path, pairs: int) -> Store:
     """Pairs of random lengths; each source starts with a unique id."""
     generator = random.Random(2)
-    with StoreWriter(folder) as writer:
-        for number in range(pairs):
-            source, target = generator.randint(1, 40), generator.randint(1, 40)
-            writer.append([100 + number, *[7] * (source - 1), EOS], [*[9] * target, EOS])
-    return Store(folder)
+    written = []
+    for number in range(pairs):
+        source, target = generator.randint(1, 40), generator.randint(1, 40)
+        written.append(([100 + number, *[7] * (source - 1), EOS], [*[9] * target, EOS]))
+    return stored(folder, written)
 
 
 @pytest.fixture(scope="module")

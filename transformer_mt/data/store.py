@@ -8,12 +8,9 @@ Opening a store takes no memory, whatever its size.
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -24,7 +21,6 @@ from transformer_mt.files.held import HeldFile
 
 SIDES = SOURCE, TARGET = ("source", "target")
 IDS, OFFSETS = "ids", "offsets"  # the files of a side
-WRITE_IDS = 1 << 16  # number of ids that are written at once
 CHECKED_IDS = 1 << 20  # number of ids that are compared at once
 CHECKED_AT_ONCE = 1 << 27  # most ids of a side that are all checked before training starts
 READ_OFFSETS = 1 << 18  # number of offsets that are read at once
@@ -34,7 +30,7 @@ _REMEDY = "Prepare it again:  tmt prepare --config CONFIG --force"
 
 
 class StoreWriter:
-    """Writes a new store pair by pair, as a context. Only the last pairs are in memory."""
+    """Writes a new store, as a context."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -42,46 +38,28 @@ class StoreWriter:
             self._sides = [_SideWriter(folder, side, files) for side in SIDES]
             self._files = files.pop_all()
 
-    def append(self, source: Sequence[int], target: Sequence[int]) -> None:
-        """Add a pair. source, target: ids with end tokens."""
-        for side, ids in zip(self._sides, (source, target), strict=True):
-            side.ids.extend(ids)
-            side.end += len(ids)
-            side.offsets.append(side.end)
-            if len(side.ids) > WRITE_IDS:
-                side.flush()
-
     def extend(self, source: tuple[Ids, Ids], target: tuple[Ids, Ids]) -> None:
         """Add many pairs. source, target: lengths with end tokens, and the ids of all sentences"""
         for side, (lengths, ids) in zip(self._sides, (source, target), strict=True):
-            side.flush()
             side.write(ids, side.end + np.cumsum(lengths, dtype=np.int64))
-            side.end += len(ids)
 
     def __enter__(self) -> StoreWriter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with self._files:
-            for side in self._sides if error is None else ():
-                side.flush()
+    def __exit__(self, *_: object) -> None:
+        self._files.close()
 
 
 class _SideWriter:
-    """The files of one side, and the values not yet written to them."""
+    """The files of one side. end: number of ids in them"""
 
     def __init__(self, folder: Path, side: str, files: ExitStack) -> None:
         self._files = [files.enter_context((folder / f"{side}.{part}").open("wb")) for part in (IDS, OFFSETS)]
-        self.ids, self.offsets, self.end = array("i"), array("q", [0]), 0
-
-    def flush(self) -> None:
-        if self.offsets:
-            self.write(np.asarray(self.ids), np.asarray(self.offsets))
-        self.ids, self.offsets = array("i"), array("q")
+        self.end = 0
+        self.write(np.empty(0), np.zeros(1))
 
     def write(self, ids: NDArray[Any], offsets: NDArray[Any]) -> None:
+        self.end += len(ids)
         for file, values, kind in zip(self._files, (ids, offsets), ("<i4", "<i8"), strict=True):
             file.write(np.ascontiguousarray(values, kind).data)
 
