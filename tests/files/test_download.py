@@ -35,7 +35,7 @@ def host(host: Host) -> Host:
 
 
 def _fetch(base: str, file: Path, sha256: str = SUM, retries: RetryPolicy = QUICK) -> bool:
-    return fetch(base, file, sha256, remedy="try the mirror", progress=False, retries=retries)
+    return fetch(base, file, sha256, remedy="try the mirror", retries=retries)
 
 
 def _error(base: str, file: Path, sha256: str = SUM) -> TmtError:
@@ -246,7 +246,7 @@ def test_multi30k_downloads_the_files_of_its_splits(
 ) -> None:
     config = _multi30k(tmp_path, small_multi30k.address, test_sets=("test_2018_flickr",))
     corpus = Multi30kCorpus(config, source, target)
-    corpus.fetch(progress=False)
+    corpus.fetch()
     assert corpus.split_config is None
     assert corpus.splits() == ("train", "validation", "test_2018_flickr")
     assert sorted(corpus.files()) == sorted(tmp_path.glob("*.gz"))
@@ -265,7 +265,7 @@ def test_a_test_set_in_the_config_must_exist(small_multi30k: Host, tmp_path: Pat
     del small_multi30k.files["test_2018_flickr.en.gz"]
     corpus = Multi30kCorpus(_multi30k(tmp_path, small_multi30k.address, test_sets=("test_2018_flickr",)), "de", "en")
     with pytest.raises(MissingError) as caught:
-        corpus.fetch(progress=False)
+        corpus.fetch()
     assert f"tmt download multi30k --to {tmp_path} --mirror" in caught.value.remedy
     assert "mirror" in caught.value.remedy
 
@@ -330,6 +330,6 @@ def test_the_real_files_have_their_official_checksums(
     host.files = {file.name: file.read_bytes() for file in folder.glob("*.gz")}
     host.breaks = [100_000, 200_000]
     corpus = Multi30kCorpus(_multi30k(tmp_path, host.address if over_http else str(folder)), "de", "en")
-    corpus.fetch(progress=False)
+    corpus.fetch()
     counts = {split: sum(1 for _ in corpus.read(split)) for split in corpus.splits()}
     assert counts == {"train": 29_000, "validation": 1_014, "test_2016_flickr": 1_000, "test_2017_flickr": 1_000}

@@ -84,12 +84,12 @@ class Corpus(ABC):
         self._skipped: dict[tuple[str, str], SkippedRows] = {}
 
     @classmethod
-    def download(cls, folder: Path, mirror: str | None = None, progress: bool = True) -> Iterator[tuple[str, str]]:
+    def download(cls, folder: Path, mirror: str | None = None) -> Iterator[tuple[str, str]]:
         """Download every file of a public corpus; yields the name of each file and what was done."""
         raise NotImplementedError
 
-    def fetch(self, progress: bool = True) -> None:
-        """Make sure that the files exist; raises TmtError if that fails. progress: show progress on stderr."""
+    def fetch(self) -> None:
+        """Make sure that the files exist; raises TmtError if that fails."""
         for file in self.sources():
             check_exists(file)
             if is_named_pipe(file):  # waiting for its other end may last forever

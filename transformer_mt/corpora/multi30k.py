@@ -43,13 +43,13 @@ class Multi30kCorpus(Corpus):
     is_public = True
 
     @classmethod
-    def download(cls, folder: Path, mirror: str | None = None, progress: bool = True) -> Iterator[tuple[str, str]]:
+    def download(cls, folder: Path, mirror: str | None = None) -> Iterator[tuple[str, str]]:
         """Download every file. An optional test set that the address does not have is left out."""
         from transformer_mt.files.receiving import MissingError
 
         for name in SUMS:
             try:
-                done = "downloaded and verified" if fetch_file(folder, name, mirror, progress) else "verified"
+                done = "downloaded and verified" if fetch_file(folder, name, mirror) else "verified"
             except MissingError:
                 if not name.startswith(OPTIONAL):
                     raise
@@ -82,9 +82,9 @@ class Multi30kCorpus(Corpus):
         assert {source, target} == set(self.languages), "the config allows only these"
         super().__init__(options, source, target)
 
-    def fetch(self, progress: bool = True) -> None:
+    def fetch(self) -> None:
         for file in self.sources():
-            if fetch_file(file.parent, file.name, self.options.mirror, progress) and progress:
+            if fetch_file(file.parent, file.name, self.options.mirror):
                 print(f"{file}: downloaded and verified", file=sys.stderr)
 
     def sources(self) -> list[Path]:
@@ -101,7 +101,7 @@ class Multi30kCorpus(Corpus):
         return folder / f"{stem}.{self.source}.gz", folder / f"{stem}.{self.target}.gz"
 
 
-def fetch_file(folder: Path, name: str, mirror: str | None, progress: bool) -> bool:
+def fetch_file(folder: Path, name: str, mirror: str | None) -> bool:
     """Make sure that the file is in `folder`, with the official checksum; returns whether it was downloaded now.
 
     Raises MissingError if the address does not have the file, and TmtError if anything else fails.
@@ -112,4 +112,4 @@ def fetch_file(folder: Path, name: str, mirror: str | None, progress: bool) -> b
         "Download the files from another address, or copy them from a folder (in a config: the key mirror):\n"
         f"    tmt download multi30k --to {folder} --mirror URL"
     )
-    return fetch(mirror or ADDRESS, folder / name, SUMS[name], remedy=remedy, progress=progress)
+    return fetch(mirror or ADDRESS, folder / name, SUMS[name], remedy=remedy)

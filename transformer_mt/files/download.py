@@ -20,9 +20,7 @@ from transformer_mt.files.replace import move_into_place
 from transformer_mt.files.web_page import is_web_page, web_page
 
 
-def fetch(
-    base: str, file: Path, sha256: str, *, remedy: str, progress: bool = True, retries: RetryPolicy = DEFAULT_RETRIES
-) -> bool:
+def fetch(base: str, file: Path, sha256: str, *, remedy: str, retries: RetryPolicy = DEFAULT_RETRIES) -> bool:
     """Make sure that `file` exists and has this sha256; get it from `base`: an http(s) address, file:// or a folder.
 
     Returns whether it was downloaded or copied now. remedy: for errors, what to do if `base` does not work.
@@ -35,21 +33,21 @@ def fetch(
             return False
         file.parent.mkdir(parents=True, exist_ok=True)
         waiting = f"{file.parent}: waiting for another process that downloads into this folder"
-        with lock(file.parent / ".lock", lambda: print(waiting, file=sys.stderr) if progress else None):
+        with lock(file.parent / ".lock", lambda: print(waiting, file=sys.stderr)):
             if not file.exists():  # another process may have downloaded it in the meantime
-                _receive(base, file, sha256, remedy, progress, retries)
+                _receive(base, file, sha256, remedy, retries)
         return True
     except OSError as error:
         raise from_os_error(error, f"downloading {file.name}") from None
 
 
-def _receive(base: str, file: Path, sha256: str, remedy: str, progress: bool, retries: RetryPolicy) -> None:
+def _receive(base: str, file: Path, sha256: str, remedy: str, retries: RetryPolicy) -> None:
     """Download or copy to NAME.part, verify, and rename."""
     folder, part = _folder(base), file.with_name(f"{file.name}.part")
     place: str | Path
     if folder is None:
         place = f"{base.rstrip('/')}/{quote(file.name)}"
-        transfer = HttpDownload(place, part, remedy, progress, retries)
+        transfer = HttpDownload(place, part, remedy, retries)
         is_resumed = transfer.have() > 0
         transfer.run()
         if is_resumed and sha256_of(part) != sha256:  # the old part may be of another file

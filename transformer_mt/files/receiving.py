@@ -49,7 +49,6 @@ class HttpDownload:
     address: str
     part: Path
     remedy: str
-    progress: bool = True
     retries: RetryPolicy = DEFAULT_RETRIES
 
     def have(self) -> int:
@@ -72,8 +71,7 @@ class HttpDownload:
                 if failures >= self.retries.tries:
                     raise TmtError(f"{error}; gave up", place=self.address, remedy=self.remedy) from None
                 seconds = self.retries.pause * 2 ** (failures - 1)
-                if self.progress:
-                    print(f"{self.part.stem}: {error}; trying again in {seconds:g} s", file=sys.stderr)
+                print(f"{self.part.stem}: {error}; trying again in {seconds:g} s", file=sys.stderr)
                 time.sleep(seconds)
 
     def _receive(self) -> None:
@@ -103,7 +101,7 @@ class HttpDownload:
                 unit="B",
                 unit_scale=True,
                 leave=False,
-                disable=None if self.progress else True,  # None: hidden if stderr is not a terminal
+                disable=None,  # hidden if stderr is not a terminal
             ) as bar,
         ):
             for block in response.raw.stream(_BLOCK, decode_content=False):  # keeps a .gz compressed
