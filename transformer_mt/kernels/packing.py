@@ -106,18 +106,15 @@ def packed_hidden(
     target_BT: Tensor,
     source: Spans,
     target: Spans,
-    attention: PackedAttention | None = None,
     layers: StreamLayers = AS_WRITTEN,
 ) -> Tensor:
     """Hidden states [B, T, D] of streams, as from `model(source, target)`. B streams have the same spans.
 
     source, target: the spans of each side
-    attention:      how to attend; None: the fastest way on this device
     """
     rows, source, target = len(source_BS), source.repeated(len(source_BS)), target.repeated(len(target_BT))
-    if attention is None:
-        weight = model.generator.weight
-        attention = attention_for(weight.device, matmul_dtype(weight), model.config.d_model // model.config.n_heads)
+    weight = model.generator.weight
+    attention = attention_for(weight.device, matmul_dtype(weight), model.config.d_model // model.config.n_heads)
     attends = Attends(
         attention(source, source, False), attention(target, target, True), attention(target, source, False)
     )
