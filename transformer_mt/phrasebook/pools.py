@@ -101,15 +101,3 @@ REQUESTED = frozenset(
     for verb in VERBS
     if verb.modal and "person" in verb.subjects and (not verb.required or verb.goal or verb.recipient)
 )
-
-
-def lemmas() -> dict[str, frozenset[str]]:
-    """The content words by kind, as Korean dictionary forms, without names and pronouns."""
-    every_adverb = (*adverbs.TIMES, adverbs.NOW, *adverbs.FREQUENCIES, *adverbs.MANNERS, adverbs.ALONE)
-    return {
-        "nouns": frozenset(noun.ko for noun in NOUNS),
-        "places": frozenset(place.ko for place in places.PLACES) - {noun.ko for noun in NOUNS},
-        "verbs": frozenset(f"{verb.ko_head} {verb.ko}".strip() for verb in VERBS),
-        "adjectives": frozenset(adjective.ko for adjective in adjectives.ADJECTIVES),
-        "adverbs": frozenset(adverb.ko for adverb in (*every_adverb, *adjectives.DEGREES, *adverbs.TOOLS)),
-    }
