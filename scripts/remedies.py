@@ -155,7 +155,7 @@ CAUSES = {
     "files.receiving._answer": "Check the network; `tmt download --mirror` names another address or a local folder.",
     "files.receiving._check_status": "`--mirror` of `tmt download` names another address, or a local folder.",
     "files.web_page.web_page": "The address has moved, or asks for a login.",
-    "runtime.distributed._lost": "When one process of `torchrun` fails, the others cannot continue.",
+    "runtime.joining._lost": "When one process of `torchrun` fails, the others cannot continue.",
     "serving.run.open_socket": "The name after `--host` must lead to an address of this machine.",
     "serving.start.require_packages": "`./scripts/quickstart` installs them; by hand, it is the extra `serve`.",
     "runtime.weights._raise_misfits": "Config and weights come from different runs, or a key of `model` was changed.",

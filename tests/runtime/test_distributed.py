@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -15,7 +16,9 @@ import pytest
 import torch
 
 from transformer_mt.errors import TmtError
-from transformer_mt.runtime.distributed import World, join_world
+from transformer_mt.runtime import joining
+from transformer_mt.runtime.distributed import World
+from transformer_mt.runtime.joining import join_world
 
 pytestmark = pytest.mark.slow
 
@@ -40,27 +43,75 @@ def test_a_single_process_does_not_communicate(monkeypatch):
 def test_local_ranks_are_read_from_the_environment(monkeypatch):
     for name, value in {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(torch.distributed, "init_process_group", lambda *_, **__: None)
+    monkeypatch.setattr(joining, "_join", lambda world: None)
     monkeypatch.setattr(torch.distributed, "destroy_process_group", lambda: None)
     with join_world() as world:
         assert world == World(rank=5, size=8, local_rank=1, local_size=4)
 
 
+def two_processes(rank: int) -> dict[str, str]:
+    """The environment variables of one of two processes on a machine."""
+    return {"RANK": str(rank), "WORLD_SIZE": "2", "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": "2"}
+
+
 @pytest.mark.parametrize(
     ("variables", "message"),
     [
-        ({"RANK": "0", "WORLD_SIZE": "two"}, "WORLD_SIZE is 'two', but must be a whole number"),
-        ({"RANK": "", "WORLD_SIZE": "2"}, "RANK is '', but must be a whole number"),
-        ({"RANK": "0", "WORLD_SIZE": "2"}, "MASTER_ADDR expected, but not set"),
+        ({"WORLD_SIZE": "two"}, "the environment variable WORLD_SIZE must be a whole number, not 'two'"),
+        ({"RANK": ""}, "the environment variable RANK must be a whole number, not ''"),
+        ({"LOCAL_WORLD_SIZE": ""}, "LOCAL_WORLD_SIZE must be a whole number"),  # else machines could count as one
+        ({}, "torchrun sets is missing or wrong: .* MASTER_ADDR expected, but not set"),
+        ({"MASTER_ADDR": "nowhere.invalid", "MASTER_PORT": "1"}, "does not find the machine 'nowhere.invalid'"),
     ],
 )
 def test_half_an_environment_of_torchrun_is_refused(monkeypatch, variables: dict[str, str], message: str):
-    for name in ("MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
+    monkeypatch.delenv("MASTER_PORT", raising=False)
+    monkeypatch.delenv("MASTER_ADDR", raising=False)
+    for name, value in (two_processes(0) | variables).items():
         monkeypatch.setenv(name, value)
     with pytest.raises(TmtError, match=message), join_world():
         pass
+
+
+def test_a_script_with_its_own_process_group_is_told(monkeypatch):
+    for name, value in two_processes(0).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    with pytest.raises(TmtError, match="this script has a process group already"), join_world():
+        pass
+
+
+def test_a_process_that_waits_long_for_the_others_says_so(monkeypatch, capsys):
+    def nobody_comes(*_: object, **__: object) -> None:
+        time.sleep(0.5)
+        raise RuntimeError("nobody came")
+
+    for name, value in (two_processes(1) | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29555"}).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(joining, "rendezvous", nobody_comes)
+    monkeypatch.setattr(joining, "PATIENCE", 0.05)
+    with (
+        pytest.raises(TmtError, match=r"process 1 of 2 on .* cannot connect with the others: nobody came"),
+        join_world(),
+    ):
+        pass
+    assert capsys.readouterr().err == "process 1 of 2 waits for the others, at 127.0.0.1:29555\n"
+
+
+def test_a_script_can_join_several_times(tmp_path: Path):
+    script = tmp_path / "several.py"
+    script.write_text(
+        "from transformer_mt.runtime.joining import join_world\n"
+        "for number in range(12):\n"
+        "    with join_world() as world:\n"
+        "        assert world.sums([number]) == [2 * number]\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
+    command += ["--rdzv-endpoint", "127.0.0.1:0", "--local-addr", "127.0.0.1", str(script)]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def test_errors_survive_pickling():
@@ -72,10 +123,10 @@ def test_errors_survive_pickling():
 def test_a_gpu_process_that_fails_alone_does_not_wait(monkeypatch, failing: str):
     """NCCL waits until all processes leave the group, but the others may be waiting for this one elsewhere."""
     ended: list[bool] = []
-    for name, value in (("RANK", "1"), ("WORLD_SIZE", "2")):
+    for name, value in two_processes(1).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.distributed, "init_process_group", lambda backend, timeout: None)
+    monkeypatch.setattr(joining, "_join", lambda world: None)
     monkeypatch.setattr(torch.distributed, "destroy_process_group", lambda: ended.append(True))
     with ExitStack() as stack:
         if failing:
@@ -92,9 +143,9 @@ def test_a_gpu_process_that_fails_alone_does_not_wait(monkeypatch, failing: str)
 @pytest.mark.parametrize("lost", [True, False])
 def test_a_signal_during_the_handling_of_a_lost_connection_does_not_hide_it(monkeypatch, lost: bool, rank: int):
     """torchrun sends SIGTERM to the others as soon as one process has ended."""
-    for name, value in (("RANK", str(rank)), ("WORLD_SIZE", "2")):
+    for name, value in two_processes(rank).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(torch.distributed, "init_process_group", lambda *_, **__: None)
+    monkeypatch.setattr(joining, "_join", lambda world: None)
     monkeypatch.setattr(torch.distributed, "destroy_process_group", lambda: None)
     monkeypatch.setattr(signal, "signal", lambda *_: None)
 
@@ -128,7 +179,7 @@ from pathlib import Path
 import torch
 from transformer_mt.errors import TmtError
 from transformer_mt.runtime import transfer
-from transformer_mt.runtime.distributed import join_world
+from transformer_mt.runtime.joining import join_world
 
 def fail():
     raise TmtError("no", exit_code=130)
@@ -241,8 +292,8 @@ def test_two_processes_communicate_and_end_cleanly(failing: bool, tmp_path: Path
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    group = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
-    environments = [{**os.environ, **group, "RANK": rank, "LOCAL_RANK": rank, "PYTHONPATH": str(ROOT)} for rank in "01"]
+    group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
+    environments = [{**os.environ, **group, **two_processes(rank), "PYTHONPATH": str(ROOT)} for rank in (0, 1)]
     with ExitStack() as stack:
         command = [sys.executable, "-c", f"FAILING, FOLDER = {failing}, {str(tmp_path)!r}\n{WORKER}"]
         piped = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}

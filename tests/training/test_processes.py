@@ -32,7 +32,8 @@ from transformer_mt.data.prepare import prepare
 from transformer_mt.errors import TmtError
 from transformer_mt.reporting.events import Events
 from transformer_mt.runtime.device import set_up
-from transformer_mt.runtime.distributed import World, join_world
+from transformer_mt.runtime.distributed import World
+from transformer_mt.runtime.joining import join_world
 from transformer_mt.training.run_directory import RunDirectory
 from transformer_mt.training.run_facts import facts_of
 from transformer_mt.workflows.train import TrainingJob
@@ -76,7 +77,13 @@ def run_two(folder: Path, work: str, timeout: float = 100) -> list[tuple[int, st
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    group = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1"}
+    group = {
+        "WORLD_SIZE": "2",
+        "LOCAL_WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "OMP_NUM_THREADS": "1",
+    }
     environments = [{**os.environ, **group, "RANK": rank, "LOCAL_RANK": rank, "PYTHONPATH": str(ROOT)} for rank in "01"]
     environments[1]["PYTHONHASHSEED"] = "1"  # an order of sets of its own, as in two new Pythons
     code = f"{TRAINER}\n{work}\nwith join_world() as world:\n    work(world)\n"

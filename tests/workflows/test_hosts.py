@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +13,19 @@ import pytest
 from transformer_mt.config.schema import Config
 from transformer_mt.data.contents import contents_of, different_parts
 from transformer_mt.data.prepare import prepare
+from transformer_mt.errors import TmtError
+from transformer_mt.runtime.distributed import World
 from transformer_mt.training.run_directory import Found, RunDirectory
 from transformer_mt.training.run_facts import facts_of, launcher
 from transformer_mt.workflows.hosts import (
     Program,
+    _hold,
+    _require_same_start,
     another_version,
     newer_than_first,
     program,
     restart_notes,
+    separate_tasks,
     unlike_first,
 )
 
@@ -53,6 +60,52 @@ def test_a_machine_that_lacks_the_run_is_named():
         f"b has another run, which stays as it is; {gets}"
     ]
     assert unlike_first({0: Found("x", 8), 4: Found("x", 8)}, NAMES) == []
+
+
+@pytest.mark.parametrize(
+    ("starts", "problem"),
+    [
+        ([("a", 0, False), ("a", 0, False), ("b", 2, False), ("b", 2, False)], ""),
+        ([("a", 0, True), ("b", 1, False)], "a process on a has --fresh (in Python: fresh=True), and one on b has not"),
+        ([("a", 0, False), ("b", 1, True)], "a process on b has --fresh (in Python: fresh=True), and one on a has not"),
+        ([("a", 0, False), ("b", 0, False)], "LOCAL_WORLD_SIZE counts processes of a and b as those of one machine"),
+    ],
+)
+def test_machines_that_do_not_start_alike_are_refused(starts: list[tuple[str, int, bool]], problem: str):
+    with pytest.raises(TmtError, match=re.escape(problem)) if problem else nullcontext():
+        _require_same_start(starts, World(0, len(starts), 0, 1))
+
+
+def test_a_run_that_is_being_trained_is_not_copied(tmp_path: Path):
+    run, held = RunDirectory(tmp_path), ExitStack()
+    run.lock()
+    with held, pytest.raises(TmtError, match="another process is training here"):
+        _hold(tmp_path, held)
+    run.close()
+    with held:
+        _hold(tmp_path, held)
+        with pytest.raises(TmtError, match="another process is training here"):
+            run.lock()
+    run.lock()
+    run.close()
+
+
+@pytest.mark.parametrize(
+    ("variables", "noted"),
+    [
+        ({"SLURM_STEP_NUM_TASKS": "4"}, True),
+        ({"OMPI_COMM_WORLD_SIZE": "2"}, True),
+        ({"SLURM_STEP_NUM_TASKS": "4", "RANK": "0"}, False),
+        ({"SLURM_STEP_NUM_TASKS": "1"}, False),
+    ],
+)
+def test_tasks_of_a_scheduler_that_train_alone_are_noted(monkeypatch, variables: dict[str, str], noted: bool):
+    for name in ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "RANK"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert bool(separate_tasks()) == noted
+    assert not noted or "each trains for itself" in separate_tasks()[0]
 
 
 def test_another_version_is_told_in_one_line():

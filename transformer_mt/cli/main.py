@@ -77,7 +77,7 @@ COMMANDS = (
     *("init", "download", "prepare", "train", "tune", "synthesize", "translate", "serve", "evaluate", "score"),
     *("inspect", "average", "plot", "export"),
 )
-ALONE = ("translate", "score", "export", "serve")  # each process of torchrun would do all of their work
+ALONE = ("translate", "evaluate", "score", "export", "serve")  # each process of torchrun would do all of their work
 
 
 def run() -> None:

@@ -14,13 +14,13 @@ def cores(wanted: int = 0) -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def launched(name: str, otherwise: int = 1) -> int:
+def launched(name: str, otherwise: str = "") -> int:
     """A number that torchrun gives to its processes in an environment variable, such as RANK.
 
     Raises TmtError for another value.
     """
-    value = os.environ.get(name, str(otherwise))
+    value = os.environ.get(name, otherwise)
     if not value.isdecimal():
-        remedy = f"torchrun sets {name}. For a single process:  unset {name}"
-        raise TmtError(f"{name} is {value!r}, but must be a whole number", remedy=remedy)
+        remedy = "torchrun sets RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE; for a single process, unset them."
+        raise TmtError(f"the environment variable {name} must be a whole number, not {value!r}", remedy=remedy)
     return int(value)

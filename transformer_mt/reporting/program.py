@@ -33,7 +33,7 @@ def as_called(text: str, commands: Iterable[str]) -> str:
 
 def require_one_process(command: str) -> None:
     """Raises TmtError under torchrun with several processes: each would do all the work, and write the same files."""
-    if launched("WORLD_SIZE") > 1:
+    if launched("WORLD_SIZE", "1") > 1:
         raise TmtError(
             f"tmt {command} runs in one process", remedy=f"Run tmt {command} without torchrun, which sets WORLD_SIZE."
         )

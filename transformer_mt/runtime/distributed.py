@@ -6,15 +6,11 @@ every function here returns at once.
 
 from __future__ import annotations
 
-import gc
 import os
-import re
-import signal
 import socket
-import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from threading import Event, Thread
@@ -24,14 +20,12 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from transformer_mt.config.cores import launched
-from transformer_mt.errors import INTERRUPTED, TmtError, reason
+from transformer_mt.errors import INTERRUPTED, TmtError
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
 TIMEOUT = timedelta(minutes=15)  # how long a process waits for an answer of another one
 BEAT = 20.0  # seconds between the answers of a process that works while others wait for it
-QUIET_SECONDS = 0.5  # torchrun ends all processes as soon as one has ended: one that prints nothing ends later
 TRAINING = "the training step of the others"  # what a process waits for, if nothing else is said
 
 
@@ -159,8 +153,8 @@ class World:
         try:
             own.result = work() if work is not None else None
         except BaseException as error:
-            _forget_locals(error)
-            failure, own.exit_code = error, _exit_code(error)
+            forget_locals(error)
+            failure, own.exit_code = error, exit_code_of(error)
             own.error = self._of_host(error) if isinstance(error, TmtError) else None
         own.has_ended = True
         ended.set()
@@ -277,7 +271,7 @@ def _ends_all(error: BaseException) -> BaseException:
     return error
 
 
-def _exit_code(error: BaseException) -> int:
+def exit_code_of(error: BaseException) -> int:
     """The exit code of a process that ends with this error."""
     if isinstance(error, TmtError):
         return error.exit_code
@@ -286,105 +280,7 @@ def _exit_code(error: BaseException) -> int:
     return INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1
 
 
-@contextmanager
-def join_world() -> Iterator[World]:
-    """Join the processes that `torchrun` started, if any. GPUs exchange data through NCCL, CPUs through gloo.
-
-    Raises TmtError if another process has ended.
-    """
-    if "RANK" not in os.environ or launched("WORLD_SIZE") == 1:
-        yield ALONE
-        return
-    # Import these two before the process group exists. Optimizers import the first one later: it keeps the frames that
-    # import it, and with them the model. DistributedDataParallel imports the second one later: the default arguments of
-    # its functions keep the group that exists at that time. The group then outlives destroy_process_group, and if one
-    # of its threads needs Python while Python ends, the process aborts.
-    import torch._dynamo
-    import torch.distributed.nn
-
-    size = launched("WORLD_SIZE")
-    world = World(launched("RANK"), size, launched("LOCAL_RANK", 0), launched("LOCAL_WORLD_SIZE", size))
-    try:
-        dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=TIMEOUT)
-    except RuntimeError as error:
-        raise _cannot_join(world, error) from None
-    except ValueError as error:
-        raise TmtError(
-            f"an environment variable that torchrun sets is missing or wrong: {reason(error)}",
-            remedy="Start the command with torchrun, as docs/distributed.md shows.",
-        ) from None
-    together = True
-    try:
-        yield world
-    except BaseException as error:
-        together = "ends_all" in error.__dict__ or not torch.cuda.is_available()
-        broken = _broken_connection(error)
-        if broken is not None:
-            with suppress(ValueError):  # not in the main thread
-                signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun sends it at once; the message must come first
-        if isinstance(error, SystemExit) and together:
-            time.sleep(QUIET_SECONDS)
-        _forget_locals(error)
-        if broken is None:
-            raise
-        lost = _lost(world, broken)
-        if broken is error:
-            raise lost from None
-        raise TmtError(f"interrupted; {lost.message}", remedy=lost.remedy, exit_code=INTERRUPTED) from None
-    else:
-        gc.collect()  # see _forget_locals. Not after a failure: torchrun could end the process before it prints
-    finally:
-        if together:  # NCCL waits until all processes leave the group, so a process that fails alone just exits
-            dist.destroy_process_group()
-
-
-_LOST = re.compile(r"Connection|gloo/transport|[Tt]imed out|[Tt]imeout|Broken pipe")
-
-
-def _broken_connection(error: BaseException) -> RuntimeError | None:
-    """The failed exchange of data that ends this process, if one does.
-
-    torchrun's SIGTERM may interrupt the handling of that failure. It then stands behind the interruption.
-    """
-    failed: BaseException | None = error
-    while failed is not None and _exit_code(failed) == INTERRUPTED:
-        failed = failed.__cause__ or failed.__context__
-    if isinstance(failed, RuntimeError) and (isinstance(failed, dist.DistError) or _LOST.search(str(failed))):
-        return failed
-    return None
-
-
-def _cannot_join(world: World, error: RuntimeError) -> TmtError:
-    """The error for a process that did not find the others at the start."""
-    said = reason(error).splitlines()[0]
-    return TmtError(
-        f"process {world.rank} of {world.size} on {host_name()} cannot connect with the others: {said}",
-        remedy="All ports must be open between the machines. If a machine has several networks, name the one to use:"
-        " export GLOO_SOCKET_IFNAME=eth0 NCCL_SOCKET_IFNAME=eth0",
-    )
-
-
-def _lost(world: World, error: RuntimeError) -> TmtError:
-    """The error for a process whose connection to another one broke, or that got no answer in time."""
-    said, waited_for = str(error), error.__dict__.get("waited_for") or TRAINING
-    here = f"process {world.rank} of {world.size}" + (f" on {host_name()}" if world.has_several_hosts else "")
-    if re.search(r"[Tt]imed out|[Tt]imeout", said):
-        seconds = TIMEOUT.total_seconds()
-        waited = f"{seconds:g} seconds" if seconds < 120 else f"{seconds / 60:g} minutes"
-        problem = f"{here} got no answer for {waited}; it waited for {waited_for}"
-    else:
-        problem = f"{here} has lost the others: one of them has ended"
-        if world.has_several_hosts:
-            peer = re.search(r"peer \[?(?:::ffff:)?([\w.:]*?)\]?:\d+", said)
-            problem += f" ({f'that at {peer[1]}; ' if peer else ''}it waited for {waited_for})"
-    return TmtError(
-        problem,
-        remedy="See the message of that process, if it printed one."
-        " Run the same command to continue from the last checkpoint.",
-    )
-
-
-def _forget_locals(error: BaseException) -> None:
+def forget_locals(error: BaseException) -> None:
     """Release the local variables of the failed functions, most of all the model of World.parallel.
 
     The model must not outlive the process group. As its last owner, it would hold Python's lock while it waits for the

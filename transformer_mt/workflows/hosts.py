@@ -10,7 +10,7 @@ import hashlib
 import os
 import platform
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
@@ -30,7 +30,7 @@ from transformer_mt.errors import TmtError
 from transformer_mt.files.checksum import sha256_of
 from transformer_mt.runtime.distributed import World, host_name
 from transformer_mt.runtime.transfer import copy_folder
-from transformer_mt.training.run_directory import Found, RunDirectory
+from transformer_mt.training.run_directory import FRESH, Found, RunDirectory
 from transformer_mt.training.run_facts import PACKAGES, launcher
 from transformer_mt.workflows.parents import parent_of
 from transformer_mt.workflows.prepare import prepare_with
@@ -59,11 +59,12 @@ def program() -> Program:
     return Program(host_name(), digest.hexdigest(), packages)
 
 
-def meet(world: World) -> dict[int, Program]:
+def meet(world: World, fresh: bool) -> dict[int, Program]:
     """The programs of all machines, by the rank of their leaders; empty if there is only one machine.
 
-    Raises TmtError if one runs another version.
+    Raises TmtError if one runs another version, if only some start afresh, or if machines count as one.
     """
+    _require_same_start(world.gather((host_name(), world.leader, fresh)), world)
     if not world.has_several_hosts:
         return {}
     programs = world.on_each_host(program, "the other machines")
@@ -71,6 +72,24 @@ def meet(world: World) -> dict[int, Program]:
         remedy = "Install the same versions on all machines; scripts/constraints.txt lists them."
         world.exit_all(TmtError(problem, remedy=remedy), on_each_host=True)
     return programs
+
+
+def _require_same_start(starts: Sequence[tuple[str, int, bool]], world: World) -> None:
+    """starts: of each process its machine, its leader, and whether it starts afresh"""
+    for host, leader, fresh in starts:
+        if host != starts[leader][0]:
+            error = TmtError(
+                f"LOCAL_WORLD_SIZE counts processes of {starts[leader][0]} and {host} as those of one machine",
+                remedy="Set it to the number of processes on each machine, as torchrun does.",
+            )
+            world.exit_all(error, on_each_host=True)
+        if fresh != starts[0][2]:
+            with_it, without = (host, starts[0][0]) if fresh else (starts[0][0], host)
+            error = TmtError(
+                f"a process on {with_it} has {FRESH}, and one on {without} has not",
+                remedy="Give it everywhere or nowhere.",
+            )
+            world.exit_all(error, on_each_host=True)
 
 
 def another_version(programs: Sequence[Program]) -> str:
@@ -257,8 +276,10 @@ def find_run(world: World, folder: Path, config: Config, programs: Mapping[int, 
     notes = []
     if newer:
         giver = max(newer, key=lambda rank: newer[rank].step)
-        aside = world.from_main(lambda: _move_aside(folder))
-        copy_folder(world, folder, giver, [0], "the run to be copied")
+        with ExitStack() as held:
+            world.everywhere(lambda: _hold(folder, held) if world.rank == giver else None)
+            aside = world.from_main(lambda: _move_aside(folder))
+            copy_folder(world, folder, giver, [0], "the run to be copied")
         step = newer[giver].step
         notes.append(f"{names[0]} has got the run of {names[giver]}, up to step {step:,}, and writes it from now on")
         notes += [f"the older state of {names[0]} moved to {aside}"] if aside is not None else []
@@ -297,6 +318,15 @@ def restart_notes() -> list[str]:
     return [f"torchrun will not take back a machine whose torchrun has ended, unless you write {advice}"]
 
 
+def separate_tasks() -> list[str]:
+    """A note if a job scheduler has started several processes without torchrun: they do not know each other."""
+    found = {name: os.environ.get(name, "") for name in ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")}
+    several = next((name for name, number in found.items() if number.isdecimal() and int(number) > 1), None)
+    if several is None or "RANK" in os.environ:
+        return []
+    return [f"{several} is {found[several]}, but only torchrun lets processes train together: each trains for itself"]
+
+
 def launchers(world: World) -> list[str]:
     """Every `torchrun` that started these processes."""
     return sorted({name for name in world.gather(launcher()) if name})
@@ -306,6 +336,13 @@ def was_restarted(world: World, run: Path) -> bool:
     """Whether the `torchrun` of one of the machines has started this run before."""
     names = launchers(world)
     return world.from_main(lambda: RunDirectory(run).was_started_by(names))
+
+
+def _hold(folder: Path, held: ExitStack) -> None:
+    """Lock a run. Raises TmtError if another training writes it."""
+    run = RunDirectory(folder)
+    held.callback(run.close)
+    run.lock()
 
 
 def _move_aside(folder: Path) -> Path | None:

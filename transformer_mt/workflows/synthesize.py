@@ -22,7 +22,8 @@ from transformer_mt.files.lock import lock
 from transformer_mt.files.replace import recover, replace_text
 from transformer_mt.reporting.notes import note
 from transformer_mt.reporting.table import aligned
-from transformer_mt.runtime.distributed import World, join_world
+from transformer_mt.runtime.distributed import World
+from transformer_mt.runtime.joining import join_world
 from transformer_mt.training.run_directory import FRESH
 from transformer_mt.workflows.data_report import short_report
 from transformer_mt.workflows.parents import parent_of

@@ -31,7 +31,8 @@ from transformer_mt.reporting.events import Events
 from transformer_mt.reporting.program import program_name, quoted
 from transformer_mt.reporting.table import duration
 from transformer_mt.runtime.device import Machine, process_unchanged, seed_everything, set_up
-from transformer_mt.runtime.distributed import ALONE, World, host_name, join_world
+from transformer_mt.runtime.distributed import ALONE, World, host_name
+from transformer_mt.runtime.joining import join_world
 from transformer_mt.runtime.weights import load_weights, named_weights
 from transformer_mt.training.ending import Candidate, best_of, candidates, how_to_train_on, reason
 from transformer_mt.training.memory import step_bytes
@@ -55,6 +56,7 @@ from transformer_mt.workflows.hosts import (
     meet,
     prepare_on_hosts,
     restart_notes,
+    separate_tasks,
     was_restarted,
 )
 from transformer_mt.workflows.interruption import interrupted_error
@@ -111,7 +113,7 @@ def train_in(
     """`train`, for processes that have joined a world."""
     folder = None
     try:
-        programs = meet(world)
+        programs = meet(world, fresh)
         given = None if run_dir is None else path_of(run_dir)
         settings, notes = config_on_hosts(world, config, overrides, given, fresh)
         folder = RUNS / settings.name if given is None else given
@@ -140,7 +142,7 @@ def _train(start: _Start) -> TrainReport:
     config, folder, fresh, world = start.config, start.folder, start.fresh, start.world
     machine = world.everywhere(lambda: set_up(config.runtime, world), "the devices of the others")
     run = RunDirectory(folder)
-    of_hosts = [*start.notes, *(restart_notes() if start.programs else ())]
+    of_hosts = [*start.notes, *separate_tasks(), *(restart_notes() if start.programs else ())]
     if not fresh:  # before the data is prepared, which may take long
         of_hosts += find_run(world, folder, config, start.programs)
         world.from_main(lambda: run.require_same(config))
