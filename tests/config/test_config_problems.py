@@ -253,6 +253,12 @@ def test_missing_keys_are_all_named(errors_of) -> None:
     ]
 
 
+def test_morphemes_are_for_korean(errors_of) -> None:
+    text = CORRECT.replace("{kind: sentencepiece}", "{kind: sentencepiece, morphemes: mecab}")
+    head, _ = errors_of(text.replace("source: ko", "source: de"))
+    assert "tokenizer option 'morphemes' is for Korean, which is no language of data; remove it" in head
+
+
 def test_morphemes_need_separate_vocabularies(errors_of) -> None:
     text = CORRECT.replace("{kind: sentencepiece}", "{kind: sentencepiece, morphemes: mecab, shared: true}")
     problem = errors_of(text)[0]

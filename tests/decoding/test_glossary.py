@@ -191,6 +191,19 @@ def test_a_large_glossary_with_one_first_letter_is_fast() -> None:
     assert [term.source for term in found] == ["h77 wort", "h8 w", "고양이"]
 
 
+def test_terms_and_numbers_are_found_in_scripts_without_spaces() -> None:
+    glossary = Glossary(dict.fromkeys(("医生", "图书馆", "图书", "AI", "หมอ", "データ"), "x"))
+    for line, found in (
+        ("昨天，一位医生在图书馆用AI写书。", ["医生", "图书馆", "AI"]),
+        ("共有100人，2024年5月5日买3万个。", ["100", "2024", "5"]),
+        ("ビッグデータは100円", ["データ", "100"]),
+        ("เมื่อวานหมอมา ราคา100บาท", ["หมอ", "100"]),
+        ("หมอ้", []),  # with a tone mark, it is another letter
+        ("AIs MP3 100m", []),
+    ):
+        assert [term.source for term in glossary.terms(line)] == found
+
+
 @settings(max_examples=60)
 @given(
     st.dictionaries(st.text("ab 고가-", min_size=1, max_size=5).filter(str.strip), st.just("x"), max_size=8),

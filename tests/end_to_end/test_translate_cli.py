@@ -256,6 +256,11 @@ def test_attention_is_plotted(tiny_model: Path, tmp_path: Path) -> None:
     assert str(picture) in error
 
 
+def test_characters_that_no_font_of_a_picture_has_are_noted(tiny_model: Path, tmp_path: Path) -> None:
+    _, error = translate(tiny_model, "hello ครู", "--attention", str(tmp_path / "map.png"))
+    assert "characters drawn as boxes: no font of the pictures has them" in error
+
+
 def test_a_picture_is_written_through_a_link(tiny_model: Path, tmp_path: Path) -> None:
     link, picture = tmp_path / "link.png", tmp_path / "map.png"
     link.symlink_to(picture)

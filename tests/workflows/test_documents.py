@@ -364,6 +364,34 @@ def test_markup_moves_with_its_words() -> None:
     assert result.text == "[BANK DER](x.md) AUF `a.b` ![HUND](h.png) UND **HUT ROTER** EIN"
 
 
+def lines_of_the_model(document: str, form: str) -> list[str]:
+    """What a model gets to translate."""
+    seen: list[str] = []
+
+    def look(words: list[str]) -> tuple[list[str], list[tuple[int, int]]]:
+        seen.append(" ".join(words))
+        return same(words)
+
+    translate_document(document, Fake(look, terms=False), form)
+    return seen
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+def test_a_line_break_inside_a_chinese_word_is_no_space(form: str) -> None:
+    lines = [
+        "上周，老人在首尔忘记一辆红色自行车。今天，那个学生在首尔忘",
+        "记新鲜的水。昨天，一位医生在花园里看见一个苹果，然后回家了",
+        "。今天天气很好。",
+    ]
+    text = "\n".join(lines)
+    assert "".join(lines_of_the_model(f"<p>{text}</p>" if form == "html" else text, form)) == "".join(lines)
+
+
+def test_a_line_break_between_words_is_a_space() -> None:
+    assert lines_of_the_model("Die Katze\nschläft", "markdown") == ["Die Katze schläft"]
+    assert lines_of_the_model("고양이가\n잔다", "markdown") == ["고양이가 잔다"]
+
+
 def test_a_paragraph_stays_wrapped_and_quoted() -> None:
     text = "> Ein Mann schläft auf\r\n> einer Bank und eine\r\n> Frau liest.\r\n"
     result = translate_document(text, Fake(louder, terms=True), "markdown")

@@ -24,8 +24,9 @@ CODES = {  # English name, own name and names in German, French, Spanish, Italia
     "coréen": "ko", "espagnol": "es", "néerlandais": "nl", "portugais": "pt", "russe": "ru", "alemán": "de",
     "coreano": "ko", "francés": "fr", "inglés": "en", "inglês": "en", "inglese": "en", "tedesco": "de",
 }  # fmt: skip
-MISTAKEN = {  # codes of countries, which are used as codes of languages by mistake -> what was probably meant
+MISTAKEN = {  # codes of countries, used by mistake, and an old code -> what was probably meant
     "cn": "zh", "cz": "cs", "dk": "da", "gr": "el", "jp": "ja", "kp": "ko", "kr": "ko", "ua": "uk", "vn": "vi",
+    "iw": "he",
 }  # fmt: skip
 _THREE_LETTERS = {
     "ara": "ar", "ces": "cs", "cmn": "zh", "deu": "de", "eng": "en", "fra": "fr", "fre": "fr", "ger": "de", "hin": "hi",
@@ -35,6 +36,7 @@ _THREE_LETTERS = {
 _RARER_THREE_LETTERS = {  # not names of columns: some are words
     "ben": "bn", "fas": "fa", "guj": "gu", "kan": "kn", "mal": "ml", "mar": "mr", "nep": "ne", "pan": "pa", "per": "fa",
     "pus": "ps", "sin": "si", "tam": "ta", "tel": "te", "urd": "ur",
+    "tha": "th", "lao": "lo", "khm": "km", "mya": "my", "bod": "bo", "heb": "he",
 }  # fmt: skip
 _WORDS = {"am", "as", "be", "he", "is", "it", "no", "or", "so"}  # codes that are also frequent words
 _COLUMNS = (
@@ -58,6 +60,9 @@ def code_of(text: str) -> str | None:
 def name_of(code: str) -> str:
     """The English name of a language, or its code if it is not known."""
     return next((name.capitalize() for name, known in CODES.items() if known == code), code)
+
+
+WITHOUT_SPACES = frozenset({"zh", "yue", "ja", "th", "lo", "km", "my", "bo"})  # between words
 
 
 def two_letters(code: str) -> str:

@@ -14,6 +14,7 @@ from transformer_mt.config.choices import section_of
 from transformer_mt.config.data import DataConfig
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.config.direction import SEVERAL, Direction
+from transformer_mt.config.languages import two_letters
 from transformer_mt.config.model import ModelConfig
 from transformer_mt.config.section import NAME, Section, Seed
 from transformer_mt.config.synthesis import SynthesisConfig
@@ -102,11 +103,18 @@ class Config(Section):
             if language == SEVERAL and getattr(tokenizer, "morphemes", "none") != "none":  # of sentencepiece
                 korean = f"is for Korean alone, but the {side} side of data.directions has several languages"
                 problems.append(f"tokenizer option 'morphemes' {korean}; remove it")
+        sides = self.source_tokenizer, self.target_tokenizer
+        if not self._has_korean and any(getattr(one, "morphemes", "none") != "none" for one in sides):
+            problems.append("tokenizer option 'morphemes' is for Korean, which is no language of data; remove it")
         if self.extends_vocabulary and self.training.start_from is None:
             problems.append("tokenizer.extend needs training.start_from; otherwise raise the size of the vocabulary")
         if problems:
             raise ValueError("\n".join(problems))
         return self
+
+    @property
+    def _has_korean(self) -> bool:
+        return any(two_letters(code) == "ko" for direction in self.data.all_directions for code in direction)
 
     def towards(self, direction: Direction) -> Config:
         """This config for requests of one direction; see `DataConfig.towards`."""

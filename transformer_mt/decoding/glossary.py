@@ -19,6 +19,7 @@ from transformer_mt.decoding.terms import Span, Term
 from transformer_mt.errors import TmtError, at, number_of
 from transformer_mt.files.lines import path_of, read_lines
 from transformer_mt.text.copies import NUMBER, UNBROKEN
+from transformer_mt.text.script import SPACELESS
 
 # Endings that may follow a Korean noun, and that are no part of the term. Several may follow each other: 들에게는.
 _PARTICLES = regex.compile(
@@ -36,9 +37,11 @@ _NEW_SENTENCE = regex.compile(  # a point after these, a letter or a number usua
     r"(?:[!?…]|^\s*\d+\.|(?<!\b(?:Dr|Prof|Mrs?|Ms|St|Nr|Hr|Fr|\p{L}|\d+))\.)[\"'”’“‘»«)\]]*\s+[^\p{L}\p{N}\s]*$"
 )
 _LOOK_BACK = 20  # characters
+_MARK = regex.compile(r"\p{M}")
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}_]")
 _FIRST_WORD = regex.compile(r"[\p{L}\p{M}\p{N}_]+|.", regex.DOTALL)
-_WORD_START = regex.compile(r"(?<![\p{L}\p{M}\p{N}_])\S")
+_SPACELESS = regex.compile(f"[{SPACELESS}]")  # a word may begin and end beside any of these
+_WORD_START = regex.compile(rf"(?:(?<![\p{{L}}\p{{M}}\p{{N}}_])|(?<=[{SPACELESS}])|(?=[{SPACELESS}]))\S")
 _REMEDY = "Write two columns with one tab between them: the term, and its translation."
 
 
@@ -97,7 +100,7 @@ class Glossary:
 
         Entries are found from left to right; of those that start at the same place, the longest. They match whole
         words, also if the line writes its letters decomposed (NFD), as macOS does. Korean particles may follow an entry
-        that ends in Hangul or a Latin letter.
+        that ends in Hangul or a Latin letter. In scripts without spaces, a word may begin and end anywhere.
         """
         text, places = _composed(line)
         taken: list[tuple[int, int, str | None]] = []  # sorted, and none overlaps another
@@ -227,4 +230,6 @@ def _ends_word(term: str, line: str, end: int) -> bool:
     after = line[end : end + 1]
     if not _WORD.match(after) or not _WORD.match(term[-1]):
         return True
+    if _SPACELESS.match(after) or _SPACELESS.match(term[-1]):
+        return not _MARK.match(after)
     return _PARTICLES.match(line, end) is not None and _KOREAN_TERM.search(term) is not None

@@ -9,10 +9,11 @@ import regex
 
 from transformer_mt.decoding.given import checked_text
 from transformer_mt.errors import TmtError
+from transformer_mt.text.script import SPACELESS
 
 # What would change a word, a number or an address if it followed directly. Korean particles do follow directly.
 JOINING = regex.compile(
-    r"[\p{L}\p{M}\p{N}_/@#&=~+\\\uFFFD--[\p{sc=Hangul}\p{sc=Han}\p{sc=Hiragana}\p{sc=Katakana}\p{sc=Thai}\p{sc=Lao}]]",
+    rf"[\p{{L}}\p{{M}}\p{{N}}_/@#&=~+\\\uFFFD--[\p{{sc=Hangul}}{SPACELESS}]]",
     regex.V1,
 )
 WORD = regex.compile(r"[\p{L}\p{M}\p{N}_]")

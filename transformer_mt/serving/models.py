@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from transformer_mt.config.direction import Direction
-from transformer_mt.config.languages import name_of
+from transformer_mt.config.languages import code_of, name_of
 from transformer_mt.decoding.interpreter import Computing, Interpreter
 from transformer_mt.decoding.translation import Translation
 from transformer_mt.errors import TmtError
@@ -99,7 +99,7 @@ class Models:
         fitting = [
             one
             for one in self.served
-            if source in (None, one.source) and target in (None, one.target) and name in (None, one.name)
+            if _means(source, one.source) and _means(target, one.target) and name in (None, one.name)
         ]
         if not fitting:
             offered = ", ".join(f"{one.source} to {one.target} (model {one.name})" for one in self.served)
@@ -146,6 +146,11 @@ class Models:
     async def close(self) -> None:
         for batcher in {one.batcher for one in self.served}:
             await batcher.close()
+
+
+def _means(wanted: str | None, code: str) -> bool:
+    """Whether a request wants this language: by its code, or as other programs write it (en-US, zh-Hans, EN)."""
+    return wanted in (None, code) or code_of(wanted) == code
 
 
 def load_models(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import regex
 
+from transformer_mt.text.script import SPACELESS
+
 # Hangul right after an address is a particle. Brackets are part of an address in pairs only.
 _ENDS = r"\s<>\"“”„«»`|()\[\]{}（）「」『』【】。、，！？\p{sc=Hangul}"
 _BRACKETS = [rf"\([^{_ENDS}]*\)", rf"\{{[^{_ENDS}]*\}}", rf"\[[^{_ENDS}]*\]"]
@@ -31,10 +33,10 @@ def copied(in_markup: bool = False) -> regex.Pattern[str]:
 
 
 UNBROKEN = copied()
-# Letters beside digits, as in MP3, make a word. 3만 is 30,000: such a number is translated with its unit.
-_UNIT = r"[십백천만억조]|\s[십백천만억조]+(?:원|명|개|달러)?(?![\p{L}\p{N}])"
+# Letters beside digits, as in MP3, make a word. 3만 is 30,000: such a number is translated with its unit. 5月 is May.
+_UNIT = r"[십백천만억조十百千万萬亿億兆月]|\s[십백천만억조]+(?:원|명|개|달러)?(?![\p{L}\p{N}])"
 NUMBER = regex.compile(
-    r"(?<![\p{L}\p{N}_.,])[-+]?[$€£¥₩]?\d++(?:[.,:/'’-]?\d++)*+"
-    rf"(?![[\p{{L}}\p{{N}}_]--[\p{{sc=Hangul}}]]|{_UNIT})",
+    rf"(?<![[\p{{L}}\p{{N}}_.,]--[{SPACELESS}]])[-+]?[$€£¥₩]?\d++(?:[.,:/'’-]?\d++)*+"
+    rf"(?![[\p{{L}}\p{{N}}_]--[\p{{sc=Hangul}}{SPACELESS}]]|{_UNIT})",
     regex.V1,
 )

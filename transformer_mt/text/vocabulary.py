@@ -5,11 +5,13 @@ Every vocabulary begins with the same four special tokens: padding, unknown, sen
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
 MARKS = ("<pad>", "<unk>", "<s>", "</s>")
+_SPACES = re.compile(r"\s+")
 
 
 class Vocabulary:
@@ -77,6 +79,6 @@ def bleu_of_tokens(
     """
     from torchtext.data.metrics import bleu_score
 
-    return float(
-        bleu_score(list(hypotheses), [[reference] for reference in references], max_n=max_n, weights=list(weights))
-    )
+    # torchtext splits its n-grams at spaces again, and spaCy has tokens of white space.
+    left, right = ([[_SPACES.sub("▁", token) for token in line] for line in side] for side in (hypotheses, references))
+    return float(bleu_score(left, [[reference] for reference in right], max_n=max_n, weights=list(weights)))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from transformer_mt.config.direction import SEVERAL
-from transformer_mt.config.languages import MISTAKEN, name_of
+from transformer_mt.config.languages import MISTAKEN, WITHOUT_SPACES, name_of, two_letters
 from transformer_mt.corpora.base import WHOLE
 from transformer_mt.corpora.tables import listed
 from transformer_mt.data.doctor import DataReport, LanguageFigures, Outliers, PairCounts
@@ -333,7 +333,8 @@ def _tokenizer(report: DataReport, side: str) -> Iterator[Remark]:
             f"{figures.unknown_rate:.1%} of the {language} tokens in validation are unknown",
             own if report.parent is None else "tokenizer.extend adds tokens of this corpus, if the parent has no tags.",
         )
-    if figures.tokens_per_word > MANY_TOKENS and not report.counts_words[side]:
+    has_words = two_letters(report.languages[side]) not in WITHOUT_SPACES and not report.counts_words[side]
+    if figures.tokens_per_word > MANY_TOKENS and has_words:
         yield Remark(
             f"words of the {language} text take {figures.tokens_per_word:.1f} tokens on average",
             "A larger vocab_size makes sentences shorter, and training and translation faster."

@@ -17,10 +17,11 @@ from transformer_mt.decoding.interpreter import Computing as Computing
 from transformer_mt.decoding.interpreter import Hypothesis as Hypothesis
 from transformer_mt.decoding.interpreter import Interpreter as Interpreter
 from transformer_mt.decoding.interpreter import Translation as Translation
-from transformer_mt.errors import TmtError
+from transformer_mt.errors import TmtError, number_of
 from transformer_mt.files.lines import check_exists
 from transformer_mt.reporting.attention_map import check_which, plot_attention
-from transformer_mt.reporting.canvas import Theme, check_writable
+from transformer_mt.reporting.canvas import Theme, check_writable, drawable
+from transformer_mt.reporting.notes import note
 from transformer_mt.workflows.documents import format_of
 from transformer_mt.workflows.engines import load_model, note_sources
 from transformer_mt.workflows.models import IN_HELP, find_models, search_settings
@@ -138,6 +139,9 @@ def draw_attention(
     if not isinstance(translator, Translator):
         raise TmtError("--attention needs --engine tmt", remedy="CTranslate2 returns the attention of one layer only.")
     seen = translator.attention(line, prefix=prefix)
+    texts = [line, *seen.rows, *seen.columns]
+    if missing := sum(one != shown for text in texts for one, shown in zip(text, drawable(text), strict=True)):
+        note(f"{number_of(missing, 'character')} drawn as boxes: no font of the pictures has them")
     return plot_attention(seen.maps, seen.rows, seen.columns, file, line, which=which, theme=theme)
 
 

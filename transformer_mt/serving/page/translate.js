@@ -208,7 +208,7 @@ function drawAlternatives() {
     return h(
       "button",
       { class: "hypothesis", role: "radio", "aria-checked": String(is), tabindex: is ? 0 : -1, on: { click: () => pick(index) } },
-      h("span", { class: "said", lang: model.target }, one.text),
+      h("span", { class: "said", lang: model.target, dir: "auto" }, one.text),
       bar,
       h("span", { class: "score" }, signed(one.score)),
     );

@@ -15,6 +15,7 @@ from unicodedata import east_asian_width
 import regex
 
 from transformer_mt.text.copies import copied
+from transformer_mt.text.script import SPACELESS
 
 # Elements of HTML inside a sentence, and those that are never translated.
 INLINE = frozenset(
@@ -31,6 +32,8 @@ ADDRESS = copied(in_markup=True)
 DEEPEST = 100  # levels of markup in a block: only broken pages have more, and are cut there
 LINE_END = regex.compile(r"\r\n|\r|\n")
 _LETTER = regex.compile(r"\p{L}")
+SPACELESS_LETTER = regex.compile(f"[{SPACELESS}]")
+_BREAK = regex.compile(rf"(?<=[{SPACELESS}、。，！？：；」』）])[ \t]*(?:\r\n|\r|\n)\s*(?=[{SPACELESS}、。，「『（])")
 
 
 class Piece(NamedTuple):
@@ -154,6 +157,16 @@ def line_numbers(text: str) -> Callable[[int], int]:
     """A function that returns the number of the line of a character, counted from 1."""
     starts = [match.end() for match in LINE_END.finditer(text)]
     return lambda place: bisect_right(starts, place) + 1
+
+
+def without_breaks(text: str) -> str:
+    """The text without line breaks between letters of scripts that write no spaces."""
+    return _BREAK.sub("", text)
+
+
+def at_break(before: str, after: str) -> str:
+    """What a line break between two characters stands for: a space, or nothing."""
+    return "" if _BREAK.search(f"{before}\n{after}") else " "
 
 
 def has_letters(text: str) -> bool:

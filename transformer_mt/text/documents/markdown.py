@@ -20,6 +20,7 @@ from transformer_mt.text.documents.base import (
     Part,
     Piece,
     Wrap,
+    at_break,
     blocks_of,
     columns,
     line_numbers,
@@ -262,7 +263,7 @@ def _piece(token: Token, content: str, start: int, end: int) -> Iterator[Piece]:
     elif token.type in ("text", "text_special"):
         yield Piece("text", start, end, token.content)
     elif token.type == "softbreak":
-        yield Piece("text", start, end, " ")
+        yield Piece("text", start, end, at_break(content[start - 1 : start], content[end : end + 1]))
     elif token.type == "hardbreak":
         yield Piece("mark", start, end, _HARD_BREAK)
     elif token.type == "link_close":

@@ -11,8 +11,9 @@ from html import unescape
 
 import regex
 
-from transformer_mt.text.documents.base import Block, Part, Piece, columns, partners
+from transformer_mt.text.documents.base import Block, Part, Piece, columns, partners, without_breaks
 from transformer_mt.text.documents.spans import Element, Translated, find_spans
+from transformer_mt.text.script import SPACELESS
 from transformer_mt.text.words import WordCount
 
 _FIRST_SIGN = 0xE000  # private characters: no vocabulary knows them, so each one is one word that is copied
@@ -20,12 +21,10 @@ _SIGNS = regex.compile("[\ue000-\uf8ff]")
 _OPENING, _CLOSING = regex.compile(r"[\p{Ps}\p{Pi}\"'¿¡]+"), regex.compile(r"[\p{Pe}\p{Pf}\p{Po}\"']+$")
 _ENTITY = regex.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z\d]{1,31});")
 _STATEMENT = regex.compile(r"\{%|<%(?!=)|\{\{(?:[#/^]|else\b)")  # of a template
-_SPACELESS = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+_SPACELESS = regex.compile(f"[{SPACELESS}]")
 _STUCK = tuple(".,;:!?)")
 # Letters of words that end at white space: code that touches one would be copied together with the word.
-_SPACED = regex.compile(
-    r"[\p{L}\p{M}--[\p{Hangul}\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]]", regex.V1
-)
+_SPACED = regex.compile(rf"[\p{{L}}\p{{M}}--[\p{{Hangul}}{SPACELESS}]]", regex.V1)
 _HANGUL_TOO = regex.compile(rf"{_SPACED.pattern}|\p{{Hangul}}", regex.V1)
 _SENTENCE_ENDS = frozenset(".!?…")
 
@@ -57,7 +56,7 @@ class PlainBlock:
             self.first_word.append(count.before)
             text = ""
             if piece.kind == "text":
-                text = _SIGNS.sub("\ufffd", piece.text)
+                text = without_breaks(_SIGNS.sub("\ufffd", piece.text))
                 left_out = index and block.pieces[index - 1].kind in ("mark" if with_signs else ("mark", "code"))
                 if left_out and text.startswith(_STUCK):
                     while parts and not (kept := parts.pop().rstrip()):
@@ -150,7 +149,8 @@ def _joints(words: Sequence[str], plain: PlainBlock, links: Sequence[tuple[int, 
 
 def _characters(text: str, n_source: int) -> tuple[list[str], list[tuple[int, int]]]:
     """The characters of a language without spaces as words, linked along the diagonal."""
-    return list(text), [(index * n_source // len(text), index) for index in range(len(text))]
+    letters = regex.findall(r"\X", text)  # with their vowels and tone marks
+    return letters, [(index * n_source // len(letters), index) for index in range(len(letters))]
 
 
 def _tree(plain: PlainBlock, lost: set[int]) -> Element:

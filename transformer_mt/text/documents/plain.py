@@ -9,10 +9,12 @@ from typing import NamedTuple
 
 from transformer_mt.text.documents.base import (
     ADDRESS,
+    SPACELESS_LETTER,
     Block,
     Format,
     Piece,
     Wrap,
+    at_break,
     columns,
     has_letters,
     with_addresses,
@@ -136,6 +138,8 @@ def _goes_on(text: str, line: _Line, following: _Line, width: int) -> bool:
     Its first word had no place in this line, or it is written small and this line is at least half full.
     """
     word = text[following.start : following.end].split()[0]
+    if SPACELESS_LETTER.match(word):
+        word = word[:2]  # a line may end at any letter, but not before a full stop
     return line.columns + 1 + columns(word) > width or (word[0].islower() and 2 * line.columns >= width)
 
 
@@ -144,7 +148,7 @@ def _block(text: str, lines: Sequence[_Line]) -> Block | None:
     for line, following in zip(lines, [*lines[1:], None], strict=True):
         pieces += with_addresses(Piece("text", line.start, line.end, text[line.start : line.end]), text)
         if following is not None:
-            pieces.append(Piece("text", line.end, following.start, " "))
+            pieces.append(Piece("text", line.end, following.start, at_break(text[line.end - 1], text[following.start])))
     if not has_letters("".join(piece.text for piece in pieces)):
         return None
     wrap = None

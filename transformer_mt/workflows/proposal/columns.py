@@ -9,17 +9,20 @@ from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
+import regex
+
 from transformer_mt.config.languages import code_of, name_of
 from transformer_mt.config.yaml_source import shortened
 from transformer_mt.corpora.looking import Contents
 from transformer_mt.errors import TmtError
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.language import is_known, is_number, language_of, same_language
+from transformer_mt.text.script import SPACELESS
 
 _SHORT = "no sentences"  # but perhaps words
 _ENOUGH = 20  # cells, to judge how often something occurs
 _LINK = re.compile(r"https?://|www\.")
-_NO_CASES = re.compile("[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f\u1000-\u109f\u1780-\u17ff]")  # scripts without spaces
+_NO_CASES = regex.compile(f"[{SPACELESS}]")
 SHOWN = 12  # columns, in a message
 CELLS = 300  # whose language is looked at
 
