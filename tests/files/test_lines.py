@@ -98,6 +98,10 @@ def test_latin_words_are_not_guessed_to_be_cyrillic() -> None:
         ("СОБАКА СПИТ У ОКНА.\n" * 9, "cp1251"),
         ("고양이\tcat\n", "cp949"),
         ("那隻貓在窗邊睡覺。\n" * 9, "big5"),
+        ("一人在中文書中看到大字，今天不久之後又來了。\n" * 9, "big5"),
+        ("私は昨日、図書館で本を読みました。とても面白かったです。\n" * 9, "euc_jp"),
+        ("私は昨日、図書館で本を読みました。とても面白かったです。\n" * 9, "cp932"),
+        ("הכלב ישן ליד החלון. המורה קונה ספר.\n" * 9, "cp1255"),
     ],
 )
 def test_encodings_with_the_same_bytes_are_told_apart(text: str, encoding: str) -> None:

@@ -410,8 +410,11 @@ def test_what_is_not_clear_is_an_error_that_says_what_was_seen() -> None:
         proposal = propose_config("w.tsv", *languages)
         assert _direction(proposal) == "-".join(languages)
     assert "different pairs" in _error(_table("e.tsv", pairs[:10] * 3)).message
-    Path("f.json").write_text(json.dumps([{"ko": "하나", "en": "one"}]), encoding="utf-8")
-    assert "aihub" in _error("f.json").remedy
+    rows = [{"ko": "하나", "en": "one"}]
+    objects = {"data": rows}
+    for content, indent, kind in ((rows, None, "list"), (objects, None, "object"), (objects, 1, "object")):
+        Path("f.json").write_text(json.dumps(content, indent=indent), encoding="utf-8")
+        assert f"this JSON file is one {kind}, which only the kind aihub reads" in _error("f.json").message
     assert "no such file" in _error("g.tsv").message
     Path("h.bin").write_bytes(random.Random(1).randbytes(5_000))
     assert _error("h.bin").remedy

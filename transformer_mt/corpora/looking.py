@@ -261,12 +261,18 @@ def _columns(rows: Sequence[Sequence[str]], header: bool) -> dict[str | int, lis
 
 
 def _json(file: Path, is_list: bool, encoding: str, options: dict[str, Any], reasons: dict[str, str]) -> Contents:
-    if is_list:
-        remedy = "Write one object a line:  jq -c '.[]' OLD > NEW.jsonl   Files from AI Hub: in the config, kind: aihub"
-        raise TmtError("this JSON file is one list, which only the kind aihub reads", place=file, remedy=remedy)
-    lines = ((number, line) for number, line in read_lines(file, encoding) if line.strip())
-    records = [parse_json(line, file, number) for number, line in islice(lines, SAMPLE_ROWS)]
-    return Contents("jsonl", options, _fields(records), {}, reasons)
+    lines = [one for one in islice(read_lines(file, encoding), SAMPLE_ROWS) if one[1].strip()]
+    if not is_list and lines[:1] and lines[0][1].strip() != "{":
+        records = [parse_json(line, file, number) for number, line in lines]
+        if fields := _fields(records):
+            return Contents("jsonl", options, fields, {}, reasons)
+    pairs = ".[]" if is_list else ".data[]"
+    raise TmtError(
+        f"this JSON file is one {'list' if is_list else 'object'}, which only the kind aihub reads, for Korean",
+        place=file,
+        remedy="From AI Hub: in a config of tmt init files, corpus: {kind: aihub, files: FILE}. Others: write an object"
+        f" a line:  jq -c '{pairs}' OLD > NEW.jsonl",
+    )
 
 
 def _fields(records: Iterable[Any]) -> dict[str | int, list[str]]:

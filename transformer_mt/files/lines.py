@@ -33,9 +33,12 @@ from transformer_mt.files.opening import (
 from transformer_mt.files.web_page import empty_file, is_web_page, web_page
 
 GUESS_BYTES = 1 << 15  # of wrong lines, from which their encoding is guessed
-WESTERN, OTHERS = ["cp1252", "cp1250"], ["cp949", "cp932", "gb18030", "big5", "cp1251", "koi8_r", "cp1253"]
+WESTERN = ["cp1252", "cp1250"]
+OTHERS = ["cp949", "cp932", "gb18030", "big5", "euc_jp", "cp1251", "koi8_r", "cp1253", "cp1255"]
 WESTERN_RUN = 1.5  # mean number of bytes above 0x7f in a row; other scripts have more
 MIXED_WORDS = 0.1  # of words with Cyrillic or Greek letters may also have Latin ones
+FEWEST_KANA = 0.3  # of Japanese letters; Chinese or Korean text read as Japanese has hardly any
+MOST_CAPITALS = 0.7  # of Cyrillic letters; Hebrew text read as KOI8-R has only capitals
 EXCHANGED_WORDS = 0.02  # of Cyrillic words may begin with a small letter and go on in capitals
 LONGEST_LINE = 1 << 20  # bytes; a longer line is not a sentence, and a small archive can contain one of many GiB
 _UTF_16 = "Convert it:  iconv -f UTF-16 -t UTF-8 OLD > NEW"
@@ -195,7 +198,19 @@ def _is_plausible(sample: bytes, encoding: str) -> bool:
 
     Korean: nearly all are in KS X 1001. Chinese: not all are syllables of Korean. Cyrillic and Greek: hardly a word
     also has Latin letters, and hardly one begins small and goes on in capitals: KOI8-R and cp1251 exchange them.
+    Japanese: many are kana. Hebrew: nearly all are.
     """
+    if encoding in ("cp949", "gb18030", "big5", "euc_jp"):
+        letters = [letter for letter in sample.decode("euc_jp", "replace") if not letter.isascii()]
+        kana, wrong = sum("\u3041" <= letter <= "\u30ff" for letter in letters), letters.count("\ufffd")
+        if (kana > FEWEST_KANA * len(letters) and wrong < 0.02 * len(letters)) != (encoding == "euc_jp"):
+            return False
+    if encoding in ("koi8_r", "cp1255"):
+        letters = [letter for letter in sample.decode(encoding, "replace") if not letter.isascii()]
+        if encoding == "cp1255":
+            return sum("\u05d0" <= letter <= "\u05ea" for letter in letters) > 0.9 * len(letters)
+        if sum(map(str.isupper, letters)) > MOST_CAPITALS * len(letters):
+            return False
     if encoding in ("cp1251", "koi8_r", "cp1253"):
         words = [word for word in re.findall(r"[^\W\d_]+", sample.decode(encoding, "replace")) if not word.isascii()]
         mixed = sum(any(map(str.isascii, word)) for word in words)
