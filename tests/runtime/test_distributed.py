@@ -86,16 +86,16 @@ def test_a_process_that_waits_long_for_the_others_says_so(monkeypatch, capsys):
         time.sleep(0.5)
         raise RuntimeError("nobody came")
 
-    for name, value in (two_processes(1) | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29555"}).items():
+    for name, value in (two_processes(0) | {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29555"}).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(joining, "rendezvous", nobody_comes)
     monkeypatch.setattr(joining, "PATIENCE", 0.05)
     with (
-        pytest.raises(TmtError, match=r"process 1 of 2 on .* cannot connect with the others: nobody came"),
+        pytest.raises(TmtError, match=r"process 0 of 2 on .* cannot connect with the others: nobody came"),
         join_world(),
     ):
         pass
-    assert capsys.readouterr().err == "process 1 of 2 waits for the others, at 127.0.0.1:29555\n"
+    assert capsys.readouterr().err == "process 0 of 2 waits for the others, at 127.0.0.1:29555\n"
 
 
 def test_a_script_can_join_several_times(tmp_path: Path):

@@ -93,7 +93,8 @@ def _join(world: World) -> None:
     waiting = f"process {world.rank} of {world.size} waits for the others, at {host}:{port}"
     slow = Timer(PATIENCE, print, [waiting], {"file": sys.stderr})
     slow.daemon = True
-    slow.start()
+    if world.is_leader:
+        slow.start()
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     try:
         # A second training of this process must not find the addresses of the first one.
