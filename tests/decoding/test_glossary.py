@@ -199,9 +199,17 @@ def test_terms_and_numbers_are_found_in_scripts_without_spaces() -> None:
         ("ビッグデータは100円", ["データ", "100"]),
         ("เมื่อวานหมอมา ราคา100บาท", ["หมอ", "100"]),
         ("หมอ้", []),  # with a tone mark, it is another letter
+        ("3หมื่น, 30多万, 2割引, ２０２３年, 3万", []),
         ("AIs MP3 100m", []),
     ):
         assert [term.source for term in glossary.terms(line)] == found
+
+
+def test_a_long_line_without_spaces_is_fast() -> None:
+    glossary = Glossary({chr(0x4E00 + number) + chr(0x4E01 + number): "x" for number in range(20_000)})
+    start = time.process_time()
+    glossary.terms("人大中文" * 10_000)
+    assert time.process_time() - start < 2, "0.2 s; with a time that grows with the square, it took 12 s"
 
 
 @settings(max_examples=60)

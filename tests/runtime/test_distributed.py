@@ -114,6 +114,27 @@ def test_a_script_can_join_several_times(tmp_path: Path):
     assert done.returncode == 0, done.stderr[-3000:]
 
 
+@pytest.mark.parametrize("killed", [0, 1])
+def test_processes_that_torchrun_has_started_again_find_each_other(tmp_path: Path, killed: int):
+    script = tmp_path / "restarted.py"
+    script.write_text(
+        "import os, signal\n"
+        "from transformer_mt.runtime.joining import join_world\n"
+        "for number in range(3):\n"
+        "    with join_world() as world:\n"
+        f"        if number == 1 and world.rank == {killed} and os.environ['TORCHELASTIC_RESTART_COUNT'] == '0':\n"
+        "            os.kill(os.getpid(), signal.SIGKILL)\n"
+        "        assert world.sums([number]) == [2 * number]\n"
+        "print('attempt', os.environ['TORCHELASTIC_RESTART_COUNT'], flush=True)\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
+    command += ["--rdzv-endpoint", "127.0.0.1:0", "--local-addr", "127.0.0.1", "--max-restarts", "1", str(script)]
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=100, check=False)
+    assert done.stdout.split() == ["attempt", "1"] * 2, done.stderr[-3000:]
+
+
 def test_errors_survive_pickling():
     error = pickle.loads(pickle.dumps(TmtError("what", place="where", remedy="how", exit_code=130)))
     assert (str(error), error.exit_code) == (str(TmtError("what", place="where", remedy="how")), 130)

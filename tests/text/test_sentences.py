@@ -60,14 +60,15 @@ CASES = {
         "私は学生です。|彼は先生です。",
         "「行こう。」と彼は言った。|行った。",
         "雨だ。|3時に行く。|「行こう！」|５人が来た。",
-        "価格は３．５円です。|１．はじめに",
+        "価格は３．５円です。|１．はじめに　２．方法",
+        "精度は９５．|次に速度を示す。",
     ),
-    "zh": ("医生看见一个苹果。|2024年，老师买书（两本。）|5月5日是节日！|好。",),
+    "zh": ("医生看见一个苹果。|2024年，老师买书（两本。）|5月5日是节日！|版本3。5好。",),
     "hi": ("डॉ. शर्मा आए। |श्री. राव गए।|3 दिन बीते।",),
     "ar": ("جاء د. أحمد. |ثم ذهب.",),
     "th": ("ดร. สมชาย มา",),
-    "km": ("សួស្តី។ |ខ្ញុំសុខសប្បាយ។",),
-    "hy": ("Բարեւ։ |Ես ուսանող եմ։",),
+    "km": ("សួស្តី។ |ខ្ញុំសុខសប្បាយ។", "ត្រី ។ល។ ហើយទៅ។ |ខ្ញុំទៅ។", 'គាត់ថា "ខ្ញុំទៅ។" ហើយដើរ។'),
+    "hy": ("Բարեւ։ |Ես ուսանող եմ։", "Ժամը 10։30-ին։ |Այո։"),
     "fr": ("M. Dupont dort. |Il rêve ?",),
 }
 
@@ -95,7 +96,7 @@ def test_a_language_has_the_rules_of_its_shorter_code(short: str, long: str) -> 
         assert sentences(case.replace("|", ""), long) == case.split("|")
 
 
-@pytest.mark.parametrize("item", ["5. a ", "5. ", "a b. "])
+@pytest.mark.parametrize("item", ["5. a ", "5. ", "a b. ", "）", "。」", "。 ", "។ "])
 def test_a_line_of_very_many_numbers_or_letters(item: str) -> None:
     line = item * 100_000  # with a time that grows with the square, this would take most of an hour
     assert "".join(sentences(line, "ko")) == line

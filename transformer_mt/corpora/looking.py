@@ -261,7 +261,7 @@ def _columns(rows: Sequence[Sequence[str]], header: bool) -> dict[str | int, lis
 
 
 def _json(file: Path, is_list: bool, encoding: str, options: dict[str, Any], reasons: dict[str, str]) -> Contents:
-    lines = [one for one in islice(read_lines(file, encoding), SAMPLE_ROWS) if one[1].strip()]
+    lines = list(islice((one for one in read_lines(file, encoding) if one[1].strip()), SAMPLE_ROWS))
     if not is_list and lines[:1] and lines[0][1].strip() != "{":
         records = [parse_json(line, file, number) for number, line in lines]
         if fields := _fields(records):

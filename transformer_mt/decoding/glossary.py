@@ -119,7 +119,7 @@ class Glossary:
         """Start and end of entries, with their translations; of those that start at the same place, the longest."""
         for found in _WORD_START.finditer(line):
             start = found.start()
-            word = _first_word(line, start)
+            word = _first_word(line, start, start + self._longest + 1)  # a longer one is none of the glossary
             # A term of several words has the whole word; a Korean term may be the beginning of a word.
             lengths = [*self._lengths.get(word.lower(), ()), *range(min(len(word) - 1, self._longest), 0, -1)]
             ends = (start + length for length in lengths if start + length <= len(line))
@@ -221,8 +221,8 @@ def _begins_sentence(line: str, start: int) -> bool:
     return (start <= _LOOK_BACK and not _LETTER_OR_DIGIT.search(before)) or _NEW_SENTENCE.search(before) is not None
 
 
-def _first_word(text: str, start: int) -> str:
-    found = _FIRST_WORD.match(text, start)
+def _first_word(text: str, start: int, end: int | None = None) -> str:
+    found = _FIRST_WORD.match(text, start, end)
     return found[0] if found is not None else ""
 
 

@@ -38,6 +38,7 @@ OTHERS = ["cp949", "cp932", "gb18030", "big5", "euc_jp", "cp1251", "koi8_r", "cp
 WESTERN_RUN = 1.5  # mean number of bytes above 0x7f in a row; other scripts have more
 MIXED_WORDS = 0.1  # of words with Cyrillic or Greek letters may also have Latin ones
 FEWEST_KANA = 0.3  # of Japanese letters; Chinese or Korean text read as Japanese has hardly any
+DIFFERENT_KANA = 10  # at least; the single letters of Korean chats (ㅋㅋ, ㅠㅠ) would be fewer kana
 MOST_CAPITALS = 0.7  # of Cyrillic letters; Hebrew text read as KOI8-R has only capitals
 EXCHANGED_WORDS = 0.02  # of Cyrillic words may begin with a small letter and go on in capitals
 LONGEST_LINE = 1 << 20  # bytes; a longer line is not a sentence, and a small archive can contain one of many GiB
@@ -202,14 +203,16 @@ def _is_plausible(sample: bytes, encoding: str) -> bool:
     """
     if encoding in ("cp949", "gb18030", "big5", "euc_jp"):
         letters = [letter for letter in sample.decode("euc_jp", "replace") if not letter.isascii()]
-        kana, wrong = sum("\u3041" <= letter <= "\u30ff" for letter in letters), letters.count("\ufffd")
-        if (kana > FEWEST_KANA * len(letters) and wrong < 0.02 * len(letters)) != (encoding == "euc_jp"):
+        kana, wrong = [one for one in letters if "\u3041" <= one <= "\u30ff"], letters.count("\ufffd")
+        is_japanese = len(kana) > FEWEST_KANA * len(letters) and wrong < 0.02 * len(letters)
+        if (is_japanese and len(set(kana)) >= DIFFERENT_KANA) != (encoding == "euc_jp"):
             return False
     if encoding in ("koi8_r", "cp1255"):
         letters = [letter for letter in sample.decode(encoding, "replace") if not letter.isascii()]
         if encoding == "cp1255":
-            return sum("\u05d0" <= letter <= "\u05ea" for letter in letters) > 0.9 * len(letters)
-        if sum(map(str.isupper, letters)) > MOST_CAPITALS * len(letters):
+            hebrew = sum("\u05d0" <= letter <= "\u05ea" for letter in letters)
+            return hebrew > 0.9 * len(letters) and not re.search(rb"[\xfb-\xff]", sample)  # Ч, Ш and others in KOI8-R
+        if sum(map(str.isupper, letters)) > MOST_CAPITALS * len(letters) and _is_plausible(sample, "cp1255"):
             return False
     if encoding in ("cp1251", "koi8_r", "cp1253"):
         words = [word for word in re.findall(r"[^\W\d_]+", sample.decode(encoding, "replace")) if not word.isascii()]

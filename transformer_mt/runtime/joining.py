@@ -84,7 +84,7 @@ def _join(world: World) -> None:
     try:
         if host:
             socket.getaddrinfo(host, None)
-    except OSError as error:  # PyTorch would try it for hours
+    except (OSError, UnicodeError) as error:  # PyTorch would try it for hours
         raise TmtError(
             f"{host_name()} does not find the machine {host!r} of the first process: {reason(error)}",
             remedy="Give each torchrun the address of its machine (--local-addr 10.0.0.5), or name it in /etc/hosts.",
@@ -97,8 +97,9 @@ def _join(world: World) -> None:
         slow.start()
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     try:
-        # A second training of this process must not find the addresses of the first one.
-        store = PrefixStore(f"tmt{next(_MEETINGS)}", _store(host, port))
+        # Neither a second training nor a process that torchrun has restarted may find the addresses of an earlier one.
+        prefix = f"tmt-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}-{next(_MEETINGS)}"
+        store = PrefixStore(prefix, _store(host, port))
         dist.init_process_group(
             backend, timeout=distributed.TIMEOUT, store=store, rank=world.rank, world_size=world.size
         )

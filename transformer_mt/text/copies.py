@@ -34,9 +34,20 @@ def copied(in_markup: bool = False) -> regex.Pattern[str]:
 
 UNBROKEN = copied()
 # Letters beside digits, as in MP3, make a word. 3만 is 30,000: such a number is translated with its unit. 5月 is May.
-_UNIT = r"[십백천만억조十百千万萬亿億兆月]|\s[십백천만억조]+(?:원|명|개|달러)?(?![\p{L}\p{N}])"
-NUMBER = regex.compile(
-    rf"(?<![[\p{{L}}\p{{N}}_.,]--[{SPACELESS}]])[-+]?[$€£¥₩]?\d++(?:[.,:/'’-]?\d++)*+"
-    rf"(?![[\p{{L}}\p{{N}}_]--[\p{{sc=Hangul}}{SPACELESS}]]|{_UNIT})",
+_UNIT = (
+    r"[多余数几]?[십백천만억조十百千万萬亿億兆月割]|หมื่น|แสน|พัน|ล้าน"
+    r"|\s[십백천만억조]+(?:원|명|개|달러)?(?![\p{L}\p{N}])"
+)
+
+
+def _number(digit: str, before: str, after: str) -> str:
+    """A pattern of numbers. before, after: sets of what may not stand beside them"""
+    return rf"(?<!{before})[-+]?[$€£¥₩]?{digit}++(?:[.,:/'’-]?{digit}++)*+(?!{after}|{_UNIT})"
+
+
+NUMBER = regex.compile(  # other digits than 0 to 9 would be strange in most translations
+    _number(r"\d", r"[\p{L}\p{N}_.,]", r"[[\p{L}\p{N}_]--[\p{sc=Hangul}]]")
+    + "|"
+    + _number("[0-9]", rf"[[\p{{L}}\p{{N}}_.,]--[{SPACELESS}]]", rf"[[\p{{L}}\p{{N}}_]--[\p{{sc=Hangul}}{SPACELESS}]]"),
     regex.V1,
 )

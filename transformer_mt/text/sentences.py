@@ -22,8 +22,8 @@ _SPACE_OR_SURROGATE = re.compile("[^\\S ]|[\ud800-\udfff]")
 _FIRST_LETTER = regex.compile(r"(?<=[.!?…]\s+)\p{Ll}")
 _MORE_CUTS = regex.compile(  # after an ellipsis, and after a sentence in parentheses
     r"(?<=\w…\s+)(?=[\p{Lu}\p{Hangul}])|(?<=^\([^()]*[.!?]\)\s+)(?=\p{Lu})"
-    r"|(?<=[。！？｡।۔][」』”’）)]*)(?=\d)"  # before a number; these languages write no space there
-    r"|(?<=[។։]\s*)(?=[^\s។։»”’)])"  # Khmer and Armenian full stops
+    r"|(?=\d)(?<=[。！？｡।۔][」』”’）)]{0,3})(?<!\d[。｡।۔])"  # before a number; these languages write no space there
+    r"|(?<=[។։]\s{0,3})(?<!។ល។\s{0,3})(?!ល។|(?<=\d[។։])\d)(?=[^\s។։\"'»”’)\]』」])"  # Khmer and Armenian full stops
 )
 _BEFORE_ORDINAL = (
     "der|die|das|den|dem|des|am|im|zum|zur|vom|beim|(?:[ms]?ein|ihr|unser|jed|dies)e?[mnrs]?"
@@ -47,9 +47,10 @@ _ONE_SENTENCE = [  # languages ("": all), the end of a piece, the start of the n
         ("ko", r"[”’\"'」』]", r"\p{Hangul}"),  # “가자.”라고
         ("ko", r"[”’\"'」』]\s+", r"(?:하고|하며|하면서|이?라고|이?라며|이?라는)(?!\p{L})"),  # '가자.' 하고
         ("ja", r"[」』]", r"と|って"),
-        ("", r"\d．\s*", ""),  # ３．５ and the number of an item
+        ("", r"\d．", r"\d"),
+        ("", r"(?:^|\s)\d{1,2}．\s*", ""),  # the number of an item
         ("hi", r"(?<!\p{L})(?:डॉ|श्री|प्रो)\.\s+", ""),
-        ("ar", r"(?<!\p{L})[دأ]\.\s+", ""),
+        ("ar", r"(?<!\p{L}|فيتامين\s)[دأ]\.\s+", ""),
         ("th", r"(?<!\p{L})(?:ดร|นพ)\.\s+", ""),
         ("de", rf"(?i:\b(?:{_BEFORE_ORDINAL}))\s+\d{{1,2}}\.\s+", _AFTER_ORDINAL),  # der 1. FC
         ("de", r"\d{1,2}\.\s+", rf"(?:{_MONTHS}|Jh\.|Jahrhundert)"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -177,8 +178,9 @@ class RunDirectory:
                 remedy=f"Change to another folder, and give this one as --run-dir{IN_PYTHON}.",
             )
         self.lock()
-        is_link = self.folder.is_symlink()
-        folder = self.folder.resolve() if is_link else self.folder
+        folder = self.folder.resolve()
+        is_link = self.folder.is_symlink() and os.access(folder.parent, os.W_OK) and not os.path.ismount(folder)
+        folder = folder if is_link else self.folder  # else the link itself gets another name
         place = first_free(lambda number: folder.with_name(f"{folder.name}.{number}"))
         if IS_WINDOWS:
             self.close()  # a folder with an open file cannot be renamed there

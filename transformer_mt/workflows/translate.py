@@ -139,7 +139,7 @@ def draw_attention(
     if not isinstance(translator, Translator):
         raise TmtError("--attention needs --engine tmt", remedy="CTranslate2 returns the attention of one layer only.")
     seen = translator.attention(line, prefix=prefix)
-    texts = [line, *seen.rows, *seen.columns]
+    texts = {line, *seen.rows, *seen.columns}
     if missing := sum(one != shown for text in texts for one, shown in zip(text, drawable(text), strict=True)):
         note(f"{number_of(missing, 'character')} drawn as boxes: no font of the pictures has them")
     return plot_attention(seen.maps, seen.rows, seen.columns, file, line, which=which, theme=theme)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
+from unicodedata import east_asian_width
 
 from transformer_mt.text.documents.base import (
     ADDRESS,
@@ -28,6 +29,7 @@ _ITEM = re.compile(r"(?:[-*+•–·]|\d{1,3}[.)]|\(?[a-zA-Z]\)|\(\d{1,3}\))\s+"
 _END_OF_SENTENCE = re.compile(r"[.!?…。！？][\"'”’»“)\]]*$")
 _BETWEEN_CELLS = re.compile(r"\t|[ \xa0]{3,}|(?<!\S)\|(?!\S)")
 _SPACE = "\ufeff \t\u3000\xa0"
+_LONG_WORD = 15  # letters of Thai, Lao, Khmer or Burmese, whose words nothing separates
 _NARROWEST, _WIDEST = 40, 160  # columns of text that somebody has wrapped
 
 
@@ -138,8 +140,8 @@ def _goes_on(text: str, line: _Line, following: _Line, width: int) -> bool:
     Its first word had no place in this line, or it is written small and this line is at least half full.
     """
     word = text[following.start : following.end].split()[0]
-    if SPACELESS_LETTER.match(word):
-        word = word[:2]  # a line may end at any letter, but not before a full stop
+    if SPACELESS_LETTER.match(word):  # Chinese and Japanese lines may end at any letter, but not before a full stop
+        word = word[: 2 if east_asian_width(word[0]) == "W" else _LONG_WORD]
     return line.columns + 1 + columns(word) > width or (word[0].islower() and 2 * line.columns >= width)
 
 
