@@ -125,7 +125,7 @@ def test_processes_that_torchrun_has_started_again_find_each_other(tmp_path: Pat
         f"        if number == 1 and world.rank == {killed} and os.environ['TORCHELASTIC_RESTART_COUNT'] == '0':\n"
         "            os.kill(os.getpid(), signal.SIGKILL)\n"
         "        assert world.sums([number]) == [2 * number]\n"
-        "print('attempt', os.environ['TORCHELASTIC_RESTART_COUNT'], flush=True)\n",
+        "os.write(1, b'attempt ' + os.environ['TORCHELASTIC_RESTART_COUNT'].encode() + b' ')\n",
         encoding="utf-8",
     )
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]

@@ -98,8 +98,10 @@ def _join(world: World) -> None:
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     try:
         # Neither a second training nor a process that torchrun has restarted may find the addresses of an earlier one.
-        prefix = f"tmt-{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}-{next(_MEETINGS)}"
-        store = PrefixStore(prefix, _store(host, port))
+        # torchrun's own store outlives a restart. In a store of rank 0, a machine that comes back counts from 0.
+        keeps = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") if keeps else "0"
+        store = PrefixStore(f"tmt-{attempt}-{next(_MEETINGS)}", _store(host, port))
         dist.init_process_group(
             backend, timeout=distributed.TIMEOUT, store=store, rank=world.rank, world_size=world.size
         )
