@@ -19,7 +19,7 @@ from transformer_mt.decoding.terms import Span, Term
 from transformer_mt.errors import TmtError, at, number_of
 from transformer_mt.files.lines import path_of, read_lines
 from transformer_mt.text.copies import NUMBER, UNBROKEN
-from transformer_mt.text.script import SPACELESS
+from transformer_mt.text.script import SPACELESS, SPACELESS_LETTER
 
 # Endings that may follow a Korean noun, and that are no part of the term. Several may follow each other: 들에게는.
 _PARTICLES = regex.compile(
@@ -40,7 +40,7 @@ _LOOK_BACK = 20  # characters
 _MARK = regex.compile(r"\p{M}")
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}_]")
 _FIRST_WORD = regex.compile(r"[\p{L}\p{M}\p{N}_]+|.", regex.DOTALL)
-_SPACELESS = regex.compile(f"[{SPACELESS}]")  # a word may begin and end beside any of these
+# Beside a letter of a script without spaces, a word may begin and end.
 _WORD_START = regex.compile(rf"(?:(?<![\p{{L}}\p{{M}}\p{{N}}_])|(?<=[{SPACELESS}])|(?=[{SPACELESS}]))\S")
 _REMEDY = "Write two columns with one tab between them: the term, and its translation."
 
@@ -230,6 +230,6 @@ def _ends_word(term: str, line: str, end: int) -> bool:
     after = line[end : end + 1]
     if not _WORD.match(after) or not _WORD.match(term[-1]):
         return True
-    if _SPACELESS.match(after) or _SPACELESS.match(term[-1]):
+    if SPACELESS_LETTER.match(after) or SPACELESS_LETTER.match(term[-1]):
         return not _MARK.match(after)
     return _PARTICLES.match(line, end) is not None and _KOREAN_TERM.search(term) is not None

@@ -204,8 +204,8 @@ def _is_plausible(sample: bytes, encoding: str) -> bool:
     if encoding in ("cp949", "gb18030", "big5", "euc_jp"):
         letters = [letter for letter in sample.decode("euc_jp", "replace") if not letter.isascii()]
         kana, wrong = [one for one in letters if "\u3041" <= one <= "\u30ff"], letters.count("\ufffd")
-        is_japanese = len(kana) > FEWEST_KANA * len(letters) and wrong < 0.02 * len(letters)
-        if (is_japanese and len(set(kana)) >= DIFFERENT_KANA) != (encoding == "euc_jp"):
+        has_kana = len(kana) > FEWEST_KANA * len(letters) and len(set(kana)) >= DIFFERENT_KANA
+        if (has_kana and wrong < 0.02 * len(letters)) != (encoding == "euc_jp"):
             return False
     if encoding in ("koi8_r", "cp1255"):
         letters = [letter for letter in sample.decode(encoding, "replace") if not letter.isascii()]

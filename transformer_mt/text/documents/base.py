@@ -32,7 +32,6 @@ ADDRESS = copied(in_markup=True)
 DEEPEST = 100  # levels of markup in a block: only broken pages have more, and are cut there
 LINE_END = regex.compile(r"\r\n|\r|\n")
 _LETTER = regex.compile(r"\p{L}")
-SPACELESS_LETTER = regex.compile(f"[{SPACELESS}]")
 _BREAK = regex.compile(rf"(?<=[{SPACELESS}、。，！？：；」』）])[ \t]*(?:\r\n|\r|\n)\s*(?=[{SPACELESS}、。，「『（])")
 
 

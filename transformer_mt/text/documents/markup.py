@@ -13,7 +13,7 @@ import regex
 
 from transformer_mt.text.documents.base import Block, Part, Piece, columns, partners, without_breaks
 from transformer_mt.text.documents.spans import Element, Translated, find_spans
-from transformer_mt.text.script import SPACELESS
+from transformer_mt.text.script import SPACELESS, SPACELESS_LETTER
 from transformer_mt.text.words import WordCount
 
 _FIRST_SIGN = 0xE000  # private characters: no vocabulary knows them, so each one is one word that is copied
@@ -21,7 +21,6 @@ _SIGNS = regex.compile("[\ue000-\uf8ff]")
 _OPENING, _CLOSING = regex.compile(r"[\p{Ps}\p{Pi}\"'¿¡]+"), regex.compile(r"[\p{Pe}\p{Pf}\p{Po}\"']+$")
 _ENTITY = regex.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z\d]{1,31});")
 _STATEMENT = regex.compile(r"\{%|<%(?!=)|\{\{(?:[#/^]|else\b)")  # of a template
-_SPACELESS = regex.compile(f"[{SPACELESS}]")
 _STUCK = tuple(".,;:!?)")
 # Letters of words that end at white space: code that touches one would be copied together with the word.
 _SPACED = regex.compile(rf"[\p{{L}}\p{{M}}--[\p{{Hangul}}{SPACELESS}]]", regex.V1)
@@ -122,7 +121,7 @@ def place(
     """
     words = plain.words(translation)
     n_source = max(len(plain.text.split()), 1)
-    if _SPACELESS.search(translation) and len(words) < n_source:
+    if SPACELESS_LETTER.search(translation) and len(words) < n_source:
         words, links = _characters(" ".join(words), n_source)
         joints = [""] * (len(words) + 1)
     else:

@@ -10,7 +10,6 @@ from unicodedata import east_asian_width
 
 from transformer_mt.text.documents.base import (
     ADDRESS,
-    SPACELESS_LETTER,
     Block,
     Format,
     Piece,
@@ -21,6 +20,7 @@ from transformer_mt.text.documents.base import (
     with_addresses,
     writer,
 )
+from transformer_mt.text.script import SPACELESS_LETTER
 
 _BREAKS = "\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _LINE = re.compile(rf"([^{_BREAKS}]*)(\r\n|[{_BREAKS}]|$)")

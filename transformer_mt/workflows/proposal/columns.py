@@ -9,20 +9,17 @@ from itertools import combinations
 from pathlib import Path
 from typing import NamedTuple
 
-import regex
-
 from transformer_mt.config.languages import code_of, name_of
 from transformer_mt.config.yaml_source import shortened
 from transformer_mt.corpora.looking import Contents
 from transformer_mt.errors import TmtError
 from transformer_mt.reporting.notes import note
 from transformer_mt.text.language import is_known, is_number, language_of, same_language
-from transformer_mt.text.script import SPACELESS
+from transformer_mt.text.script import SPACELESS_LETTER
 
 _SHORT = "no sentences"  # but perhaps words
 _ENOUGH = 20  # cells, to judge how often something occurs
 _LINK = re.compile(r"https?://|www\.")
-_NO_CASES = regex.compile(f"[{SPACELESS}]")
 SHOWN = 12  # columns, in a message
 CELLS = 300  # whose language is looked at
 
@@ -124,7 +121,7 @@ def _not_text(contents: Contents, name: str | int) -> str:
         return f"empty in {len(cells) - len(filled):,} of the first {len(cells):,} rows"
     if sum(is_number(cell) or bool(_LINK.search(cell)) for cell in filled) > 0.2 * len(filled):
         return "numbers, ids or links"
-    spaced = sum(" " in cell.strip() or bool(_NO_CASES.search(cell)) for cell in filled)
+    spaced = sum(" " in cell.strip() or bool(SPACELESS_LETTER.search(cell)) for cell in filled)
     if len(filled) < _ENOUGH:
         return "" if spaced * 3 >= len(filled) else _SHORT
     if spaced < 0.2 * len(filled):
