@@ -537,18 +537,46 @@ def test_a_damaged_checkpoint_is_never_one_of_the_last(numbers: Any, tmp_path: P
     assert resumed.run.checkpoints.steps() == [8, 12, 16]
 
 
-def test_a_signal_during_validation_stops_training_after_it(numbers: Any, tmp_path: Path):
-    trainer = numbers.trainer(tmp_path, max_epochs=9)
-    evaluate = trainer.validation.evaluate
+@pytest.mark.parametrize("validate_every", [None, 4])
+def test_a_signal_during_a_validation_ends_it_at_once_and_it_follows(numbers: Any, tmp_path: Path, validate_every):
+    """Validations may take longer than the patience of a scheduler."""
+    options = {"max_epochs": 2, "validate_every": validate_every, "ema_decay": 0.9}
+    whole = numbers.trainer(tmp_path / "whole", **options)
+    whole.train()
+    step, ended = validate_every or 11, []
+    stopped = numbers.trainer(tmp_path / "stopped", **options)
+    evaluate = stopped.validation.evaluate
 
     def interrupted(model: Any) -> ValidationResult:
         os.kill(os.getpid(), signal.SIGTERM)
-        return evaluate(model)
+        ended.append(evaluate(model))
+        return ended[-1]
 
-    trainer.validation.evaluate = interrupted
+    stopped.validation.evaluate = interrupted
+    with pytest.raises(TmtError, match=f"interrupted at step {step}; everything is saved"):
+        stopped.train()
+    assert not ended
+    resumed, bars = numbers.trainer(tmp_path / "stopped", **options), []
+    resumed.events.start_epoch = lambda epoch, updates, done: bars.append((epoch, done))
+    state = resumed.train()
+    assert same(weights(whole), weights(resumed))
+    assert (state.best, state.interrupted, state.recent) == (whole.state.best, [], whole.state.recent)
+    assert bars[0] == ((1, 4) if validate_every else (2, 0))
+    assert len(bars) == len(set(bars))
+    found = [
+        [(r["step"], r["loss"], r["train_loss"]) for r in records(tmp_path / name, "validation")]
+        for name in ("whole", "stopped")
+    ]
+    assert found[0] == found[1]
+
+
+def test_a_signal_in_the_update_before_a_validation_puts_it_off(numbers: Any, tmp_path: Path):
+    trainer = numbers.trainer(tmp_path, max_epochs=9)
+    interrupt_at(trainer, 11, signal.SIGTERM)
     with pytest.raises(TmtError, match="interrupted at step 11;"):
         trainer.train()
-    assert trainer.state.validated == 11
+    assert trainer.state.validated == 0
+    assert not records(tmp_path, "validation")
 
 
 def test_signal_handlers_are_restored(numbers: Any, tmp_path: Path):

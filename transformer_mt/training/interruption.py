@@ -6,7 +6,8 @@ import os
 import signal
 import sys
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -16,6 +17,10 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM]
 if hasattr(signal, "SIGHUP"):  # the terminal was closed, or its connection was lost
     SIGNALS.append(signal.SIGHUP)
 NOTICE = "stopping after this step and saving a checkpoint; press Ctrl-C again to quit now"
+
+
+class Interrupted(BaseException):
+    """A signal has arrived inside `StopSignal.at_once`."""
 
 
 class StopSignal:
@@ -32,6 +37,7 @@ class StopSignal:
         self.requested = False
         self.votes = 0.0
         self._notice, self._alone = notice, alone
+        self._at_once = False
         self._previous: dict[int, Any] = {}  # handlers by signal
 
     @property
@@ -42,6 +48,20 @@ class StopSignal:
     def agree(self, world: World) -> None:
         """Exchange the votes of all processes."""
         (self.votes,) = world.sums([self.is_agreed or self.requested])
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Inside the block, a signal raises Interrupted if this is the only process: others would wait for this one.
+
+        Raises Interrupted if it is already agreed that training stops.
+        """
+        self._at_once = self._alone
+        try:
+            if self.is_agreed:
+                raise Interrupted
+            yield
+        finally:
+            self._at_once = False
 
     def __enter__(self) -> StopSignal:
         if threading.current_thread() is threading.main_thread():
@@ -60,6 +80,8 @@ class StopSignal:
             line = f"\n{self._notice}\n" if sys.stderr.isatty() else f"{self._notice}\n"
             with suppress(OSError):  # the same Ctrl-C may have ended the program that reads stderr
                 os.write(2, line.encode())  # print could be interrupted in the middle of another print
+        if self._at_once:
+            raise Interrupted
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._previous.items():

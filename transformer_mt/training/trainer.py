@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import time
+from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,7 +28,7 @@ from transformer_mt.training.average import averaged
 from transformer_mt.training.checkpoint import Checkpoint
 from transformer_mt.training.ending import progress, reason_to_stop, time_is_up
 from transformer_mt.training.gradients import Gradients, out_of_memory
-from transformer_mt.training.interruption import NOTICE, StopSignal
+from transformer_mt.training.interruption import NOTICE, Interrupted, StopSignal
 from transformer_mt.training.narrow_weights import NarrowCopy
 from transformer_mt.training.optimizer import Optimizer
 from transformer_mt.training.run_directory import FRESH, RunDirectory
@@ -107,7 +107,7 @@ class Trainer:
                 self.state.start_from_parent()
                 self._validate()
             self.state.stopped = reason_to_stop(self.state, self.settings)
-            if self.state.stopped and self.state.validated != self.state.step:  # interrupted, and ends there by a limit
+            if (self.state.stopped or self._is_due()) and self.state.validated != self.state.step:  # interrupted before
                 self.learning_rate = self.schedule.rate(self._scheduled_step() - 1, self.state.plateau)
                 self.state.interrupted = [step for step in self.state.interrupted if step != self.state.step]
                 self._validate()
@@ -129,25 +129,29 @@ class Trainer:
 
     def _train_epoch(self, stop: StopSignal) -> None:
         """Train to the end of the epoch, or until training stops."""
-        state, epoch = self.state, self.state.epoch
+        state, epoch, checkpoint_every = self.state, self.state.epoch, self.settings.checkpoint_every
         updates = self.batches.updates(epoch)
-        validate_every, checkpoint_every = self.settings.validate_every, self.settings.checkpoint_every
         self.events.start_epoch(epoch, updates, state.update)
         while state.epoch == epoch and not state.stopped:
             self._update(stop, updates)
             if state.step % LOG_EVERY == 0:
                 self._log()
-            is_due = state.update == 0 if validate_every is None else state.step % validate_every == 0
-            if is_due or self.is_late or reason_to_stop(state, self.settings):
-                self._validate()
+            if self._is_due() or self.is_late or reason_to_stop(state, self.settings):
+                self._validate(stop)
                 stop.agree(self.world)  # a signal may have arrived during the validation
+                if state.update and not (state.stopped or stop.is_agreed):  # the epoch continues
+                    self.events.start_epoch(epoch, updates, state.update)
             elif checkpoint_every and state.step % checkpoint_every == 0:
                 self._save()
             elif stop.is_agreed:
-                state.interrupted.append(state.step)
-                self._save()
+                self._save_interrupted()
             if stop.is_agreed and not state.stopped:
                 self._exit_interrupted()
+
+    def _is_due(self) -> bool:
+        """Whether there is a validation after the last update."""
+        every = self.settings.validate_every
+        return self.state.update == 0 if every is None else self.state.step % every == 0
 
     def _update(self, stop: StopSignal, updates: int) -> None:
         """One optimizer step on the batches of all processes. updates: optimizer steps in this epoch."""
@@ -254,41 +258,31 @@ class Trainer:
         remedy = f"Start again with {FRESH} and {lower}."
         return TmtError(message, place=self.run.folder, remedy=last + remedy)
 
-    def _validate(self) -> None:
-        """Validate the model, record whether it is the best so far, and save a checkpoint."""
+    def _validate(self, stop: StopSignal | None = None) -> None:
+        """Validate the model, record whether it is the best so far, and save a checkpoint.
+
+        stop: if it is already agreed, or a signal arrives, only the checkpoint is saved; a validation may take long
+        """
         self._collect()
         self.events.end_epoch()
         self.gradients.release()
         state = self.state
-        with averaged(self.model, self.optimizer.average):
-            result = self.validation.evaluate(self.model)
+        try:
+            with averaged(self.model, self.optimizer.average), stop.at_once() if stop else nullcontext():
+                result = self.validation.evaluate(self.model)
+        except Interrupted:  # the validation follows when the run continues
+            self._save_interrupted()
+            return
         if not math.isfinite(result.loss):
             self.world.exit_all(self._diverged(f"the validation loss is not a finite number at step {state.step:,}"))
-        values: dict[str, Any] = {
-            "step": state.step,
-            "epoch": state.latest_epoch,
-            "train_loss": state.recent_loss,
-            "loss": result.loss,
-            "perplexity": math.exp(result.loss) if result.loss < 700 else math.inf,  # exp overflows above 709
-            "bleu": result.bleu,
-            "search": "greedy",
-            "seconds": round(state.recent_seconds, 3),
-        }
-        if result.by_direction:
-            values["bleu_by_direction"] = {name: round(bleu, 4) for name, bleu in result.by_direction.items()}
+        values = result.record(state)
         values["best"] = state.record_validation(result.loss, result.bleu, self.settings)
-        state.stopped = self.world.from_main(lambda: self._why_stopped(values))  # clocks differ
+        judge, settings, main = self.supervisor.judge, self.settings, self.world.from_main
+        state.stopped = main(lambda: judge(values, reason_to_stop(state, settings)))  # clocks differ
         if state.stopped:
             self._log()
         self.events.validated(values, result.samples)  # before saving: a run that is killed here prints the line again
         self._save()
-        if state.update and not state.stopped:  # the epoch continues
-            self.events.start_epoch(state.epoch, self.batches.updates(state.epoch), state.update)
-
-    def _why_stopped(self, values: dict[str, Any]) -> str:
-        own = reason_to_stop(self.state, self.settings)
-        ended = self.supervisor.judge(values, own)
-        return own or ended
 
     def _save(self) -> None:
         """Save a checkpoint with the states of the random generators of all processes."""
@@ -319,6 +313,12 @@ class Trainer:
         best = (step for _, step in state.ranking)
         kept = [state.step, *state.regular(usable)[-self.settings.kept_last :], *best]
         checkpoints.keep([*kept, 0] if state.has_parent else kept)
+
+    def _save_interrupted(self) -> None:
+        """Save a checkpoint that a run without interruption does not have, or not yet."""
+        if self.state.step not in self.state.interrupted:
+            self.state.interrupted.append(self.state.step)
+        self._save()
 
     def _exit_interrupted(self) -> None:
         """End all processes after an interruption."""

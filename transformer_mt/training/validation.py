@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from transformer_mt.data.store import Store
 from transformer_mt.kernels.build import uncompiled
 from transformer_mt.model.transformer import Transformer
 from transformer_mt.runtime.device import Machine
+from transformer_mt.training.state import TrainState
 from transformer_mt.training.step import TrainingStep
 
 BATCH_TOKENS = 4096
@@ -52,6 +53,22 @@ class ValidationResult:
     bleu: float | None = None
     samples: list[Sample] = field(default_factory=list)
     by_direction: dict[str, float] = field(default_factory=dict)
+
+    def record(self, state: TrainState) -> dict[str, Any]:
+        """The values for metrics.jsonl. state: of the run"""
+        values: dict[str, Any] = {
+            "step": state.step,
+            "epoch": state.latest_epoch,
+            "train_loss": state.recent_loss,
+            "loss": self.loss,
+            "perplexity": math.exp(self.loss) if self.loss < 700 else math.inf,  # exp overflows above 709
+            "bleu": self.bleu,
+            "search": "greedy",
+            "seconds": round(state.recent_seconds, 3),
+        }
+        if self.by_direction:
+            values["bleu_by_direction"] = {name: round(bleu, 4) for name, bleu in self.by_direction.items()}
+        return values
 
 
 @dataclass

@@ -284,7 +284,8 @@ class _Search:
         begun = time.monotonic() - trial.seconds
 
         def judge(values: Mapping[str, Any], own: str) -> str:
-            return self._judge(trial, values, time.monotonic() - begun, bool(own))
+            ended = self._judge(trial, values, time.monotonic() - begun, bool(own))
+            return own or ended
 
         try:
             if not trial.ended:
