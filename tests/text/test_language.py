@@ -32,6 +32,9 @@ KOREAN = "아이들이 오늘 집 뒤의 정원에서 놀고 있습니다."
         ("", "de", None),
         ("12 : 34 , 56 7 8 9", "de", None),
         (ENGLISH, "gsw", None),  # not known
+        ("国際連合安全保障理事会決議採択", "ja", None),  # no kana, but Japan's characters
+        ("中国政府昨天宣布将继续扩大对外开放", "ja", "zh"),
+        ("中国政府昨天宣布将继续扩大对外开放", "zh", None),
     ],
 )
 def test_the_language_of_a_sentence_that_is_not_in_its_own(text: str, language: str, found: str | None) -> None:

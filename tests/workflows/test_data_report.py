@@ -184,6 +184,10 @@ def test_a_rule_that_drops_much_is_reported() -> None:
     pairs = {"all": {"read": 1_000, "changed": {}, "dropped": {"length ratio": 250, "leak": 5}, "kept": 745}}
     assert _only(pairs=pairs).text == "'length ratio' drops 25% of the corpus"
     assert "whole corpus" in report_lines(_report(pairs=pairs))[2]
+    remedy = "If that is not intended, check data.cleaning.max_ratio."
+    assert _only(pairs=pairs).remedy == remedy
+    characters = _only(pairs=pairs, splits=_with("validation", "target", mean=62.4))
+    assert characters.remedy == f"{remedy} In validation, one side has 5.2 times the tokens of the other."
 
 
 @pytest.mark.parametrize(("words", "remedy"), [(True, "min_frequency"), (False, "byte_fallback")])

@@ -18,11 +18,12 @@ from transformer_mt.config.languages import two_letters
 ODDS = 10.0  # a language must be so many times more probable than the expected one
 WORDS, WIDE_LETTERS = 5, 12  # shorter sentences are not judged; wide letters are those of three bytes, as in Korean
 WIDE_WORDS = 4  # wide letters that an id does not have
+_CHINESE = {"zh", "yue", "wuu"}
 _RELATED = (  # languages whose sentences are often the same; one stands for all of them
     {"no", "nb", "nn"},
     {"hr", "bs", "sr", "sh"},
     {"id", "ms"},
-    {"zh", "yue", "wuu"},
+    _CHINESE,
     {"tl", "fil"},
     {"uz", "uzs"},
     {"ar", "ary", "arz"},
@@ -49,7 +50,17 @@ def other_language(text: str, language: str) -> str | None:
     best = int(np.argmax(probabilities))
     if best in columns or probabilities[best] <= ODDS * probabilities[columns].sum():
         return None
+    if two_letters(language) == "ja" and labels[best] in _CHINESE and _only_kanji(text):
+        return None
     return labels[best]
+
+
+def _only_kanji(text: str) -> bool:
+    """Whether a Chinese sentence may be Japanese: simplified characters have no place in Japan's character set."""
+    try:
+        return bool(text.encode("shift_jis"))
+    except UnicodeEncodeError:
+        return False
 
 
 def is_long(text: str) -> bool:

@@ -18,6 +18,7 @@ from transformer_mt.data.store import SIDES, SOURCE, TARGET
 from transformer_mt.errors import number_of
 from transformer_mt.reporting.table import Line, aligned
 from transformer_mt.reporting.terminal import LABEL_COLUMNS, wrapped
+from transformer_mt.text.cleaning import LOPSIDED
 
 OUTLIERS = {  # by kind: what they are, and what was done with them
     "script": "without a letter of their language on one side: kept",
@@ -27,6 +28,7 @@ MANY_UNKNOWN = 0.02  # share of the tokens in validation
 MANY_DROPPED = 0.1  # share of the pairs read
 MANY_FOREIGN = 0.002  # share of the pairs checked with a sentence in another language
 MANY_TOKENS = 3.0  # per word
+USUAL_RATIO = 2.0  # of the tokens of two sides
 LONGEST_ALLOWED = 4_096  # data.max_length accepts no more
 SHOWN = 3  # examples of outliers
 
@@ -306,11 +308,16 @@ def _drops(report: DataReport) -> Iterator[Remark]:
             if count > MANY_DROPPED * row.read:
                 name = "the corpus" if split == WHOLE else split
                 first = [f"{pair.place} ({listed((pair.source, pair.target))})" for pair in report.drops.get(rule, ())]
-                yield Remark(
-                    f"'{rule}' drops {count / row.read:.0%} of {name}",
-                    f"If that is not intended, check {key_of(rule)}.",
-                    first,
-                )
+                remedy = f"If that is not intended, check {key_of(rule)}."
+                if rule == LOPSIDED and (ratio := _usual_ratio(report)) > USUAL_RATIO:
+                    remedy += f" In validation, one side has {ratio:.1f} times the tokens of the other."
+                yield Remark(f"'{rule}' drops {count / row.read:.0%} of {name}", remedy, first)
+
+
+def _usual_ratio(report: DataReport) -> float:
+    """How many tokens one side usually has for one of the other: many, if only its tokens are characters."""
+    shorter, longer = sorted(max(1.0, report.splits["validation"].side(side).mean) for side in SIDES)
+    return longer / shorter
 
 
 def _cuts(report: DataReport) -> Iterator[Remark]:
