@@ -121,6 +121,16 @@ def test_csv_in_the_encodings_of_korean_excel(tmp_path: Path, encoding: str) -> 
     assert _sides(_corpus(file)) == PAIRS
 
 
+def test_json_in_cp949_is_read_and_another_encoding_gets_a_remedy_that_this_kind_has(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    text = json.dumps([{"ko": korean, "en": english} for korean, english in PAIRS], ensure_ascii=False)
+    file.write_text(text, encoding="cp949")
+    assert _sides(_corpus(file)) == PAIRS
+    file.write_bytes(text.encode("cp949") + b"\xff")
+    assert "iconv" in _error(file).remedy
+    assert "encoding:" not in _error(file).remedy
+
+
 def test_a_sentence_with_unquoted_commas_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("title\nSID,원문,번역문\n1,하나,one\n2,둘, 셋,two\n", encoding="utf-8")

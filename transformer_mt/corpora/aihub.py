@@ -137,17 +137,18 @@ def _csv_pairs(file: Path, names: Names, skip: Skip) -> Iterator[Pair]:
 
 
 def _encoding(file: Path) -> str:
-    """UTF-8 or CP949, the encoding of a CSV that Korean Excel saves."""
+    """UTF-8 or CP949, in which Korean Excel saves a CSV."""
     for encoding in ("utf-8", "cp949"):
         with suppress(TmtError):  # an error with another cause is raised again by the caller
-            deque(read_lines(file, encoding), maxlen=0)
+            deque(read_lines(file, encoding, longest=_LONGEST), maxlen=0)
             return encoding
     return "utf-8"
 
 
 def _json_pairs(file: Path, names: Names) -> Iterator[Pair]:
     """The objects of a list, at the top level or under the key `data`; places count them from 1."""
-    loaded = parse_json("\n".join(line for _, line in read_lines(file, longest=_LONGEST)), file)
+    lines = read_lines(file, _encoding(file), longest=_LONGEST, in_corpus=False)
+    loaded = parse_json("\n".join(line for _, line in lines), file)
     items = loaded.get("data") if isinstance(loaded, dict) else loaded
     if not isinstance(items, list):
         remedy = (
