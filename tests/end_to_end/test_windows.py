@@ -75,7 +75,6 @@ def tmt(folder: Path, *arguments: str, stdin: str = "", code: int = 0) -> tuple[
 def test_the_way_from_a_config_to_a_translation(tmp_path: Path) -> None:
     tmt(tmp_path, "init", "quickstart")
     config = ["--config", "quickstart.yaml", *(word for change in SMALL for word in ("--set", change))]
-    tmt(tmp_path, "prepare", *config)
     scores, said = tmt(tmp_path, "train", *config, "--device", "cpu")
     assert scores.startswith(b"test  BLEU|")
     assert "\\u" in said, "a sample in Hangul, with letters that cp1252 does not have"
