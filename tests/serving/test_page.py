@@ -201,6 +201,8 @@ def test_alternatives_have_scores_and_can_be_chosen_by_keyboard(page: Page) -> N
     page.keyboard.press("ArrowDown")
     assert page.text_content("#output") == some[1]["text"]
     assert page.evaluate("document.activeElement.getAttribute('aria-checked')") == "true"
+    translated(page, f"{SENTENCE}\n{SENTENCE} 가")  # the choice of a line stays while other lines are written
+    assert page.text_content("#output").partition("\n")[0] == some[1]["text"]
 
 
 def test_the_direction_is_switched_with_the_translation_as_text(page: Page) -> None:
@@ -217,6 +219,8 @@ def test_notes_and_limits_are_shown(page: Page) -> None:
     assert "unknown" in page.inner_text("#notes")
     page.fill("#text", "가" * 20_001)
     page.locator("#problem").filter(has_text="20,001").wait_for()
+    assert not page.text_content("#output").strip(), "the translation of another text"
+    assert page.is_hidden("#copy")
     assert "over" in (page.get_attribute("#count", "class") or "")
 
 
@@ -234,6 +238,15 @@ def test_a_busy_server_is_asked_again_when_it_says(page: Page) -> None:
     page.locator("#problem").filter(has_text="busy").wait_for()
     page.wait_for_selector("#output .word")
     assert page.is_hidden("#problem")
+
+
+def test_a_request_that_fails_leaves_no_other_translation(page: Page) -> None:
+    translated(page, "가나다")
+    page.route("**/v1/translate", lambda route: route.fulfill(status=422, json={"error": "too many sentences"}))
+    page.fill("#text", SENTENCE)
+    page.locator("#problem").filter(has_text="Too many sentences.").wait_for()
+    assert not page.text_content("#output").strip()
+    assert page.is_hidden("#copy")
 
 
 def test_a_server_that_goes_away_and_comes_back(browser: Any, runs: Path) -> None:
@@ -257,9 +270,11 @@ def test_a_server_with_a_key_asks_for_it_once(browser: Any, runs: Path) -> None:
         context = browser.new_context()
         page = context.new_page()
         page.goto(server.address)
+        assert page.is_hidden("#key-problem")
         page.fill("#key-value", "wrong")
         page.keyboard.press("Enter")
         api.expect(page.locator("#key-value")).to_have_value("")
+        api.expect(page.locator("#key-problem")).to_have_text("This API key is not valid here.")
         page.fill("#key-value", "open")
         page.keyboard.press("Enter")
         page.locator("#source-name").filter(has_text="Korean").wait_for()

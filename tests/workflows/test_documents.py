@@ -40,7 +40,7 @@ TOUCHING = [  # code at the end of a word or sentence: every word is translated,
 ]
 UNFINISHED = [  # a browser shows none of the comments and tags at the end
     ("<p>Hund</p><!-- Katze", "<p>HUND</p><!-- Katze"),
-    ("<p>Hund <!-- Katze --!>Haus", "<p>HUND <!-- Katze --!> HAUS"),
+    ("<p>Hund <!-- Katze --!>Haus", "<p>HUND <!-- Katze --!>HAUS"),
     ("<p>Hund <!-- <b>x</b> </p><p>Katze</p>", "<p>HUND <!-- <b>x</b> </p><p>Katze</p>"),
     ("<p>Hund</p\n", "<p>HUND</p\n"),
     ('<p>Hund <b class="x', '<p>HUND <b class="x'),
@@ -441,6 +441,42 @@ def test_text_is_escaped_only_where_it_must_be() -> None:
         ("html", "<p>Hund<img src=a><img src=b> und", "<p>HUND<img src=a><img src=b> UND"),
         ("html", "<p>der Hund<img src=x> und<!-- c --> im", "<p>DER HUND<img src=x> UND<!-- c --> IM"),
         ("html", "<p>der Hund <img src=x> und im", "<p>DER HUND <img src=x> UND IM"),
+        # White space and punctuation in elements of their own, as programs write them, belong to the sentence.
+        ("html", "<p>im<span>&nbsp;</span>Park<b>!</b>", "<p>IM<span></span> PARK!<b></b>"),
+        (
+            "html",
+            "<p>Hund<i>. </i>Katze<a href=x>?</a> <u>„</u>im Park<u>“</u></p>",
+            "<p>HUND.<i></i> KATZE?<a href=x></a> <u></u>„IM PARK“<u></u></p>",
+        ),
+        ("html", "<p><i>&nbsp; </i>Hund<i> </i></p>", "<p><i>&nbsp; </i>HUND<i> </i></p>"),
+        ("html", "<p><code>x</code><i> </i>Hund", "<p><code>x</code><i></i> HUND"),
+        # References to notes stand for no word; powers and other numbers do.
+        (
+            "html",
+            "<p>Hund<a href=x><sup>[1]</sup></a>. Park<sup>2</sup>.",
+            "<p>HUND.<a href=x><sup>[1]</sup></a> PARK.<sup>2</sup>",
+        ),
+        ("html", "<p>im <a>[12]</a> Park m<sup>2</sup>", "<p>IM <a>[12]</a> PARK M<sup>2</sup>"),
+        # An element that begins with a space has nothing of the word before it.
+        ("html", "<p>im<b> Park </b>und<i> klein</i>", "<p>IM <b>PARK</b> UND <i>KLEIN</i>"),
+        ("markdown", "im<em> Park</em> und\n", "IM <em>PARK</em> UND\n"),
+        # Numbers and signs of items stay.
+        (
+            "html",
+            "<p><b>1.</b> Hund<p>&bull; Hund<p>※ Hund<p>가. Hund",
+            "<p><b>1.</b> HUND<p>&bull; HUND<p>※ HUND<p>가. HUND",
+        ),
+        (
+            "html",
+            "<p><span>1.<span>&nbsp; </span></span><![endif]>Hund",
+            "<p><span>1.<span>&nbsp; </span></span><![endif]>HUND",
+        ),
+        ("markdown", "## 1.2. Hund\n\n① im\n\n**(2)** Park\n", "## 1.2. HUND\n\n① IM\n\n**(2)** PARK\n"),
+        ("text", "(가) Hund\n나) im\n1-1) Park\nIV. groß\n[3] x\n", "(가) HUND\n나) IM\n1-1) PARK\nIV. GROß\n[3] X\n"),
+        ("html", "<p>3.5 im 2024. 5. 3. Park", "<p>3.5 IM 2024. 5. 3. PARK"),
+        # Links of wikis.
+        ("markdown", "im [[Park|Hund]] und\n\n![[a.png]]\n", "IM [[Park|Hund]] UND\n\n![[a.png]]\n"),
+        ("markdown", "im [[Park]](x) und\n", "IM [[PARK]](x) UND\n"),
         # End tags may be left out.
         ("html", f"<p {KEPT}>Hund<p>Katze<p>im", f"<p {KEPT}>Hund<p>KATZE<p>IM"),
         (

@@ -18,16 +18,10 @@ from transformer_mt.decoding.given import checked_text
 from transformer_mt.decoding.terms import Span, Term
 from transformer_mt.errors import TmtError, at, number_of
 from transformer_mt.files.lines import path_of, read_lines
-from transformer_mt.text.copies import NUMBER, UNBROKEN
+from transformer_mt.text.copies import NUMBER, PARTICLES, UNBROKEN
 from transformer_mt.text.script import SPACELESS, SPACELESS_LETTER
 
-# Endings that may follow a Korean noun, and that are no part of the term. Several may follow each other: 들에게는.
-_PARTICLES = regex.compile(
-    "(?:들|은|는|이|가|을|를|의|에|에서|에게|에게서|한테|한테서|께|께서|으로|로|으로서|로서|으로써|로써|와|과|이랑|랑"
-    "|하고|도|만|까지|부터|보다|처럼|같이|마다|조차|마저|밖에|뿐|대로|이나|나|이라|라|이라는|라는|이란|란|이고|고|이며|며"
-    "|이다|다|입니다|입니까|이에요|예요|이야|야|이었다|였다|이었습니다|였습니다|인|일|이지만|지만|이라고|라고|요){1,3}"
-    r"(?![\p{L}\p{N}])"
-)
+_PARTICLES = regex.compile(PARTICLES)
 _LETTER = regex.compile(r"\X")  # with its accents
 _KOREAN_TERM = regex.compile(r"[\p{sc=Hangul}\p{sc=Latin}]$|\p{L}.*\p{N}$")  # particles may follow it: 고양이는, AI는
 _WIDE_SPACE = regex.compile(r"\s\s|[^\S ]")

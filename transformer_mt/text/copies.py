@@ -6,8 +6,18 @@ import regex
 
 from transformer_mt.text.script import SPACELESS
 
-# Hangul right after an address is a particle. Brackets are part of an address in pairs only.
-_ENDS = r"\s<>\"“”„«»`|()\[\]{}（）「」『』【】。、，！？\p{sc=Hangul}"
+# Endings that may follow a Korean noun, and that are no part of it. Several may follow each other: 들에게는.
+PARTICLES = (
+    "(?:들|은|는|이|가|을|를|의|에|에서|에게|에게서|한테|한테서|께|께서|으로|로|으로서|로서|으로써|로써|와|과|이랑|랑"
+    "|하고|도|만|까지|부터|보다|처럼|같이|마다|조차|마저|밖에|뿐|대로|이나|나|이라|라|이라는|라는|이란|란|이고|고|이며|며"
+    "|이다|다|입니다|입니까|이에요|예요|이야|야|이었다|였다|이었습니다|였습니다|인|일|이지만|지만|이라고|라고|요){1,3}"
+    r"(?![\p{L}\p{N}])"
+)
+# Hangul after a letter or digit of an address is a particle. Brackets are part of an address in pairs only.
+_SIGNS = r"\s<>\"“”„«»`|()\[\]{}（）「」『』【】。、，！？"
+_ENDS = rf"{_SIGNS}\p{{sc=Hangul}}"
+_HANGUL_NAME = rf"(?<=[_/=-])\([^{_SIGNS}]*\)|"  # as in wiki/배_(과일)
+_HANGUL_NAME += rf"(?<=[/=_?&#+%-])(?!{PARTICLES}(?:[\s.,;:!?'’…\"”)\]}}>]|$))\p{{sc=Hangul}}++"
 _BRACKETS = [rf"\([^{_ENDS}]*\)", rf"\{{[^{_ENDS}]*\}}", rf"\[[^{_ENDS}]*\]"]
 # Of template engines (with spaces inside). The limit keeps the search linear.
 TEMPLATE = r"\{\{.{1,300}?\}\}|\{%.{1,300}?%\}|<%.{1,300}?%>"
@@ -27,7 +37,7 @@ def copied(in_markup: bool = False) -> regex.Pattern[str]:
     sentence = r".,;:!?'’…" + "*_~" * in_markup  # at its end, these belong to the sentence
     address = (
         r"(?:(?<![A-Za-z0-9_])(?:https?|ftp)://|(?<![\w.@-])www\.(?=[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}))"
-        rf"(?:{brackets}|[^{_ENDS}])*(?:{brackets}|[^{_ENDS}{sentence}])"
+        rf"(?:{brackets}|[^{_ENDS}]|{_HANGUL_NAME})*(?:{brackets}|[^{_ENDS}{sentence}]|{_HANGUL_NAME})"
     )
     return regex.compile(f"{address}|{_EMAIL}|{_PLACEHOLDER}", regex.V1)
 

@@ -1,6 +1,6 @@
 // Talks to the server: one kind of error, the key, and whether the server is there at all.
 
-import { $, h } from "./dom.js";
+import { $, h, say } from "./dom.js";
 
 /** kind: away (no answer), busy (come back in `wait` seconds), refused (with a sentence), broken. */
 export class Failure extends Error {
@@ -37,10 +37,10 @@ export async function ask(path, { body, signal } = {}) {
     throw new Failure("away", "The server does not answer.");
   }
   found();
-  if (response.status === 403 && !declined && (await newKey())) return ask(path, { body, signal });
   if (response.ok) return response;
   const said = await response.json().catch(() => ({}));
   const sentence = sentenceOf(said.error);
+  if (response.status === 403 && !declined && (await newKey(key && sentence))) return ask(path, { body, signal });
   const wait = Number(response.headers.get("Retry-After"));
   if (response.status === 429 || (response.status === 503 && wait)) throw new Failure("busy", sentence, wait || 2);
   throw new Failure(response.status < 500 ? "refused" : "broken", sentence || "The server made a mistake.");
@@ -51,11 +51,12 @@ export const askJson = async (path, options) => (await ask(path, options)).json(
 /** A message as a sentence. */
 const sentenceOf = (text) => (text ? `${text[0].toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}` : "");
 
-/** Asks the user for a key, once for all requests that wait. Returns whether there is a new one. */
-function newKey() {
+/** Asks the user for a key, once for all requests that wait. Returns whether there is a new one. wrong: what is wrong with the last one */
+function newKey(wrong) {
   asking ??= new Promise((answer) => {
     const dialog = $("key");
     $("key-value").value = "";
+    say($("key-problem"), wrong);
     dialog.addEventListener("close", () => {
       asking = null;
       const given = dialog.returnValue === "ok" ? $("key-value").value.trim() : "";

@@ -138,7 +138,8 @@ async function translate() {
   }
   const length = [...text].length;
   if (length > model.limits.characters) {
-    complain(`The text has ${whole(length)} characters; this server translates ${whole(model.limits.characters)} at once.`);
+    asking = null;
+    fail(`The text has ${whole(length)} characters; this server translates ${whole(model.limits.characters)} at once.`);
     return;
   }
   const own = (asking = new AbortController());
@@ -147,7 +148,7 @@ async function translate() {
   try {
     const found = await askJson("/v1/translate", { body, signal: own.signal });
     if (own !== asking) return;
-    answer = { text, ...placed(found.translations[0]) };
+    answer = { text, ...placed(found.translations[0], answer?.lines) };
     active = Math.max(0, answer.lines.findIndex((line) => line.text));
     say($("problem"));
     $("took").textContent = `${whole(Math.max(1, Math.round(1000 * found.seconds)))} ms`;
@@ -159,11 +160,19 @@ async function translate() {
     else if (error.kind === "busy") {
       complain(`The server is busy. Trying again in ${error.wait} s.`);
       again = setTimeout(translate, 1000 * error.wait);
-    } else complain(error.message);
+    } else fail(error.message);
   } finally {
     clearTimeout(slow);
     if (own === asking) $("output").classList.remove("waiting");
   }
+}
+
+/** There is no translation of this text; one of another text must not stay beside it. */
+function fail(sentence) {
+  answer = null;
+  $("output").classList.remove("waiting");
+  draw();
+  complain(sentence);
 }
 
 const translation = () => (answer ? answer.lines.map((line) => line.before + chosen(line).text).join("") + answer.after : "");

@@ -17,13 +17,15 @@ export function* pieces(text) {
 }
 
 /** The lines of an answer with the number of their first words on both sides, and what stands before and after each. */
-export function placed(answer) {
+export function placed(answer, earlier = []) {
   const lines = [];
+  const chosen = new Map(earlier.filter((line) => line.chosen).map((line) => [line.source, line.hypotheses[line.chosen].text]));
   let [source, end] = [0, 0];
   for (const line of answer.lines) {
     const at = answer.text.indexOf(line.text, end);
     const start = at < 0 ? end : at;
-    lines.push({ ...line, before: answer.text.slice(end, start), sourceWord: source, chosen: 0 });
+    const same = (line.hypotheses ?? []).findIndex((one) => one.text === chosen.get(line.source));
+    lines.push({ ...line, before: answer.text.slice(end, start), sourceWord: source, chosen: Math.max(same, 0) });
     end = start + line.text.length;
     source += words(line.source).length;
   }

@@ -33,6 +33,19 @@ DEEPEST = 100  # levels of markup in a block: only broken pages have more, and a
 LINE_END = regex.compile(r"\r\n|\r|\n")
 _LETTER = regex.compile(r"\p{L}")
 _BREAK = regex.compile(rf"(?<=[{SPACELESS}、。，！？：；」』）])[ \t]*(?:\r\n|\r|\n)\s*(?=[{SPACELESS}、。，「『（])")
+_PUNCTUATION = regex.compile(r"[\s.,;:!?…。、，！？：；\"'“”„‘’«»「」『』()（）]*")  # of a sentence
+_RAISED = regex.compile(r"\d$|(?<!\p{L})\p{Latin}{1,2}$")  # before a power or a square, as in m²
+_NOTE = regex.compile(r"\[\d{1,4}\]")  # a reference to a footnote, in a link
+_SYMBOL = "•·◦▪▫■□●○◆◇▶►➤→※✓✔☑★☆①-⑳❶-❿➀-➓㉠-㉻"  # before an item of a list
+_NUMBER = r"[\[(]?\d{1,3}(?:\.\d{1,3})*[\])]?[.):]|[\[(]\d{1,3}[\])]"
+_NUMBER_OF_ITEM = regex.compile(rf"\s*(?:{_NUMBER}|[{_SYMBOL}])\s*")
+_SYLLABLE = "[가나다라마바사아자차카타파하]"  # of Korean lists
+ITEM = (  # the sign or number of an item of a list
+    rf"[-*+–{_SYMBOL}]|\d{{1,3}}(?:\.\d{{1,3}})*[.)]|\d{{1,3}}-\d{{1,3}}\)|\(?[a-zA-Z]\)|[\[(]\d{{1,3}}[\])]"
+    rf"|\(?{_SYLLABLE}\)|{_SYLLABLE}\.|(?:I{{1,3}}|IV|VI{{1,3}}|IX|XI{{1,3}})[.)]"
+)
+_FIRST = regex.compile(rf"\s*(?:{ITEM}|&(?:bull|middot|rarr|#8226|#x2022);)(?:\s|&nbsp;)+")
+_FIRST_SHOWN = regex.compile(rf"\s*(?:{ITEM})\s+")
 
 
 class Piece(NamedTuple):
@@ -102,7 +115,7 @@ def writer(escape: Callable[[str], str]) -> Write:
     return lambda parts: [escape(text) if kind == "text" else text for kind, text in parts]
 
 
-def blocks_of(pieces: Sequence[Piece], line: Callable[[int], int], write: Write) -> list[Block]:
+def blocks_of(pieces: Sequence[Piece], document: str, line: Callable[[int], int], write: Write) -> list[Block]:
     """The blocks of a run of pieces: cut at markup without a partner, and without what is not text at their ends.
 
     line: the number of the line of a character
@@ -132,7 +145,7 @@ def blocks_of(pieces: Sequence[Piece], line: Callable[[int], int], write: Write)
         if index not in ends:
             run.append(piece)
         if index in ends or index == len(pieces) - 1:
-            if run := _trimmed(_with_atoms(run)):
+            if run := _trimmed(_with_atoms(run, document), document):
                 blocks.append(Block(tuple(run), line(run[0].start), write))
             run = []
     return blocks
@@ -183,37 +196,60 @@ def partners(pieces: Sequence[Piece]) -> dict[int, int]:
     return pairs
 
 
-def _with_atoms(pieces: list[Piece]) -> list[Piece]:
+def _with_atoms(pieces: list[Piece], document: str) -> list[Piece]:
     """The pieces, with one piece for paired markup that encloses no words."""
     pairs = partners(pieces)
-    found, index = list[Piece](), 0
+    found, index, before = list[Piece](), 0, ""
+    last = max((n for n, piece in enumerate(pieces) if piece.text.strip() and piece.kind == "text"), default=0)
     while index < len(pieces):
         piece, end = pieces[index], pairs.get(index, index)
         inside = pieces[index + 1 : end]
         if end > index and (
             piece.text in CODE or not any(one.kind == "text" and has_letters(one.text) for one in inside)
         ):
-            kind: Kind = "code" if any(one.kind == "code" or one.text.strip() for one in inside) else "mark"
-            found.append(Piece(kind, piece.start, pieces[end].end))
+            found += _atom(pieces[index : end + 1], document, before, end < last)
             index = end
         else:
             found.append(piece)
+        before = before.strip()[-1:] + {"text": found[-1].text, "code": "x"}.get(found[-1].kind, "")
         index += 1
     return found
 
 
-def _trimmed(pieces: list[Piece]) -> list[Piece]:
+def _atom(pieces: Sequence[Piece], document: str, before: str, goes_on: bool) -> list[Piece]:
+    """One piece for an element without words, and its text if that belongs to the sentence, such as a full stop.
+
+    before: the end of the text before it; goes_on: whether text follows
+    """
+    first, *inside, last = pieces
+    whole, text = Piece("mark", first.start, last.end), "".join(one.text for one in inside if one.kind == "text")
+    if first.text in CODE or any(one.kind == "code" for one in inside):
+        return [whole._replace(kind="code" if text.strip() or len(inside) else "mark")]
+    is_note = any(one.text == "sup" for one in pieces) and _RAISED.search(before) is None
+    is_note |= first.text == "a" and _NOTE.fullmatch(text) is not None
+    is_number = not before.strip() and _NUMBER_OF_ITEM.fullmatch(text) is not None
+    if not text or is_note or is_number or not (text.strip() or (before.strip() and goes_on)):
+        return [whole]
+    if document[first.start : first.start + 1] == "<" and _PUNCTUATION.fullmatch(text):
+        empty = "".join(document[one.start : one.end] for one in pieces if one.kind != "text")
+        return [whole._replace(written=empty), Piece("text", last.end, last.end, text)]
+    return [whole._replace(kind="code" if text.strip() else "mark")]
+
+
+def _trimmed(pieces: list[Piece], document: str) -> list[Piece]:
     """Without white space, marks and enclosing markup at both ends. Empty if there is nothing to translate."""
     while pieces:
         first, last = pieces[0], pieces[-1]
-        if first.kind == "mark" or (first.kind == "text" and not first.text.strip()):
+        if _is_blank(first):
             pieces = pieces[1:]
-        elif last.kind == "mark" or (last.kind == "text" and not last.text.strip()):
+        elif _is_blank(last):
             pieces = pieces[:-1]
         elif first.kind == "open" and first.written is None and partners(pieces)[0] == len(pieces) - 1:
             if last.written is not None:
                 break
             pieces = pieces[1:-1]
+        elif first.kind == "text" and (item := _FIRST.match(document, first.start, first.end)):
+            pieces = [first._replace(start=item.end(), text=_FIRST_SHOWN.sub("", first.text, count=1)), *pieces[1:]]
         else:
             break
     if not any(piece.kind == "text" and has_letters(piece.text) for piece in pieces):
@@ -227,6 +263,11 @@ def _trimmed(pieces: list[Piece]) -> list[Piece]:
         text = last.text.rstrip()
         pieces = [*pieces[:-1], last._replace(end=last.start + len(text), text=text)]
     return pieces
+
+
+def _is_blank(piece: Piece) -> bool:
+    """Whether a piece at an end of a block has nothing to translate."""
+    return (piece.kind == "mark" and piece.written is None) or (piece.kind == "text" and not piece.text.strip())
 
 
 def columns(text: str) -> int:

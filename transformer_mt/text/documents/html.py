@@ -75,7 +75,7 @@ def html_blocks(text: str, start: int, end: int) -> list[Block]:
     run: list[Piece] = []
     for piece in (*_pieces(text, start, end), None):
         if piece is None or piece.text == _BOUNDARY:
-            blocks += [_wrapped(block, text) for block in blocks_of(run, line, writer(_escaped))]
+            blocks += [_wrapped(block, text) for block in blocks_of(run, text, line, writer(_escaped))]
             run = []
         else:
             run.append(piece)
@@ -105,7 +105,7 @@ def attribute_blocks(text: str, tag: Piece, line: int) -> Iterator[Block]:
         if match[1].lower() in _READ and match[2]:
             quoted = match[2][0] in "'\""
             value = Piece("text", tag.start + match.start(2) + quoted, tag.start + match.end(2) - quoted)
-            for block in blocks_of(list(_texts(value, text)), lambda _: line, writer(escape)):
+            for block in blocks_of(list(_texts(value, text)), text, lambda _: line, writer(escape)):
                 if quoted:
                     yield block
                 elif (block.start, block.end) == (value.start, value.end):

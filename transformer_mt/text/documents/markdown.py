@@ -140,7 +140,9 @@ class _Reader:
             yield from self._hidden(content, piece, where)
 
         for run in runs:
-            for block in blocks_of(run, self.line, self._write_escaped if in_cell or len(runs) > 1 else self._write):
+            for block in blocks_of(
+                run, self.text, self.line, self._write_escaped if in_cell or len(runs) > 1 else self._write
+            ):
                 yield self._wrapped(block) if not in_cell else block
 
     def _write(self, parts: Sequence[Part], is_part: bool = False) -> list[str] | None:
@@ -213,7 +215,7 @@ class _Reader:
         else:
             found = [whole._replace(text=shown)]
         pieces = [one._replace(start=where[one.start], end=where[one.end - 1] + 1) for one in found]
-        yield from blocks_of(pieces, self.line, writer(_escaped_title))
+        yield from blocks_of(pieces, self.text, self.line, writer(_escaped_title))
 
     def _wrapped(self, block: Block) -> Block:
         source = self.text[block.start : block.end]

@@ -18,7 +18,10 @@ from transformer_mt.text.documents.markdown_blocks import SIGN_OF_BLOCK, add_blo
 _FORMULA = re.compile(  # limited, because many may have no end
     r"\$\$.+?\$\$|\$(?=\S)(?:\\.|[^$\\])*?(?<=\S)\$(?!\d)|\\\(.{1,1000}?\\\)|\\\[.{1,1000}?\\\]", re.S
 )
-_SIGN = re.compile(r"\[\^[^\]\s]+\]:?|\{[#:.].*?\}")  # footnotes; attributes of site generators
+_WIKI = r"\[\[[^\[\]\n]{1,300}\]\](?![(\[:])"  # a link of a wiki
+_SIGN = re.compile(  # footnotes; attributes of site generators; what a wiki embeds
+    rf"\[\^[^\]\s]+\]:?|\{{[#:.].*?\}}|!{_WIKI}"
+)
 _START = re.compile(rf"\[[ xX]\](?=\s)|{SIGN_OF_BLOCK}")
 
 
@@ -98,6 +101,7 @@ def _parser() -> MarkdownIt:
         ("tmt_start", _START, "mark", True),
         ("tmt_formula", _FORMULA, "code", False),
         ("tmt_sign", _SIGN, "mark", False),
+        ("tmt_wiki", re.compile(_WIKI), "code", False),
     ):
         parser.inline.ruler.before("escape", name, _taken(pattern, kind, first))  # type: ignore[arg-type]
     parser.inline.ruler.before("text", "tmt_address", _taken(ADDRESS, "code"))

@@ -52,7 +52,8 @@ class PlainBlock:
                 while opened and block.pieces[opened - 1].kind == "open":
                     opened -= 1
                 self.first_word[opened:] = [count.before] * (index - opened)
-            self.first_word.append(count.before)
+            begins_word = piece.kind == "open" and self._first_inside(index)[:1].isspace()  # as in `new<b> text</b>`
+            self.first_word.append(count.total if begins_word else count.before)
             text = ""
             if piece.kind == "text":
                 text = without_breaks(_SIGNS.sub("\ufffd", piece.text))
@@ -70,6 +71,11 @@ class PlainBlock:
         self.first_word.append(count.total)
         self.text = " ".join("".join(parts).split())
         self._has_entities = _character(self.text) != self.text
+
+    def _first_inside(self, index: int) -> str:
+        """The first text in an element; "" if code or its end comes before it."""
+        rest = (self.block.pieces[n] for n in range(index + 1, len(self.block.pieces)))
+        return next((one.text for one in rest if one.kind not in ("open", "mark")), "")
 
     def _note_touch(self, sign: str, index: int, before: str, document: str) -> bool:
         """Note in `touch` what the code of a piece touches; whether it touches the end of a word or of a sentence.
@@ -189,7 +195,7 @@ def _glued(pieces: Sequence[Piece]) -> list[bool]:
     for piece in pieces:
         before.append(is_word)
         if piece.kind not in ("mark", "close"):
-            is_word = piece.kind == "text" and piece.text[-1:].strip() != ""
+            is_word = piece.kind == "code" or piece.text[-1:].strip() != ""
     is_word = False
     for piece in reversed(pieces):
         behind.append(is_word)
@@ -216,11 +222,12 @@ def _written(
     for child in sorted(element.children, key=lambda one: (one.span, one.piece)):
         yield from spaced(child.span[0])
         if child.close is None:
-            if after and pieces[child.piece - 1].text[-1:].isspace():
+            has_space = after and pieces[child.piece - 1].text[-1:].isspace()
+            if has_space:
                 yield "text", joints[place]
             yield pieces[child.piece].kind, str(child.piece)
             following = pieces[child.piece + 1] if child.piece + 1 < len(pieces) else None
-            after = after or (following is not None and following.text[:1].isspace())
+            after = (after and not has_space) or (following is not None and following.text[:1].isspace())
             continue
         if after and child.span[0] < child.span[1]:
             yield "text", joints[place]

@@ -10,6 +10,7 @@ from unicodedata import east_asian_width
 
 from transformer_mt.text.documents.base import (
     ADDRESS,
+    ITEM,
     Block,
     Format,
     Piece,
@@ -25,7 +26,7 @@ from transformer_mt.text.script import SPACELESS_LETTER
 _BREAKS = "\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _LINE = re.compile(rf"([^{_BREAKS}]*)(\r\n|[{_BREAKS}]|$)")
 _QUOTED = re.compile(r"(?:[ \t]*>)+")
-_ITEM = re.compile(r"(?:[-*+•–·]|\d{1,3}[.)]|\(?[a-zA-Z]\)|\(\d{1,3}\))\s+")
+_ITEM = re.compile(rf"(?:{ITEM})\s+")
 _END_OF_SENTENCE = re.compile(r"[.!?…。！？][\"'”’»“)\]]*$")
 _BETWEEN_CELLS = re.compile(r"\t|[ \xa0]{3,}|(?<!\S)\|(?!\S)")
 _SPACE = "\ufeff \t\u3000\xa0"
