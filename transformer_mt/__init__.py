@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from transformer_mt.decoding.forced import PairScore as PairScore
     from transformer_mt.decoding.glossary import Glossary as Glossary
     from transformer_mt.decoding.interpreter import Computing as Computing
+    from transformer_mt.decoding.terms import Term as Term
     from transformer_mt.decoding.translation import Hypothesis as Hypothesis
     from transformer_mt.decoding.translation import Translation as Translation
     from transformer_mt.decoding.translator import Translator as Translator
@@ -54,6 +55,7 @@ _HOMES = {
     "Glossary": "decoding.glossary",
     "Hypothesis": "decoding.translation",
     "PairScore": "decoding.forced",
+    "Term": "decoding.terms",
     "TestFiles": "workflows.test_sets",
     "TmtError": "errors",
     "Translation": "decoding.translation",

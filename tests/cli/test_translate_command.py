@@ -14,6 +14,8 @@ from transformer_mt.cli.main import main
     [
         (["--model", "nowhere", "x"], "no such model folder"),
         (["--input", "nowhere.txt"], "no such file"),
+        (["--input", "-"], "stdin needs no option"),
+        (["in.txt", "--input", "in.txt"], 'the text "in.txt" is translated; for the file of this name give --document'),
         (["--input", "in.txt", "text"], "cannot be combined"),
         (["--input", "in.txt", "--output", "in.txt"], "same file"),
         (["--output", "no/such/out.txt", "x"], "no such folder"),

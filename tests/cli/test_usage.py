@@ -34,6 +34,8 @@ ROOT = Path(__file__).resolve().parents[2]
         (["xxxxxxxx"], "plot, export."),
         (["plot", "--theme", "blue"], "Error: Invalid value for '--theme': 'blue' is not one of 'light', 'dark'."),
         (["my.yaml"], "To train with a config:  tmt train --config my.yaml"),
+        (["translate", "-i", "a.txt", "--input=b.txt"], "Give --input once: it takes one value."),
+        (["train", "-c", "a.yaml", "-c", "b.yaml"], "Give --config once: it takes one value."),
         (["init"], "    classics/revisited-de-en "),
         (["download", "wmt"], "Use `tmt download multi30k`."),
         ([], '  tmt translate "..."'),

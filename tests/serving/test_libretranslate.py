@@ -99,6 +99,11 @@ def test_the_source_can_be_detected(client: Client) -> None:
     found = ask(client, q=[english, german], source="auto")
     assert [one["language"] for one in found["detectedLanguage"]] == ["en", "de"]
     assert found["translatedText"][1] == german, "it is in the target language already"
+    french = "La maison est petite et très jolie, et le jardin est grand."
+    notes = ask(client, q=[german, french, "12"], source="auto")["notes"]
+    assert notes[0] == []
+    assert notes[1][0] == "no language that is served fits this text; it was taken for English"
+    assert not any("served" in note for note in notes[2])
 
 
 def test_the_languages_are_the_served_ones(client: Client) -> None:

@@ -18,7 +18,7 @@ from transformer_mt import __version__
 from transformer_mt.cli import completion
 from transformer_mt.cli.streams import set_up_streams, settle
 from transformer_mt.errors import INTERRUPTED, USER_FAULT, TmtError, from_os_error, is_out_of_memory
-from transformer_mt.reporting.program import as_called, pass_on_interrupts, program_name, require_one_process
+from transformer_mt.reporting.program import as_called, only_once, pass_on_interrupts, program_name, require_one_process
 from transformer_mt.reporting.terminal import columns_of, painted, wrapped
 
 app = typer.Typer(
@@ -30,6 +30,13 @@ app = typer.Typer(
 )
 
 _UsageError: Any = typer.BadParameter.__base__  # what typer raises for every mistake in the arguments
+
+
+class _Command(typer.core.TyperCommand):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:
+            only_once(self.make_parser(ctx).parse_args(args=list(args))[2])
+        return super().parse_args(ctx, args)
 
 
 def _version(context: typer.Context, wanted: bool) -> None:
@@ -103,12 +110,10 @@ def run() -> None:
 
 def add_commands(first: str) -> None:
     """Add the command that `first`, the first argument, names; otherwise all commands without options, for help."""
-    if first == "--version":
-        return
-    for name in (first,) if first in COMMANDS else COMMANDS:
+    for name in (first,) if first in COMMANDS else () if first == "--version" else COMMANDS:
         command = getattr(import_module(f"transformer_mt.cli.{name}"), name)
         if name == first:
-            app.command(name)(command)
+            app.command(name, cls=_Command)(command)
         else:  # reading the options of every command would take most of the time of --help
             app.command(name, short_help=(command.__doc__ or "").split("\n")[0])(lambda: None)
 

@@ -96,7 +96,7 @@ def translate(
     prefix, given = printable(prefix), list(map(printable, text or ()))
     unfit: dict[str, object] = {"TEXT": text, "--input": input_, "--n-best": n_best, "--prefix": prefix}
     unfit |= {"--scores": scores, "--json": json, "--attention": attention, "--no-split": no_split}
-    workflow.check_document(document, format_, [name for name, value in unfit.items() if value])
+    workflow.check_document(document, format_, [name for name, value in unfit.items() if value], given)
     _check_usage(given, input_, output, attention, sample and mbr, document, glossary)
     workflow.check_drawing(attention, attention_of, theme)
     search = {"method": "mbr" if mbr else "sample" if sample else None, "beam": beam, "length_penalty": length_penalty}
@@ -153,7 +153,7 @@ def _check_usage(
     if given and input_:
         raise TmtError("sentences on the command line and --input cannot be combined", remedy="Give one of them.")
     if input_ is not None and not input_.exists():
-        raise TmtError("no such file", place=input_, remedy="Check the path after --input.")
+        raise TmtError("no such file", place=input_, remedy="Check the path after --input; stdin needs no option.")
     if input_ is not None and input_.is_dir():
         raise TmtError("this is a folder, not a file", place=input_, remedy="Give a file with one sentence per line.")
     for option, file in (("--input", input_), ("--document", document), ("--glossary", glossary)):

@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from transformer_mt.config.cores import launched
@@ -37,6 +37,18 @@ def require_one_process(command: str) -> None:
         raise TmtError(
             f"tmt {command} runs in one process", remedy=f"Run tmt {command} without torchrun, which sets WORLD_SIZE."
         )
+
+
+def only_once(options: Sequence[Any]) -> None:
+    """Raises TmtError if an option that takes one value is given twice: the first value would be lost in silence.
+
+    options: those of a command line, in its order, with `multiple`, `is_flag` and their names in `opts`
+    """
+    for one in options:
+        times = options.count(one)
+        if times > 1 and not (getattr(one, "multiple", True) or one.is_flag):
+            name = max(one.opts, key=len)
+            raise TmtError(f"{name} is given {times} times", remedy=f"Give {name} once: it takes one value.")
 
 
 def quoted(path: object) -> str:

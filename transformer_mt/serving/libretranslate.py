@@ -28,6 +28,7 @@ from transformer_mt.workflows.documents import OpenDocument
 
 AUTO = "auto"
 # A malicious page takes seconds. With one thread, many of them take no more, also if their clients go away.
+UNLIKE = 1.0  # percent; a text with less is hardly in the language that fits best of those that are served
 _READER = ThreadPoolExecutor(1, "reading-html")
 
 
@@ -184,6 +185,10 @@ async def _translated(wanted: LibreTranslateRequest, models: Models, limits: Lim
         )
         for place, result in zip(places, await work, strict=True):
             results[place] = result
+    for place, one in enumerate(detected):
+        if one["confidence"] < UNLIKE and any(map(str.isalpha, texts[place])):
+            note = f"no language that is served fits this text; it was taken for {name_of(one['language'])}"
+            results[place] = results[place]._replace(notes=[note, *results[place].notes])
     is_one = isinstance(wanted.q, str)
     best, others = [result.texts[0] for result in results], [list(result.texts[1:]) for result in results]
     answer = LibreTranslateAnswer(translatedText=best[0] if is_one else best)

@@ -59,7 +59,7 @@ def translate_document(
     Raises TmtError if the file is missing or not UTF-8, if the format is unknown, or if the search of the translator
     does not support a glossary.
     """
-    if isinstance(document, str) and "\n" not in document and _is_file(document):
+    if isinstance(document, str) and "\n" not in document and is_file(document):
         note(f'the text "{document}" is translated; for the file of this name give Path("{document}")')
     if not isinstance(document, Path):
         document = checked_text(document, "document", _NO_DOCUMENT)
@@ -76,7 +76,8 @@ def translate_document(
     return opened.translated(translator.translate(opened.texts, align=True, terms=opened.terms))
 
 
-def _is_file(name: str) -> bool:
+def is_file(name: str) -> bool:
+    """Whether a text is the name of a file."""
     try:
         return Path(name).is_file()
     except (OSError, ValueError):  # too long, or with a zero

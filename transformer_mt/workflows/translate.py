@@ -22,7 +22,7 @@ from transformer_mt.files.lines import check_exists
 from transformer_mt.reporting.attention_map import check_which, plot_attention
 from transformer_mt.reporting.canvas import Theme, check_writable, drawable
 from transformer_mt.reporting.notes import note
-from transformer_mt.workflows.documents import format_of
+from transformer_mt.workflows.documents import format_of, is_file
 from transformer_mt.workflows.engines import load_model, note_sources
 from transformer_mt.workflows.models import IN_HELP, find_models, search_settings
 
@@ -42,11 +42,14 @@ def turned(translator: Interpreter, wanted: str | Wanted) -> Interpreter:
     return chosen
 
 
-def check_document(document: Path | None, form: str | None, others: Sequence[str]) -> None:
+def check_document(document: Path | None, form: str | None, others: Sequence[str], texts: Sequence[str]) -> None:
     """Raises TmtError, before a model is loaded, if a document cannot be read, or if `others` do not go with it.
 
     document: None if there is none; `-` for stdin. others: options that were given
+    texts:    to translate as they are; a note says so if one is the name of a file
     """
+    for text in filter(is_file, texts):
+        note(f'the text "{text}" is translated; for the file of this name give --document or --input')
     if document is None:
         if form is not None:
             raise TmtError("--format needs --document", remedy="For example:  tmt translate --document README.md")
