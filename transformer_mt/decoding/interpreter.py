@@ -26,9 +26,10 @@ from transformer_mt.decoding.given import checked, for_each_line, prefix_for_eac
 from transformer_mt.decoding.glossary import Glossary
 from transformer_mt.decoding.joining import join
 from transformer_mt.decoding.line_reader import LineReader
+from transformer_mt.decoding.replacing import is_spaced, loses_words, with_terms
 from transformer_mt.decoding.request import Request, SearchResult
 from transformer_mt.decoding.term_reader import Piece
-from transformer_mt.decoding.terms import LineTerms, Term
+from transformer_mt.decoding.terms import LineTerms, Term, spans_of_terms
 from transformer_mt.decoding.translation import Hypothesis as Hypothesis
 from transformer_mt.decoding.translation import Source, Target, without_search
 from transformer_mt.decoding.translation import Translation as Translation
@@ -39,6 +40,7 @@ from transformer_mt.text.words import words_of_tokens
 CHUNK = 2048  # lines that are read, sorted by length and translated together, on a CPU
 GPU_CHUNK = 32_768  # the same on a GPU, for up to 9 hypotheses of a line
 ALIGNED_CHUNK = 8192  # at most, with alignments: their attention is in memory
+_WITHOUT = "without the term"
 Terms = Iterable[LineTerms] | Sequence[Term] | Glossary | Mapping[str, str] | None
 
 
@@ -158,10 +160,40 @@ class Interpreter(LineReader, ABC):
 
     def _translated(self, parted: Sequence[Sequence[Piece]], align: bool) -> Iterator[list[Translation]]:
         """The translations of the pieces of each line."""
-        read = [[self._read(*piece) for piece in some] for some in parted]
-        answers = iter(self._answer([source for sources in read for source in sources if source.tokens], align))
-        for sources in read:
-            yield [next(answers) if source.tokens else without_search(source) for source in sources]
+        read = [[(piece, self._read(*piece)) for piece in some] for some in parted]
+        searched = [one for some in read for one in some if one[1].tokens]
+        found = self._answer([source for _, source in searched], align)
+        answers = iter(self._with_own_words([piece for piece, _ in searched], found, align))
+        for some in read:
+            yield [next(answers) if source.tokens else without_search(source) for _, source in some]
+
+    def _with_own_words(self, pieces: Sequence[Piece], found: Sequence[Translation], align: bool) -> list[Translation]:
+        """The translations; where one has lost words or a term, the model's own one with the terms in their places."""
+        spans = [
+            spans_of_terms(piece.line, piece.terms)
+            if piece.terms and not piece.prefix.strip() and is_spaced(one.text)
+            else []
+            for piece, one in zip(pieces, found, strict=True)
+        ]
+        places = [n for n, some in enumerate(spans) if not all(span.term.is_copy for span in some)]
+        if not places:
+            return list(found)
+        copies = [[span for span in spans[n] if span.term.is_copy] for n in places]
+        own = self._answer([self._read(pieces[n].line, "", some) for n, some in zip(places, copies, strict=True)], True)
+        better = list(found)
+        for n, translation in zip(places, own, strict=True):
+            line, terms = pieces[n].line, [span for span in spans[n] if not span.term.is_copy]
+            keeps_case = self.target.segmenter.casing.kind == "lower" or line.lstrip()[:1].islower()
+            replaced = with_terms(translation, line, terms, keeps_case)
+            notes = tuple(note for note in found[n].notes if not note.startswith(_WITHOUT))
+            is_worse = notes != found[n].notes or not found[n].text
+            if replaced and (is_worse or loses_words(found[n].text, replaced[0].text, [one.term for one in terms])):
+                hypotheses = {one.text: one for one in (*replaced, *found[n].n_best)}
+                n_best = tuple(islice(hypotheses.values(), len(found[n].n_best)))
+                if not align:
+                    n_best = tuple(Hypothesis(one.text, one.tokens, one.score) for one in n_best)
+                better[n] = replace(found[n], n_best=n_best, notes=notes)
+        return better
 
     def _join(self, parts: Sequence[Piece], translated: Sequence[Translation]) -> Translation:
         texts = [part.line for part in parts]
@@ -189,7 +221,7 @@ class Interpreter(LineReader, ABC):
                 continue
             notes, (hypotheses, (missing, *_)) = source.notes, zip(*islice(written, len(best)), strict=True)
             if missing:
-                notes = (*notes, f"without the term{'s' * (len(missing) > 1)} {', '.join(missing)}")
+                notes = (*notes, f"{_WITHOUT}{'s' * (len(missing) > 1)} {', '.join(missing)}")
             if not hypotheses[0].text:
                 notes = (*notes, "the translation is empty")
             if best[0].stopped:
