@@ -15,7 +15,7 @@ from transformer_mt.decoding.terms import Span, Term
 from transformer_mt.decoding.translation import Hypothesis, Translation
 from transformer_mt.text.script import SPACELESS
 
-KEPT = 0.85  # of the words that a translation without terms has beside them, at least this share must be there
+KEPT = 0.6  # of the words that a translation without terms has beside them, at least this share must be there
 _AROUND = regex.compile(r"([^\p{L}\p{M}\p{N}]*+).*?((?:['’]s)?[^\p{L}\p{M}\p{N}]*)", regex.DOTALL)  # a word
 _JOINED = regex.compile(rf"[\p{{Hangul}}{SPACELESS}]")  # words that have particles, or no spaces around them
 
