@@ -6,7 +6,8 @@
 1. Oracle terms: words of the reference that the model does not write by itself, for words of the source that translate
    them (IBM model 1 on the training files). Share that appears, BLEU and chrF without and with them.
 2. A glossary of --terms entries: frequent words of the source, each with a made-up translation of one to three words
-   that the model does not write. Share that appears, time without and with it, lines without a hit.
+   that the model does not write. Share that appears, lines that lose other words, time without and with it, lines
+   without a hit.
 3. --cases lines with addresses, e-mail addresses, placeholders and numbers between their words, some in brackets and
    quotation marks: copied exactly once, and no other number in the translation.
 
@@ -88,7 +89,10 @@ def _words(text: str) -> list[str]:
 
 def _lexicon(sources: Sequence[str], targets: Sequence[str], pairs: int) -> dict[str, list[str]]:
     """The translations of each source word with a probability of at least 0.1, best first (IBM model 1, 4 rounds)."""
-    read = [({*_words(one)}, {*_words(other)}) for one, other in zip(sources[:pairs], targets[:pairs], strict=False)]
+    read = [
+        (dict.fromkeys(_words(one)), dict.fromkeys(_words(other)))
+        for one, other in zip(sources[:pairs], targets[:pairs], strict=False)
+    ]
     table: dict[tuple[str, str], float] = defaultdict(lambda: 1.0)
     for _ in range(4):
         counts: dict[tuple[str, str], float] = defaultdict(float)
@@ -163,6 +167,12 @@ def _made_up(
     placed, wanted = sum(there.values()), sum(map(len, found))
     same = sum(plain[i] == texts[i] for i in range(len(texts)) if not found[i])
     print(f"glossary of {len(entries)} terms: {sum(map(bool, there.values()))} of {len(there)} that occur appear")
+    short = 0
+    for index in hits:
+        n_words = sum(len(_words(term.target)) for term in found[index])
+        beside, own = len(_words(texts[index])) - n_words, len(_words(plain[index])) - len(found[index])
+        short += beside < 0.6 * own
+    print(f"  {short} of {len(hits)} lines have fewer than 60 % of the words beside the terms of a line without them")
     print(f"  {placed} of {wanted} occurrences, in {len(hits)} lines; {taken:.1f} s instead of {seconds:.1f} s")
     print(f"  lines without a hit that are equal: {same} of {len(texts) - len(hits)}", flush=True)
     _, alone = _timed(translator, [sources[i] for i in hits])
