@@ -63,7 +63,14 @@ def test_links_are_those_of_the_words_that_are_written() -> None:
 
 @pytest.mark.parametrize(
     ("text", "lost"),
-    [("The kitten.", True), ("The kitten is small.", False), ("A kitten, small", False), ("Is a kitten", False), ("Kitten is", True), ("A very small kitten", False)],
+    [
+        ("The kitten.", True),
+        ("The kitten is small.", False),
+        ("A kitten, small", False),
+        ("Is a kitten", False),
+        ("Kitten is", True),
+        ("A very small kitten", False),
+    ],
 )
 def test_words_beside_the_terms_count(text: str, lost: bool) -> None:
     assert loses_words(text, "The kitten is small.", [Term("고양이", "kitten")]) is lost

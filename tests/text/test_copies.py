@@ -15,9 +15,12 @@ from transformer_mt.text.copies import copied
         ("`www.a.de` |http://x.y| www.html <me@x.org>", ["www.a.de", "http://x.y", "me@x.org"]),
         ("한국 http://x.y/z에서 www.ex-ample.co.kr로", ["http://x.y/z", "www.ex-ample.co.kr"]),
         ("https://ko.x.org/wiki/고양이는", ["https://ko.x.org/wiki/고양이는"]),  # the particle cannot be told apart
-        ("http://x.y/위키/고양이_품종?이름=개&b 작다", ["http://x.y/위키/고양이_품종?이름=개&b"]),
-        ("(http://x.y/배_(과일)), http://x.y(배)", ["http://x.y/배_(과일)", "http://x.y"]),
-        ("http://x.y/에서, http://x.y/a_고양이.", ["http://x.y/", "http://x.y/a_고양이"]),
+        ("http://x.y/w/위키/고양이_품종?이름=개&b 작다", ["http://x.y/w/위키/고양이_품종?이름=개&b"]),
+        ("(http://x.y/w/배_(과일)), http://x.y(배)", ["http://x.y/w/배_(과일)", "http://x.y"]),
+        (
+            "http://x.y/에서, http://x.y/인데, http://x.y/a_고양이.",
+            ["http://x.y/", "http://x.y/", "http://x.y/a_고양이"],
+        ),
         ("'https://x.y/O'Brien' {{ a.b }} %s {% if x %}", ["https://x.y/O'Brien", "{{ a.b }}", "%s", "{% if x %}"]),
     ],
 )

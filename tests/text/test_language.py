@@ -35,6 +35,8 @@ KOREAN = "아이들이 오늘 집 뒤의 정원에서 놀고 있습니다."
         ("国際連合安全保障理事会決議採択", "ja", None),  # no kana, but Japan's characters
         ("中国政府昨天宣布将继续扩大对外开放", "ja", "zh"),
         ("中国政府昨天宣布将继续扩大对外开放", "zh", None),
+        ("他們在這裡工作了三年，現在要回台灣", "ja", "zh"),
+        ("中國政府昨天宣布將繼續擴大對外開放", "ja", "zh"),
     ],
 )
 def test_the_language_of_a_sentence_that_is_not_in_its_own(text: str, language: str, found: str | None) -> None:

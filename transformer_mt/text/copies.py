@@ -17,7 +17,7 @@ PARTICLES = (
 _SIGNS = r"\s<>\"“”„«»`|()\[\]{}（）「」『』【】。、，！？"
 _ENDS = rf"{_SIGNS}\p{{sc=Hangul}}"
 _HANGUL_NAME = rf"(?<=[_/=-])\([^{_SIGNS}]*\)|"  # as in wiki/배_(과일)
-_HANGUL_NAME += rf"(?<=[/=_?&#+%-])(?!{PARTICLES}(?:[\s.,;:!?'’…\"”)\]}}>]|$))\p{{sc=Hangul}}++"
+_HANGUL_NAME += rf"(?<=[/=_?&#+%-])(?<!://[^/\\s]*/)(?!{PARTICLES}(?:[\s.,;:!?'’…\"”)\]}}>]|$))\p{{sc=Hangul}}++"
 _BRACKETS = [rf"\([^{_ENDS}]*\)", rf"\{{[^{_ENDS}]*\}}", rf"\[[^{_ENDS}]*\]"]
 # Of template engines (with spaces inside). The limit keeps the search linear.
 TEMPLATE = r"\{\{.{1,300}?\}\}|\{%.{1,300}?%\}|<%.{1,300}?%>"

@@ -19,6 +19,9 @@ ODDS = 10.0  # a language must be so many times more probable than the expected 
 WORDS, WIDE_LETTERS = 5, 12  # shorter sentences are not judged; wide letters are those of three bytes, as in Korean
 WIDE_WORDS = 4  # wide letters that an id does not have
 _CHINESE = {"zh", "yue", "wuu"}
+_NOT_JAPANESE = set(
+    "，這那哪們你她嗎呢吧很沒還跟給國學會來對擴繼應當發點為說與區體團圖實寫將樣樂氣經聲變讀鐵關縣醫藝廣"
+)
 _RELATED = (  # languages whose sentences are often the same; one stands for all of them
     {"no", "nb", "nn"},
     {"hr", "bs", "sr", "sh"},
@@ -56,7 +59,9 @@ def other_language(text: str, language: str) -> str | None:
 
 
 def _only_kanji(text: str) -> bool:
-    """Whether a Chinese sentence may be Japanese: simplified characters have no place in Japan's character set."""
+    """Whether a Chinese sentence may be Japanese: it has only characters that are written in Japan."""
+    if not _NOT_JAPANESE.isdisjoint(text):
+        return False
     try:
         return bool(text.encode("shift_jis"))
     except UnicodeEncodeError:

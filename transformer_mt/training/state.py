@@ -28,6 +28,7 @@ class TrainState:
     recent_*: sums since the last validation, for its line in the table
     window_*: sums since the last record of the loss in metrics.jsonl
     validated:      the step of the last validation
+    put_off:        the step of a validation that a signal has broken off, which follows when the run continues; or 0
     interrupted:    steps with a checkpoint only because of an interruption, or 0 for the parent; they do not count for
               `keep_last`
     recent:   steps of the newest other checkpoints; the settings say how many
@@ -58,6 +59,7 @@ class TrainState:
     window_tokens: int = 0
     window_seconds: float = 0.0
     validated: int = 0
+    put_off: int = 0
     plan_window: int = 0
     plan_batch: int = 0
     plan_windows: int = 1
@@ -77,7 +79,14 @@ class TrainState:
         names = {item.name for item in fields(cls)}
         added = {item.name: 0 for item in fields(cls) if item.name.startswith("window_")}
         place = {"plan_window": 0, "plan_batch": 0, "plan_windows": 0, "plan_batches": 0}
-        values = {"interrupted": [], "recent": [], **place, **added, **values}  # older versions did not write these
+        values = {
+            "interrupted": [],
+            "recent": [],
+            "put_off": 0,
+            **place,
+            **added,
+            **values,
+        }  # older versions did not write these
         if not names <= set(values):
             raise ValueError(f"keys are missing: {', '.join(sorted(names - set(values)))}")
         known: dict[str, Any] = {name: math.inf if values[name] is None else values[name] for name in names}

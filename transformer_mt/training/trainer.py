@@ -107,7 +107,8 @@ class Trainer:
                 self.state.start_from_parent()
                 self._validate()
             self.state.stopped = reason_to_stop(self.state, self.settings)
-            if (self.state.stopped or self._is_due()) and self.state.validated != self.state.step:  # interrupted before
+            is_put_off = self.state.put_off == self.state.step > 0
+            if (self.state.stopped or is_put_off) and self.state.validated != self.state.step:
                 self.learning_rate = self.schedule.rate(self._scheduled_step() - 1, self.state.plateau)
                 self.state.interrupted = [step for step in self.state.interrupted if step != self.state.step]
                 self._validate()
@@ -129,14 +130,16 @@ class Trainer:
 
     def _train_epoch(self, stop: StopSignal) -> None:
         """Train to the end of the epoch, or until training stops."""
-        state, epoch, checkpoint_every = self.state, self.state.epoch, self.settings.checkpoint_every
+        state, epoch = self.state, self.state.epoch
+        validate_every, checkpoint_every = self.settings.validate_every, self.settings.checkpoint_every
         updates = self.batches.updates(epoch)
         self.events.start_epoch(epoch, updates, state.update)
         while state.epoch == epoch and not state.stopped:
             self._update(stop, updates)
             if state.step % LOG_EVERY == 0:
                 self._log()
-            if self._is_due() or self.is_late or reason_to_stop(state, self.settings):
+            is_due = state.update == 0 if validate_every is None else state.step % validate_every == 0
+            if is_due or self.is_late or reason_to_stop(state, self.settings):
                 self._validate(stop)
                 stop.agree(self.world)  # a signal may have arrived during the validation
                 if state.update and not (state.stopped or stop.is_agreed):  # the epoch continues
@@ -147,11 +150,6 @@ class Trainer:
                 self._save_interrupted()
             if stop.is_agreed and not state.stopped:
                 self._exit_interrupted()
-
-    def _is_due(self) -> bool:
-        """Whether there is a validation after the last update."""
-        every = self.settings.validate_every
-        return self.state.update == 0 if every is None else self.state.step % every == 0
 
     def _update(self, stop: StopSignal, updates: int) -> None:
         """One optimizer step on the batches of all processes. updates: optimizer steps in this epoch."""
@@ -270,7 +268,8 @@ class Trainer:
         try:
             with averaged(self.model, self.optimizer.average), stop.at_once() if stop else nullcontext():
                 result = self.validation.evaluate(self.model)
-        except Interrupted:  # the validation follows when the run continues
+        except Interrupted:
+            state.put_off = state.step
             self._save_interrupted()
             return
         if not math.isfinite(result.loss):

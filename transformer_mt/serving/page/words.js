@@ -19,12 +19,14 @@ export function* pieces(text) {
 /** The lines of an answer with the number of their first words on both sides, and what stands before and after each. */
 export function placed(answer, earlier = []) {
   const lines = [];
-  const chosen = new Map(earlier.filter((line) => line.chosen).map((line) => [line.source, line.hypotheses[line.chosen].text]));
+  const chosen = new Map(); // of each source, the texts that are shown now, line by line
+  for (const line of earlier) chosen.set(line.source, [...(chosen.get(line.source) ?? []), line.hypotheses?.[line.chosen]?.text]);
   let [source, end] = [0, 0];
   for (const line of answer.lines) {
     const at = answer.text.indexOf(line.text, end);
     const start = at < 0 ? end : at;
-    const same = (line.hypotheses ?? []).findIndex((one) => one.text === chosen.get(line.source));
+    const before = chosen.get(line.source)?.shift();
+    const same = (line.hypotheses ?? []).findIndex((one) => one.text === before);
     lines.push({ ...line, before: answer.text.slice(end, start), sourceWord: source, chosen: Math.max(same, 0) });
     end = start + line.text.length;
     source += words(line.source).length;

@@ -33,19 +33,24 @@ DEEPEST = 100  # levels of markup in a block: only broken pages have more, and a
 LINE_END = regex.compile(r"\r\n|\r|\n")
 _LETTER = regex.compile(r"\p{L}")
 _BREAK = regex.compile(rf"(?<=[{SPACELESS}、。，！？：；」』）])[ \t]*(?:\r\n|\r|\n)\s*(?=[{SPACELESS}、。，「『（])")
+_PLAIN = frozenset("b i em strong span u font big small".split())  # tags that only change how a text looks  # noqa: SIM905
 _PUNCTUATION = regex.compile(r"[\s.,;:!?…。、，！？：；\"'“”„‘’«»「」『』()（）]*")  # of a sentence
-_RAISED = regex.compile(r"\d$|(?<!\p{L})\p{Latin}{1,2}$")  # before a power or a square, as in m²
-_NOTE = regex.compile(r"\[\d{1,4}\]")  # a reference to a footnote, in a link
+_NOTE = regex.compile(r"[\[(]?(?:\d{1,3}|[*†‡§]{1,3})[\])]?")  # a reference to a footnote
+_NOTED = regex.compile(r"(?:\p{L}{3}|[\p{Hangul}\p{Han}]|[.,;:!?…。！？\"”’»])$")  # other signs after a word: km²
+_TOUCHED = regex.compile(r"[^\s(\[]$")
+_GOES_ON = regex.compile(r"[\p{L}\p{N}(\-]")
 _SYMBOL = "•·◦▪▫■□●○◆◇▶►➤→※✓✔☑★☆①-⑳❶-❿➀-➓㉠-㉻"  # before an item of a list
-_NUMBER = r"[\[(]?\d{1,3}(?:\.\d{1,3})*[\])]?[.):]|[\[(]\d{1,3}[\])]"
-_NUMBER_OF_ITEM = regex.compile(rf"\s*(?:{_NUMBER}|[{_SYMBOL}])\s*")
-_SYLLABLE = "[가나다라마바사아자차카타파하]"  # of Korean lists
-ITEM = (  # the sign or number of an item of a list
-    rf"[-*+–{_SYMBOL}]|\d{{1,3}}(?:\.\d{{1,3}})*[.)]|\d{{1,3}}-\d{{1,3}}\)|\(?[a-zA-Z]\)|[\[(]\d{{1,3}}[\])]"
-    rf"|\(?{_SYLLABLE}\)|{_SYLLABLE}\.|(?:I{{1,3}}|IV|VI{{1,3}}|IX|XI{{1,3}})[.)]"
+_NUMBER_OF_ITEM = regex.compile(
+    rf"\s*(?:[\[(]?\d{{1,3}}(?:\.\d{{1,3}})*[\])]?[.):]|[\[(]\d{{1,3}}[\])]|[{_SYMBOL}])\s*"
 )
-_FIRST = regex.compile(rf"\s*(?:{ITEM}|&(?:bull|middot|rarr|#8226|#x2022);)(?:\s|&nbsp;)+")
-_FIRST_SHOWN = regex.compile(rf"\s*(?:{ITEM})\s+")
+_SYLLABLE = "[가나다라마바사아자차카타파하]"  # of Korean lists
+_ITEM = (  # the sign of an item of a list; not `1.`, which may be a date or an ordinal number
+    rf"[{_SYMBOL}]|\d{{1,3}}(?:\.\d{{1,3}})+\.(?!\s*\d)|\d{{1,3}}(?:-\d{{1,3}})?\)|\(?[a-zA-Z]\)|[\[(]\d{{1,3}}[\])]"
+    rf"|\(?{_SYLLABLE}\)|{_SYLLABLE}\.|(?:II|III|IV|VI{{1,3}}|IX)\.|[IVX]{{1,4}}\)"
+)
+ITEM = rf"[-*+–]|\d{{1,3}}\.|{_ITEM}"  # in plain text
+_FIRST = regex.compile(rf"\s*(?:{_ITEM}|&(?:bull|middot|rarr|#8226|#x2022);)(?:(?:\s|&nbsp;)+|$)")
+_FIRST_SHOWN = regex.compile(rf"\s*(?:{_ITEM})(?:\s+|$)")
 
 
 class Piece(NamedTuple):
@@ -200,44 +205,48 @@ def _with_atoms(pieces: list[Piece], document: str) -> list[Piece]:
     """The pieces, with one piece for paired markup that encloses no words."""
     pairs = partners(pieces)
     found, index, before = list[Piece](), 0, ""
-    last = max((n for n, piece in enumerate(pieces) if piece.text.strip() and piece.kind == "text"), default=0)
     while index < len(pieces):
         piece, end = pieces[index], pairs.get(index, index)
         inside = pieces[index + 1 : end]
         if end > index and (
             piece.text in CODE or not any(one.kind == "text" and has_letters(one.text) for one in inside)
         ):
-            found += _atom(pieces[index : end + 1], document, before, end < last)
+            after = next((one.text for one in pieces[end + 1 :] if one.kind == "text"), "")
+            found += _atom(pieces[index : end + 1], document, before, after)
             index = end
         else:
             found.append(piece)
-        before = before.strip()[-1:] + {"text": found[-1].text, "code": "x"}.get(found[-1].kind, "")
+        before = before[-3:] + {"text": found[-1].text, "code": "xxx"}.get(found[-1].kind, "")
         index += 1
     return found
 
 
-def _atom(pieces: Sequence[Piece], document: str, before: str, goes_on: bool) -> list[Piece]:
+def _atom(pieces: Sequence[Piece], document: str, before: str, after: str) -> list[Piece]:
     """One piece for an element without words, and its text if that belongs to the sentence, such as a full stop.
 
-    before: the end of the text before it; goes_on: whether text follows
+    before: the end of the text before it; after: the text after it
     """
     first, *inside, last = pieces
     whole, text = Piece("mark", first.start, last.end), "".join(one.text for one in inside if one.kind == "text")
     if first.text in CODE or any(one.kind == "code" for one in inside):
         return [whole._replace(kind="code" if text.strip() or len(inside) else "mark")]
-    is_note = any(one.text == "sup" for one in pieces) and _RAISED.search(before) is None
-    is_note |= first.text == "a" and _NOTE.fullmatch(text) is not None
-    is_number = not before.strip() and _NUMBER_OF_ITEM.fullmatch(text) is not None
-    if not text or is_note or is_number or not (text.strip() or (before.strip() and goes_on)):
+    tags = {one.text for one in pieces if one.kind == "open"}
+    raised = "sup" in tags
+    is_note = (raised or "a" in tags) and _NOTE.fullmatch(text) is not None and _GOES_ON.match(after) is None
+    is_note = is_note and (_NOTED if raised else _TOUCHED).search(before) is not None
+    is_number = not before.strip() and _NUMBER_OF_ITEM.fullmatch(text)
+    if not text or is_note or is_number or not (text.strip() or (before.strip() and after.strip())):
         return [whole]
-    if document[first.start : first.start + 1] == "<" and _PUNCTUATION.fullmatch(text):
+    is_plain = not text.strip() or (tags <= _PLAIN and _PUNCTUATION.fullmatch(text))
+    if is_plain and document[first.start : first.start + 1] == "<":
         empty = "".join(document[one.start : one.end] for one in pieces if one.kind != "text")
         return [whole._replace(written=empty), Piece("text", last.end, last.end, text)]
     return [whole._replace(kind="code" if text.strip() else "mark")]
 
 
 def _trimmed(pieces: list[Piece], document: str) -> list[Piece]:
-    """Without white space, marks and enclosing markup at both ends. Empty if there is nothing to translate."""
+    """Without white space, marks, enclosing markup and the sign of an item at the ends; empty if no text is left."""
+    is_cut = False  # the sign of an item
     while pieces:
         first, last = pieces[0], pieces[-1]
         if _is_blank(first):
@@ -248,8 +257,12 @@ def _trimmed(pieces: list[Piece], document: str) -> list[Piece]:
             if last.written is not None:
                 break
             pieces = pieces[1:-1]
-        elif first.kind == "text" and (item := _FIRST.match(document, first.start, first.end)):
+        elif not is_cut and first.kind == "text" and (item := _FIRST.match(document, first.start, first.end)):
+            is_apart = item.end() < first.end or (len(pieces) > 1 and pieces[1].text[:1].isspace())
+            if not is_apart:
+                break
             pieces = [first._replace(start=item.end(), text=_FIRST_SHOWN.sub("", first.text, count=1)), *pieces[1:]]
+            is_cut = True
         else:
             break
     if not any(piece.kind == "text" and has_letters(piece.text) for piece in pieces):
