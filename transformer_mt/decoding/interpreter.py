@@ -29,7 +29,7 @@ from transformer_mt.decoding.line_reader import LineReader
 from transformer_mt.decoding.replacing import is_spaced, loses_words, with_terms
 from transformer_mt.decoding.request import Request, SearchResult
 from transformer_mt.decoding.term_reader import Piece
-from transformer_mt.decoding.terms import LineTerms, Term, spans_of_terms
+from transformer_mt.decoding.terms import LineTerms, Span, Term, spans_of_terms
 from transformer_mt.decoding.translation import Hypothesis as Hypothesis
 from transformer_mt.decoding.translation import Source, Target, without_search
 from transformer_mt.decoding.translation import Translation as Translation
@@ -133,7 +133,7 @@ class Interpreter(LineReader, ABC):
         if (chosen := self._chosen(to, source, zero_shot)) is not self:
             return chosen.translate(lines, prefixes, chunk_size, align, split=split, terms=terms)
         if chunk_size is None:
-            chunk_size = min(self.chunk, ALIGNED_CHUNK) if align else self.chunk
+            chunk_size = min(self.chunk, ALIGNED_CHUNK) if align or terms is not None else self.chunk
         chunk_size = checked_number(chunk_size, "chunk_size")
         one_line = isinstance(lines, str)
         n_lines = 1 if one_line else len(lines) if isinstance(lines, Sized) else None
@@ -181,19 +181,35 @@ class Interpreter(LineReader, ABC):
         copies = [[span for span in spans[n] if span.term.is_copy] for n in places]
         own = self._answer([self._read(pieces[n].line, "", some) for n, some in zip(places, copies, strict=True)], True)
         better = list(found)
-        for n, translation in zip(places, own, strict=True):
-            line, terms = pieces[n].line, [span for span in spans[n] if not span.term.is_copy]
-            keeps_case = self.target.segmenter.casing.kind == "lower" or line.lstrip()[:1].islower()
-            replaced = with_terms(translation, line, terms, keeps_case)
-            notes = tuple(note for note in found[n].notes if not note.startswith(_WITHOUT))
-            is_worse = notes != found[n].notes or not found[n].text
-            if replaced and (is_worse or loses_words(found[n].text, replaced[0].text, [one.term for one in terms])):
-                hypotheses = {one.text: one for one in (*replaced, *found[n].n_best)}
-                n_best = tuple(islice(hypotheses.values(), len(found[n].n_best)))
+        for n, translation, has_copies in zip(places, own, copies, strict=True):
+            terms = [span for span in spans[n] if not span.term.is_copy]
+            lacks = any(note.startswith(_WITHOUT) for note in found[n].notes)
+            if not lacks and not loses_words(found[n].text, translation.text, [span.term for span in terms]):
+                continue
+            hypotheses = [] if has_copies else self._replaced(pieces[n].line, terms, translation)
+            if hypotheses:
+                n_best = tuple({one.text: one for one in hypotheses}.values())[: len(found[n].n_best)]
                 if not align:
                     n_best = tuple(Hypothesis(one.text, one.tokens, one.score) for one in n_best)
-                better[n] = replace(found[n], n_best=n_best, notes=notes)
+                better[n] = replace(translation, n_best=n_best)
+            elif not lacks:
+                better[n] = replace(found[n], notes=(*found[n].notes, "words beside the terms may be missing"))
         return better
+
+    def _replaced(self, line: str, terms: Sequence[Span], own: Translation) -> list[Hypothesis]:
+        """The hypotheses of a translation without terms and copies, with the terms where they have a clear place."""
+        keeps_case = self.target.segmenter.casing.kind == "lower" or line.lstrip()[:1].islower()
+        of_source = words_of_tokens(own.source_tokens, line, self.source.segmenter, self.config.data.cleaning)
+        found = []
+        for one in own.n_best:
+            links = [set[int]() for _ in one.text.split()]
+            of_target = words_of_tokens(one.tokens, one.text, self.target.segmenter)
+            for word, place in zip(of_target, one.alignment or (), strict=False):
+                source = of_source[place] if place < len(of_source) else None
+                if word is not None and word < len(links) and source is not None:
+                    links[word].add(source)
+            found.append(with_terms(one, links, line, terms, keeps_case))
+        return [one for one in found if one is not None]
 
     def _join(self, parts: Sequence[Piece], translated: Sequence[Translation]) -> Translation:
         texts = [part.line for part in parts]

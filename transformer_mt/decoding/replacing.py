@@ -5,19 +5,21 @@ A model that has never written a term is in a state after it that it never saw i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import regex
 
 from transformer_mt.decoding.forced import links_across
 from transformer_mt.decoding.terms import Span, Term
-from transformer_mt.decoding.translation import Hypothesis, Translation
+from transformer_mt.decoding.translation import Hypothesis
 from transformer_mt.text.script import SPACELESS
 
 KEPT = 0.6  # of the words that a translation without terms has beside them, at least this share must be there
+_SHORT = 3  # letters of articles and prepositions, which are kept beside a longer word
 _AROUND = regex.compile(r"([^\p{L}\p{M}\p{N}]*+).*?((?:['’]s)?[^\p{L}\p{M}\p{N}]*)", regex.DOTALL)  # a word
 _JOINED = regex.compile(rf"[\p{{Hangul}}{SPACELESS}]")  # words that have particles, or no spaces around them
+Links = Sequence[Collection[int]]  # for each word of a translation, the words of the line that its tokens are linked to
 
 
 def is_spaced(text: str) -> bool:
@@ -25,37 +27,31 @@ def is_spaced(text: str) -> bool:
     return _JOINED.search(text) is None
 
 
-def with_terms(own: Translation, line: str, spans: Sequence[Span], keeps_case: bool) -> list[Hypothesis]:
-    """The hypotheses of a translation without terms, with the terms in place of the words that are aligned to theirs.
+def loses_words(text: str, own: str, terms: Sequence[Term]) -> bool:
+    """Whether a translation with terms has fewer words beside them than the model's own one, which is without them."""
+    beside = len(text.split()) - sum(len(term.target.split()) for term in terms)
+    return beside < KEPT * (len(own.split()) - len(terms))
 
-    Those without a place for each term are left out. Word alignments are needed.
+
+def with_terms(
+    own: Hypothesis, links: Links, line: str, spans: Sequence[Span], keeps_case: bool = False
+) -> Hypothesis | None:
+    """A translation with the terms in place of the words that are linked to theirs; None if one has no clear place.
 
     spans:      of the terms
     keeps_case: whether a term at the beginning stays in lower case
     """
-    found = [_replaced(one, line, spans, keeps_case) for one in own.n_best]
-    return [one for one in found if one is not None]
-
-
-def loses_words(text: str, replaced: str, terms: Sequence[Term]) -> bool:
-    """Whether a translation that was searched with terms has fewer words beside them than one with replaced words."""
-    n_terms = sum(len(term.target.split()) for term in terms)
-    beside, wanted = (max(0, len(one.split()) - n_terms) for one in (text, replaced))
-    return beside < KEPT * wanted
-
-
-def _replaced(own: Hypothesis, line: str, spans: Sequence[Span], keeps_case: bool) -> Hypothesis | None:
-    words, links = own.text.split(), dict(own.word_alignment or ())
+    words = own.text.split()
     places = dict[int, Span]()  # of words that are replaced
-    if not is_spaced(own.text):
-        return None
     for span in spans:
         first = len(line[: span.start].split()) - (span.start > 0 and not line[span.start - 1].isspace())
-        of_term = range(first, first + len(span.term.source.split()))
-        aligned = sorted(links[word] for word in of_term if links.get(word, len(words)) < len(words))
-        if not aligned or aligned[-1] - aligned[0] >= len(aligned) or not places.keys().isdisjoint(aligned):
+        of_term = set(range(first, first + len(span.term.source.split())))
+        linked = [number for number, some in enumerate(links) if not of_term.isdisjoint(some)]
+        linked = [number for number in linked if len(words[number]) > _SHORT] or linked
+        is_clear = linked and linked[-1] - linked[0] < len(linked) <= len(of_term) + 1
+        if not is_clear or not places.keys().isdisjoint(linked):
             return None
-        places |= dict.fromkeys(aligned, span)
+        places |= dict.fromkeys(linked, span)
     parts = list[tuple[str, str]]()  # of the model, and as they are written
     for number, word in enumerate(words):
         space, replacing = " " if number else "", places.get(number)
