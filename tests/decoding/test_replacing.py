@@ -44,6 +44,7 @@ def replaced(line: str, text: str, links: Links, terms: dict[str, str], keeps_ca
         # no place, or not a clear one
         ("Der Hund", "The dog", [(0, 0)], {"Hund": "hound"}, None),
         ("Ein Haus da", "some houses near house", [(1, 1), (1, 3)], {"Haus": "hut"}, None),
+        ("Hund im Park", "There is a dog", [(0, 0), (0, 3)], {"Hund": "hound"}, None),
         ("Ein Haus", "house after house after", [(1, 0), (1, 1), (1, 2)], {"Haus": "hut"}, None),
         ("Ein Hund, Katze", "A dog", [(1, 1), (2, 1)], {"Hund": "hound", "Katze": "kitten"}, None),
     ],

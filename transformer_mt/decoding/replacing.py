@@ -47,9 +47,9 @@ def with_terms(
         first = len(line[: span.start].split()) - (span.start > 0 and not line[span.start - 1].isspace())
         of_term = set(range(first, first + len(span.term.source.split())))
         linked = [number for number, some in enumerate(links) if not of_term.isdisjoint(some)]
+        is_clear = linked and linked[-1] - linked[0] < len(linked)  # side by side
         linked = [number for number in linked if len(words[number]) > _SHORT] or linked
-        is_clear = linked and linked[-1] - linked[0] < len(linked) <= len(of_term) + 1
-        if not is_clear or not places.keys().isdisjoint(linked):
+        if not is_clear or len(linked) > len(of_term) + 1 or not places.keys().isdisjoint(linked):
             return None
         places |= dict.fromkeys(linked, span)
     parts = list[tuple[str, str]]()  # of the model, and as they are written
