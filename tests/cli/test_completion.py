@@ -149,7 +149,7 @@ def test_messages_name_the_program_as_it_was_called(place: Path, name: str) -> N
     failed = run(place, *start, "translate", "--model", "runs/going", "x")
     assert failed.returncode == 2
     written = run(place, *start, "init", "files", "-o", "my files.yaml")
-    assert written.stderr == f"Wrote my files.yaml. Edit it, then:  {name} train --config 'my files.yaml'\n"
+    assert written.stderr == f"Wrote my files.yaml. Check it, then:  {name} train --config 'my files.yaml'\n"
 
 
 def test_a_remedy_names_the_program_as_it_was_called(place: Path) -> None:

@@ -99,7 +99,7 @@ def _write(file: Path, schema: bool, text_of: Callable[[], str]) -> None:
         configs.write_schema(file.parent / configs.SCHEMA)
         text = configs.header(Path(configs.SCHEMA)) + text
     configs.write_config(file, text)
-    print(f"Wrote {file}. Edit it, then:  {program_name()} train --config {quoted(file)}", file=sys.stderr)
+    print(f"Wrote {file}. Check it, then:  {program_name()} train --config {quoted(file)}", file=sys.stderr)
 
 
 def _shipped(name: str, output: Path) -> str:

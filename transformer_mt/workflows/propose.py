@@ -239,7 +239,8 @@ class _Choice:
             "seed": "change it for a second run with other random numbers",
             "data.source": f"{name_of(source)}. For the other direction, swap source and target, here and below",
             "data.target": name_of(target),
-            "data.corpus.split": "pairs to choose the best model with, and to score it with; 5 % each, at most 1,000",
+            "data.corpus.split": "pairs to choose the best model with, and to score it with; 5 % each, "
+            "but 100 if that is at most a tenth, and at most 1,000",
             "data.max_length": "longer training sentences, in pieces, are dropped",
             "tokenizer.vocab_size": vocabulary,
             "tokenizer.shared": f"{letters} have the same letters",
