@@ -68,10 +68,12 @@ def test_what_it_refuses(tiny_model: Path, files: tuple[Path, Path], tmp_path: P
         (["--target", target, "-o", str(two), "--alignment", str(two)], "this file is given twice"),
         (["--target", target, "--alignment", str(tmp_path / "no" / "links")], "no such folder"),
         (["--target", target, "--alignment", "-"], "-: two results would both go to stdout"),
-        (["--source", "-", "--target", "-"], "both files are stdin"),
+        (["--source", "-", "--target", target], "--source is given 2 times"),
     ):
         assert main([*common, *options]) == 2
         assert message in capsys.readouterr().err
+    assert main([*common[:-1], "-", "--target", "-"]) == 2
+    assert "both files are stdin" in capsys.readouterr().err
 
 
 @pytest.fixture

@@ -39,15 +39,18 @@ def require_one_process(command: str) -> None:
         )
 
 
-def only_once(options: Sequence[Any]) -> None:
-    """Raises TmtError if an option that takes one value is given twice: the first value would be lost in silence.
+_FILES = frozenset(("--config", "--input", "--output", "--document", "--glossary", "--source", "--target"))
 
-    options: those of a command line, in its order, with `multiple`, `is_flag` and their names in `opts`
+
+def only_once(options: Sequence[Any]) -> None:
+    """Raises TmtError if an option for one file is given twice: the first file would be left out in silence.
+
+    Of other options, the last one counts, so that a script can add its own to those of its user.
+    options: those of a command line, in its order, with `multiple` and their names in `opts`
     """
     for one in options:
-        times = options.count(one)
-        if times > 1 and not (getattr(one, "multiple", True) or one.is_flag):
-            name = max(one.opts, key=len)
+        name, times = max(one.opts, key=len), options.count(one)
+        if times > 1 and name in _FILES and not one.multiple:
             raise TmtError(f"{name} is given {times} times", remedy=f"Give {name} once: it takes one value.")
 
 
