@@ -522,6 +522,18 @@ def test_what_is_kept_and_what_is_translated(form: str, text: str, result: str |
     assert translate_document(text, Fake(louder, terms=True), form).text == result
 
 
+def test_a_number_in_tags_after_several_spaces_is_read_as_a_word() -> None:
+    """It is the number of an item only at the beginning of a block."""
+    read = list[list[str]]()
+
+    def engine(words: list[str]) -> tuple[list[str], list[tuple[int, int]]]:
+        read.append(words)
+        return louder(words)
+
+    translate_document("<p>Haus    <!-- x --> <b>5.</b> Katze", Fake(engine, terms=True), "html")
+    assert [len(words) for words in read] == [3]
+
+
 def test_code_of_templates_stays_outside_of_links_and_in_order() -> None:
     """Without alignments, too. A template with the end of a condition before its beginning does not work."""
     page = '<p>{{ a.b }} <a href="x">Hund</a> läuft {% if x %} gut {% endif %} im <b>Park</b></p>'
@@ -573,7 +585,15 @@ def test_a_long_paragraph_takes_linear_time(form: str, sentence: str) -> None:
     assert time.process_time() - start < 4.0  # 23 s if every element looks at every word
 
 
-@pytest.mark.parametrize("page", ['<li translate="no">' + "<b>x" * 20_000, "<p>im" + "<img src=x>" * 20_000 + " im"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        '<li translate="no">' + "<b>x" * 20_000,
+        "<p>im" + "<img src=x>" * 20_000 + " im",
+        "<p>im" + "<b></b>" * 20_000 + " im",
+        "<p>" + "im<i>.</i> " * 20_000,
+    ],
+)
 def test_broken_pages_take_linear_time(page: str) -> None:
     start = time.process_time()
     translate_document(page, Fake(louder, terms=True), "html")

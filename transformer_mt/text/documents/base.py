@@ -204,6 +204,10 @@ def partners(pieces: Sequence[Piece]) -> dict[int, int]:
 def _with_atoms(pieces: list[Piece], document: str) -> list[Piece]:
     """The pieces, with one piece for paired markup that encloses no words."""
     pairs = partners(pieces)
+    following = [""]  # by piece: the next text, from it on
+    for piece in reversed(pieces):
+        following.append(piece.text if piece.kind == "text" else following[-1])
+    following.reverse()
     found, index, before = list[Piece](), 0, ""
     while index < len(pieces):
         piece, end = pieces[index], pairs.get(index, index)
@@ -211,12 +215,12 @@ def _with_atoms(pieces: list[Piece], document: str) -> list[Piece]:
         if end > index and (
             piece.text in CODE or not any(one.kind == "text" and has_letters(one.text) for one in inside)
         ):
-            after = next((one.text for one in pieces[end + 1 :] if one.kind == "text"), "")
-            found += _atom(pieces[index : end + 1], document, before, after)
+            found += _atom(pieces[index : end + 1], document, before, following[end + 1])
             index = end
         else:
             found.append(piece)
-        before = before[-3:] + {"text": found[-1].text, "code": "xxx"}.get(found[-1].kind, "")
+        before = before.rstrip()[-3:] + " " * before[-1:].isspace()  # all that `_atom` looks at
+        before += {"text": found[-1].text, "code": "xxx"}.get(found[-1].kind, "")
         index += 1
     return found
 
