@@ -129,9 +129,21 @@ def test_precision():
     assert not Machine(CPU, torch.bfloat16).needs_scaling
 
 
-@pytest.mark.parametrize(("instructions", "dtype"), [("avx512_bf16", torch.bfloat16), ("avx2", torch.float32)])
-def test_fast_is_bfloat16_if_the_processor_has_it(monkeypatch, instructions: str, dtype: torch.dtype):
-    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {instructions: True, "amx_bf16": False}, raising=False)
+@pytest.mark.parametrize(
+    ("processor", "instructions", "dtype"),
+    [
+        ("AMD EPYC", {"avx512_bf16"}, torch.bfloat16),
+        ("AMD EPYC", {"avx512_bf16", "avx512_fp16"}, torch.bfloat16),
+        ("Intel Xeon", {"avx512_bf16"}, torch.bfloat16),
+        ("Intel Xeon", {"avx512_bf16", "avx512_fp16"}, torch.float32),  # at half the speed of float32
+        ("Intel Xeon", {"avx512_bf16", "avx512_fp16", "amx_bf16"}, torch.bfloat16),
+        ("ARM Neoverse V1", {"bf16"}, torch.bfloat16),
+        ("AMD EPYC", {"avx2"}, torch.float32),
+    ],
+)
+def test_fast_is_bfloat16_if_the_processor_is_faster_with_it(monkeypatch, processor, instructions, dtype):
+    known = {"cpu_name": processor, "amx_bf16": False, **dict.fromkeys(instructions, True)}
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: known, raising=False)
     assert set_up(RuntimeConfig(device="cpu", precision="fast")).dtype is dtype
     monkeypatch.delattr(torch.cpu, "get_capabilities")  # an older PyTorch
     assert set_up(RuntimeConfig(device="cpu", precision="fast")).dtype is torch.float32

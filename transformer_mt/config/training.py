@@ -183,7 +183,7 @@ class RuntimeConfig(Section):
     precision: Literal["auto", "fast", "float32", "bfloat16", "float16"] = Field(
         "auto",
         description="number format of matrix products; auto: bfloat16 on CUDA GPUs that support it, else float32; fast:"
-        " bfloat16 also on CPUs that support it",
+        " bfloat16 also on CPUs that are faster with it",
     )
     weights: Literal["float32", "bfloat16"] = Field(
         "float32",

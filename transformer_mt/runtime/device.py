@@ -150,13 +150,18 @@ def _dtype(precision: str, device: torch.device) -> torch.dtype:
 
 
 def multiplies_bfloat16(device: torch.device) -> bool:
-    """Whether the device has instructions for bfloat16; False if PyTorch cannot tell."""
+    """Whether the device multiplies in bfloat16 faster than in float32; False if PyTorch cannot tell."""
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     if device.type != "cpu":
         return False
     known: dict[str, object] = getattr(torch.cpu, "get_capabilities", dict)()
-    return any(known.get(name, False) for name in ("avx512_bf16", "amx_bf16", "bf16"))
+    if known.get("amx_bf16") or known.get("bf16"):
+        return True
+    # Intel's processors since Sapphire Rapids, which added avx512_fp16, need AMX for it: without, as in many virtual
+    # machines, bfloat16 is half as fast as float32.
+    needs_amx = known.get("avx512_fp16") and "intel" in str(known.get("cpu_name")).lower()
+    return bool(known.get("avx512_bf16") and not needs_amx)
 
 
 def seed_everything(seed: int) -> None:
