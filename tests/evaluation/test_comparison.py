@@ -1,4 +1,4 @@
-"""Paired bootstrap resampling gives the results of sacreBLEU's command line."""
+"""Bootstrap resampling, of one system and of two, gives the results of sacreBLEU's command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import pytest
 
 from transformer_mt.errors import TmtError
-from transformer_mt.evaluation.comparison import compare
+from transformer_mt.evaluation.comparison import FEWEST, MOST, compare, intervals
 
 pytestmark = pytest.mark.slow
 
@@ -31,6 +31,25 @@ def test_scores_intervals_and_p_values_are_those_of_its_command_line(systems, wr
     assert ours.p_value == pytest.approx(p_value, abs=1e-4)
     assert ours.signature in table
     assert ours.significant
+
+
+@pytest.mark.parametrize("metric", ["bleu", "chrf", "ter"])
+def test_the_interval_of_one_system_is_that_of_its_command_line(systems, write, sacrebleu, metric):
+    files = write("r", systems.references), "-i", write("good", systems.good)
+    theirs = sacrebleu(*files, "-m", metric, "--confidence", "-f", "json")
+    ours = intervals(systems.good, systems.references, metrics=(metric,))
+    assert ours == {metric: pytest.approx(theirs["confidence_var"], rel=1e-5)}
+
+
+def test_four_times_as_many_sentences_have_half_the_interval(systems):
+    """The error of a mean: 1 / sqrt(n)."""
+    one, four = (intervals(systems.good * n, systems.references * n, metrics=("bleu",))["bleu"] for n in (1, 4))
+    assert four == pytest.approx(one / 2, rel=0.15)
+
+
+@pytest.mark.parametrize("number", [FEWEST - 1, MOST + 1])
+def test_too_few_sentences_have_no_interval_and_too_many_need_none(number):
+    assert intervals(["a b c d"] * number, ["a b c d"] * number) == {}
 
 
 def test_equal_systems_have_a_p_value_of_1(systems):

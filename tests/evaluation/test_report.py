@@ -19,7 +19,7 @@ from transformer_mt.text.vocabulary import bleu_of_tokens
 
 KEYS = {"bleu", "chrf", "ter", "signature", "signatures", "sentences", "length_ratio", "bleu_table", "buckets", "best",
         "worst", "comparison", "loss", "perplexity", "lowercased_bleu", "literature_bleu", "test_set",
-        "search"}  # fmt: skip
+        "search", "intervals"}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +74,17 @@ def test_other_forms_of_bleu_have_a_label_and_are_never_first(report):
     assert "tok:none" in papers
 
 
+def test_the_part_of_chance_stands_beside_the_scores_unless_a_comparison_shows_it(systems, report):
+    alone = examine(System("t", systems.good, systems.references), ("bleu",))
+    line = as_text(alone).split("\n")[1]
+    assert line == f"on other sentences of this kind (95 %, bootstrap resampling): BLEU ± {alone.intervals['bleu']:.2f}"
+    assert as_json(alone)["intervals"] == alone.intervals
+    assert "on other sentences" not in as_text(report)
+    few = examine(System("t", systems.good[:29], systems.references[:29]), ("bleu",))
+    assert as_json(few)["intervals"] is None
+    assert "on other sentences" not in as_text(few)
+
+
 def test_words_of_the_model_fill_the_table_if_given():
     words = Words("the model's words", [["a", "b"]], [["a", "c"]])
     report = examine(System("t", ["xx"], ["yy"], words=words), ("bleu",), bleu_of_tokens)
@@ -117,6 +128,12 @@ class TestRecord:
         assert read_scores(file)["t"] == {"bleu": 11.0, "chrf": 30.0, "decoding": 1}
         store_scores(file, "t", {"decoding": 2}, {"bleu": 12.0, "chrf": None})
         assert read_scores(file)["t"] == {"bleu": 12.0, "decoding": 2}
+
+    def test_intervals_of_metrics_measured_apart_stand_together(self, tmp_path):
+        file = tmp_path / "scores.json"
+        store_scores(file, "t", {}, {"bleu": 10.0, "intervals": {"bleu": 1.0}})
+        store_scores(file, "t", {}, {"chrf": 30.0, "intervals": {"chrf": 0.5}})
+        assert read_scores(file)["t"]["intervals"] == {"bleu": 1.0, "chrf": 0.5}
 
     @pytest.mark.parametrize("damage", ["", "{", "{ }\n", "[]"])
     def test_an_empty_file_is_written_anew(self, tmp_path, damage):

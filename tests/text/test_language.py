@@ -8,7 +8,7 @@ import pkgutil
 import pytest
 import spacy.lang
 
-from transformer_mt.text.language import is_known, is_long, is_number, other_language
+from transformer_mt.text.language import is_known, is_long, is_number, language_of, other_language
 
 GERMAN = "Die Kinder spielen heute im Garten hinter dem Haus."
 ENGLISH = "The children are playing in the garden behind the house."
@@ -47,6 +47,11 @@ def test_related_languages_are_one() -> None:
     assert other_language("Barna leker i hagen bak huset i dag.", "nb") is None
     assert is_known("nb")
     assert not is_known("gsw")
+
+
+def test_numbers_do_not_hide_the_language_of_sentences() -> None:
+    """The identifier has a class for texts in no language."""
+    assert language_of(f"I ate {n} apples." for n in range(1, 300)) == "en"
 
 
 def test_examples_of_many_languages_are_recognised() -> None:

@@ -681,7 +681,8 @@ def test_what_was_skipped_in_a_large_file_is_noted_and_not_counted(
     monkeypatch.setattr("transformer_mt.workflows.proposal.discover.MOST_READ", 100)
     rows = [(*pair, "") if n % 30 else (*pair, "one", "too many") for n, pair in enumerate(PAIRS["de", "en"], 1)]
     propose_config(_table("a.tsv", rows))
-    assert "3 rows skipped, looking at the first 100 pairs; `tmt prepare` reads all" in capsys.readouterr().err
+    noted = "a.tsv:30: 3 rows skipped, this is the first, looking at the first 100 pairs; `tmt prepare` reads all"
+    assert noted in capsys.readouterr().err
     unit = '<tu><tuv xml:lang="de"><seg>{}</seg></tuv><tuv xml:lang="{}"><seg>{}</seg></tuv></tu>'.format
     units = "".join(unit(de, "en" if n % 2 else "en-US", en) for n, (de, en) in enumerate(PAIRS["de", "en"]))
     mixed = "".join(unit(de, "fr" if n % 3 else "en", en) for n, (de, en) in enumerate(PAIRS["de", "en"] * 3))

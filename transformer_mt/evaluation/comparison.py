@@ -1,8 +1,8 @@
-"""Is one system really better than another? Paired bootstrap resampling (Koehn 2004) with sacreBLEU."""
+"""How much of a score is chance? Bootstrap resampling (Koehn 2004) with sacreBLEU, of one system and of two."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from transformer_mt.evaluation.scores import check_parallel
 SAMPLES = 1000
 SIGNIFICANT = 0.05
 FEWEST = 30  # sentences: samples of fewer are too much alike to show chance
+MOST = 2_000  # sentences for the interval of a single score, for its memory; it is narrow then
 
 
 @dataclass(frozen=True)
@@ -59,23 +60,47 @@ def compare(
     sacreBLEU's seed is fixed, so the same lines give the same p-values.
     Raises TmtError if the numbers of lines differ or there are no lines.
     """
-    from sacrebleu.significance import PairedTest
-
     check_parallel(baseline, "the baseline", references, "the reference")
     check_parallel(system, "the hypothesis", references, "the reference")
+    signatures, results = _resampled({"baseline": baseline, "system": system}, references, language, metrics, samples)
+    return {
+        metric: _comparison(name, results[name], str(signatures[name]), len(references))
+        for metric, name in zip(metrics, results, strict=True)
+    }
+
+
+def intervals(
+    system: Sequence[str], references: Sequence[str], language: str = "", metrics: Sequence[str] = METRICS
+) -> dict[str, float]:
+    """Half the width of the 95 % confidence interval of each score: other sentences of this kind would score so.
+
+    Empty with fewer than FEWEST or more than MOST sentences.
+    """
+    if not FEWEST <= len(references) <= MOST:
+        return {}
+    _, results = _resampled({"system": system}, references, language, metrics, SAMPLES)
+    return {metric: float(one.ci) for metric, (one,) in zip(metrics, results.values(), strict=True)}
+
+
+def _resampled(
+    systems: Mapping[str, Sequence[str]],
+    references: Sequence[str],
+    language: str,
+    metrics: Sequence[str],
+    samples: int,
+) -> tuple[Mapping[str, Any], dict[str, Sequence[Any]]]:
+    """Signatures and results of each system, by sacreBLEU's name of the metric, in the order of `metrics`."""
+    from sacrebleu.significance import PairedTest
+
     test = PairedTest(
-        [("baseline", list(baseline)), ("system", list(system))],
+        [(name, list(lines)) for name, lines in systems.items()],
         {name: make_metric(name, language) for name in metrics},
         [list(references)],
         test_type="bs",
         n_samples=samples,
     )
     signatures, results = test()
-    names = [name for name in results if name != "System"]  # sacreBLEU's names, in the order of `metrics`
-    return {
-        metric: _comparison(name, results[name], str(signatures[name]), len(references))
-        for metric, name in zip(metrics, names, strict=True)
-    }
+    return signatures, {name: some for name, some in results.items() if name != "System"}
 
 
 def _comparison(name: str, results: Sequence[Any], signature: str, sentences: int) -> Comparison:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transformer_mt.evaluation.comparison import compare
+from transformer_mt.evaluation.comparison import compare, intervals
 from transformer_mt.evaluation.metrics import METRICS, bleu_tokenizer, bleu_tokens
 from transformer_mt.evaluation.report import Report
 from transformer_mt.evaluation.scores import BleuOfTokens, Tokens, bleu_table, literature_bleu, score
@@ -77,5 +77,6 @@ def examine(system: System, metrics: Sequence[str] = METRICS, bleu_of_tokens: Bl
         buckets=by_length(hypotheses, references, language),
         best=best,
         worst=worst,
+        intervals=intervals(hypotheses, references, language, metrics),
         comparison=compare(system.baseline, hypotheses, references, language, metrics) if system.baseline else {},
     )

@@ -26,8 +26,8 @@ def store_scores(file: Path, test_set: str, settings: dict[str, Any], measured: 
         before = scores.get(test_set)
         if isinstance(before, dict) and all(before.get(key) == value for key, value in settings.items()):
             new = {**before, **new}
-            if "signatures" in new:
-                new["signatures"] = {**(before.get("signatures") or {}), **new["signatures"]}
+            for key in {"signatures", "intervals"} & new.keys():  # of the metrics measured earlier, too
+                new[key] = {**(before.get(key) or {}), **new[key]}
         scores[test_set] = new
         replace_text(file, json.dumps(scores, ensure_ascii=False, indent=1) + "\n")
     return damaged

@@ -22,6 +22,7 @@ class Report:
 
     name:        of the test set
     scores:      by metric, on natural text
+    intervals:   by metric, half the width of the 95 % confidence interval; empty for too few or too many sentences
     lowercased:  BLEU that ignores case
     literature:  BLEU on lower-cased Moses tokens, as in papers
     loss:        of the model on the references, in nats per token
@@ -40,6 +41,7 @@ class Report:
     buckets: Sequence[Bucket] = ()
     best: Sequence[Example] = ()
     worst: Sequence[Example] = ()
+    intervals: dict[str, float] = field(default_factory=dict)
     comparison: dict[str, Comparison] = field(default_factory=dict)
     search: str = ""
 
@@ -55,6 +57,7 @@ def as_json(report: Report) -> dict[str, Any]:
     lowercased, literature = report.lowercased, report.literature
     return {
         **{name: report.scores[name].value if name in report.scores else None for name in METRICS},
+        "intervals": report.intervals or None,
         "signature": bleu.signature if bleu else next((one.signature for one in report.scores.values()), None),
         "signatures": {name: one.signature for name, one in report.scores.items()},
         "test_set": report.name,
@@ -91,7 +94,7 @@ def as_text(report: Report) -> str:
         perplexity = "above 1e304" if report.perplexity is None else f"{report.perplexity:,.3f}"
         facts.append(f"references: loss {report.loss:.3f}, perplexity {perplexity} a token")
     parts = [
-        "\n".join(scores),
+        "\n".join([*scores, *([interval] if (interval := chance(report)) and not report.comparison else [])]),
         " · ".join(facts),
         _table(report.table) if report.table else "",
         _comparison(report.comparison) if report.comparison else "",
@@ -100,6 +103,12 @@ def as_text(report: Report) -> str:
         _examples("worst", report.worst, report.name) if report.worst else "",
     ]
     return "\n\n".join(part for part in parts if part)
+
+
+def chance(report: Report) -> str:
+    """How much of the scores is chance, in a line; empty if that is not known."""
+    found = ", ".join(f"{report.scores[name].name} ± {width:.2f}" for name, width in report.intervals.items())
+    return f"on other sentences of this kind (95 %, bootstrap resampling): {found}" if found else ""
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -121,7 +121,7 @@ def probabilities(text: str, languages: Iterable[str]) -> dict[str, float]:
 
 def language_of(sentences: Iterable[str]) -> str | None:
     """The most probable language of several sentences together, or None if they have no letters."""
-    text = " ".join(sentences)
+    text = re.sub(r"\d+", "", " ".join(sentences))  # many numbers are taken for a text in no language
     if not any(map(str.isalpha, text)):
         return None
     identifier, labels = _identifier()

@@ -254,7 +254,7 @@ class _Choice:
             "training.schedule": "the learning rate rises, and then falls to 0 in the last epoch",
             "training.warmup_steps": f"of about {updates * sizes.epochs:,} updates",
             "training.max_epochs": time,
-            "runtime": "16-bit products (bfloat16) if the processor supports them",
+            "runtime": "16-bit products (bfloat16) if the processor is faster with them",
         }
 
     def _reasons(self) -> dict[str, str]:

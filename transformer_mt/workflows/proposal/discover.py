@@ -202,8 +202,9 @@ def _count(entry: dict[str, Any], source: str, target: str, seen: set[int]) -> C
     if empty:
         note(f"{', '.join(map(str, corpus.sources()))}: {number_of(empty, 'pair')} with an empty side left out{more}")
     for rows in corpus.skipped():
-        skipped = f"{number_of(rows.rows, rows.what)} skipped{more}: {rows.reason}. {rows.remedy}"
-        note(f"{rows.place}: {skipped}".rstrip())
+        which = ", this is the first" if rows.first and rows.rows > 1 else ""
+        skipped = f"{number_of(rows.rows, rows.what)} skipped{which}{more}: {rows.reason}. {rows.remedy}"
+        note(f"{next(iter(rows.first), rows.place)}: {skipped}".rstrip())
     return counted
 
 
