@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transformer_mt.config.training import TrainingConfig
-from transformer_mt.training.schedules.base import make_schedule, schedule_notes
+from transformer_mt.training.schedules.base import length_notes, make_schedule, schedule_notes
 from transformer_mt.training.schedules.constant import constant
 from transformer_mt.training.schedules.cosine import cosine
 from transformer_mt.training.schedules.inverse_sqrt import inverse_sqrt
@@ -128,6 +128,18 @@ def test_a_schedule_that_does_not_fit_the_training_is_noted():
     assert "ends with update 70," in note
     unknown = TrainingConfig(schedule="plateau", max_minutes=3)
     assert schedule_notes(unknown, 100) == [], "its last update is unknown"
+
+
+def test_a_training_of_few_updates_is_noted_unless_it_begins_with_a_model():
+    config = TrainingConfig(max_epochs=10)
+    (note,) = length_notes(config, 49)
+    assert note.startswith("the training has 490 updates in all")
+    assert "training.max_epochs" in note
+    assert length_notes(config, 50) == []
+    assert length_notes(config.model_copy(update={"start_from": "runs/parent"}), 49) == []
+    (note,) = length_notes(TrainingConfig(max_epochs=10, max_steps=20), 1_000)
+    assert note.startswith("the training has 20 updates in all")
+    assert length_notes(TrainingConfig(max_minutes=3), 1) == [], "their number is unknown"
 
 
 def test_a_schedule_that_does_not_come_to_its_end_is_noted():

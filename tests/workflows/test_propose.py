@@ -28,7 +28,7 @@ from transformer_mt.errors import TmtError
 from transformer_mt.phrasebook import generate
 from transformer_mt.runtime.device import Machine
 from transformer_mt.workflows.proposal import timing
-from transformer_mt.workflows.proposal.sizes import held_out, sizes_for, warmup_for
+from transformer_mt.workflows.proposal.sizes import epochs_for, held_out, sizes_for, warmup_for
 from transformer_mt.workflows.proposal.timing import seconds_an_update
 from transformer_mt.workflows.propose import Proposal, propose_config
 
@@ -714,6 +714,19 @@ def test_minutes_decide_the_epochs() -> None:
     assert long.config.training.max_epochs is not None
     assert long.config.training.max_epochs > 5 * short.config.training.max_epochs
     assert short.minutes <= 1
+
+
+@pytest.mark.parametrize(("updates", "epochs"), [(5, 160), (25, 120), (75, 40), (90, 40)])
+def test_few_pairs_get_enough_updates(updates: int, epochs: int) -> None:
+    """40 epochs of 500 pairs are too few: docs/log.md."""
+    assert epochs_for(sizes_for(500), updates) == epochs
+
+
+def test_the_epochs_that_are_proposed_are_those_of_the_updates() -> None:
+    proposal = propose_config(_table("a.tsv", PAIRS["de", "en"]))
+    (updates,) = re.findall(r"batch_tokens: \d+ +# about (\d+) updates in an epoch", proposal.text)
+    assert proposal.config.training.max_epochs == epochs_for(sizes_for(300), int(updates)) > 40
+    assert proposal.config.training.validate_every == 50, "an epoch has few updates"
 
 
 def test_on_a_gpu_sentences_are_packed(monkeypatch: pytest.MonkeyPatch) -> None:

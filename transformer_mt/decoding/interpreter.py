@@ -26,7 +26,7 @@ from transformer_mt.decoding.given import checked, for_each_line, prefix_for_eac
 from transformer_mt.decoding.glossary import Glossary
 from transformer_mt.decoding.joining import join
 from transformer_mt.decoding.line_reader import LineReader
-from transformer_mt.decoding.replacing import is_spaced, loses_words, with_terms
+from transformer_mt.decoding.replacing import is_spaced, loses_words, with_copies, with_terms, words_linked
 from transformer_mt.decoding.request import Request, SearchResult
 from transformer_mt.decoding.term_reader import Piece
 from transformer_mt.decoding.terms import LineTerms, Span, Term, spans_of_terms
@@ -162,10 +162,23 @@ class Interpreter(LineReader, ABC):
         """The translations of the pieces of each line."""
         read = [[(piece, self._read(*piece)) for piece in some] for some in parted]
         searched = [one for some in read for one in some if one[1].tokens]
-        found = self._answer([source for _, source in searched], align)
+        found = self._free_or_bound(searched, align)
         answers = iter(self._with_own_words([piece for piece, _ in searched], found, align))
         for some in read:
             yield [next(answers) if source.tokens else without_search(source) for _, source in some]
+
+    def _free_or_bound(self, searched: Sequence[tuple[Piece, Source]], align: bool) -> list[Translation]:
+        """As `_answer`; but a line whose terms are all copies is first translated without them: it may have them."""
+        terms = [[] if piece.prefix.strip() else spans_of_terms(piece.line, piece.terms) for piece, _ in searched]
+        copies = [[span.term.target for span in some if span.term.is_copy] for some in terms]
+        only = (n for n, some in enumerate(terms) if some and len(some) == len(copies[n]))
+        free = {n: one for n in only if UNK not in (one := self._read(searched[n][0].line, "")).ids}
+        found = self._answer([free.get(n, source) for n, (_, source) in enumerate(searched)], align)
+        own = {n: with_copies(found[n], copies[n]) for n in free}
+        again = [n for n, one in own.items() if one is None]
+        answers = self._answer([searched[n][1] for n in again], align) if again else []
+        bound = dict(zip(again, answers, strict=True))
+        return [bound.get(n) or own.get(n) or one for n, one in enumerate(found)]
 
     def _with_own_words(self, pieces: Sequence[Piece], found: Sequence[Translation], align: bool) -> list[Translation]:
         """The translations; where one has lost words or a term, the model's own one with the terms in their places."""
@@ -200,15 +213,8 @@ class Interpreter(LineReader, ABC):
         """The hypotheses of a translation without terms and copies, with the terms where they have a clear place."""
         keeps_case = self.target.segmenter.casing.kind == "lower" or line.lstrip()[:1].islower()
         of_source = words_of_tokens(own.source_tokens, line, self.source.segmenter, self.config.data.cleaning)
-        found = []
-        for one in own.n_best:
-            links = [set[int]() for _ in one.text.split()]
-            of_target = words_of_tokens(one.tokens, one.text, self.target.segmenter)
-            for word, place in zip(of_target, one.alignment or (), strict=False):
-                source = of_source[place] if place < len(of_source) else None
-                if word is not None and word < len(links) and source is not None:
-                    links[word].add(source)
-            found.append(with_terms(one, links, line, terms, keeps_case))
+        linked = ((one, words_linked(one, of_source, self.target.segmenter)) for one in own.n_best)
+        found = (with_terms(one, links, line, terms, keeps_case) for one, links in linked)
         return [one for one in found if one is not None]
 
     def _join(self, parts: Sequence[Piece], translated: Sequence[Translation]) -> Translation:

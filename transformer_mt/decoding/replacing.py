@@ -1,24 +1,32 @@
-"""Terms in place of the words that a model writes by itself, for lines where the search with terms loses other words.
+"""What a model writes by itself, for lines with terms: whether it has their copies, and terms in place of its words.
 
-A model that has never written a term is in a state after it that it never saw in training, and may end too early.
+A model that has never written a term is in a state after it that it never saw in training, and may end too early. One
+that was trained with placeholders and numbers writes them best where it is free.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import regex
 
 from transformer_mt.decoding.forced import links_across
-from transformer_mt.decoding.terms import Span, Term
-from transformer_mt.decoding.translation import Hypothesis
+from transformer_mt.decoding.terms import JOINING, WORD, Span, Term
+from transformer_mt.decoding.translation import Hypothesis, Translation
+from transformer_mt.text.codec import Segmenter
+from transformer_mt.text.copies import UNBROKEN
 from transformer_mt.text.script import SPACELESS
+from transformer_mt.text.words import words_of_tokens
 
 KEPT = 0.6  # of the words that a translation without terms has beside them, at least this share must be there
 _SHORT = 3  # letters of articles and prepositions, which are kept beside a longer word
 _AROUND = regex.compile(r"([^\p{L}\p{M}\p{N}]*+).*?((?:['’]s)?[^\p{L}\p{M}\p{N}]*)", regex.DOTALL)  # a word
 _JOINED = regex.compile(rf"[\p{{Hangul}}{SPACELESS}]")  # words that have particles, or no spaces around them
+# Beside a copy there is no letter or digit, and no number goes on. Korean particles may follow.
+_FREE = rf"(?<![[\p{{L}}\p{{M}}\p{{N}}_]--[\p{{sc=Hangul}}{SPACELESS}]])(?<!\d[.,:/'’-])"
+_ENDS = rf"(?!{JOINING.pattern}|[.,:/'’-]\d)"
 Links = Sequence[Collection[int]]  # for each word of a translation, the words of the line that its tokens are linked to
 
 
@@ -27,10 +35,38 @@ def is_spaced(text: str) -> bool:
     return _JOINED.search(text) is None
 
 
+def with_copies(own: Translation, copies: Sequence[str]) -> Translation | None:
+    """A translation without terms, of those of its hypotheses that have all copies; None if there is none."""
+    n_best = tuple(one for one in own.n_best if _has_copies(one.text, copies))
+    return replace(own, n_best=n_best) if n_best else None
+
+
+def _has_copies(text: str, copies: Sequence[str]) -> bool:
+    """Whether a text has each copy as often as it is listed, and no other address or placeholder."""
+    for copy, times in Counter(copies).items():
+        before, after = (side * (WORD.match(end) is not None) for side, end in ((_FREE, copy[0]), (_ENDS, copy[-1])))
+        if len(regex.findall(f"{before}{regex.escape(copy)}{after}", text, regex.V1)) != times:
+            return False
+    return all(any(found.group() in copy for copy in copies) for found in UNBROKEN.finditer(text))
+
+
 def loses_words(text: str, own: str, terms: Sequence[Term]) -> bool:
     """Whether a translation with terms has fewer words beside them than the model's own one, which is without them."""
     beside = len(text.split()) - sum(len(term.target.split()) for term in terms)
     return beside < KEPT * (len(own.split()) - len(terms))
+
+
+def words_linked(own: Hypothesis, of_source: Sequence[int | None], target: Segmenter) -> Links:
+    """For each word of a translation, the words of the line that its tokens are linked to.
+
+    of_source: the word of each source token, as of `words_of_tokens`
+    """
+    links = [set[int]() for _ in own.text.split()]
+    for word, place in zip(words_of_tokens(own.tokens, own.text, target), own.alignment or (), strict=False):
+        source = of_source[place] if place < len(of_source) else None
+        if word is not None and word < len(links) and source is not None:
+            links[word].add(source)
+    return links
 
 
 def with_terms(

@@ -30,11 +30,12 @@ from transformer_mt.text.script import same_script
 from transformer_mt.text.tokenizers.sentencepiece import SentencepieceTokenizer
 from transformer_mt.workflows.proposal.config_text import config_text
 from transformer_mt.workflows.proposal.discover import Count, Found, discover
-from transformer_mt.workflows.proposal.sizes import Sizes, held_out, sizes_for, warmup_for
+from transformer_mt.workflows.proposal.sizes import Sizes, epochs_for, held_out, sizes_for, warmup_for
 from transformer_mt.workflows.proposal.timing import seconds_an_update
 
 FEWEST = 20  # different pairs
-VALIDATION = 2.0  # seconds for the validation, checkpoint and plots of an epoch
+PLOTS, VALIDATION, MOST = 0.2, 0.007, 2.0  # seconds of a validation: checkpoint and plots, each pair, both
+SHORT_EPOCH, EVERY = 25, 50  # updates of an epoch after which validating takes too long, and between validations then
 
 
 @dataclass(frozen=True)
@@ -140,9 +141,11 @@ class _Choice:
         config = Config.model_validate(self._values(sizes, shared, updates))
         machine = set_up(config.runtime)
         vocabulary = (sizes.vocabulary, sizes.vocabulary)
-        epoch_seconds = updates * seconds_an_update(config, vocabulary, pieces, machine) + VALIDATION
-        if minutes is not None:
-            sizes = replace(sizes, epochs=max(1, int(minutes * 60 / epoch_seconds)))
+        validation = min(MOST, PLOTS + VALIDATION * held_out(self.count.different))
+        validation *= updates / EVERY if updates < SHORT_EPOCH else 1.0
+        epoch_seconds = updates * seconds_an_update(config, vocabulary, pieces, machine) + validation
+        epochs = epochs_for(sizes, updates) if minutes is None else max(1, int(minutes * 60 / epoch_seconds))
+        sizes = replace(sizes, epochs=epochs)
         values = self._values(sizes, shared, updates)
         spent = sizes.epochs * epoch_seconds / 60
         time = f"{_plain_minutes(spent)} on this machine ({machine.describe()})"
@@ -192,6 +195,7 @@ class _Choice:
         batch: dict[str, Any] = {"batch_tokens": sizes.batch_tokens}
         if self.machine.device.type == "cuda":
             batch["packing"] = True
+        limits = {"max_epochs": sizes.epochs, **({"validate_every": EVERY} if updates < SHORT_EPOCH else {})}
         return {
             "name": self.name,
             "seed": 1,
@@ -220,7 +224,7 @@ class _Choice:
                 "learning_rate": sizes.learning_rate,
                 "warmup_steps": warmup_for(sizes, updates * sizes.epochs),
                 "label_smoothing": 0.1,
-                "max_epochs": sizes.epochs,
+                **limits,
             },
             "runtime": {"precision": "fast"},
             "decoding": {"beam": 5, "length_penalty": 1.0},
@@ -254,6 +258,7 @@ class _Choice:
             "training.schedule": "the learning rate rises, and then falls to 0 in the last epoch",
             "training.warmup_steps": f"of about {updates * sizes.epochs:,} updates",
             "training.max_epochs": time,
+            "training.validate_every": "updates; an epoch has fewer",
             "runtime": "16-bit products (bfloat16) if the processor is faster with them",
         }
 

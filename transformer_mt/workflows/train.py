@@ -38,7 +38,7 @@ from transformer_mt.training.ending import Candidate, best_of, candidates, how_t
 from transformer_mt.training.memory import step_bytes
 from transformer_mt.training.run_directory import FinalModel, RunDirectory
 from transformer_mt.training.run_facts import facts_of
-from transformer_mt.training.schedules.base import ends_with, schedule_notes
+from transformer_mt.training.schedules.base import ends_with, length_notes, schedule_notes
 from transformer_mt.training.starting import freeze
 from transformer_mt.training.state import TrainState
 from transformer_mt.training.supervisor import Supervisor
@@ -275,6 +275,7 @@ class TrainingJob:
             if machine.device.type != "cuda":
                 events.say("note       packing is made for CUDA GPUs; on this device it is slower than padded batches")
         for note in [
+            *length_notes(config.training, updates),
             *schedule_notes(config.training, updates),
             *gpu_notes(config, machine.device, updates, machine.world.size),
         ]:

@@ -7,12 +7,14 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from transformer_mt.config.choices import CHOICES, choice, chosen
+from transformer_mt.errors import number_of
 
 if TYPE_CHECKING:
     from transformer_mt.config.section import Section
     from transformer_mt.config.training import TrainingConfig
 
 DEFAULT_PEAK = 1e-3
+FEW_UPDATES = 500  # of a whole training; docs/log.md
 LONG_WARMUP = 1 / 3  # of all updates; up to about that, no loss of BLEU was measured (docs/log.md)
 
 
@@ -67,10 +69,26 @@ def ends_with(training: TrainingConfig) -> str:
     return str(cls.ends_with(training))
 
 
+def length_notes(training: TrainingConfig, epoch_updates: int) -> list[str]:
+    """What a user should know about a training that is too short, unless it begins with a trained model."""
+    last = _last_update(training, epoch_updates)
+    if last >= FEW_UPDATES or training.start_from is not None:
+        return []
+    return [
+        f"the training has {number_of(int(last), 'update')} in all, and random weights need a thousand and more: raise"
+        " training.max_epochs, or lower training.batch_tokens"
+    ]
+
+
+def _last_update(training: TrainingConfig, epoch_updates: int) -> float:
+    """The number of updates until the limits of the config; infinite if there is only a limit of time, or none."""
+    return min(training.max_steps or math.inf, (training.max_epochs or math.inf) * epoch_updates)
+
+
 def schedule_notes(training: TrainingConfig, epoch_updates: int) -> list[str]:
     """What a user should know about a schedule that does not fit the length of the training."""
     notes, warmup = [], training.warmup_steps
-    last = min(training.max_steps or math.inf, (training.max_epochs or math.inf) * epoch_updates)
+    last = _last_update(training, epoch_updates)
     if last <= warmup:
         notes.append(
             f"the learning rate only rises: training ends with update {int(last):,}, and training.warmup_steps is"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 MOST_HELD_OUT = 1_000  # pairs for validation, and for the test
 _SHARE = 0.05
 _FEW = 100
+_LEAST_UPDATES, _MOST_EPOCHS = 3_000, 160  # with few pairs, an epoch has few updates
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Sizes:
 
 
 _ON_CPU = (  # up to this many pairs
-    (4_000, Sizes(1_000, 128, 4, 256, 3, 0.3, 1024, 0.01, 100, 40)),
+    (4_000, Sizes(1_000, 128, 4, 256, 3, 0.3, 512, 0.01, 100, 40)),
     (14_000, Sizes(2_000, 128, 4, 256, 3, 0.3, 1024, 0.01, 100, 30)),
     (50_000, Sizes(4_000, 128, 4, 256, 4, 0.2, 2048, 0.01, 300, 30)),
     (200_000, Sizes(8_000, 128, 4, 512, 4, 0.1, 4096, 0.01, 400, 15)),
@@ -56,6 +57,11 @@ def sizes_for(pairs: int, shared: bool = True, gpu: bool = False) -> Sizes:
 def held_out(pairs: int) -> int:
     """The number of pairs for validation, and the same for the test: 5 %, but 100 if they are at most a tenth."""
     return max(1, min(MOST_HELD_OUT, max(round(pairs * _SHARE), min(_FEW, pairs // 10))))
+
+
+def epochs_for(sizes: Sizes, updates: int) -> int:
+    """The epochs of these sizes, or with few updates in an epoch more, until they are enough to learn from."""
+    return max(sizes.epochs, min(_MOST_EPOCHS, -(-_LEAST_UPDATES // updates)))
 
 
 def warmup_for(sizes: Sizes, updates: int) -> int:
