@@ -59,6 +59,16 @@ def test_extended_pieces_are_lossless_and_split_the_old_pieces_no_further(words:
     assert set(accumulate(map(len, tokens))) <= set(ends)
 
 
+def test_digits_stay_apart_where_the_old_model_splits_them() -> None:
+    options = SentencepieceTokenizer.Options(kind="sentencepiece", vocab_size=32, split_digits=True)
+    tokenizer = SentencepieceTokenizer(options, "en")
+    tokenizer.train(OLD)
+    found = tokenizer.extend([f"{text} 1984m" for text in NEW], 40)
+    assert {"1", "9", "8", "4"} <= {*found}
+    assert not any(len(piece) > 1 and any(map(str.isdigit, piece)) for piece in found)
+    assert tokenizer.tokenize("1984m")[-5:] == list("1984m")
+
+
 def test_the_same_text_gives_the_same_pieces() -> None:
     assert _trained().extend(NEW, 20) == _trained().extend(NEW, 20)
 

@@ -44,6 +44,20 @@ def test_the_inventory_is_as_large_as_asked_and_begins_with_the_marks(algorithm:
     assert Vocabulary(pieces).tokens == pieces
 
 
+@pytest.mark.parametrize("algorithm", ["bpe", "unigram"])
+def test_digits_are_pieces_of_their_own_if_asked(algorithm: str) -> None:
+    years = [f"the tower of {year}, or {year}m" for year in (1984, 1985, 1994) for _ in range(20)]
+    whole, split = (
+        tokenizer(sentences=[*TEXT, *years], algorithm=algorithm, vocab_size=70, split_digits=each)
+        for each in (False, True)
+    )
+    assert any(piece.strip("▁").isdigit() and len(piece.strip("▁")) > 1 for piece in whole.inventory())
+    assert not any(set("0123456789") & set(piece) and len(piece) > 1 for piece in split.inventory())
+    text = "the tower of 4519"
+    assert split.tokenize(text)[-4:] == list("4519")
+    assert split.detokenize(split.tokenize(text)) == text
+
+
 def test_a_corpus_that_is_too_small_is_an_error() -> None:
     with pytest.raises(TmtError, match="too small for 8000 pieces") as error:
         tokenizer(vocab_size=8000)

@@ -707,6 +707,14 @@ def test_a_large_file_is_estimated_and_says_so(monkeypatch: pytest.MonkeyPatch) 
     assert "about 2,700" in " ".join(text for _, text in proposal.summary)
 
 
+def test_a_name_that_a_run_has_is_not_proposed_again() -> None:
+    """Both directions of one file, for example: the data of the trained model would be replaced."""
+    file = _table("a.tsv", PAIRS["de", "en"][:30])
+    assert propose_config(file).config.name == "a"
+    Path("runs/a").mkdir(parents=True)
+    assert propose_config(file, "en", "de").config.name == "a-2"
+
+
 def test_minutes_decide_the_epochs() -> None:
     file = _table("a.tsv", PAIRS["de", "en"])
     short, long = (propose_config(file, minutes=minutes) for minutes in (1, 20))
@@ -714,6 +722,14 @@ def test_minutes_decide_the_epochs() -> None:
     assert long.config.training.max_epochs is not None
     assert long.config.training.max_epochs > 5 * short.config.training.max_epochs
     assert short.minutes <= 1
+
+
+@pytest.mark.parametrize("number", [34, 60])
+def test_the_vocabulary_that_is_proposed_fits_what_is_left_for_training(number: int) -> None:
+    """Pairs are set aside, and cleaning drops some."""
+    rows = [(" ".join(de.split()[:3]), " ".join(en.split()[:3])) for de, en in PAIRS["de", "en"][:number]]
+    proposal = propose_config(_table("a.tsv", rows), "de", "en")
+    prepare(proposal.config.model_copy(update={"data": proposal.config.data.model_copy(update={"workers": 1})}))
 
 
 @pytest.mark.parametrize(("updates", "epochs"), [(5, 160), (25, 120), (75, 40), (90, 40)])

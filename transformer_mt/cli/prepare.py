@@ -43,7 +43,7 @@ def prepare(
         )
         return
     made = f"prepared in {report.seconds:,} s" if prepared.is_new else "up to date; --force prepares again"
-    columns = columns_of(sys.stdout) if sys.stdout.isatty() else None
-    lines = [*report_lines(report, columns), "", f"{prepared.folder}: {made}"]
-    print("\n".join([*lines, f"{prepared.picture}: lengths of the training sentences"]))
-    print(f"next: {program_name()} train --config {quoted(config)}", file=sys.stderr)
+    lines = report_lines(report, columns_of(sys.stdout) if sys.stdout.isatty() else None)
+    print("\n".join([*lines, "", f"{prepared.folder}: {made}\n{prepared.picture}: lengths of the training sentences"]))
+    given = " --set ".join(map(quoted, [config, *(set_ or ())]))
+    print(f"next: {program_name()} train --config {given}", file=sys.stderr)

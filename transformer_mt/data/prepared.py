@@ -253,8 +253,9 @@ def settings_of(config: Config) -> dict[str, Any]:
         del data["temperature"]
     tokenizer = config.tokenizer.model_dump(mode="json")
     for section in (tokenizer, tokenizer.get("source", {}), tokenizer.get("target", {})):
-        if section.get("extend") == 0:  # data prepared before this key existed is up to date
-            del section["extend"]
+        for key in ("extend", "split_digits"):  # data prepared before these keys existed is up to date
+            if not section.get(key, True):
+                del section[key]
     return {
         "data": without_credentials_in(data),
         "tokenizer": tokenizer,

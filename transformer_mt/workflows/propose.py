@@ -109,12 +109,13 @@ def _checked_code(option: str, code: str | None) -> str | None:
 
 
 def _name(path: Path) -> str:
-    """A name for the run, from the name of the file; if that has no letters for it, one that is free here."""
+    """A name for the run, from the name of the file if that has letters for it; no run here has it."""
     stem = re.sub(r"[^A-Za-z0-9_-]+", "-", path.name.split(".")[0])[:_LONGEST_NAME].strip("-_")
-    if re.fullmatch(NAME, stem):
-        return stem
-    places = RUNS, path_of(DataConfig.model_fields["prepared"].default)
-    names = ("my-translator" + f"-{number}" * (number > 1) for number in itertools.count(1))
+    places = [RUNS]
+    if not re.fullmatch(NAME, stem):
+        stem = "my-translator"
+        places.append(path_of(DataConfig.model_fields["prepared"].default))  # of another file without letters
+    names = (stem + f"-{number}" * (number > 1) for number in itertools.count(1))
     return next(name for name in names if not any((place / name).exists() for place in places))
 
 
@@ -164,6 +165,9 @@ class _Choice:
     def _fitting(self, sizes: Sizes, shared: bool) -> tuple[Sizes, tuple[Counts, Counts]]:
         """The sizes with a vocabulary that the text allows, and the pieces of sentences of both sides."""
         sides = [[pair.source for pair in self.count.some], [pair.target for pair in self.count.some]]
+        # What is left for the training split, and a margin: cleaning drops pairs.
+        kept = max(1, int(len(sides[0]) * (1 - 3 * held_out(self.count.different) / self.count.different)))
+        texts = [side[:kept] for side in sides]
         vocabulary = sizes.vocabulary
         characters = [len(set("".join(side))) for side in sides]
         needed = len(set("".join(sides[0] + sides[1]))) if shared else max(characters)
@@ -171,7 +175,7 @@ class _Choice:
             vocabulary *= 2
         while True:
             try:
-                trained = [self._trained(text, vocabulary) for text in ([sides[0] + sides[1]] if shared else sides)]
+                trained = [self._trained(text, vocabulary) for text in ([texts[0] + texts[1]] if shared else texts)]
                 break
             except TmtError as error:
                 if "too small" not in error.message or vocabulary < 40:
@@ -182,14 +186,14 @@ class _Choice:
         return replace(sizes, vocabulary=vocabulary), (source, target)
 
     def _trained(self, sentences: Sequence[str], vocabulary: int) -> SentencepieceTokenizer:
-        options = SentencepieceTokenizer.Options(kind="sentencepiece", vocab_size=vocabulary)
+        options = SentencepieceTokenizer.Options(kind="sentencepiece", vocab_size=vocabulary, split_digits=True)
         tokenizer = SentencepieceTokenizer(options, self.found.languages[0])
         tokenizer.train(sentences)
         return tokenizer
 
     def _values(self, sizes: Sizes, shared: bool, updates: int) -> dict[str, Any]:
         """The config as in its file."""
-        one = {"kind": "sentencepiece", "vocab_size": sizes.vocabulary}
+        one = {"kind": "sentencepiece", "vocab_size": sizes.vocabulary, "split_digits": True}
         source, target = self.found.languages
         corpora = self.found.entries
         batch: dict[str, Any] = {"batch_tokens": sizes.batch_tokens}
@@ -243,10 +247,11 @@ class _Choice:
             "seed": "change it for a second run with other random numbers",
             "data.source": f"{name_of(source)}. For the other direction, swap source and target, here and below",
             "data.target": name_of(target),
-            "data.corpus.split": "pairs to choose the best model with, and to score it with; 5 % each, "
-            "but 100 if that is at most a tenth, and at most 1,000",
+            "data.corpus.split": "pairs to choose the best model with, and to score it with: 100, or a tenth "
+            "of fewer than 1,000 pairs, or 5 % of more than 2,000, but at most 1,000",
             "data.max_length": "longer training sentences, in pieces, are dropped",
             "tokenizer.vocab_size": vocabulary,
+            "tokenizer.split_digits": "numbers are read and written digit by digit",
             "tokenizer.shared": f"{letters} have the same letters",
             "tokenizer.source": vocabulary,
             "tokenizer.target": f"one vocabulary for each: {letters} have different letters",

@@ -35,6 +35,7 @@ from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK, Vocabulary
 FILE = "sentencepiece.model"
 LONGEST = 16  # most characters in a piece
 _MARKS = frozenset(MARKS)
+_DIGIT = re.compile(r"\d")
 
 
 class SentencepieceTokenizer(Tokenizer):
@@ -47,6 +48,9 @@ class SentencepieceTokenizer(Tokenizer):
             8_000, description="pieces, the four special tokens included"
         )
         byte_fallback: bool = Field(False, description="spell unknown characters as bytes instead of <unk>")
+        split_digits: bool = Field(
+            False, description="each digit is a piece, so that a number never seen is read and written digit by digit"
+        )
         character_coverage: float = Field(1.0, ge=0.98, le=1.0, description="share of characters the pieces must cover")
         sampling: Probability = Field(
             0.0,
@@ -93,6 +97,7 @@ class SentencepieceTokenizer(Tokenizer):
                 vocab_size=self.config.vocab_size,
                 character_coverage=self.config.character_coverage,
                 byte_fallback=self.config.byte_fallback,
+                split_digits=self.config.split_digits,
                 normalization_rule_name="identity",  # data.cleaning normalises; here the text must not change
                 pad_id=PAD,
                 unk_id=UNK,
@@ -169,7 +174,9 @@ class SentencepieceTokenizer(Tokenizer):
         for sentence in sentences:
             found = self.tokenize(sentence)
             pieces = [part for one in found for part in ([one] if one in known else one)]  # unknown characters
-            starts = [place for place, piece in enumerate(pieces) if place == 0 or piece.startswith(SPACE)]
+            single = [self.config.split_digits and _DIGIT.search(piece) is not None for piece in pieces]
+            joins = [not (piece.startswith(SPACE) or own) for piece, own in zip(pieces, single, strict=True)]
+            starts = [n for n, joined in enumerate(joins) if n == 0 or not joined or single[n - 1]]
             words.update(tuple(pieces[start:end]) for start, end in pairwise([*starts, len(pieces)]))
         new = more_pieces(words, known, most, LONGEST)
         model = self._pieces.serialized_model_proto()
