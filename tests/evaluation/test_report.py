@@ -77,12 +77,15 @@ def test_other_forms_of_bleu_have_a_label_and_are_never_first(report):
 def test_the_part_of_chance_stands_beside_the_scores_unless_a_comparison_shows_it(systems, report):
     alone = examine(System("t", systems.good, systems.references), ("bleu",))
     line = as_text(alone).split("\n")[1]
-    assert line == f"on other sentences of this kind (95 %, bootstrap resampling): BLEU ± {alone.intervals['bleu']:.2f}"
+    assert (
+        line
+        == f"on very many sentences of this kind (95 %, bootstrap resampling): BLEU ± {alone.intervals['bleu']:.2f}"
+    )
     assert as_json(alone)["intervals"] == alone.intervals
-    assert "on other sentences" not in as_text(report)
+    assert "on very many sentences" not in as_text(report)
     few = examine(System("t", systems.good[:29], systems.references[:29]), ("bleu",))
     assert as_json(few)["intervals"] is None
-    assert "on other sentences" not in as_text(few)
+    assert "on very many sentences" not in as_text(few)
 
 
 def test_words_of_the_model_fill_the_table_if_given():

@@ -26,7 +26,7 @@ from transformer_mt.decoding.given import checked, for_each_line, prefix_for_eac
 from transformer_mt.decoding.glossary import Glossary
 from transformer_mt.decoding.joining import join
 from transformer_mt.decoding.line_reader import LineReader
-from transformer_mt.decoding.replacing import is_spaced, loses_words, with_copies, with_terms, words_linked
+from transformer_mt.decoding.replacing import has_copies, is_spaced, loses_words, with_terms, words_linked
 from transformer_mt.decoding.request import Request, SearchResult
 from transformer_mt.decoding.term_reader import Piece
 from transformer_mt.decoding.terms import LineTerms, Span, Term, spans_of_terms
@@ -172,13 +172,13 @@ class Interpreter(LineReader, ABC):
         terms = [[] if piece.prefix.strip() else spans_of_terms(piece.line, piece.terms) for piece, _ in searched]
         copies = [[span.term.target for span in some if span.term.is_copy] for some in terms]
         only = (n for n, some in enumerate(terms) if some and len(some) == len(copies[n]))
-        free = {n: one for n in only if UNK not in (one := self._read(searched[n][0].line, "")).ids}
+        alone = ((n, self._read(searched[n][0].line, "")) for n in only)
+        free = {n: source for n, source in alone if UNK not in source.ids and not source.is_cut}
         found = self._answer([free.get(n, source) for n, (_, source) in enumerate(searched)], align)
-        own = {n: with_copies(found[n], copies[n]) for n in free}
-        again = [n for n, one in own.items() if one is None]
+        again = [n for n in free if not has_copies(found[n], copies[n])]
         answers = self._answer([searched[n][1] for n in again], align) if again else []
         bound = dict(zip(again, answers, strict=True))
-        return [bound.get(n) or own.get(n) or one for n, one in enumerate(found)]
+        return [bound.get(n, one) for n, one in enumerate(found)]
 
     def _with_own_words(self, pieces: Sequence[Piece], found: Sequence[Translation], align: bool) -> list[Translation]:
         """The translations; where one has lost words or a term, the model's own one with the terms in their places."""
@@ -194,12 +194,12 @@ class Interpreter(LineReader, ABC):
         copies = [[span for span in spans[n] if span.term.is_copy] for n in places]
         own = self._answer([self._read(pieces[n].line, "", some) for n, some in zip(places, copies, strict=True)], True)
         better = list(found)
-        for n, translation, has_copies in zip(places, own, copies, strict=True):
+        for n, translation, others in zip(places, own, copies, strict=True):
             terms = [span for span in spans[n] if not span.term.is_copy]
             lacks = any(note.startswith(_WITHOUT) for note in found[n].notes)
             if not lacks and not loses_words(found[n].text, translation.text, [span.term for span in terms]):
                 continue
-            hypotheses = [] if has_copies else self._replaced(pieces[n].line, terms, translation)
+            hypotheses = [] if others else self._replaced(pieces[n].line, terms, translation)
             if hypotheses:
                 n_best = tuple({one.text: one for one in hypotheses}.values())[: len(found[n].n_best)]
                 if not align:

@@ -13,10 +13,10 @@ from dataclasses import replace
 import regex
 
 from transformer_mt.decoding.forced import links_across
-from transformer_mt.decoding.terms import JOINING, WORD, Span, Term
+from transformer_mt.decoding.terms import JOINING, Span, Term
 from transformer_mt.decoding.translation import Hypothesis, Translation
 from transformer_mt.text.codec import Segmenter
-from transformer_mt.text.copies import UNBROKEN
+from transformer_mt.text.copies import NUMBER, UNBROKEN
 from transformer_mt.text.script import SPACELESS
 from transformer_mt.text.words import words_of_tokens
 
@@ -27,6 +27,7 @@ _JOINED = regex.compile(rf"[\p{{Hangul}}{SPACELESS}]")  # words that have partic
 # Beside a copy there is no letter or digit, and no number goes on. Korean particles may follow.
 _FREE = rf"(?<![[\p{{L}}\p{{M}}\p{{N}}_]--[\p{{sc=Hangul}}{SPACELESS}]])(?<!\d[.,:/'’-])"
 _ENDS = rf"(?!{JOINING.pattern}|[.,:/'’-]\d)"
+_PLACED = "\0"  # in place of a copy that was found
 Links = Sequence[Collection[int]]  # for each word of a translation, the words of the line that its tokens are linked to
 
 
@@ -35,19 +36,22 @@ def is_spaced(text: str) -> bool:
     return _JOINED.search(text) is None
 
 
-def with_copies(own: Translation, copies: Sequence[str]) -> Translation | None:
-    """A translation without terms, of those of its hypotheses that have all copies; None if there is none."""
-    n_best = tuple(one for one in own.n_best if _has_copies(one.text, copies))
-    return replace(own, n_best=n_best) if n_best else None
+def has_copies(own: Translation, copies: Sequence[str]) -> bool:
+    """Whether all hypotheses of a translation have each copy as often as it is listed, and nothing else of its kind."""
+    return all(_has_copies(one.text, copies) for one in own.n_best)
 
 
 def _has_copies(text: str, copies: Sequence[str]) -> bool:
-    """Whether a text has each copy as often as it is listed, and no other address or placeholder."""
-    for copy, times in Counter(copies).items():
-        before, after = (side * (WORD.match(end) is not None) for side, end in ((_FREE, copy[0]), (_ENDS, copy[-1])))
-        if len(regex.findall(f"{before}{regex.escape(copy)}{after}", text, regex.V1)) != times:
+    """The longest copies come first: a number or a placeholder may be a part of a longer one."""
+    for copy, times in sorted(Counter(copies).items(), key=lambda item: -len(item[0])):
+        is_number = NUMBER.fullmatch(copy) is not None
+        sign = NUMBER if is_number else regex.compile(f"{_FREE}{regex.escape(copy)}{_ENDS}", regex.V1)
+        found = [match.span() for match in sign.finditer(text) if match.group() == copy]
+        if len(found) != times:
             return False
-    return all(any(found.group() in copy for copy in copies) for found in UNBROKEN.finditer(text))
+        ends, starts = [0, *(end for _, end in found)], [*(start for start, _ in found), len(text)]
+        text = _PLACED.join(text[end:start] for end, start in zip(ends, starts, strict=True))
+    return UNBROKEN.search(text) is None
 
 
 def loses_words(text: str, own: str, terms: Sequence[Term]) -> bool:

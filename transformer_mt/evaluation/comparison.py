@@ -72,7 +72,7 @@ def compare(
 def intervals(
     system: Sequence[str], references: Sequence[str], language: str = "", metrics: Sequence[str] = METRICS
 ) -> dict[str, float]:
-    """Half the width of the 95 % confidence interval of each score: other sentences of this kind would score so.
+    """Half the width of the 95 % confidence interval of each score: very many sentences of this kind would score in it.
 
     Empty with fewer than FEWEST or more than MOST sentences.
     """

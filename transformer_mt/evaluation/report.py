@@ -108,7 +108,7 @@ def as_text(report: Report) -> str:
 def chance(report: Report) -> str:
     """How much of the scores is chance, in a line; empty if that is not known."""
     found = ", ".join(f"{report.scores[name].name} ± {width:.2f}" for name, width in report.intervals.items())
-    return f"on other sentences of this kind (95 %, bootstrap resampling): {found}" if found else ""
+    return f"on very many sentences of this kind (95 %, bootstrap resampling): {found}" if found else ""
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -35,7 +35,7 @@ from transformer_mt.text.vocabulary import BOS, EOS, MARKS, PAD, UNK, Vocabulary
 FILE = "sentencepiece.model"
 LONGEST = 16  # most characters in a piece
 _MARKS = frozenset(MARKS)
-_DIGIT = re.compile(r"\d")
+_DIGIT = re.compile("[0-9０-９]")  # those that SentencePiece splits
 
 
 class SentencepieceTokenizer(Tokenizer):
@@ -49,7 +49,7 @@ class SentencepieceTokenizer(Tokenizer):
         )
         byte_fallback: bool = Field(False, description="spell unknown characters as bytes instead of <unk>")
         split_digits: bool = Field(
-            False, description="each digit is a piece, so that a number never seen is read and written digit by digit"
+            False, description="each digit from 0 to 9 is a piece, so that numbers are read and written digit by digit"
         )
         character_coverage: float = Field(1.0, ge=0.98, le=1.0, description="share of characters the pieces must cover")
         sampling: Probability = Field(
