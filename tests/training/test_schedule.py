@@ -133,12 +133,12 @@ def test_a_schedule_that_does_not_fit_the_training_is_noted():
 def test_a_training_of_few_updates_is_noted_unless_it_begins_with_a_model():
     config = TrainingConfig(max_epochs=10)
     (note,) = length_notes(config, 49)
-    assert note.startswith("the training has 490 updates in all")
-    assert note.endswith("raise training.max_epochs, or lower training.batch_tokens")
+    assert note.startswith("490 updates in all")
+    assert note.endswith("raise training.max_epochs or lower training.batch_tokens")
     assert length_notes(config, 50) == []
     assert length_notes(config.model_copy(update={"start_from": "runs/parent"}), 49) == []
     (note,) = length_notes(TrainingConfig(max_epochs=10, max_steps=20), 1_000)
-    assert note.startswith("the training has 20 updates in all")
+    assert note.startswith("20 updates in all")
     assert note.endswith("raise training.max_steps")
     assert length_notes(TrainingConfig(max_minutes=3), 1) == [], "their number is unknown"
 

@@ -74,10 +74,10 @@ def length_notes(training: TrainingConfig, epoch_updates: int) -> list[str]:
     last = _last_update(training, epoch_updates)
     if last >= FEW_UPDATES or training.start_from is not None:
         return []
-    by_steps = last == training.max_steps
-    remedy = "training.max_steps" if by_steps else "training.max_epochs, or lower training.batch_tokens"
-    need = "random weights need a thousand and more"
-    return [f"the training has {number_of(int(last), 'update')} in all, and {need}: raise {remedy}"]
+    remedy = "training.max_epochs or lower training.batch_tokens"
+    if last == training.max_steps:
+        remedy = "training.max_steps"
+    return [f"{number_of(int(last), 'update')} in all; random weights need over 1,000: raise {remedy}"]
 
 
 def _last_update(training: TrainingConfig, epoch_updates: int) -> float:
