@@ -3,11 +3,11 @@
     python scripts/bench_init.py [--multi30k data/multi30k] [--aihub data/aihub] [--only multi30k-8000 ...] [--epochs N]
 
 Three corpora: the first 8,000 and 20,000 training pairs of Multi30k, German to English, as a TSV, and AI Hub's
-workbooks. By hand: the sizes that configs/files.yaml names for a few thousand pairs, configs/multi30k-de-en.yaml and
-configs/aihub-ko-en.yaml, without averages of checkpoints. Both read the same files and set the same pairs aside, and
-train on one thread. The config by hand trains for --epochs (default: 30, 12 and 10); the proposal for as many epochs as
-take the same time, by the time of an update, measured in turn. BLEU: sacreBLEU 13a, beam 5, of Multi30k's test of 2016
-and of the pairs set aside from AI Hub. Needs about an hour.
+workbooks. By hand: the sizes of FEW, configs/multi30k-de-en.yaml and configs/aihub-ko-en.yaml, without averages of
+checkpoints. Both read the same files and set the same pairs aside, and train on one thread. The config by hand trains
+for --epochs (default: 30, 12 and 10); the proposal for as many epochs as take the same time, by the time of an update,
+measured in turn. BLEU: sacreBLEU 13a, beam 5, of Multi30k's test of 2016 and of the pairs set aside from AI Hub. Needs
+about an hour.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from transformer_mt.data.prepare import prepare
 from transformer_mt.runtime.device import set_up
 from transformer_mt.workflows.proposal.timing import seconds_an_update
 
-FEW: dict[str, Any] = {  # what the comments in configs/files.yaml say for a few thousand pairs
+FEW: dict[str, Any] = {  # what the comments in configs/files.yaml said for a few thousand pairs, until 2026-11-28
     "tokenizer": {"vocab_size": 2000},
     "model": {"encoder_layers": 3, "decoder_layers": 3, "dropout": 0.3},
     "training": {"batch_tokens": 1024, "warmup_steps": 100},

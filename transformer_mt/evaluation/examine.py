@@ -64,6 +64,8 @@ def examine(system: System, metrics: Sequence[str] = METRICS, bleu_of_tokens: Bl
     if bleu_of_tokens:
         words = system.words or Words(f"tokens of {bleu_tokenizer(language).name}", ours, theirs)
         table = bleu_table(words.hypotheses, words.references, bleu_of_tokens, words.name)
+    compared = compare(system.baseline, hypotheses, references, language, metrics) if system.baseline else {}
+    widths = {name: one.system_interval for name, one in compared.items()}
     return Report(
         name=system.name,
         sentences=len(references),
@@ -77,6 +79,6 @@ def examine(system: System, metrics: Sequence[str] = METRICS, bleu_of_tokens: Bl
         buckets=by_length(hypotheses, references, language),
         best=best,
         worst=worst,
-        intervals=intervals(hypotheses, references, language, metrics),
-        comparison=compare(system.baseline, hypotheses, references, language, metrics) if system.baseline else {},
+        intervals=widths or intervals(hypotheses, references, language, metrics),
+        comparison=compared,
     )

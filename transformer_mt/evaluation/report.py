@@ -94,7 +94,7 @@ def as_text(report: Report) -> str:
         perplexity = "above 1e304" if report.perplexity is None else f"{report.perplexity:,.3f}"
         facts.append(f"references: loss {report.loss:.3f}, perplexity {perplexity} a token")
     parts = [
-        "\n".join([*scores, *([interval] if (interval := chance(report)) and not report.comparison else [])]),
+        "\n".join(filter(None, [*scores, chance(report)])),
         " · ".join(facts),
         _table(report.table) if report.table else "",
         _comparison(report.comparison) if report.comparison else "",
@@ -106,9 +106,11 @@ def as_text(report: Report) -> str:
 
 
 def chance(report: Report) -> str:
-    """How much of the scores is chance, in a line; empty if that is not known."""
+    """How much of the scores is chance, in a line; empty if that is not known, or if the comparison shows it."""
     found = ", ".join(f"{report.scores[name].name} ± {width:.2f}" for name, width in report.intervals.items())
-    return f"on very many sentences of this kind (95 %, bootstrap resampling): {found}" if found else ""
+    if not found or report.comparison:
+        return ""
+    return f"on very many sentences of this kind (95 %, bootstrap resampling): {found}"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> str:

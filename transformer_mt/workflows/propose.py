@@ -30,12 +30,11 @@ from transformer_mt.text.script import same_script
 from transformer_mt.text.tokenizers.sentencepiece import SentencepieceTokenizer
 from transformer_mt.workflows.proposal.config_text import config_text
 from transformer_mt.workflows.proposal.discover import Count, Found, discover
-from transformer_mt.workflows.proposal.sizes import Sizes, epochs_for, held_out, sizes_for, warmup_for
+from transformer_mt.workflows.proposal.sizes import Sizes, epochs_for, held_out, sizes_for, validate_every, warmup_for
 from transformer_mt.workflows.proposal.timing import seconds_an_update
 
 FEWEST = 20  # different pairs
 PLOTS, VALIDATION, MOST = 0.2, 0.007, 2.0  # seconds of a validation: checkpoint and plots, each pair, both
-SHORT_EPOCH, EVERY = 25, 50  # updates of an epoch after which validating takes too long, and between validations then
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,7 @@ class _Choice:
         machine = set_up(config.runtime)
         vocabulary = (sizes.vocabulary, sizes.vocabulary)
         validation = min(MOST, PLOTS + VALIDATION * held_out(self.count.different))
-        validation *= updates / EVERY if updates < SHORT_EPOCH else 1.0
+        validation *= updates / (validate_every(updates) or updates)
         epoch_seconds = updates * seconds_an_update(config, vocabulary, pieces, machine) + validation
         epochs = epochs_for(sizes, updates) if minutes is None else max(1, int(minutes * 60 / epoch_seconds))
         sizes = replace(sizes, epochs=epochs)
@@ -199,7 +198,8 @@ class _Choice:
         batch: dict[str, Any] = {"batch_tokens": sizes.batch_tokens}
         if self.machine.device.type == "cuda":
             batch["packing"] = True
-        limits = {"max_epochs": sizes.epochs, **({"validate_every": EVERY} if updates < SHORT_EPOCH else {})}
+        every = validate_every(updates)
+        limits = {"max_epochs": sizes.epochs, **({"validate_every": every} if every else {})}
         return {
             "name": self.name,
             "seed": 1,

@@ -12,6 +12,7 @@ MOST_HELD_OUT = 1_000  # pairs for validation, and for the test
 _SHARE = 0.05
 _FEW = 100
 _LEAST_UPDATES, _MOST_EPOCHS = 3_000, 160  # with few pairs, an epoch has few updates
+_SHORT_EPOCH, _EVERY = 25, 50  # updates: validating after each such epoch would take too long
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,11 @@ def held_out(pairs: int) -> int:
 def epochs_for(sizes: Sizes, updates: int) -> int:
     """The epochs of these sizes, or with few updates in an epoch more, until they are enough to learn from."""
     return max(sizes.epochs, min(_MOST_EPOCHS, -(-_LEAST_UPDATES // updates)))
+
+
+def validate_every(updates: int) -> int | None:
+    """Updates between validations, for this number in an epoch; None: an epoch."""
+    return _EVERY if updates < _SHORT_EPOCH else None
 
 
 def warmup_for(sizes: Sizes, updates: int) -> int:
