@@ -11,7 +11,7 @@ import pytest
 
 from transformer_mt.decoding import interpreter
 from transformer_mt.decoding.glossary import Glossary
-from transformer_mt.decoding.replacing import has_copies, is_spaced, loses_words, with_terms
+from transformer_mt.decoding.replacing import is_spaced, loses_words, with_terms
 from transformer_mt.decoding.terms import Span, Term
 from transformer_mt.decoding.translation import Hypothesis, Translation
 from transformer_mt.decoding.translator import Translator
@@ -121,69 +121,3 @@ def test_a_term_that_the_search_has_not_placed_is_placed_and_not_noted(
     monkeypatch.setattr(Translator, "_answer", lambda *_: next(answers))
     found = translator.translate("a dog", terms=Glossary({"dog": "hound"}))
     assert (found.text, found.notes) == ("a hound", ("2 unknown words",))
-
-
-@pytest.mark.parametrize(
-    ("text", "copies", "has_them"),
-    [
-        ("Der Bericht {{user}} fehlt.", ["{{user}}"], True),
-        ("{{user}} {{user}}", ["{{user}}"], False),
-        ("5 und 5", ["5", "5"], True),
-        ("Datei %s und %d", ["%s"], False),
-        ("siehe https://a.example/c.", ["https://a.example/c"], True),
-        ("siehe https://a.example/c/d", ["https://a.example/c"], False),
-        ("siehe https://a.example/c und https://b.example", ["https://a.example/c"], False),
-        ("15 Äpfel", ["5"], False),
-        ("2,5 kg", ["2"], False),
-        ("12.5 kg", ["2.5"], False),
-        ("um 2.5 kg.", ["2.5"], True),
-        ("사과 5개를 {name}님", ["5", "{name}"], True),
-        ("", ["5"], False),
-        # parts of others
-        ("Seite %1$s", ["1", "%1$s"], False),
-        ("Seite 1 von %1$s", ["1", "%1$s"], True),
-        ("siehe https://a.example/5", ["5", "https://a.example/5"], False),
-        ("${x}", ["{x}", "${x}"], False),
-        ("{{user}} {user}", ["{{user}}"], False),
-        ("https://a.example/c und https://a.example", ["https://a.example/c"], False),
-        # other numbers
-        ("-5 Grad", ["5"], False),
-        (".5 kg", ["5"], False),
-        ("10-5", ["-5"], False),
-        ("bei -5 Grad", ["-5"], True),
-    ],
-)
-def test_a_translation_has_its_copies_as_often_as_the_line(text: str, copies: list[str], has_them: bool) -> None:
-    own = Translation((), (Hypothesis(text, (), 0.0),))
-    assert has_copies(own, copies) is has_them
-    assert not has_copies(replace(own, n_best=(*own.n_best, Hypothesis("other", (), 0.0))), copies), "n best"
-
-
-@pytest.mark.parametrize("align", [False, True])
-def test_what_the_model_copies_by_itself_is_not_forced(
-    tiny_model: Path, monkeypatch: pytest.MonkeyPatch, align: bool
-) -> None:
-    translator, asked = Translator.load([tiny_model]), []
-    free = Translation(("x",), (Hypothesis("der Bericht {x} fehlt", (), 0.0),), ("a note",))
-    bound = Translation(("x",), (Hypothesis("{y} Bericht", (), 0.0),))
-
-    def answer(_: Translator, sources: Sequence[Any], align: bool) -> list[Translation]:
-        asked.append(([source.bound is not None for source in sources], align))
-        return [bound if source.bound is not None else free for source in sources]
-
-    monkeypatch.setattr(Translator, "_answer", answer)
-    lines = ["a {x}", "a {y}", "a dog"]
-    translator.translate(lines[0], terms=Glossary({}), align=align)
-    assert asked == [([True], align)], "the model does not know the brackets"
-    asked.clear()
-    monkeypatch.setattr(interpreter, "UNK", -1)
-    found = list(translator.translate(lines, terms=Glossary({}), align=align))
-    assert found == [free, bound, free]
-    assert asked == [([False, False, False], align), ([True], align)], "the second time, only what lacks its copy"
-    asked.clear()
-    long = f"{{x}} {'a dog ' * 200}"
-    translator.translate(long, terms=Glossary({}), align=align, split=False)
-    assert asked == [([True], align)], "the line is cut without a stand-in, which may be shorter"
-    asked.clear()
-    translator.translate(lines[0], "der", terms=Glossary({}), align=align)
-    assert asked == [([True], align)], "a prefix may have copies already"

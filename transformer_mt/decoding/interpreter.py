@@ -6,45 +6,37 @@ files, prints and shows progress. Memory does not grow with the number of lines.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import replace
-from itertools import chain, islice, repeat, tee, zip_longest
+from itertools import chain, islice, repeat, tee
 from typing import cast, overload
 
 from transformer_mt.decoding.computing import Computing as Computing
-from transformer_mt.decoding.forced import (
-    Forced,
-    Link,
-    PairScore,
-    ReferenceLoss,
-    aligned_tokens,
-    aligned_words,
-    links_across,
-)
+from transformer_mt.decoding.copying import has_copies, notes_of_copies, unbroken
+from transformer_mt.decoding.forced import Forced, aligned_tokens, links_across
 from transformer_mt.decoding.given import checked, for_each_line, prefix_for_each_line
 from transformer_mt.decoding.glossary import Glossary
 from transformer_mt.decoding.joining import join
-from transformer_mt.decoding.line_reader import LineReader
-from transformer_mt.decoding.replacing import has_copies, is_spaced, loses_words, with_terms, words_linked
+from transformer_mt.decoding.pair_scorer import CHUNK, PairScorer
+from transformer_mt.decoding.replacing import is_spaced, loses_words, with_terms, words_linked
 from transformer_mt.decoding.request import Request, SearchResult
 from transformer_mt.decoding.term_reader import Piece
 from transformer_mt.decoding.terms import LineTerms, Span, Term, spans_of_terms
 from transformer_mt.decoding.translation import Hypothesis as Hypothesis
-from transformer_mt.decoding.translation import Source, Target, without_search
+from transformer_mt.decoding.translation import Source, without_search
 from transformer_mt.decoding.translation import Translation as Translation
-from transformer_mt.errors import TmtError, checked_number
-from transformer_mt.text.vocabulary import EOS, UNK
+from transformer_mt.errors import checked_number
+from transformer_mt.text.vocabulary import UNK
 from transformer_mt.text.words import words_of_tokens
 
-CHUNK = 2048  # lines that are read, sorted by length and translated together, on a CPU
-GPU_CHUNK = 32_768  # the same on a GPU, for up to 9 hypotheses of a line
+GPU_CHUNK = 32_768  # lines that are translated together on a GPU, for up to 9 hypotheses of a line
 ALIGNED_CHUNK = 8192  # at most, with alignments: their attention is in memory
 _WITHOUT = "without the term"
 Terms = Iterable[LineTerms] | Sequence[Term] | Glossary | Mapping[str, str] | None
 
 
-class Interpreter(LineReader, ABC):
+class Interpreter(PairScorer):
     """Text to text: codecs of both sides and search settings, around an engine that a subclass provides."""
 
     @property
@@ -55,21 +47,6 @@ class Interpreter(LineReader, ABC):
     @abstractmethod
     def _search(self, requests: Sequence[Request]) -> list[list[SearchResult]]:
         """What `decoding` finds for each request, best first; samples in any order."""
-
-    @abstractmethod
-    def _force(
-        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], scored: bool, attentive: bool
-    ) -> Iterator[tuple[int, Forced]]:
-        """What the model says of each target, with its index, in any order. scored, attentive: what is requested."""
-
-    def _forced(
-        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], scored: bool, attentive: bool
-    ) -> Iterator[tuple[int, Forced]]:
-        """As `_force`, but without the attention to tags, which are not in the line."""
-        n_tags = len(self._tags)
-        for index, one in self._force(sources, targets, scored, attentive):
-            weights_TS = one.attention_TS
-            yield index, one if weights_TS is None else one._replace(attention_TS=weights_TS[:, n_tags:])
 
     @overload
     def translate(  # type: ignore[overload-overlap]
@@ -168,17 +145,27 @@ class Interpreter(LineReader, ABC):
             yield [next(answers) if source.tokens else without_search(source) for _, source in some]
 
     def _free_or_bound(self, searched: Sequence[tuple[Piece, Source]], align: bool) -> list[Translation]:
-        """As `_answer`; but a line whose terms are all copies is first translated without them: it may have them."""
-        terms = [[] if piece.prefix.strip() else spans_of_terms(piece.line, piece.terms) for piece, _ in searched]
-        copies = [[span.term.target for span in some if span.term.is_copy] for some in terms]
-        only = (n for n, some in enumerate(terms) if some and len(some) == len(copies[n]))
-        alone = ((n, self._read(searched[n][0].line, "")) for n in only)
-        free = {n: source for n, source in alone if UNK not in source.ids and not source.is_cut}
-        found = self._answer([free.get(n, source) for n, (_, source) in enumerate(searched)], align)
-        again = [n for n in free if not has_copies(found[n], copies[n])]
-        answers = self._answer([searched[n][1] for n in again], align) if again else []
-        bound = dict(zip(again, answers, strict=True))
-        return [bound.get(n, one) for n, one in enumerate(found)]
+        """As `_answer`; but copies are only required where the model, which is first left free, does not write them.
+
+        They are the terms of a line if all of these are copies, and without terms its addresses and placeholders.
+        """
+        tried = dict[int, tuple[Source, Sequence[Span]]]()  # by index: what the model reads at first, and the copies
+        for n, (piece, source) in enumerate(searched):
+            spans = spans_of_terms(piece.line, piece.terms)
+            if spans and (piece.prefix.strip() or not all(span.term.is_copy for span in spans)):
+                continue
+            free = self._read(piece.line, "") if spans else source
+            spans = spans if spans or not self.binds else unbroken(piece.line)
+            if spans and (source.bound is None or not (UNK in free.ids or free.is_cut)):
+                tried[n] = free, spans
+        found = self._answer([tried[n][0] if n in tried else source for n, (_, source) in enumerate(searched)], align)
+        again = [n for n, (_, some) in tried.items() if not has_copies(found[n], [span.term.target for span in some])]
+        bound = [self._read(*searched[n][0][:2], tried[n][1]) for n in again]
+        searchable = [one for one in bound if one.tokens]
+        answers = iter(self._answer(searchable, align) if searchable else ())
+        for n, one in zip(again, bound, strict=True):
+            found[n] = next(answers) if one.tokens else without_search(one)
+        return found
 
     def _with_own_words(self, pieces: Sequence[Piece], found: Sequence[Translation], align: bool) -> list[Translation]:
         """The translations; where one has lost words or a term, the model's own one with the terms in their places."""
@@ -242,6 +229,8 @@ class Interpreter(LineReader, ABC):
                 answers.append(next(again))
                 continue
             notes, (hypotheses, (missing, *_)) = source.notes, zip(*islice(written, len(best)), strict=True)
+            if source.bound is None:
+                notes = (*notes, *notes_of_copies(source.line, hypotheses[0].text))
             if missing:
                 notes = (*notes, f"{_WITHOUT}{'s' * (len(missing) > 1)} {', '.join(missing)}")
             if not hypotheses[0].text:
@@ -301,100 +290,3 @@ class Interpreter(LineReader, ABC):
             words = words and links_across(words, source.bound.parts, written.parts)  # as the user sees them
             result = replace(result, text=written.text, word_alignment=words)
         return result, missing
-
-    def _word_alignment(
-        self, forced: Forced, source: Source, tokens: Sequence[str], text: str, clean: bool = False
-    ) -> tuple[Link, ...]:
-        """tokens: of the text. clean: whether the text is cleaned before it is split into tokens."""
-        assert forced.attention_TS is not None
-        rules, target = self.config.data.cleaning, self.target.segmenter
-        of_source = words_of_tokens(source.tokens, source.line, self.source.segmenter, rules)
-        return aligned_words(
-            forced.attention_TS, of_source, words_of_tokens(tokens, text, target, rules if clean else None)
-        )
-
-    @overload
-    def score(  # type: ignore[overload-overlap]
-        self,
-        sources: str,
-        targets: str,
-        align: bool = False,
-        gain: bool = False,
-        *,
-        to: str | None = None,
-        source: str | None = None,
-        zero_shot: bool = False,
-    ) -> PairScore: ...
-
-    @overload
-    def score(
-        self,
-        sources: Iterable[str],
-        targets: Iterable[str],
-        align: bool = False,
-        gain: bool = False,
-        *,
-        to: str | None = None,
-        source: str | None = None,
-        zero_shot: bool = False,
-    ) -> Iterator[PairScore]: ...
-
-    def score(
-        self,
-        sources: str | Iterable[str],
-        targets: str | Iterable[str],
-        align: bool = False,
-        gain: bool = False,
-        *,
-        to: str | None = None,
-        source: str | None = None,
-        zero_shot: bool = False,
-    ) -> PairScore | Iterator[PairScore]:
-        """The log-probability of a target for its source, or of each pair, in order.
-
-        Sources and targets are cut to the longest length of the model, with a note.
-
-        sources, targets: two lines as str, or two iterables of lines
-        align:            whether the results have alignments of words
-        gain:             whether they say what the source adds; this takes a second pass
-        to, source, zero_shot: the direction, for a model of several; see `towards`
-        Raises TmtError if they are not text, or if one has more lines than the other.
-        """
-        if isinstance(sources, str) != isinstance(targets, str):
-            raise TmtError("one side is a line, the other is not", remedy="Give two lines, or two lists of lines.")
-        scores = self._chosen(to, source, zero_shot)._score(checked(sources), checked(targets), align, gain)
-        return next(scores) if isinstance(sources, str) else scores
-
-    def _score(self, sources: Iterator[str], targets: Iterator[str], align: bool, gain: bool) -> Iterator[PairScore]:
-        pairs = enumerate(zip_longest(sources, targets), start=1)
-        while chunk := list(islice(pairs, CHUNK)):
-            for number, (source, target) in chunk:
-                if source is None or target is None:
-                    fewer, more = ("source", "target") if source is None else ("target", "source")
-                    message = f"the {fewer} ends after line {number - 1:,}, the {more} does not"
-                    raise TmtError(message, remedy="Line n of one must belong to line n of the other.")
-            read = [(self._read(source, ""), self._read_target(target)) for _, (source, target) in chunk]
-            targets_ids, empty = [target.ids for _, target in read], [(*self._tags, EOS)] * len(read)
-            forced = dict(self._forced([source.ids for source, _ in read], targets_ids, scored=True, attentive=align))
-            alone = dict(self._force(empty, targets_ids, scored=True, attentive=False)) if gain else {}
-            for index, (line, target_line) in enumerate(read):
-                yield self._pair_score(line, target_line, forced[index], alone.get(index), align)
-
-    def _pair_score(
-        self, source: Source, target: Target, forced: Forced, alone: Forced | None, align: bool
-    ) -> PairScore:
-        """alone: what the model says of the target after an empty source."""
-        assert forced.log_probabilities is not None
-        notes = list(source.notes)
-        if not source.tokens:
-            notes.append("the source is empty")
-        tokens = tuple(self.target.vocabulary.decode(target.ids))
-        words = self._word_alignment(forced, source, target.tokens, target.line, clean=True) if align else None
-        scores, prior = tuple(forced.log_probabilities), None
-        if alone is not None and alone.log_probabilities is not None:
-            prior = sum(alone.log_probabilities)
-        return PairScore(source.tokens, tokens, scores, words, prior, (*notes, *target.notes), target.is_cut)
-
-    def reference_loss(self, sources: Sequence[str], references: Sequence[str]) -> ReferenceLoss:
-        """The loss of the references, one for each source. Sources and references are cut to the longest length."""
-        return ReferenceLoss.of(self.score(sources, references))

@@ -131,6 +131,11 @@ class LineReader:
         _ = self.terms  # raises if there can be none
         return Glossary.of(terms, self.config.source_tokenizer.case == "lower")
 
+    @property
+    def binds(self) -> bool:
+        """Whether the search and the engine support terms."""
+        return self.constrains and bool(self.search.constrained_rows)
+
     @cached_property
     def terms(self) -> TermReader:
         """Raises TmtError if the search or the engine does not support terms."""

@@ -1,22 +1,19 @@
-"""What a model writes by itself, for lines with terms: whether it has their copies, and terms in place of its words.
+"""Terms in place of the words that a model writes by itself.
 
-A model that has never written a term is in a state after it that it never saw in training, and may end too early. One
-that was trained with placeholders and numbers writes them best where it is free.
+A model that has never written a term is in a state after it that it never saw in training, and may end too early.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 import regex
 
 from transformer_mt.decoding.forced import links_across
-from transformer_mt.decoding.terms import JOINING, Span, Term
-from transformer_mt.decoding.translation import Hypothesis, Translation
+from transformer_mt.decoding.terms import Span, Term
+from transformer_mt.decoding.translation import Hypothesis
 from transformer_mt.text.codec import Segmenter
-from transformer_mt.text.copies import NUMBER, UNBROKEN
 from transformer_mt.text.script import SPACELESS
 from transformer_mt.text.words import words_of_tokens
 
@@ -24,34 +21,12 @@ KEPT = 0.6  # of the words that a translation without terms has beside them, at 
 _SHORT = 3  # letters of articles and prepositions, which are kept beside a longer word
 _AROUND = regex.compile(r"([^\p{L}\p{M}\p{N}]*+).*?((?:['’]s)?[^\p{L}\p{M}\p{N}]*)", regex.DOTALL)  # a word
 _JOINED = regex.compile(rf"[\p{{Hangul}}{SPACELESS}]")  # words that have particles, or no spaces around them
-# Beside a copy there is no letter or digit, and no number goes on. Korean particles may follow.
-_FREE = rf"(?<![[\p{{L}}\p{{M}}\p{{N}}_]--[\p{{sc=Hangul}}{SPACELESS}]])(?<!\d[.,:/'’-])"
-_ENDS = rf"(?!{JOINING.pattern}|[.,:/'’-]\d)"
-_PLACED = "\0"  # in place of a copy that was found
 Links = Sequence[Collection[int]]  # for each word of a translation, the words of the line that its tokens are linked to
 
 
 def is_spaced(text: str) -> bool:
     """Whether a text has words that can be replaced: without particles, and with spaces around them."""
     return _JOINED.search(text) is None
-
-
-def has_copies(own: Translation, copies: Sequence[str]) -> bool:
-    """Whether all hypotheses of a translation have each copy as often as it is listed, and nothing else of its kind."""
-    return all(_has_copies(one.text, copies) for one in own.n_best)
-
-
-def _has_copies(text: str, copies: Sequence[str]) -> bool:
-    """The longest copies come first: a number or a placeholder may be a part of a longer one."""
-    for copy, times in sorted(Counter(copies).items(), key=lambda item: -len(item[0])):
-        is_number = NUMBER.fullmatch(copy) is not None
-        sign = NUMBER if is_number else regex.compile(f"{_FREE}{regex.escape(copy)}{_ENDS}", regex.V1)
-        found = [match.span() for match in sign.finditer(text) if match.group() == copy]
-        if len(found) != times:
-            return False
-        ends, starts = [0, *(end for _, end in found)], [*(start for start, _ in found), len(text)]
-        text = _PLACED.join(text[end:start] for end, start in zip(ends, starts, strict=True))
-    return UNBROKEN.search(text) is None
 
 
 def loses_words(text: str, own: str, terms: Sequence[Term]) -> bool:

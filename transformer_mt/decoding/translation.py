@@ -93,17 +93,21 @@ class Target:
     is_cut: bool
 
 
-_MOST_SHOWN, _LONGEST_SHOWN = 5, 40  # unknown words in a note, and characters of a word
+_MOST_SHOWN, _LONGEST_SHOWN = 5, 40  # words in a note, and characters of a word
 
 
 def note_of_unknown(words: Sequence[str]) -> str:
-    """The number of unknown words and the first few, cut if long, without characters that control a terminal."""
+    """The number of unknown words, and the first few."""
+    return f"{number_of(len(words), 'unknown word')}: {shown(words)}"
+
+
+def shown(words: Sequence[str]) -> str:
+    """The first few words, cut if long, without characters that control a terminal."""
     first = []
     for word in words[:_MOST_SHOWN]:
         word = word if len(word) <= _LONGEST_SHOWN else f"{word[: _LONGEST_SHOWN - 1]}…"
         first.append("".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in word))
-    shown, more = ", ".join(dict.fromkeys(first)), ", ..." if len(words) > _MOST_SHOWN else ""
-    return f"{number_of(len(words), 'unknown word')}: {shown}{more}"
+    return ", ".join(dict.fromkeys(first)) + ", ..." * (len(words) > _MOST_SHOWN)
 
 
 def without_search(source: Source) -> Translation:

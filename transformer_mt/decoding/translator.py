@@ -22,8 +22,9 @@ from transformer_mt.decoding.ensemble import mean_log_probability
 from transformer_mt.decoding.finding import find_model
 from transformer_mt.decoding.forced import Forced
 from transformer_mt.decoding.given import checked_text
-from transformer_mt.decoding.interpreter import CHUNK, GPU_CHUNK, Computing, Interpreter
+from transformer_mt.decoding.interpreter import GPU_CHUNK, Computing, Interpreter
 from transformer_mt.decoding.model_directory import ModelDirectory, load_model_directory
+from transformer_mt.decoding.pair_scorer import CHUNK
 from transformer_mt.decoding.request import Request, SearchResult, batched
 from transformer_mt.decoding.step import pad
 from transformer_mt.decoding.translation import Source

@@ -43,6 +43,13 @@ def copied(in_markup: bool = False) -> regex.Pattern[str]:
 
 
 UNBROKEN = copied()
+
+
+def may_have_unbroken(text: str) -> bool:
+    """Whether it is worth a search for `UNBROKEN`: false for almost every sentence, and a hundred times as fast."""
+    return any(sign in text for sign in ("%", "{", "@", "://", "www."))
+
+
 # Letters beside digits, as in MP3, make a word. 3만 is 30,000: such a number is translated with its unit. 5月 is May.
 _UNIT = (
     r"[多余数几]?[십백천만억조十百千万萬亿億兆月割]|หมื่น|แสน|พัน|ล้าน"

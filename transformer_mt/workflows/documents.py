@@ -103,7 +103,7 @@ class OpenDocument:
         self._count = GlossaryCount()
         self._text = whole.removeprefix(_BOM)
         self._mark = whole[: len(whole) - len(self._text)]
-        signs = translator.terms is not None if self._glossary is not None else _has_terms(translator)
+        signs = translator.binds  # code is copied by the search; otherwise it is placed by word alignment
         self._blocks = [PlainBlock(block, signs, self._text) for block in form.blocks(self._text)]
         self.texts = [one.text for one in self._blocks]
         self.terms = [_terms(one, self._glossary, self._count) for one in self._blocks] if signs else None
@@ -182,14 +182,6 @@ def _require_no_zero(has_zero: bool, what: str, place: str | Path) -> None:
     if has_zero:
         remedy = "Documents are plain text, Markdown or HTML, in UTF-8."
         raise TmtError(f"this is not {what}", place=place, remedy=remedy)
-
-
-def _has_terms(translator: Interpreter) -> bool:
-    """Whether the search can be required to copy code. Otherwise it is placed by word alignment."""
-    try:
-        return translator.terms is not None
-    except TmtError:
-        return False
 
 
 def _note_of_loss(plain: PlainBlock, answer: Translation) -> str:

@@ -201,6 +201,12 @@ def _of_directions(prepared: Prepared, directions: Sequence[Direction], count: i
     ]
 
 
+class _FreeTranslator(Translator):
+    """Leaves addresses and placeholders to the model, as CTranslate2 does."""
+
+    constrains = False
+
+
 def _compared(
     directory: ModelDirectory, exported: Path, samples: Sequence[_Sample], threads: int | None
 ) -> list[SearchAgreement]:
@@ -216,7 +222,7 @@ def _compared(
         decoding = own.model_copy(update={**_SHARED, "beam": beam, "n_best": 1})
         note(f"translating {number_of(number, 'sentence')} with both engines, beam {beam}")
         engine = load_engine(exported, decoding, Computing(device="cpu", threads=threads))
-        ours = Translator([directory], decoding)
+        ours = _FreeTranslator([directory], decoding)
         results = [compare(ours.turned(one.direction), engine.turned(one.direction), one.lines) for one in samples]
         share = sum(result.share * len(one.lines) for result, one in zip(results, samples, strict=True)) / number
         seconds = [sum(result.our_seconds for result in results), sum(result.their_seconds for result in results)]

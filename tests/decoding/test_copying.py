@@ -1,0 +1,141 @@
+"""Addresses, placeholders and numbers: what the model writes by itself, and what the search must write."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from transformer_mt.config.decoding import DecodingConfig
+from transformer_mt.decoding import interpreter
+from transformer_mt.decoding.copying import has_copies, notes_of_copies
+from transformer_mt.decoding.glossary import Glossary
+from transformer_mt.decoding.translation import Hypothesis, Translation
+from transformer_mt.decoding.translator import Translator
+
+
+@pytest.mark.parametrize(
+    ("text", "copies", "has_them"),
+    [
+        ("Der Bericht {{user}} fehlt.", ["{{user}}"], True),
+        ("{{user}} {{user}}", ["{{user}}"], False),
+        ("5 und 5", ["5", "5"], True),
+        ("Datei %s und %d", ["%s"], False),
+        ("siehe https://a.example/c.", ["https://a.example/c"], True),
+        ("siehe https://a.example/c/d", ["https://a.example/c"], False),
+        ("siehe https://a.example/c und https://b.example", ["https://a.example/c"], False),
+        ("15 Äpfel", ["5"], False),
+        ("2,5 kg", ["2"], False),
+        ("12.5 kg", ["2.5"], False),
+        ("um 2.5 kg.", ["2.5"], True),
+        ("사과 5개를 {name}님", ["5", "{name}"], True),
+        ("", ["5"], False),
+        # parts of others
+        ("Seite %1$s", ["1", "%1$s"], False),
+        ("Seite 1 von %1$s", ["1", "%1$s"], True),
+        ("siehe https://a.example/5", ["5", "https://a.example/5"], False),
+        ("${x}", ["{x}", "${x}"], False),
+        ("{{user}} {user}", ["{{user}}"], False),
+        ("https://a.example/c und https://a.example", ["https://a.example/c"], False),
+        # other numbers
+        ("-5 Grad", ["5"], False),
+        (".5 kg", ["5"], False),
+        ("10-5", ["-5"], False),
+        ("bei -5 Grad", ["-5"], True),
+    ],
+)
+def test_a_translation_has_its_copies_as_often_as_the_line(text: str, copies: list[str], has_them: bool) -> None:
+    own = Translation((), (Hypothesis(text, (), 0.0),))
+    assert has_copies(own, copies) is has_them
+    assert not has_copies(replace(own, n_best=(*own.n_best, Hypothesis("other", (), 0.0))), copies), "n best"
+
+
+@pytest.mark.parametrize("align", [False, True])
+def test_what_the_model_copies_by_itself_is_not_forced(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch, align: bool
+) -> None:
+    translator, asked = Translator.load([tiny_model]), []
+    free = Translation(("x",), (Hypothesis("der Bericht {x} fehlt", (), 0.0),), ("a note",))
+    bound = Translation(("x",), (Hypothesis("{y} Bericht", (), 0.0),))
+
+    def answer(_: Translator, sources: Sequence[Any], align: bool) -> list[Translation]:
+        asked.append(([source.bound is not None for source in sources], align))
+        return [bound if source.bound is not None else free for source in sources]
+
+    monkeypatch.setattr(Translator, "_answer", answer)
+    lines = ["a {x}", "a {y}", "a dog"]
+    translator.translate(lines[0], terms=Glossary({}), align=align)
+    assert asked == [([True], align)], "the model does not know the brackets"
+    asked.clear()
+    monkeypatch.setattr(interpreter, "UNK", -1)
+    found = list(translator.translate(lines, terms=Glossary({}), align=align))
+    assert found == [free, bound, free]
+    assert asked == [([False, False, False], align), ([True], align)], "the second time, only what lacks its copy"
+    asked.clear()
+    long = f"{{x}} {'a dog ' * 200}"
+    translator.translate(long, terms=Glossary({}), align=align, split=False)
+    assert asked == [([True], align)], "the line is cut without a stand-in, which may be shorter"
+    asked.clear()
+    translator.translate(lines[0], "der", terms=Glossary({}), align=align)
+    assert asked == [([True], align)], "a prefix may have copies already"
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "notes"),
+    [
+        ("50 % der Hunde", "50 % of the dogs", []),
+        ("{n} Hunde auf https://a.example/b.", "{n} dogs on https://a.example/b", []),
+        ("%d und %d", "%d", ["the translation lacks %d"]),
+        ("%d Hunde", "%s dogs", ["the translation lacks %d", "the translation has %s, which the line does not have"]),
+        ("Hunde", "dogs@mail.example", ["the translation has dogs@mail.example, which the line does not have"]),
+        ("{a}{b} {c} {d} {e} {f}", "", ["the translation lacks {a}, {b}, {c}, {d}, {e}, ..."]),
+        ("www.a.example", "www.", ["the translation lacks www.a.example"]),
+        ("{{ a\x1bb }}", "", ["the translation lacks {{ a\N{REPLACEMENT CHARACTER}b }}"]),
+    ],
+)
+def test_a_lost_copy_and_one_that_is_made_up_are_noted(line: str, text: str, notes: list[str]) -> None:
+    assert list(notes_of_copies(line, text)) == notes
+
+
+LINES = ("a dog {x} and %d", "https://a.example/b?c=1", "a dog", "the cat. mail a@b.example", "%d %d cats")
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_addresses_and_placeholders_are_copied_without_a_glossary(tiny_model: Path, beam: int) -> None:
+    """This model knows neither; what has no copies is translated as ever, and so are several sentences on a line."""
+    translator = Translator.load([tiny_model], DecodingConfig(beam=beam, n_best=beam))
+    found = list(translator.translate(LINES, align=True))
+    for line, translation in zip(LINES, found, strict=True):
+        for hypothesis in translation.n_best:
+            assert not list(notes_of_copies(line, hypothesis.text))
+        assert not any("lacks" in note for note in translation.notes)
+    assert found[1].text == LINES[1]
+    assert found[2].text == translator.translate("a dog").text
+    after_prefix = translator.translate(LINES[0], "the {x}")
+    assert (after_prefix.text.count("{x}"), after_prefix.text.count("%d")) == (1, 1)
+
+
+def test_what_a_search_cannot_copy_is_noted(tiny_model: Path) -> None:
+    translator = Translator.load([tiny_model], DecodingConfig(method="sample"))
+    found = list(translator.translate(LINES))
+    assert [any("the translation lacks" in note for note in one.notes) for one in found] == [1, 1, 0, 1, 1]
+
+
+def test_only_lines_that_lack_their_copies_are_searched_again(
+    tiny_model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    translator, asked = Translator.load([tiny_model]), []
+
+    def answer(_: Translator, sources: Sequence[Any], align: bool) -> list[Translation]:
+        asked.append([source.line for source in sources])
+        return [Translation(("x",), (Hypothesis("or {x}", (), 0.0),))] * len(sources)
+
+    monkeypatch.setattr(Translator, "_answer", answer)
+    lines = ["a {x}", "a dog", "a {x} {x}", "a {x} %d"]
+    list(translator.translate(lines))
+    assert asked[0] == lines
+    assert len(asked[1]) == 2
+    assert not any("{" in line or "%" in line for line in asked[1]), "the model reads stand-ins"
