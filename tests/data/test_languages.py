@@ -149,6 +149,20 @@ def test_cells_that_are_quoted_as_in_csv_are_reported(workshop: Any, tmp_path: P
     assert [place.rpartition("/")[2] for place in remark.places] == ["a.tsv:5"]
 
 
+def test_html_in_cells_is_reported_with_its_remedy(workshop: Any, tmp_path: Path, sentences: Pairs) -> None:
+    html = [("Hund &amp; Katze", "dog &amp; cat"), ("Ein <b>Hund</b>", "a <b>dog</b>"), ("AT&T; 3 < 4 > 2", "AT&T; 3")]
+    corpus = {"kind": "tsv", "files": _table(tmp_path / "a.tsv", [*html, *sentences])}
+    with_both = {one.text: one for one in remarks(_report(workshop, corpus)) if "HTML" in one.text}
+    assert [text.partition(":")[0] for text in with_both] == [
+        "1 pair with tags of HTML or XML, such as <b>",
+        "1 pair with characters written as in HTML, such as &amp; for &",
+    ]
+    assert [[place.rpartition(":")[2] for place in one.places] for one in with_both.values()] == [["2"], ["1"]]
+    report = _report(workshop, corpus, cleaning={"entities": True})
+    assert [one.text.partition(" with")[2][:5] for one in remarks(report) if "HTML" in one.text] == [" tags"]
+    assert sum(split.changed.get("entities", 0) for split in report.pairs.values()) == 1
+
+
 def test_the_report_shows_pairs_of_each_split_and_what_was_dropped(
     workshop: Any, tmp_path: Path, sentences: Pairs
 ) -> None:

@@ -21,7 +21,7 @@ import transformer_mt
 from transformer_mt.data import prepare as pipeline
 from transformer_mt.data import prepared, selection
 from transformer_mt.data.prepare import prepare
-from transformer_mt.data.prepared import MANIFEST, Prepared
+from transformer_mt.data.prepared import MANIFEST, Prepared, settings_of
 from transformer_mt.errors import TmtError
 from transformer_mt.files import replace
 
@@ -468,3 +468,12 @@ def test_a_split_beside_named_files_is_said_to_have_no_effect(workshop: Any) -> 
     )
     assert "`split` has no effect beside `train`" in said[0]
     assert prepared.splits == ("train", "validation", "test")
+
+
+@pytest.mark.parametrize(("key", "default"), [("entities", False), ("language", "report")])
+def test_data_prepared_before_a_key_existed_are_up_to_date(workshop: Any, key: str, default: object) -> None:
+    other = not default if isinstance(default, bool) else "drop"
+    settings = (
+        settings_of(workshop.config({"kind": "phrasebook"}, cleaning={key: value})) for value in (default, other)
+    )
+    assert [key in one["data"]["cleaning"] for one in settings] == [False, True]

@@ -11,7 +11,7 @@ import pytest
 
 from transformer_mt.config.decoding import DecodingConfig
 from transformer_mt.decoding import interpreter
-from transformer_mt.decoding.copying import has_copies, notes_of_copies
+from transformer_mt.decoding.copying import notes_of_copies, with_copies
 from transformer_mt.decoding.glossary import Glossary
 from transformer_mt.decoding.translation import Hypothesis, Translation
 from transformer_mt.decoding.translator import Translator
@@ -49,8 +49,32 @@ from transformer_mt.decoding.translator import Translator
 )
 def test_a_translation_has_its_copies_as_often_as_the_line(text: str, copies: list[str], has_them: bool) -> None:
     own = Translation((), (Hypothesis(text, (), 0.0),))
-    assert has_copies(own, copies) is has_them
-    assert not has_copies(replace(own, n_best=(*own.n_best, Hypothesis("other", (), 0.0))), copies), "n best"
+    assert (with_copies(own, copies) is own) is has_them
+    assert with_copies(replace(own, n_best=(*own.n_best, Hypothesis("other", (), 0.0))), copies) is None, "n best"
+
+
+@pytest.mark.parametrize(
+    ("text", "copies", "right"),
+    [
+        ("siehe https://a.example/4.", ["https://a.example/45"], "siehe https://a.example/45."),
+        ("%s Hunde", ["%d"], "%d Hunde"),
+        ("an a@b.exampl und {nam}", ["a@b.example", "{name}"], "an a@b.example und {name}"),
+        ("{{ a }} da", ["{{ b }}"], "{{ b }} da"),
+        ("%d %d", ["%d", "%s"], "%s %d"),
+        # which one is which?
+        ("Hunde", ["%d"], None),
+        ("{x} und {y}", ["{a}", "{b}"], None),
+        ("{x} und {y}", ["{a}"], None),
+        ("siehe {x}", ["https://a.example"], None),
+        ("{{ a.b }} da", ["{{a.b}}"], None),  # another number of words: links would be wrong
+        ("%d und 7", ["%s", "8"], None),
+    ],
+)
+def test_a_misspelled_copy_is_put_right(text: str, copies: list[str], right: str | None) -> None:
+    own = Translation((), (Hypothesis(text, (), 0.0), Hypothesis(f"o {text}", (), -1.0), Hypothesis(text, (), -2.0)))
+    found = with_copies(own, copies)
+    assert (found and [one.text for one in found.n_best]) == (right and [right, f"o {right}"])
+    assert with_copies(own, copies, "a prefix") is None
 
 
 @pytest.mark.parametrize("align", [False, True])
@@ -59,14 +83,14 @@ def test_what_the_model_copies_by_itself_is_not_forced(
 ) -> None:
     translator, asked = Translator.load([tiny_model]), []
     free = Translation(("x",), (Hypothesis("der Bericht {x} fehlt", (), 0.0),), ("a note",))
-    bound = Translation(("x",), (Hypothesis("{y} Bericht", (), 0.0),))
+    bound = Translation(("x",), (Hypothesis("7 Bericht", (), 0.0),))
 
     def answer(_: Translator, sources: Sequence[Any], align: bool) -> list[Translation]:
         asked.append(([source.bound is not None for source in sources], align))
         return [bound if source.bound is not None else free for source in sources]
 
     monkeypatch.setattr(Translator, "_answer", answer)
-    lines = ["a {x}", "a {y}", "a dog"]
+    lines = ["a {x}", "a 7", "a {x} dog"]
     translator.translate(lines[0], terms=Glossary({}), align=align)
     assert asked == [([True], align)], "the model does not know the brackets"
     asked.clear()
@@ -134,8 +158,10 @@ def test_only_lines_that_lack_their_copies_are_searched_again(
         return [Translation(("x",), (Hypothesis("or {x}", (), 0.0),))] * len(sources)
 
     monkeypatch.setattr(Translator, "_answer", answer)
-    lines = ["a {x}", "a dog", "a {x} {x}", "a {x} %d"]
-    list(translator.translate(lines))
+    lines = ["a {x}", "a dog", "a {x} {x}", "a {x} %d", "a {y}"]
+    found = list(translator.translate(lines))
+    assert [one.text for one in (found[0], found[1], found[4])] == ["or {x}", "or {x}", "or {y}"]
+    assert [len(one.notes) for one in (found[0], found[1], found[4])] == [0, 1, 0]
     assert asked[0] == lines
     assert len(asked[1]) == 2
     assert not any("{" in line or "%" in line for line in asked[1]), "the model reads stand-ins"

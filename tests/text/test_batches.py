@@ -16,6 +16,7 @@ from transformer_mt.config.schema import OneTokenizer
 from transformer_mt.text.batches import Batch, as_lines, keys_of_pairs, one_line
 from transformer_mt.text.cleaning import clean_text, not_words, wrongly_decoded
 from transformer_mt.text.codec import Segmenter
+from transformer_mt.text.entities import has_entities, has_tags
 from transformer_mt.text.vocabulary import Vocabulary
 
 PIECES = [
@@ -43,6 +44,8 @@ PIECES += [
     "\U0001f600",
     "  ",
     "<s>",
+    "&amp;",
+    "&nbsp;",
 ]
 PARTS = ["Satz", "der ", "hier", "<s>", "<unk>", "<", "s>", "\u2581", "1", " ", "ß", "\U0001f600"]
 texts = st.lists(st.one_of(st.sampled_from(PIECES), st.characters()), max_size=8).map("".join)
@@ -63,6 +66,7 @@ def keys_of_pair(source: str, target: str) -> bytes:
         ({"whitespace": "collapse", "unicode": "NFKC"}, "fa"),
         ({"whitespace": "off", "control_characters": False, "unicode": "off"}, "en"),
         ({"max_repeats": 2}, "ko"),
+        ({"entities": True}, "de"),
     ],
     ids=str,
 )
@@ -77,6 +81,8 @@ def test_a_batch_is_cleaned_as_each_of_its_sentences(texts: list[str], rules: di
         assert cleaned[row] == clean_text(line, settings, language, by_rules.add)
         assert changed.get(row, set()) == by_rules
     assert batch.wrongly_decoded() == {row for row, line in enumerate(lines) if wrongly_decoded(line)}
+    assert batch.with_entities() == {row for row, line in enumerate(lines) if has_entities(line)}
+    assert batch.with_tags() == {row for row, line in enumerate(lines) if has_tags(line)}
     keys = keys_of_pairs(cleaned, cleaned[::-1])
     expected = [keys_of_pair(*pair) for pair in zip(cleaned, cleaned[::-1], strict=True)]
     assert keys.tobytes() == b"".join(expected)

@@ -46,6 +46,10 @@ def keys_of_pair(source: str, target: str) -> Any:
         ({"max_repeats": 2}, "ㅋㅋㅋㅋㅋㅋ 와  하하하하", "ㅋㅋ 와  하하"),
         ({"max_repeats": 2}, "10000원 ㅋㅋㅋ", "10000원 ㅋㅋㅋ"),
         ({"max_repeats": 5}, "ㅋㅋㅋㅋ", "ㅋㅋㅋㅋ"),
+        ({}, "R&amp;D", "R&amp;D"),
+        ({"entities": True}, "R&amp;D &quot;a&#39;b&quot;&nbsp;&ntilde; &#xac00;&#8203;", 'R&D "a\'b" ñ 가'),
+        ({"entities": True}, "R&amp;amp;D", "R&D"),
+        ({"entities": True}, "AT&T; a&b; &copy 3 & 4; &unknown;", "AT&T; a&b; &copy 3 & 4; &unknown;"),
     ],
 )
 def test_a_rule_changes_this_and_no_more(changed: dict[str, object], text: str, clean: str) -> None:
@@ -112,6 +116,8 @@ def test_each_rule_that_changes_a_sentence_is_noted() -> None:
     assert clean_text("a b", rules(), "ko", noted.append) == "a b"
     assert clean_text("a\tb ", rules(), "ko", noted.append) == "a b"
     assert noted[3:] == ["white space"]
+    assert clean_text("&amp;", rules(entities=True), "ko", noted.append) == "&"
+    assert noted[4:] == ["entities"]
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,14 @@ def test_the_proposal_is_a_config_with_reasons_that_prepare_accepts() -> None:
     assert splits["validation"].pairs == splits["test"].pairs == held_out(300)
 
 
+def test_characters_written_as_in_html_become_characters() -> None:
+    pairs = [*PAIRS["de", "en"][:299], ("Hund &amp; Katze", "dog &amp; cat")]
+    proposal = propose_config(_table("a.tsv", pairs))
+    assert proposal.config.data.cleaning.entities
+    assert "cleaning:\n    entities: true " in proposal.text
+    assert not propose_config(_table("b.tsv", PAIRS["de", "en"])).config.data.cleaning.entities
+
+
 @pytest.mark.parametrize("pairs", [1, 2, 3])
 def test_prepare_accepts_a_few_pairs_beside_many(pairs: int) -> None:
     many, few = PAIRS["de", "en"][:280], PAIRS["de", "en"][280 : 280 + pairs]

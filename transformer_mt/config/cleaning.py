@@ -23,6 +23,9 @@ class CleaningConfig(Section):
         description="trim: remove spaces at both ends, and make tabs and unusual spaces plain spaces; collapse: also"
         " several spaces one; off: only tabs and line breaks",
     )
+    entities: bool = Field(
+        False, description="characters that are written as in HTML, such as &amp; and &#39;, become these characters"
+    )
     max_repeats: NonNegative = Field(
         0,
         description="Korean: letters repeated four or more times are shortened to this number (soynlp's"

@@ -247,8 +247,9 @@ class Prepared:
 def settings_of(config: Config) -> dict[str, Any]:
     """The settings that prepared data depends on, as plain values."""
     data = config.data.model_dump(mode="json", exclude={"workers", "prepared"})
-    if data["cleaning"]["language"] == CleaningConfig().language:  # data prepared before this key existed is up to date
-        del data["cleaning"]["language"]
+    for key in ("language", "entities"):  # data prepared before these keys existed is up to date
+        if data["cleaning"][key] == getattr(CleaningConfig(), key):
+            del data["cleaning"][key]
     if data["temperature"] is None:  # the same
         del data["temperature"]
     tokenizer = config.tokenizer.model_dump(mode="json")

@@ -28,7 +28,8 @@ from transformer_mt.text.cleaning import fault_of_pair
 
 SHARD = 20_000  # most pairs of a shard
 SEVERAL = 4  # whole files; fewer are read here, and their pairs are sent to the workers
-LANGUAGE, DECODED, QUOTED = "language", "decoded", "quoted"  # a rule that drops pairs, and kinds of outliers
+LANGUAGE = "language"  # a rule that drops pairs
+DECODED, QUOTED, ENTITIES, TAGS = "decoded", "quoted", "entities", "tags"  # kinds of outliers
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,10 @@ class Cleaner:
             counts.changed.update(sorted(changed.get(row, set()) | changed_too.get(row, set())))
         cleaned = raw._replace(sources=sources, targets=targets)
         dropped = self._drop(cleaned, counts)
-        for kind, unusual in ((DECODED, Batch.wrongly_decoded), (QUOTED, Batch.quoted_as_csv)):
+        unusual_lines = {DECODED: Batch.wrongly_decoded, QUOTED: Batch.quoted_as_csv, TAGS: Batch.with_tags}
+        if not self.rules.entities:
+            unusual_lines[ENTITIES] = Batch.with_entities
+        for kind, unusual in unusual_lines.items():
             for row in sorted((unusual(batches[0]) | unusual(batches[1])) - dropped):
                 counts.outliers[kind] += 1
                 counts.places[kind] = [*counts.places.get(kind, ()), raw.place(row)][:PLACES]

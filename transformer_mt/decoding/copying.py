@@ -6,18 +6,25 @@ A model that was trained with placeholders and numbers writes them best where it
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 import regex
 
 from transformer_mt.decoding.terms import JOINING, Span, Term
-from transformer_mt.decoding.translation import Translation, shown
+from transformer_mt.decoding.translation import Hypothesis, Translation, shown
 from transformer_mt.text.copies import NUMBER, UNBROKEN, may_have_unbroken
 from transformer_mt.text.script import SPACELESS
 
 # Beside a copy there is no letter or digit, and no number goes on. Korean particles may follow.
 _FREE = rf"(?<![[\p{{L}}\p{{M}}\p{{N}}_]--[\p{{sc=Hangul}}{SPACELESS}]])(?<!\d[.,:/'’-])"
 _ENDS = rf"(?!{JOINING.pattern}|[.,:/'’-]\d)"
+_KINDS = {  # a copy is of the first kind that it matches
+    "address": regex.compile(r"https?:|ftp:|www\."),
+    "placeholder": regex.compile(r"[%${<]"),
+    "e-mail address": regex.compile(r".*@"),
+    "number": regex.compile(""),
+}
 _PLACED = "\0"  # in place of a copy that was found
 
 
@@ -28,18 +35,50 @@ def unbroken(line: str) -> list[Span]:
     return [Span(found.start(), Term(found[0], found[0])) for found in UNBROKEN.finditer(line)]
 
 
-def notes_of_copies(line: str, translation: str) -> Iterator[str]:
+def notes_of_copies(line: str, translation: str) -> list[str]:
     """What a user must know of a translation whose addresses and placeholders are not those of its line."""
+    if not may_have_unbroken(line) and not may_have_unbroken(translation):
+        return []
     given, written = (Counter(span.term.source for span in unbroken(text)) for text in (line, translation))
-    if lost := given - written:
-        yield f"the translation lacks {shown(list(lost.elements()))}"
-    if new := written - given:
-        yield f"the translation has {shown(list(new.elements()))}, which the line does not have"
+    lost, new = (list(some.elements()) for some in (given - written, written - given))
+    notes = [f"the translation lacks {shown(lost)}"] if lost else []
+    return [*notes, f"the translation has {shown(new)}, which the line does not have"] if new else notes
 
 
-def has_copies(own: Translation, copies: Sequence[str]) -> bool:
-    """Whether all hypotheses of a translation have each copy as often as it is listed, and nothing else of its kind."""
-    return all(_has_copies(one.text, copies) for one in own.n_best)
+def with_copies(own: Translation, copies: Sequence[str], prefix: str = "") -> Translation | None:
+    """The translation, if all its hypotheses have each copy as often as it is listed, and nothing else of its kind.
+
+    A misspelled address or placeholder is put right: the translation lacks one, and has one of the same kind that is
+    not listed. None if a hypothesis has no clear place for a copy, or begins with a prefix.
+    """
+    if all(_has_copies(one.text, copies) for one in own.n_best):
+        return own
+    found = dict[str, Hypothesis]()  # by text
+    for one in own.n_best:
+        text = None if prefix.strip() else _repaired(one.text, copies)
+        if text is None or not _has_copies(text, copies):
+            return None
+        found.setdefault(text, replace(one, text=text))
+    return replace(own, n_best=tuple(found.values()))
+
+
+def _repaired(text: str, copies: Sequence[str]) -> str | None:
+    given, written = Counter(copies), Counter(span.term.source for span in unbroken(text))
+    missing, others = _by_kind(given - written), _by_kind(written - given)
+    for kind, right in missing.items():
+        wrong = others.get(kind, [])
+        if len(right) != 1 or len(wrong) != 1 or len(right[0].split()) != len(wrong[0].split()):
+            return None
+        start = next(span.start for span in unbroken(text) if span.term.source == wrong[0])
+        text = text[:start] + right[0] + text[start + len(wrong[0]) :]
+    return text
+
+
+def _by_kind(copies: Counter[str]) -> dict[str, list[str]]:
+    found = dict[str, list[str]]()
+    for copy in copies.elements():
+        found.setdefault(next(kind for kind, sign in _KINDS.items() if sign.match(copy)), []).append(copy)
+    return found
 
 
 def _has_copies(text: str, copies: Sequence[str]) -> bool:

@@ -13,7 +13,7 @@ from itertools import chain, islice, repeat, tee
 from typing import cast, overload
 
 from transformer_mt.decoding.computing import Computing as Computing
-from transformer_mt.decoding.copying import has_copies, notes_of_copies, unbroken
+from transformer_mt.decoding.copying import notes_of_copies, unbroken, with_copies
 from transformer_mt.decoding.forced import Forced, aligned_tokens, links_across
 from transformer_mt.decoding.given import checked, for_each_line, prefix_for_each_line
 from transformer_mt.decoding.glossary import Glossary
@@ -145,7 +145,7 @@ class Interpreter(PairScorer):
             yield [next(answers) if source.tokens else without_search(source) for _, source in some]
 
     def _free_or_bound(self, searched: Sequence[tuple[Piece, Source]], align: bool) -> list[Translation]:
-        """As `_answer`; but copies are only required where the model, which is first left free, does not write them.
+        """As `_answer`; but copies are only required where the model, which is first left free, has no place for them.
 
         They are the terms of a line if all of these are copies, and without terms its addresses and placeholders.
         """
@@ -155,16 +155,26 @@ class Interpreter(PairScorer):
             if spans and (piece.prefix.strip() or not all(span.term.is_copy for span in spans)):
                 continue
             free = self._read(piece.line, "") if spans else source
-            spans = spans if spans or not self.binds else unbroken(piece.line)
+            spans = spans or unbroken(piece.line)
             if spans and (source.bound is None or not (UNK in free.ids or free.is_cut)):
                 tried[n] = free, spans
         found = self._answer([tried[n][0] if n in tried else source for n, (_, source) in enumerate(searched)], align)
-        again = [n for n, (_, some) in tried.items() if not has_copies(found[n], [span.term.target for span in some])]
+        again = list[int]()
+        for n, (_, some) in tried.items():
+            right = with_copies(found[n], [span.term.target for span in some], searched[n][0].prefix)
+            if right is not None:
+                found[n] = right
+            elif self.binds:
+                again.append(n)
         bound = [self._read(*searched[n][0][:2], tried[n][1]) for n in again]
         searchable = [one for one in bound if one.tokens]
         answers = iter(self._answer(searchable, align) if searchable else ())
         for n, one in zip(again, bound, strict=True):
             found[n] = next(answers) if one.tokens else without_search(one)
+        for n, (piece, _) in enumerate(searched):
+            if not piece.terms and (notes := notes_of_copies(piece.line, found[n].text)):
+                others = (note for note in found[n].notes if not note.startswith(_WITHOUT))  # it has no other terms
+                found[n] = replace(found[n], notes=(*others, *notes))
         return found
 
     def _with_own_words(self, pieces: Sequence[Piece], found: Sequence[Translation], align: bool) -> list[Translation]:
@@ -229,8 +239,6 @@ class Interpreter(PairScorer):
                 answers.append(next(again))
                 continue
             notes, (hypotheses, (missing, *_)) = source.notes, zip(*islice(written, len(best)), strict=True)
-            if source.bound is None:
-                notes = (*notes, *notes_of_copies(source.line, hypotheses[0].text))
             if missing:
                 notes = (*notes, f"{_WITHOUT}{'s' * (len(missing) > 1)} {', '.join(missing)}")
             if not hypotheses[0].text:

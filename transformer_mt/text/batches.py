@@ -27,6 +27,7 @@ from transformer_mt.text.cleaning import (
     quoted_as_csv,
     wrongly_decoded,
 )
+from transformer_mt.text.entities import has_entities, has_tags
 
 # pair: equal for equal pairs; leak: for pairs that differ only in case, spaces and punctuation; source, target: for
 # sentences that differ only in these
@@ -77,6 +78,14 @@ class Batch:
             return set()
         return {row for row, line in enumerate(self.lines) if quoted_as_csv(line)}
 
+    def with_entities(self) -> set[int]:
+        """The rows with characters that are written as in HTML."""
+        return {row for row, line in enumerate(self.lines) if "&" in line and has_entities(line)}
+
+    def with_tags(self) -> set[int]:
+        """The rows with tags of HTML or XML."""
+        return {row for row, line in enumerate(self.lines) if "<" in line and has_tags(line)}
+
     def clean(self, rules: CleaningConfig, language: str) -> tuple[list[str], dict[int, set[str]]]:
         """`clean_text` of each line, and the names of the rules that changed it, by row."""
         changed: dict[int, set[str]] = {}
@@ -94,6 +103,8 @@ class Batch:
             return range(len(self.lines))
         edge = (self._flags & (_SPACE | _LINE)) != 0
         rows = self._rows(((self._flags[:-1] & _ODD) != 0) | (edge[:-1] & edge[1:]))
+        if rules.entities:
+            rows = sorted({*rows, *self.with_entities()})
         if rules.unicode == "off" or unicodedata.is_normalized(rules.unicode, self._joined):
             return rows
         normal = unicodedata.is_normalized

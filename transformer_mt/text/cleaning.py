@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from transformer_mt.config.cleaning import CleaningConfig
 from transformer_mt.config.languages import two_letters
+from transformer_mt.text.entities import without_entities
 
 TOO_LONG, LOPSIDED = "longer than max_length", "length ratio"  # these two rules need token counts
 
@@ -36,6 +37,9 @@ def clean_text(
     note:     called with the name of each rule that changes the sentence
     """
     language = two_letters(language)
+    while rules.entities and (shown := without_entities(text)) != text:  # also what was written so twice
+        text = shown
+        note("entities")
     if rules.control_characters:
         unwanted = _NO_TEXT if language in _WRITTEN_WITH_JOINERS else NO_TEXT_NOR_JOINERS
         text, removed = unwanted.subn("", text)

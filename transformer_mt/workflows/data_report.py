@@ -12,7 +12,7 @@ from transformer_mt.corpora.base import WHOLE
 from transformer_mt.corpora.tables import listed
 from transformer_mt.data.doctor import DataReport, LanguageFigures, Outliers, PairCounts
 from transformer_mt.data.languages import MOST
-from transformer_mt.data.reading import DECODED, QUOTED
+from transformer_mt.data.reading import DECODED, ENTITIES, QUOTED, TAGS
 from transformer_mt.data.selection import DROPPED_LEAKS, OTHER, key_of
 from transformer_mt.data.store import SIDES, SOURCE, TARGET
 from transformer_mt.errors import number_of
@@ -211,6 +211,12 @@ def _outliers(outliers: Mapping[str, Outliers]) -> Iterator[Remark]:
             )
             remedy = r'If a program wrote the file as CSV, set in its data.corpus:  kind: csv   delimiter: "\t"'
             yield Remark(text, remedy, outlier.places)
+        elif kind == ENTITIES:
+            text = f"{number_of(outlier.pairs, 'pair')} with characters written as in HTML, such as &amp; for &: kept"
+            yield Remark(text, "Set data.cleaning.entities: true, or the model learns to write them.", outlier.places)
+        elif kind == TAGS:
+            text = f"{number_of(outlier.pairs, 'pair')} with tags of HTML or XML, such as <b>: kept"
+            yield Remark(text, "The model learns to write them, and may break them.", outlier.places)
         else:
             yield Remark(f"{number_of(outlier.pairs, 'training pair')} {OUTLIERS[kind]}", "", outlier.places)
 

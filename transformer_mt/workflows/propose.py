@@ -26,6 +26,7 @@ from transformer_mt.errors import TmtError, check_type, number_of
 from transformer_mt.files.lines import path_of, paths_of
 from transformer_mt.reporting.program import quoted
 from transformer_mt.runtime.device import Machine, set_up
+from transformer_mt.text.entities import has_entities
 from transformer_mt.text.script import same_script
 from transformer_mt.text.tokenizers.sentencepiece import SentencepieceTokenizer
 from transformer_mt.workflows.proposal.config_text import config_text
@@ -190,6 +191,9 @@ class _Choice:
         tokenizer.train(sentences)
         return tokenizer
 
+    def _has_entities(self) -> bool:
+        return any(has_entities(text) for pair in self.count.some for text in (pair.source, pair.target))
+
     def _values(self, sizes: Sizes, shared: bool, updates: int) -> dict[str, Any]:
         """The config as in its file."""
         one = {"kind": "sentencepiece", "vocab_size": sizes.vocabulary, "split_digits": True}
@@ -208,6 +212,7 @@ class _Choice:
                 "target": target,
                 "corpus": corpora[0] if len(corpora) == 1 else corpora,
                 "max_length": 128,
+                **({"cleaning": {"entities": True}} if self._has_entities() else {}),
             },
             "tokenizer": {**one, "shared": True} if shared else {"source": one, "target": one},
             "model": {
@@ -250,6 +255,7 @@ class _Choice:
             "data.corpus.split": "pairs to choose the best model with, and to score it with: 100, or a tenth "
             "of fewer than 1,000 pairs, or 5 % of more than 2,000, but at most 1,000",
             "data.max_length": "longer training sentences, in pieces, are dropped",
+            "data.cleaning.entities": "the files have characters written as in HTML, such as &amp; for &",
             "tokenizer.vocab_size": vocabulary,
             "tokenizer.split_digits": "numbers are read and written digit by digit",
             "tokenizer.shared": f"{letters} have the same letters",

@@ -7,19 +7,18 @@ code is a sign in the text that the model reads and writes; if it is lost, it is
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import unescape
 
 import regex
 
 from transformer_mt.text.documents.base import Block, Part, Piece, columns, partners, without_breaks
 from transformer_mt.text.documents.spans import Element, Translated, find_spans
+from transformer_mt.text.entities import has_entities, without_entities
 from transformer_mt.text.script import SPACELESS, SPACELESS_LETTER
 from transformer_mt.text.words import WordCount
 
 _FIRST_SIGN = 0xE000  # private characters: no vocabulary knows them, so each one is one word that is copied
 _SIGNS = regex.compile("[\ue000-\uf8ff]")
 _OPENING, _CLOSING = regex.compile(r"[\p{Ps}\p{Pi}\"'¿¡]+"), regex.compile(r"[\p{Pe}\p{Pf}\p{Po}\"']+$")
-_ENTITY = regex.compile(r"&(?:#\d{1,7}|#[xX][\da-fA-F]{1,6}|[A-Za-z][A-Za-z\d]{1,31});")
 _STATEMENT = regex.compile(r"\{%|<%(?!=)|\{\{(?:[#/^]|else\b)")  # of a template
 _STUCK = tuple(".,;:!?)")
 # Letters of words that end at white space: code that touches one would be copied together with the word.
@@ -70,7 +69,7 @@ class PlainBlock:
             count.add(text)
         self.first_word.append(count.total)
         self.text = " ".join("".join(parts).split())
-        self._has_entities = _character(self.text) != self.text
+        self._has_entities = has_entities(self.text)
 
     def _first_inside(self, index: int) -> str:
         """The first text in an element; "" if code or its end comes before it."""
@@ -109,12 +108,7 @@ class PlainBlock:
             return sign
 
         words = [_SIGNS.sub(once, word) for word in translation.split()]
-        return words if self._has_entities else [_character(word) for word in words]
-
-
-def _character(text: str) -> str:
-    """A text with characters in place of entities such as `&amp;`."""
-    return _ENTITY.sub(lambda match: unescape(match[0]) if unescape(match[0]).strip() else " ", text)
+        return words if self._has_entities else [without_entities(word) for word in words]
 
 
 def place(
