@@ -9,7 +9,9 @@ import time
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
 from pathlib import Path
+from typing import cast
 
 import pytest
 from lxml import html
@@ -17,7 +19,7 @@ from markdown_it import MarkdownIt
 
 import transformer_mt as tmt
 from transformer_mt.cli import main
-from transformer_mt.decoding.terms import Term
+from transformer_mt.decoding.terms import Span, Term
 from transformer_mt.decoding.translation import Hypothesis, Translation
 from transformer_mt.errors import TmtError
 from transformer_mt.text.documents.html import Html
@@ -88,10 +90,16 @@ class Fake:
     ) -> Iterator[Translation]:
         assert align
         assert (terms is not None) == self.binds
-        for line in lines:
+        for line, spans in zip(lines, terms or repeat(()), strict=False):
             assert "\n" not in line
+            copies = dict[str, str]()  # by the sign that stands for a copy in the function
+            for number, span in reversed([*enumerate(cast("Sequence[Span]", spans))]):
+                if len(span.term.source) > 1:
+                    copies[chr(0xF8FF - number)] = span.term.source
+                    line = line[: span.start] + chr(0xF8FF - number) + line[span.end :]
             words, links = self.function(line.split())
-            yield Translation((), (Hypothesis(" ".join(words), (), 0.0, (), (), tuple(links)),))
+            text = "".join(copies.get(letter, letter) for letter in " ".join(words))
+            yield Translation((), (Hypothesis(text, (), 0.0, (), (), tuple(links)),))
 
 
 def same(words: list[str]) -> tuple[list[str], list[tuple[int, int]]]:
@@ -728,3 +736,30 @@ def test_a_document_in_a_damaged_archive_is_named(tmp_path: Path) -> None:
     with pytest.raises(TmtError, match="damaged") as error:
         _text_of(tmp_path / "a.zip" / "page.md")
     assert error.value.place == str(tmp_path / "a.zip" / "page.md")
+
+
+def test_addresses_and_placeholders_are_read_as_they_are_written() -> None:
+    """A model may know them from its training. Other code, also in templates with spaces, is a sign for it."""
+    given = list[tuple[str, Sequence[Term]]]()
+
+    class Listener(Fake):
+        def translate(
+            self, lines: Iterable[str], align: bool, terms: Iterable[Sequence[Term]] | None
+        ) -> Iterator[Translation]:
+            lines, terms = list(lines), list(terms or ())
+            given.extend(zip(lines, terms, strict=True))
+            return super().translate(lines, align, terms)
+
+    text = "Hund {n}, `{n}` und https://a.example/b_c, {{ a }}.\n\nKatze {n} bei https://a.example und https://a.example/b.\n"
+    done = translate_document(text, Listener(backwards, True), "markdown")
+    assert [line for line, _ in given] == [
+        "Hund {n}, \ue001 und https://a.example/b_c, \ue003.",
+        "Katze {n} bei https://a.example und https://a.example/b.",
+    ]
+    for line, terms in given:
+        for span in cast("Sequence[Span]", terms):
+            assert line[span.start : span.end] == span.term.source == span.term.target
+    assert [len(terms) for _, terms in given] == [4, 3]
+    first, second = done.text.rstrip().split("\n\n")
+    assert first == "{{ a }}. https://a.example/b_c, UND `{n}` {n}, HUND"
+    assert second == "https://a.example/b. UND https://a.example BEI {n} KATZE"

@@ -105,7 +105,7 @@ class OpenDocument:
         self._mark = whole[: len(whole) - len(self._text)]
         signs = translator.binds  # code is copied by the search; otherwise it is placed by word alignment
         self._blocks = [PlainBlock(block, signs, self._text) for block in form.blocks(self._text)]
-        self.texts = [one.text for one in self._blocks]
+        self.texts = [one.read for one in self._blocks]
         self.terms = [_terms(one, self._glossary, self._count) for one in self._blocks] if signs else None
 
     def translated(self, answers: Iterable[Translation]) -> DocumentTranslation:
@@ -117,7 +117,7 @@ class OpenDocument:
             zip(self._blocks, answers, strict=True), key=lambda pair: pair[0].block.end - pair[0].block.start
         ):
             notes += [(one.block.line, note) for note in _notes(one, answer, text)]
-            if answer.text == one.text:
+            if answer.text == one.read:
                 continue  # for example a name: its source stays as it is
             written = _written(one, answer, changes)
             if written is None:
@@ -192,10 +192,11 @@ def _note_of_loss(plain: PlainBlock, answer: Translation) -> str:
 
 def _terms(plain: PlainBlock, glossary: Glossary | None, count: GlossaryCount) -> list[Span]:
     """The signs for code and the terms of the glossary, from left to right; the latter are counted."""
-    spans = glossary.spans(plain.text) if glossary is not None else []
-    spans = [span for span in spans if not any(sign in span.term.source for sign in plain.signs)]
+    copies = [Span(start, Term(code, code)) for start, code in plain.copies]
+    spans = glossary.spans(plain.read) if glossary is not None else []
+    spans = [span for span in spans if all(span.end <= copy.start or copy.end <= span.start for copy in copies)]
     count.add(spans)
-    return sorted([*(Span(plain.text.index(sign), Term(sign, sign)) for sign in plain.signs), *spans])
+    return sorted([*copies, *spans])
 
 
 def _notes(plain: PlainBlock, answer: Translation, text: str) -> list[str]:
@@ -219,9 +220,9 @@ def _written(plain: PlainBlock, answer: Translation, changes: _Changes) -> str |
         for index, piece in enumerate(plain.block.pieces)
         if piece.kind != "text"
     }
-    links = answer.n_best[0].word_alignment or ()
+    links, text = answer.n_best[0].word_alignment or (), plain.signed(answer.text)
     for whole_words in (False, True):
-        source = rendered(plain, place(plain, answer.text, links, whole_words), sources)
+        source = rendered(plain, place(plain, text, links, whole_words), sources)
         if source is not None:
             return source
     return None

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 import regex
 
+from transformer_mt.text.copies import UNBROKEN
 from transformer_mt.text.documents.base import Block, Part, Piece, columns, partners, without_breaks
 from transformer_mt.text.documents.spans import Element, Translated, find_spans
 from transformer_mt.text.entities import has_entities, without_entities
@@ -32,6 +33,8 @@ class PlainBlock:
 
     text:  one line
     signs: the characters in it that stand for code, with the indices of their pieces
+    read:  the same line with addresses and placeholders as they are written, which a model may know from its training
+    copies: where code begins in `read`, and its text or sign there
     touch: the signs that touch the word before them, and those that touch the word behind; `text` has a space there
     """
 
@@ -69,6 +72,18 @@ class PlainBlock:
             count.add(text)
         self.first_word.append(count.total)
         self.text = " ".join("".join(parts).split())
+        self._written = {
+            sign: code
+            for sign, index in self.signs.items()
+            if UNBROKEN.fullmatch(code := document[block.pieces[index].start : block.pieces[index].end])
+            and not regex.search(r"\s", code)
+        }
+        self.read, self.copies = "", list[tuple[int, str]]()
+        for part in regex.splititer(f"({_SIGNS.pattern})", self.text):
+            if part in self.signs:
+                part = self._written.get(part, part)
+                self.copies.append((len(self.read), part))
+            self.read += part
         self._has_entities = has_entities(self.text)
 
     def _first_inside(self, index: int) -> str:
@@ -94,6 +109,12 @@ class PlainBlock:
         if letters.match(after):
             self.touch[1].add(sign)
         return touches
+
+    def signed(self, translation: str) -> str:
+        """A translation of `read` with the sign of each address and placeholder."""
+        for sign, code in sorted(self._written.items(), key=lambda item: -len(item[1])):  # one may be a part of another
+            translation = translation.replace(code, sign, 1)
+        return translation
 
     def words(self, translation: str) -> list[str]:
         """The words of a translation. Each sign is in it at most once, and characters are not written as entities.
