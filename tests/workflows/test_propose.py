@@ -27,6 +27,7 @@ from transformer_mt.data.prepare import prepare
 from transformer_mt.errors import TmtError
 from transformer_mt.phrasebook import generate
 from transformer_mt.runtime.device import Machine
+from transformer_mt.workflows import propose
 from transformer_mt.workflows.proposal import timing
 from transformer_mt.workflows.proposal.sizes import epochs_for, held_out, sizes_for, warmup_for
 from transformer_mt.workflows.proposal.timing import seconds_an_update
@@ -93,6 +94,13 @@ def test_the_proposal_is_a_config_with_reasons_that_prepare_accepts() -> None:
     assert max(map(len, proposal.text.splitlines())) <= 120
     splits = prepare(config).report.splits
     assert splits["validation"].pairs == splits["test"].pairs == held_out(300)
+
+
+def test_what_few_pairs_teach_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = _table("a.tsv", PAIRS["de", "en"])
+    assert "expect" in dict(propose_config(table).summary)
+    monkeypatch.setattr(propose, "FEW_PAIRS", 299)
+    assert "expect" not in dict(propose_config(table).summary)
 
 
 def test_characters_written_as_in_html_become_characters() -> None:

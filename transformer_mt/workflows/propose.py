@@ -119,6 +119,8 @@ def _name(path: Path) -> str:
     return next(name for name in names if not any((place / name).exists() for place in places))
 
 
+FEW_PAIRS = 10_000
+_OF_FEW = "translations of sentences like these; so few pairs teach no other text (docs/recipes.md, Few sentences)"
 _LONGEST_NAME = 60  # characters; a name may have 100, with what is added for teachers and trials
 
 
@@ -159,7 +161,12 @@ class _Choice:
             self.count.pairs,
             self.count.about,
             spent,
-            (*self._summary(), ("model", self._model(sizes, shared)), ("training", f"{sizes.epochs} epochs: {time}")),
+            (
+                *self._summary(),
+                ("model", self._model(sizes, shared)),
+                ("training", f"{sizes.epochs} epochs: {time}"),
+                *([("expect", _OF_FEW)] if self.count.different < FEW_PAIRS else []),
+            ),
         )
 
     def _fitting(self, sizes: Sizes, shared: bool) -> tuple[Sizes, tuple[Counts, Counts]]:
